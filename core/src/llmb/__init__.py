@@ -1,0 +1,113 @@
+"""Benchmark the training of large language models: one spec, one run, one record.
+
+As a library: `load` a workload spec, `run` it, `parse` a log, compute `metrics`. For plugins: the hook
+specifications and the values that cross them. Everything public is named here, and nothing else is.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from llmb.engine.observe import Observer as Observer
+    from llmb.engine.observe import Progress as Progress
+    from llmb.engine.runs import Session as Session
+    from llmb.figures.metrics import Metrics as Metrics
+    from llmb.hookspecs import ExtensionHooks as ExtensionHooks
+    from llmb.hookspecs import FrameworkHooks as FrameworkHooks
+    from llmb.hookspecs import Host as Host
+    from llmb.hookspecs import SchedulerHooks as SchedulerHooks
+    from llmb.hookspecs import hookimpl as hookimpl
+    from llmb.hosts.detached import cancel_detached as cancel_detached
+    from llmb.hosts.detached import poll_detached as poll_detached
+    from llmb.hosts.detached import submit_detached as submit_detached
+    from llmb.library import load as load
+    from llmb.library import metrics as metrics
+    from llmb.library import parse as parse
+    from llmb.library import run as run
+    from llmb.logs.lines import LineParser as LineParser
+    from llmb.spec.structure import Duration as Duration
+    from llmb.spec.structure import PositiveFloat as PositiveFloat
+    from llmb.spec.structure import PositiveInt as PositiveInt
+    from llmb.values.errors import Fault as Fault
+    from llmb.values.errors import LlmbError as LlmbError
+    from llmb.values.errors import LogError as LogError
+    from llmb.values.errors import PluginError as PluginError
+    from llmb.values.errors import RecipeError as RecipeError
+    from llmb.values.errors import RecordError as RecordError
+    from llmb.values.errors import SpecError as SpecError
+    from llmb.values.errors import TargetError as TargetError
+    from llmb.values.failure import Failure as Failure
+    from llmb.values.failure import Signature as Signature
+    from llmb.values.frozen import FrozenMap as FrozenMap
+    from llmb.values.frozen import content_key as content_key
+    from llmb.values.host import Answer as Answer
+    from llmb.values.job import Dataset as Dataset
+    from llmb.values.job import Environment as Environment
+    from llmb.values.job import Image as Image
+    from llmb.values.job import Job as Job
+    from llmb.values.job import Mount as Mount
+    from llmb.values.job import Phase as Phase
+    from llmb.values.job import Script as Script
+    from llmb.values.job import Task as Task
+    from llmb.values.job import Venv as Venv
+    from llmb.values.model import Accelerator as Accelerator
+    from llmb.values.model import Model as Model
+    from llmb.values.model import Parallelism as Parallelism
+    from llmb.values.recipe import Baseline as Baseline
+    from llmb.values.recipe import Recipe as Recipe
+    from llmb.values.run import Paths as Paths
+    from llmb.values.run import Profile as Profile
+    from llmb.values.run import Run as Run
+    from llmb.values.run import Target as Target
+    from llmb.values.status import JobStatus as JobStatus
+    from llmb.values.status import Ticket as Ticket
+    from llmb.values.steps import LogParser as LogParser
+    from llmb.values.steps import Notice as Notice
+    from llmb.values.steps import Step as Step
+    from llmb.values.workload import PlacedRun as PlacedRun
+    from llmb.values.workload import Workload as Workload
+    from llmb.version import VERSION as VERSION
+
+# Where each public name is defined. It is imported when it is first asked for, so that `import llmb` costs nothing
+# that is not used.
+_MODULES = {
+    "llmb.engine.observe": ("Observer", "Progress"),
+    "llmb.engine.runs": ("Session",),
+    "llmb.figures.metrics": ("Metrics",),
+    "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
+    "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
+    "llmb.library": ("load", "metrics", "parse", "run"),
+    "llmb.logs.lines": ("LineParser",),
+    "llmb.spec.structure": ("Duration", "PositiveFloat", "PositiveInt"),
+    "llmb.values.errors": (
+        "Fault", "LlmbError", "LogError", "PluginError", "RecipeError", "RecordError", "SpecError", "TargetError",
+    ),
+    "llmb.values.failure": ("Failure", "Signature"),
+    "llmb.values.frozen": ("FrozenMap", "content_key"),
+    "llmb.values.host": ("Answer",),
+    "llmb.values.job": ("Dataset", "Environment", "Image", "Job", "Mount", "Phase", "Script", "Task", "Venv"),
+    "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
+    "llmb.values.recipe": ("Baseline", "Recipe"),
+    "llmb.values.run": ("Paths", "Profile", "Run", "Target"),
+    "llmb.values.status": ("JobStatus", "Ticket"),
+    "llmb.values.steps": ("LogParser", "Notice", "Step"),
+    "llmb.values.workload": ("PlacedRun", "Workload"),
+    "llmb.version": ("VERSION",),
+}
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = sorted(_HOME)  # noqa: PLE0605  # computed, so that a name is written once
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"llmb has no public name {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,98 @@
+"""The [[baselines]] of a recipe: what its publisher measured, one column for each number of GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from llmb.catalog.tables import Check, check_table, figure, listed, number, settings, string, whole
+from llmb.values.errors import Fault
+from llmb.values.recipe import Baseline
+
+PointKey = tuple[str, str, int]
+"""What names a point: gpu_type, dtype, gpus."""
+
+_COLUMNS: Mapping[str, Check] = {
+    "step_time_s": listed(number),
+    "tokens_per_s": listed(figure),
+    "mfu_percent": listed(figure),
+    "days_per_1t_tokens": listed(figure),
+}
+_CHECKS: Mapping[str, Check] = {
+    "gpu_type": string,
+    "dtype": string,
+    "gpus": listed(whole, distinct=True),
+    **_COLUMNS,
+    "release": string,
+    "source": string,
+    "notes": settings,
+}
+_REQUIRED = ("gpu_type", "dtype", "gpus", "step_time_s")
+
+
+def read_baselines(
+    tables: Sequence[Any], *, release: str, source: str
+) -> tuple[dict[PointKey, tuple[str, Baseline]], list[Fault]]:
+    """The baselines by point, each with its place in the file, and all that is wrong with them.
+
+    ``release`` and ``source`` are the recipe's own, for tables that state none.
+    """
+    found: dict[PointKey, tuple[str, Baseline]] = {}
+    faults: list[Fault] = []
+    for index, table in enumerate(tables):
+        key = f"baselines[{index}]"
+        values, wrong = check_table(table, key, _CHECKS, _REQUIRED)
+        wrong = wrong or [*_uneven(values, key), *_notes_astray(values, key), *_given_before(values, key, found)]
+        faults += wrong
+        if not wrong:
+            found |= {point: (key, each) for point, each in _rows(values, release, source).items()}
+    return found, faults
+
+
+def _uneven(values: Mapping[str, Any], key: str) -> list[Fault]:
+    count = len(values["gpus"])
+    columns = {name: len(values[name]) for name in _COLUMNS if name in values}
+    return [
+        Fault(message=f"has {length} figures", key=f"{key}.{name}", expected=f"{count}, one for each of gpus")
+        for name, length in columns.items()
+        if length != count
+    ]
+
+
+def _notes_astray(values: Mapping[str, Any], key: str) -> list[Fault]:
+    known = {str(gpus) for gpus in values["gpus"]}
+    return [
+        Fault(message="is not one of gpus", key=f"{key}.notes.{gpus}", expected=f"one of {', '.join(sorted(known))}")
+        for gpus in values.get("notes", {})
+        if gpus not in known
+    ]
+
+
+def _given_before(values: Mapping[str, Any], key: str, found: Mapping[PointKey, tuple[str, Baseline]]) -> list[Fault]:
+    points = [(values["gpu_type"], values["dtype"], gpus) for gpus in values["gpus"]]
+    return [
+        Fault(message=f"{point_name(point)} has its baseline in {found[point][0]} already", key=f"{key}.gpus")
+        for point in points
+        if point in found
+    ]
+
+
+def _rows(values: Mapping[str, Any], release: str, source: str) -> dict[PointKey, Baseline]:
+    rows = {}
+    for column, gpus in enumerate(values["gpus"]):
+        figures: dict[str, Any] = {name: values[name][column] for name in _COLUMNS if name in values}
+        percent = figures.pop("mfu_percent", None)
+        rows[values["gpu_type"], values["dtype"], gpus] = Baseline(
+            **figures,
+            mfu=None if percent is None else round(percent / 100, 9),  # 0.454, not 0.45399999999999996
+            release=values.get("release", release),
+            source=values.get("source", source),
+            note=values.get("notes", {}).get(str(gpus), ""),
+        )
+    return rows
+
+
+def point_name(point: PointKey) -> str:
+    """A point as people say it: "h100 bf16 on 64 GPUs"."""
+    gpu_type, dtype, gpus = point
+    return f"{gpu_type} {dtype} on {gpus} GPUs"

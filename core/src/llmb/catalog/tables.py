@@ -1,0 +1,158 @@
+"""TOML tables checked key by key, with every fault of a table at once."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from llmb.catalog.scaling import RULE, is_rule
+from llmb.values.duration import seconds
+from llmb.values.errors import Fault
+from llmb.values.frozen import freeze
+
+Check = Callable[[Any], Any]
+"""Takes a value from TOML and returns it as it is used. Raises ValueError with what was expected as its text."""
+
+
+def check_table(
+    table: object, key: str, checks: Mapping[str, Check], required: Iterable[str] = ()
+) -> tuple[dict[str, Any], list[Fault]]:
+    """The values of a table that are right, and the faults of the others: unknown, missing, or not as expected.
+
+    ``key`` is the table's own place in the file, "" for the file itself.
+    """
+    if not isinstance(table, Mapping):
+        return {}, [Fault(message=f"is {shown(table)}", key=key, expected="a table")]
+    prefix = f"{key}." if key else ""
+    values: dict[str, Any] = {}
+    faults = [_unknown(prefix, name, checks) for name in table if name not in checks]
+    faults += [Fault(message="is missing", key=prefix + name) for name in required if name not in table]
+    for name, check in checks.items():
+        if name in table:
+            try:
+                values[name] = check(table[name])
+            except ValueError as error:
+                faults.append(Fault(message=f"is {shown(table[name])}", key=prefix + name, expected=str(error)))
+    return values, faults
+
+
+def _unknown(prefix: str, name: str, checks: Mapping[str, Check]) -> Fault:
+    nearest = difflib.get_close_matches(name, checks, n=1)
+    expected = f"one of {', '.join(checks)}"
+    return Fault(message="is not a key here", key=prefix + name, expected=expected, nearest=next(iter(nearest), None))
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """The name that was probably meant, if any is near."""
+    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=0.4)), None)
+
+
+def shown(value: object) -> str:
+    """A value as TOML writes it, cut short, for messages."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list):
+        return f"[{', '.join(map(shown, value))}]"[:60]
+    return f'"{value}"'[:60] if isinstance(value, str) else str(value)
+
+
+def whole(value: Any) -> int:
+    """A count: an integer of at least 1."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError("a whole number of at least 1")
+    return value
+
+
+def natural(value: Any) -> int:
+    """An integer of at least 0."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise ValueError("a whole number of at least 0")
+    return value
+
+
+def number(value: Any) -> float:
+    """A finite number above 0."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise ValueError("a number above 0")
+    return float(value)
+
+
+def figure(value: Any) -> float | None:
+    """A published figure; ``nan`` stands for one that the publisher does not state (TOML has no null)."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    try:
+        return number(value)
+    except ValueError:
+        raise ValueError("a number above 0, or nan where none is stated") from None
+
+
+def string(value: Any) -> str:
+    """A string that is not empty."""
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError("a string")
+    return value
+
+
+def flag(value: Any) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def rule(value: Any) -> int | str:
+    """A whole number, or a rule of the number of GPUs."""
+    if not is_rule(value):
+        raise ValueError(RULE)
+    return value  # type: ignore[no-any-return]  # is_rule lets only int and str pass
+
+
+def duration(value: Any) -> int:
+    """A duration, in seconds."""
+    return seconds(value)
+
+
+def settings(value: Any) -> Any:
+    """A table that only the plugin understands, frozen."""
+    if not isinstance(value, Mapping):
+        raise ValueError("a table")
+    return freeze(value)
+
+
+def raw(value: Any) -> Any:
+    """Whatever is there: it is checked elsewhere."""
+    return value
+
+
+def one_of(*words: str) -> Check:
+    """One of these words."""
+
+    def check(value: Any) -> str:
+        if value not in words:
+            raise ValueError(" or ".join(f'"{word}"' for word in words))
+        return str(value)
+
+    return check
+
+
+def listed(check: Check, *, distinct: bool = False) -> Check:
+    """One value or a list of them, each as ``check`` wants it; a tuple in any case."""
+
+    def check_all(value: Any) -> tuple[Any, ...]:
+        values = value if isinstance(value, list) else [value]
+        try:
+            checked = tuple(check(each) for each in values)
+        except ValueError as error:
+            raise ValueError(f"{error}, or a list of such") from None
+        if not checked:
+            raise ValueError("a list that is not empty")
+        if distinct and len(set(checked)) != len(checked):
+            raise ValueError("each value once")
+        return checked
+
+    return check_all

@@ -1,0 +1,97 @@
+"""What ``llmb run --dry-run`` shows."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from typing import Any
+
+import typer
+
+from llmb.engine.plan import PlannedRun, PlannedTask
+from llmb.spec.structure import unstructure
+from llmb.values.frozen import thaw
+from llmb.values.job import Environment, Image, Job
+
+
+def as_table(planned: PlannedRun) -> dict[str, Any]:
+    """The spec's values, and ``job``, ``script`` and ``preparation`` as they would be."""
+    run = planned.run
+    return {
+        "recipe": run.recipe,
+        "release": run.release,
+        "gpu_type": run.gpu_type,
+        "dtype": run.dtype,
+        "gpus": run.gpus,
+        "steps": run.steps,
+        "repeat": run.repeat,
+        "parallelism": {**thaw(unstructure(run.parallelism)), "dp": run.parallelism.data_parallel(run.gpus)},
+        "model": thaw(unstructure(run.model)),
+        "window": run.window if run.window == "last" else list(run.window),
+        "tolerance": run.tolerance,
+        "differences": list(run.differences),
+        "target": {"scheduler": planned.target.scheduler, "host": planned.target.host, "workdir": planned.target.workdir,
+                   **thaw(unstructure(planned.target.options))},
+        "job": job_table(planned.job),
+        "script": planned.script.text,
+        "preparation": [_task_table(task) for task in planned.tasks],
+    }
+
+
+def job_table(job: Job) -> dict[str, Any]:
+    """The neutral job as JSON."""
+    return {
+        "image": _image(job.environment),
+        "nodes": job.nodes,
+        "tasks_per_node": job.tasks_per_node,
+        "gpus_per_node": job.gpus_per_node,
+        "time_limit_s": job.time_limit_s,
+        "env": dict(job.env),
+        "mounts": [{"source": each.source, "target": each.target, "read_only": each.read_only} for each in job.mounts],
+        "files": dict(job.files),
+        "phases": [
+            {
+                "name": phase.name,
+                "command": list(phase.command),
+                "env": dict(phase.env),
+                "ranks": phase.ranks,
+                "measured": phase.measured,
+                "outputs": list(phase.outputs),
+            }
+            for phase in job.phases
+        ],
+    }
+
+
+def _image(environment: Environment) -> str | None:
+    return environment.base.ref if isinstance(environment.base, Image) else None
+
+
+def _task_table(planned: PlannedTask) -> dict[str, Any]:
+    work = planned.task.work
+    return {
+        "key": planned.key,
+        "kind": planned.task.kind,
+        "job": None if isinstance(work, str) else job_table(work),
+        "script": planned.script.text,
+        "check": planned.task.check,
+    }
+
+
+def print_plan(runs: Iterable[PlannedRun]) -> None:
+    """The plan for people: what comes first, the phases, and the script."""
+    for planned in runs:
+        run, job = planned.run, planned.job
+        typer.echo(f"# {run.name} (repeat {run.repeat}): {run.recipe}, release {run.release}")
+        typer.echo(f"# {job.nodes} x {job.tasks_per_node} tasks, {run.steps} steps, global batch {run.parallelism.global_batch_size}")
+        if run.differences:
+            typer.echo(f"# not comparable with the baseline: {', '.join(run.differences)}")
+        for task in planned.tasks:
+            typer.echo(f"# first: {task.task.kind} {task.key}, unless {_first_line(task.task.check)}")
+        for phase in job.phases:
+            typer.echo(f"# phase {phase.name} on {phase.ranks} ranks: {shlex.join(phase.command)[:100]}...")
+        typer.echo(planned.script.text)
+
+
+def _first_line(text: str) -> str:
+    return text.strip().splitlines()[0]

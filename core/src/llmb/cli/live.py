@@ -1,0 +1,93 @@
+"""How runs are watched: one live line each on a terminal, plain lines elsewhere. All of it on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from llmb.engine.observe import Observer, Progress
+from llmb.values.status import END_STATES
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+PLAIN_PARTS = 10  # a plain line for each tenth of the steps
+
+
+@contextmanager
+def observer() -> Iterator[Observer]:
+    """The observer that suits standard error."""
+    if not sys.stderr.isatty():
+        yield PlainLines()
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console(stderr=True, highlight=False)
+    with Live(console=console, auto_refresh=False, transient=True) as live:
+        yield LiveLines(live)
+
+
+def describe(progress: Progress) -> str:
+    """One line: the run, its state or phase, step of how many, the step time, the time left."""
+    parts = [progress.phase or "running" if progress.state == "running" else progress.state]
+    if progress.detail:
+        parts.append(progress.detail)
+    if progress.step is not None and progress.state not in END_STATES:
+        parts.append(f"step {progress.step} of {progress.steps}")
+    if progress.step_time_s is not None and progress.state == "running":
+        parts.append(f"{progress.step_time_s:.3g} s/step")
+    if progress.left_s is not None:
+        parts.append(f"{clock(progress.left_s)} left")
+    return f"{progress.run_id}: {', '.join(parts)}"
+
+
+def clock(seconds: float) -> str:
+    """Seconds as ``1:02:03`` or ``2:03``."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+class PlainLines:
+    """A line for every change of state, and for each tenth of the steps."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, tuple[object, ...]] = {}
+
+    def progress(self, progress: Progress) -> None:
+        """Print the line, unless its like was printed before."""
+        part = (progress.step or 0) * PLAIN_PARTS // (progress.steps or 1) if progress.step is not None else None
+        told = (progress.state, progress.phase if progress.state == "running" else "", progress.detail, part)
+        if self._told.get(progress.run_id) != told:
+            self._told[progress.run_id] = told
+            print(describe(progress), file=sys.stderr, flush=True)
+
+    def message(self, text: str) -> None:
+        """Print it."""
+        print(f"llmb: {text}", file=sys.stderr, flush=True)
+
+
+class LiveLines:
+    """One line a run that has not ended, drawn anew on every change."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._lines: dict[str, str] = {}
+
+    def progress(self, progress: Progress) -> None:
+        """Draw the lines; what has ended is told by the result below."""
+        from rich.text import Text
+
+        self._lines[progress.run_id] = describe(progress)
+        if progress.state in END_STATES:
+            self._lines.pop(progress.run_id)
+        height = max(1, self._live.console.height - 1)
+        lines = list(self._lines.values())[:height]
+        self._live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+
+    def message(self, text: str) -> None:
+        """Print it above the lines."""
+        self._live.console.print(f"llmb: {text}")

@@ -1,0 +1,76 @@
+"""The ``llmb`` command: its commands, and how every fault ends."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from llmb.values.errors import LlmbError
+
+app = typer.Typer(
+    name="llmb",
+    help="Benchmark the training of large language models: one spec, one command.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from llmb.version import VERSION
+
+        typer.echo(f"llmb {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Benchmark the training of large language models: one spec, one command."""
+
+
+def main() -> None:
+    """Run the command line. Faults are lines on standard error (or one JSON document), a bug keeps its traceback."""
+    from llmb.cli import inspect, run, runs  # noqa: F401  # they add their commands to the app
+
+    sys.exit(_exit_status(sys.argv[1:]))
+
+
+def _exit_status(arguments: list[str]) -> int:
+    import click
+
+    as_json = "--json" in arguments
+    try:
+        return app(arguments, standalone_mode=False, prog_name="llmb") or 0
+    except LlmbError as error:
+        _tell(error, as_json)
+        return error.exit_status
+    except click.ClickException as error:
+        if as_json:
+            _tell(LlmbError(error.format_message()), as_json)
+        else:
+            error.show()
+        return 2
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # whoever read our output has gone: nothing to say and no one to say it to
+        return 1
+
+
+def _tell(error: LlmbError, as_json: bool) -> None:
+    if as_json:
+        faults = [
+            {"message": each.message, "file": each.file, "key": each.key, "expected": each.expected, "nearest": each.nearest}
+            for each in error.faults
+        ]
+        typer.echo(json.dumps({"errors": faults}, indent=2))
+    else:
+        for fault in error.faults:
+            typer.echo(f"llmb: {fault}", err=True)

@@ -1,0 +1,115 @@
+"""Runs and plugins as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+STYLES = {"completed": "green", "failed": "red", "timeout": "red", "lost": "red", "cancelled": "yellow",
+          "pass": "green", "fail": "red", "undecided": "yellow"}
+
+
+def print_results(results: Iterable[dict[str, Any]]) -> None:
+    """One block a run: state, figures, verdict, the reason, and where its record is."""
+    console = Console(highlight=False)
+    for result in results:
+        console.print(_heading(result))
+        rows = [*_figures(result["metrics"]), *_judgement(result), *_failure(result["failure"])]
+        table = Table.grid(padding=(0, 2))
+        table.add_column(no_wrap=True, style="dim")
+        table.add_column(overflow="fold")
+        for name, value in [*rows, ("record", result["directory"])]:
+            table.add_row(f"  {name}", Text(value))
+        console.print(table)
+
+
+def _heading(result: dict[str, Any]) -> Text:
+    heading = Text(result["run_id"], style="bold")
+    heading.append(f"  {result['state']}", style=STYLES.get(result["state"], ""))
+    return heading
+
+
+def _figures(metrics: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if metrics is None:
+        return []
+    rows = [
+        ("step time", _number(metrics["step_time_s"], "s")),
+        ("tokens/s", _number(metrics["tokens_per_s"])),
+        ("TFLOP/s per GPU", _number(metrics["model_tflops_per_gpu"])),
+        ("MFU", _mfu(metrics)),
+        ("days to 1T tokens", _number(metrics["days_per_1t_tokens"])),
+    ]
+    return [(name, value) for name, value in rows if value]
+
+
+def _mfu(metrics: dict[str, Any]) -> str:
+    if metrics["mfu"] is None:
+        return ""
+    return f"{100 * metrics['mfu']:.2f} % of {metrics['peak_flops'] / 1e12:.4g} TFLOP/s"
+
+
+def _number(value: float | None, unit: str = "") -> str:
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{text} {unit}".strip()
+
+
+def _judgement(result: dict[str, Any]) -> list[tuple[str, str]]:
+    rows = [("verdict", result["verdict"])] if result["verdict"] else []
+    return rows + ([("reason", result["reason"])] if result["reason"] else [])
+
+
+def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if failure is None:
+        return []
+    line = f" (line {failure['line']})" if failure["line"] else ""
+    rows = [("cause", failure["cause"]), ("log says", failure["evidence"] + line if failure["evidence"] else ""),
+            ("what to do", failure["remedy"])]
+    return [(name, value) for name, value in rows if value]
+
+
+def print_runs(runs: Iterable[dict[str, Any]]) -> None:
+    """One line a run."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("run", no_wrap=True)
+    for name in ("state", "verdict"):
+        table.add_column(name, no_wrap=True)
+    for name in ("step time s", "tokens/s", "MFU %"):
+        table.add_column(name, no_wrap=True, justify="right")
+    table.add_column("created", no_wrap=True)
+    for run in runs:
+        metrics = run["metrics"] or {}
+        mfu = metrics.get("mfu")
+        table.add_row(
+            run["run_id"],
+            Text(run["state"], style=STYLES.get(run["state"], "")),
+            Text(run["verdict"] or "", style=STYLES.get(run["verdict"] or "", "")),
+            _number(metrics.get("step_time_s")),
+            _number(metrics.get("tokens_per_s")),
+            f"{100 * mfu:.2f}" if mfu is not None else "",
+            (run["created"] or "").replace("T", " ").removesuffix("+00:00"),
+        )
+    _wide_console().print(table)
+
+
+def print_plugins(plugins: Iterable[dict[str, Any]]) -> None:
+    """One line a plugin, and below it what is wrong with it."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("kind", "name", "distribution", "version"):
+        table.add_column(name, no_wrap=True)
+    table.add_column("hooks", overflow="fold")
+    for plugin in plugins:
+        told = Text(plugin["error"], style="red") if plugin["error"] else Text(", ".join(plugin["hooks"]))
+        table.add_row(plugin["kind"], plugin["name"], plugin["distribution"], plugin["version"], told)
+    _wide_console().print(table)
+
+
+def _wide_console() -> Console:
+    """Piped output is for other programs: its lines are not cut to the width of a terminal."""
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=240)

@@ -1,0 +1,146 @@
+"""The commands that start, follow and end runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llmb.cli.main import app
+
+if TYPE_CHECKING:
+    from llmb.engine.runs import Session
+    from llmb.values.workload import Workload
+
+Spec = Annotated[Path, typer.Argument(help="The workload spec, a TOML file.", show_default=False)]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key of the spec.")]
+TargetName = Annotated[str | None, typer.Option("--target", metavar="NAME", help="Take [target] from the targets file.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Check = Annotated[bool, typer.Option("--check", help="Exit with 3 where a verdict is fail.")]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or unique prefixes of them.", show_default=False)]
+MaybeRuns = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[RUN...]", help="Run ids or unique prefixes; all that have not ended where none is named."),
+]
+
+
+@app.command()
+def run(
+    spec: Spec,
+    overrides: Set = None,
+    target: TargetName = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; touch nothing.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Return as soon as everything is submitted.")] = False,
+    check: Check = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a workload: prepare, submit, follow, measure, record."""
+    from llmb.spec.load import load
+
+    workload = load(spec, overrides=overrides or (), target=target)
+    if dry_run:
+        _dry_run(workload, as_json)
+        return
+    from llmb.cli.live import observer
+    from llmb.engine.runs import start
+
+    with observer() as watching:
+        session = start(workload, watching)
+        _drive(session, detach)
+    _end(session, as_json, check, detach)
+
+
+@app.command()
+def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_json: AsJson = False) -> None:
+    """Check a spec: every fault in it at once, nothing touched."""
+    from llmb.engine.plan import plan
+    from llmb.plugins.pool import PluginPool
+    from llmb.spec.load import load
+
+    workload = load(spec, overrides=overrides or (), target=target)
+    plan(workload, PluginPool())
+    if as_json:
+        _print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
+    else:
+        number = len(workload.runs)
+        typer.echo(f"{spec}: {number} run{'s' if number > 1 else ''}, no fault")
+
+
+@app.command()
+def attach(runs: MaybeRuns = None, check: Check = False, as_json: AsJson = False) -> None:
+    """Follow runs to their end, whoever started them and whatever became of that process."""
+    from llmb.cli.live import observer
+    from llmb.engine.runs import resume
+
+    with observer() as watching:
+        session = resume(runs or (), watching)
+        _drive(session, detach=False)
+    _end(session, as_json, check)
+
+
+@app.command()
+def cancel(runs: Runs, as_json: AsJson = False) -> None:
+    """End these runs and no others, and wait until they have ended."""
+    from llmb.cli.live import observer
+    from llmb.engine import runs as engine
+
+    with observer() as watching:
+        session = engine.cancel(runs, watching)
+        _drive(session, detach=False)
+    _print(session, as_json)
+
+
+def _drive(session: Session, detach: bool) -> None:
+    """Drive to the end; Ctrl-C detaches from what runs, and cancels nothing."""
+    try:
+        session.drive(detach=detach)
+    except KeyboardInterrupt:
+        typer.echo(_how_to_attach(session), err=True)
+        raise typer.Exit(130) from None
+
+
+def _how_to_attach(session: Session) -> str:
+    return f"detached; go on with: llmb attach {' '.join(session.run_ids)}"
+
+
+def _end(session: Session, as_json: bool, check: bool, detach: bool = False) -> None:
+    _print(session, as_json)
+    if detach and not as_json:
+        typer.echo(_how_to_attach(session), err=True)
+    if status := 0 if detach else worst_status(session.results, check):
+        raise typer.Exit(status)
+
+
+def worst_status(results: list[dict[str, Any]], check: bool) -> int:
+    """The exit status of several runs: 1 where one did not complete, else 3 where a checked verdict is fail."""
+    if any(result["state"] not in ("completed",) for result in results):
+        return 1
+    return 3 if check and any(result["verdict"] == "fail" for result in results) else 0
+
+
+def _print(session: Session, as_json: bool) -> None:
+    from llmb.cli.results import print_results
+
+    if as_json:
+        _print_json({"runs": session.results})
+    else:
+        print_results(session.results)
+
+
+def _dry_run(workload: Workload, as_json: bool) -> None:
+    from llmb.cli.dry_run import as_table, print_plan
+    from llmb.engine.plan import plan
+    from llmb.plugins.pool import PluginPool
+
+    planned = plan(workload, PluginPool())
+    if as_json:
+        _print_json({"runs": [as_table(each) for each in planned]})
+    else:
+        print_plan(planned)
+
+
+def _print_json(document: Any) -> None:
+    import json
+
+    typer.echo(json.dumps(document, indent=2))

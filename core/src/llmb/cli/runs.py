@@ -1,0 +1,84 @@
+"""The commands that look at the record of runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated
+
+import typer
+
+from llmb.cli.main import app
+from llmb.cli.run import AsJson
+
+FOLLOW_PAUSE_S = 0.2
+
+OneRun = Annotated[str, typer.Argument(metavar="RUN", help="A run id, or a unique prefix of one.", show_default=False)]
+
+
+@app.command("runs")
+def list_runs(as_json: AsJson = False) -> None:
+    """List all runs of the record, the newest last."""
+    from llmb.cli.results import print_runs
+    from llmb.engine.index import summaries
+
+    found = summaries()
+    if as_json:
+        typer.echo(json.dumps({"runs": found}, indent=2))
+    else:
+        print_runs(found)
+
+
+@app.command()
+def show(run: OneRun, as_json: AsJson = False) -> None:
+    """Show one run: its state, figures, verdict, and why it broke if it did."""
+    from llmb.cli.results import print_results
+    from llmb.engine.index import summary
+    from llmb.engine.record import find_record
+
+    found = summary(find_record(run))
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        print_results([found])
+
+
+@app.command()
+def logs(
+    run: OneRun,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
+) -> None:
+    """Print the logs of a run, as far as they have been read from the target."""
+    from llmb.engine.record import RunRecord, find_record
+
+    record: RunRecord = find_record(run)
+    shown: dict[str, int] = {}
+    try:
+        while True:
+            ended = record.ended
+            new = _print_new(record, shown)
+            if ended and not new or not follow:
+                return
+            if not new:
+                time.sleep(FOLLOW_PAUSE_S)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _print_new(record: RunRecord, shown: dict[str, int]) -> bool:  # noqa: F821  # imported where it is used
+    """What the copies hold beyond what was printed, under a heading where it changes from one log to another."""
+    import sys
+
+    from llmb.logs.reading import blocks_of
+
+    before = dict(shown)
+    files = sorted(record.logs.glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+    for file in files:
+        for block in blocks_of(file, shown.get(file.name, 0)):
+            if len(files) > 1 and file.name not in shown:
+                sys.stdout.write(f"==> {file.name} <==\n")
+                sys.stdout.flush()
+            shown[file.name] = shown.get(file.name, 0) + len(block)
+            sys.stdout.buffer.write(block)
+    sys.stdout.flush()
+    return before != shown

@@ -1,0 +1,158 @@
+"""A run that is being driven: its state, its logs, and what has been read of them."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import Any
+
+import attrs
+
+from llmb.engine.observe import Progress
+from llmb.engine.plan import PlannedRun
+from llmb.engine.record import RunRecord
+from llmb.hookspecs import FrameworkHooks
+from llmb.logs.reading import blocks_of
+from llmb.logs.series import StepSeries
+from llmb.values.run import Run
+from llmb.values.status import END_STATES, RunState, Ticket
+from llmb.values.steps import LogParser
+
+RECENT_STEPS = 20
+
+
+@attrs.frozen
+class LogFile:
+    """One log on the target and the name of its copy in the record."""
+
+    phase: str
+    path: str
+
+    @property
+    def copy(self) -> str:
+        return PurePosixPath(self.path).name
+
+
+class ActiveRun:
+    """Follows one run. What it knows is on disk before it is believed; a second one can be made at any time."""
+
+    def __init__(self, planned: PlannedRun, record: RunRecord, framework: FrameworkHooks[Any]) -> None:
+        self.planned = planned
+        self.record = record
+        self._framework = framework
+        self.reload()
+
+    def reload(self) -> None:
+        """Take over what the record says, as another process may have left it."""
+        known = self.record.state()
+        self.state: RunState = known["state"]
+        self.job_id: str | None = known.get("job_id")
+        self.attempt: int = known.get("attempt", 0)
+        self._read_anew()
+
+    def _read_anew(self) -> None:
+        """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
+        self.series = StepSeries()
+        self.phase = ""
+        self._parser: LogParser = self._framework.parse_log(run=self.run)
+        self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
+        self._parsed: dict[str, int] = {}
+        self.catch_up()
+
+    def catch_up(self) -> bool:
+        """Parse what the copies hold beyond what was parsed; true when there was something."""
+        before = dict(self._parsed)
+        for log in self.logs:
+            for block in blocks_of(self.record.logs / log.copy, self._parsed.get(log.copy, 0)):
+                self._parse(log, block)
+        return before != self._parsed
+
+    @property
+    def run(self) -> Run[Any]:
+        return self.planned.run
+
+    @property
+    def ended(self) -> bool:
+        return self.state in END_STATES
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(id=self.run.id, directory=self.planned.script.directory, job_id=self.job_id)
+
+    @property
+    def logs(self) -> tuple[LogFile, ...]:
+        """The logs of the current attempt, in the order of the phases."""
+        return tuple(self._log_files())
+
+    def _log_files(self) -> Iterator[LogFile]:
+        for phase, paths in self.planned.script.logs.items():
+            yield from (LogFile(phase, path.replace("{attempt}", str(self.attempt))) for path in paths)
+
+    def offsets(self) -> dict[str, int]:
+        """Where to read on, for each log on the target."""
+        return {log.path: self.record.log_size(log.copy) for log in self.logs}
+
+    def enter(self, state: RunState, **more: Any) -> bool:
+        """Record a new state before it is true here; false where nothing changes."""
+        news = {key: value for key, value in more.items() if value is not None}
+        if state == self.state and all(getattr(self, key, value) == value for key, value in news.items()):
+            return False
+        self.record.add_event(state=state, **news)
+        self.state = state
+        self.job_id = news.get("job_id", self.job_id)
+        return True
+
+    def start_attempt(self, attempt: int) -> None:
+        """The scheduler started the job again: its logs are new files, and only they count."""
+        if attempt != self.attempt:
+            self.record.add_event(attempt=attempt)
+            self.attempt = attempt
+            self._read_anew()
+
+    def add_log(self, path: str, data: bytes) -> None:
+        """Keep new bytes of a log and parse them."""
+        log = next(each for each in self.logs if each.path == path)
+        self.record.append_log(log.copy, data)
+        self._parse(log, data)
+
+    def _parse(self, log: LogFile, data: bytes) -> None:
+        self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)
+        self.phase = log.phase
+        if log.phase in self._measured:
+            self._add(self._parser.feed(data, log.copy))
+
+    @property
+    def _measured(self) -> set[str]:
+        return {phase.name for phase in self.planned.job.phases if phase.measured}
+
+    def _add(self, found: Any) -> None:
+        found = list(found)
+        self.series.add(found)
+        self._recent.extend(item.time_s for item in found if getattr(item, "time_s", None))
+
+    def close_logs(self) -> None:
+        """The job has ended: a last line without an end counts as well."""
+        self._add(self._parser.close())
+
+    def progress(self, detail: str = "") -> Progress:
+        """How the run stands, for people."""
+        step = self.series.last_step
+        left = self._time_left(step) if self.state == "running" else None
+        return Progress(
+            run_id=self.run.id,
+            name=self.run.name,
+            state=self.state,
+            phase=self.phase,
+            step=step.step if step else None,
+            steps=self.run.steps,
+            step_time_s=step.time_s if step else None,
+            left_s=left,
+            detail=detail,
+        )
+
+    def _time_left(self, step: Any) -> float | None:
+        if step is None or not self._recent:
+            return None
+        return max(0, self.run.steps - self.series.count) * statistics.median(self._recent)

@@ -1,0 +1,197 @@
+"""Drive runs to their end: one poll and one read a tick, and killed at any line without harm.
+
+Every state is in the record before what it announces is done, submitting is idempotent by id, and what runs does not
+need this process. A later `Driver` goes on from the records.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from collections.abc import Callable, Sequence
+
+from llmb.engine.active import ActiveRun
+from llmb.engine.finish import finish
+from llmb.engine.observe import Observer
+from llmb.engine.site import Site
+from llmb.plugins.pool import PluginPool
+from llmb.values.errors import TargetError
+from llmb.values.status import JobStatus
+
+SUBMITTED = frozenset({"submitting", "queued", "running"})
+PATIENCE_S = 30.0  # how long a target that cannot be asked is asked again before people are told once more
+
+
+class Driver:
+    """Drives the runs of one site."""
+
+    def __init__(self, site: Site, runs: Sequence[ActiveRun], pool: PluginPool, observer: Observer) -> None:
+        self._site = site
+        self._runs = list(runs)
+        self._pool = pool
+        self._observer = observer
+        self._told_at = -PATIENCE_S
+        self._cancelled: set[str] = set()
+        for run in self._runs:
+            site.expect(run.planned.tasks)
+
+    @property
+    def ended(self) -> bool:
+        return all(run.ended for run in self._runs)
+
+    @property
+    def submitted(self) -> bool:
+        """Nothing is left that needs this process."""
+        return all(run.ended or run.state in ("queued", "running") for run in self._runs)
+
+    @property
+    def poll_interval_s(self) -> tuple[float, float]:
+        return self._site.scheduler.poll_interval_s
+
+    def tick(self) -> bool:
+        """Bring every run forward once; true when something changed. A target that cannot be asked is waited for."""
+        try:
+            return self._advance()
+        except TargetError as error:
+            if not any(run.state in SUBMITTED for run in self._runs):
+                raise  # nothing runs there yet: say so at once
+            if time.monotonic() - self._told_at > PATIENCE_S:
+                self._observer.message(f"{error}; asking again (the runs there go on)")
+                self._told_at = time.monotonic()
+            return False
+
+    def _advance(self) -> bool:
+        mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
+        changed = self._cancel([run for run in mine if run.record.cancel_requested])
+        mine = [run for run in mine if not run.ended]
+        changed |= self._prepare([run for run in mine if run.state in ("planned", "preparing")])
+        changed |= self._submit([run for run in mine if run.state == "submitting"])
+        changed |= self._follow([run for run in mine if run.state in ("queued", "running")])
+        return changed
+
+    def _cancel(self, runs: list[ActiveRun]) -> bool:
+        """End what was submitted, once; what was not will not be."""
+        told = [run for run in runs if run.state in SUBMITTED and run.run.id not in self._cancelled]
+        if told:
+            self._site.cancel([run.ticket for run in told])
+            self._cancelled.update(run.run.id for run in told)
+        early = [run for run in runs if run.state in ("planned", "preparing")]
+        for run in early:
+            self._finish(run, JobStatus(state="ended", cause="cancelled"))
+        return bool(told or early)
+
+    def _driven_here(self, run: ActiveRun) -> bool:
+        """Another process may drive this run: then only its record is watched, until that process is gone."""
+        if run.record.locked:
+            return True
+        if run.record.try_lock():
+            run.reload()
+            return not run.ended
+        known = run.record.state()["state"]
+        if run.catch_up() or known != run.state:
+            run.state = known
+            self._observer.progress(run.progress())
+        return False
+
+    def _prepare(self, runs: list[ActiveRun]) -> bool:
+        """Bring shared tasks forward; a run whose tasks are all done is about to be submitted."""
+        pending = [(run, self._next_task(run)) for run in runs]
+        changed = self._site.advance_tasks(key for _, key in pending if key)
+        for run, _ in pending:
+            key = self._next_task(run)
+            if key is None:
+                changed |= self._enter(run, "submitting")
+                continue
+            state, reason = self._site.task(key)
+            if state == "failed":
+                self._finish(run, JobStatus(state="ended", cause="failed", reason=reason))
+                changed = True
+            else:
+                kind = next(task.task.kind for task in run.planned.tasks if task.key == key)
+                changed |= self._enter(run, "preparing", task=key, detail=kind)
+        return changed
+
+    def _next_task(self, run: ActiveRun) -> str | None:
+        return next((task.key for task in run.planned.tasks if self._site.task(task.key)[0] != "done"), None)
+
+    def _submit(self, runs: list[ActiveRun]) -> bool:
+        if not runs:
+            return False
+        for run in runs:
+            self._place_secrets(run)
+        tickets = self._site.submit([run.planned.script for run in runs])
+        for run in runs:
+            self._enter(run, "queued", job_id=tickets[run.run.id].job_id)
+        return True
+
+    def _place_secrets(self, run: ActiveRun) -> None:
+        """The values travel in a file that the owner alone can read; the job removes it."""
+        lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in run.planned.script.secrets]
+        if lines:
+            self._site.host.put({f"{run.planned.script.directory}/.secrets": "".join(lines)}, 0o600)
+
+    def _follow(self, runs: list[ActiveRun]) -> bool:
+        seen = self._site.poll([run.ticket for run in runs])
+        changed = self._read_logs([run for run in runs if seen[run.run.id].state in ("running", "ended")])
+        for run in runs:
+            changed |= self._take_status(run, seen[run.run.id])
+        return changed
+
+    def _take_status(self, run: ActiveRun, status: JobStatus) -> bool:
+        run.start_attempt(status.attempt)
+        if status.state == "pending":
+            return self._enter(run, "queued", job_id=status.job_id, detail=status.reason)
+        if status.state == "running":
+            return self._enter(run, "running", job_id=status.job_id)
+        if status.state == "absent":
+            status = JobStatus(state="ended", cause="lost", reason="the scheduler does not know the job any more")
+        while self._read_logs([run]):
+            pass  # to the end of the logs, a few MiB at a time
+        self._finish(run, status)
+        return True
+
+    def _read_logs(self, runs: list[ActiveRun]) -> bool:
+        """What is new in the logs of all these runs, in one command."""
+        owner = {path: run for run in runs for path in run.offsets()}
+        offsets = {path: offset for run in runs for path, offset in run.offsets().items()}
+        if not offsets:
+            return False
+        found = self._site.host.read(offsets)
+        for path, data in found.items():
+            owner[path].add_log(path, data)
+        for run in {id(owner[path]): owner[path] for path in found}.values():
+            self._observer.progress(run.progress())
+        return bool(found)
+
+    def _enter(self, run: ActiveRun, state: str, **more: object) -> bool:
+        detail = str(more.get("detail") or "")
+        changed = run.enter(state, **more)  # type: ignore[arg-type]  # the states are written out in the callers
+        if changed:
+            self._observer.progress(run.progress(detail))
+        return changed
+
+    def _finish(self, run: ActiveRun, status: JobStatus) -> None:
+        run.close_logs()
+        finish(run, status, self._site.target, self._pool)
+        run.record.unlock()
+        self._observer.progress(run.progress())
+
+
+def drive(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None] = time.sleep) -> None:
+    """Tick all sites until each is done; the pause between two ticks grows while nothing changes."""
+    shortest, longest = _intervals(drivers)
+    pause = shortest
+    while True:
+        changed = [driver.tick() for driver in drivers if not done(driver)]
+        if all(done(driver) for driver in drivers):
+            return
+        pause = shortest if any(changed) else min(pause * 1.5, longest)
+        wait(pause)
+
+
+def _intervals(drivers: Sequence[Driver]) -> tuple[float, float]:
+    if not drivers:
+        return 0.0, 0.0
+    pairs = [driver.poll_interval_s for driver in drivers]
+    return min(shortest for shortest, _ in pairs), min(longest for _, longest in pairs)

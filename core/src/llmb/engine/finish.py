@@ -1,0 +1,126 @@
+"""The end of a run: what state it truly ended in, its figures, the verdict, and why it broke if it did."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from llmb.engine.active import ActiveRun
+from llmb.engine.outcome import Evidence, Outcome, decide
+from llmb.figures import metrics as figures
+from llmb.figures.verdict import judge
+from llmb.figures.window import Summary, summarise
+from llmb.logs.diagnose import diagnose, last_words
+from llmb.plugins.pool import PluginPool
+from llmb.values.failure import Failure
+from llmb.values.frozen import FrozenMap
+from llmb.values.run import Run, Target
+from llmb.values.status import JobStatus
+
+
+def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: PluginPool) -> None:
+    """Write the steps and the result, then the last event. Done again after a kill, it writes the same."""
+    run = active.run
+    steps = active.series.steps
+    outcome = decide(
+        Evidence(
+            cause=status.cause or "failed",
+            exit_status=status.exit_status,
+            reason=status.reason,
+            steps_done=active.series.count,
+            steps_asked=run.steps,
+            nan=active.series.nan,
+        )
+    )
+    summary = summarise(steps, run.window)
+    metrics = _metrics(run, summary, target, pool) if steps else None
+    verdict, reason = _judge(run, metrics, summary, outcome, active.series.nan)
+    failure = _failure(active, outcome, pool) if outcome.state != "completed" else None
+    result = {
+        "run_id": run.id,
+        "state": outcome.state,
+        "recipe": run.recipe,
+        "gpu_type": run.gpu_type,
+        "dtype": run.dtype,
+        "gpus": run.gpus,
+        "job_id": active.job_id,
+        "directory": str(active.record.directory),
+        "metrics": figures.to_json(metrics) if metrics else None,
+        "verdict": verdict,
+        "reason": outcome.reason or reason,
+        "failure": attrs.asdict(failure) if failure else None,
+    }
+    active.record.write_result(result, steps)
+    active.enter(outcome.state)
+
+
+def _metrics(run: Run[Any], summary: Summary, target: Target[Any], pool: PluginPool) -> figures.Metrics:
+    return figures.measure(
+        model=run.model,
+        flop_formula=run.flop_formula,
+        mfu_from=run.mfu_from,
+        global_batch_size=run.parallelism.global_batch_size,
+        gpus=run.gpus,
+        step_time_s=summary.step_time_s,
+        tflops_per_gpu=summary.tflops_per_gpu,
+        peak_flops=peak_flops(run, target, pool),
+        proxy=run.proxy,
+        baseline=run.baseline,
+    )
+
+
+def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | None:
+    """Dense peak of one GPU in FLOP/s: from extensions or the core's table, else the framework, else the scheduler."""
+    if (peak := run.accelerator.peak_flops.get(run.dtype)) is not None:
+        return peak
+    framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
+    peak = framework.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype)
+    return peak if peak is not None else scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+
+
+def _judge(run: Run[Any], metrics: figures.Metrics | None, summary: Summary, outcome: Outcome, nan: bool) -> tuple[str | None, str]:
+    if metrics is None:
+        return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
+    if run.baseline and run.differences and not run.profile:
+        return "undecided", f"not comparable with the baseline: {', '.join(run.differences)} differ from the recipe"
+    return judge(
+        metrics,
+        run.tolerance,
+        completed=outcome.state == "completed",
+        window_complete=summary.complete,
+        loss_nan=nan,
+        profiled=run.profile is not None,
+    )
+
+
+def _failure(active: ActiveRun, outcome: Outcome, pool: PluginPool) -> Failure:
+    """The cause found in the logs, else what the end itself tells, with the last words of the log."""
+    extra = [signature for extension in pool.extensions for signature in extension.diagnose()]
+    logs = [active.record.logs / log.copy for log in active.logs]
+    if outcome.look_in_logs:
+        if found := diagnose(logs, extra):
+            return found
+        return Failure(cause=outcome.reason, evidence=last_words(logs), remedy=outcome.remedy)
+    return Failure(cause=outcome.reason, remedy=outcome.remedy)
+
+
+def as_planned(active: ActiveRun) -> FrozenMap[str, Any]:
+    """What is known of a run that has not ended, in the keys of a result."""
+    run = active.run
+    return FrozenMap(
+        {
+            "run_id": run.id,
+            "state": active.state,
+            "recipe": run.recipe,
+            "gpu_type": run.gpu_type,
+            "dtype": run.dtype,
+            "gpus": run.gpus,
+            "job_id": active.job_id,
+            "directory": str(active.record.directory),
+            "metrics": None,
+            "verdict": None,
+            "reason": "",
+            "failure": None,
+        }
+    )

@@ -1,0 +1,80 @@
+"""The truth table: in which state a run truly ended.
+
+Neither an exit status nor a log is believed alone.
+
+| the job ended        | all steps | loss NaN | state     |
+|----------------------|-----------|----------|-----------|
+| cancelled            | yes or no | any      | cancelled |
+| any other            | yes or no | yes      | failed    |
+| completed            | yes       | no       | completed |
+| completed            | no        | no       | failed    |
+| timeout              | yes       | no       | completed |
+| timeout              | no        | no       | timeout   |
+| lost                 | yes or no | no       | lost      |
+| failed, and the rest | yes or no | no       | failed    |
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from llmb.values.status import Cause, RunState
+
+
+@attrs.frozen(kw_only=True)
+class Evidence:
+    """What is known of a run that ended: the scheduler's word, the steps seen, and whether the loss was NaN."""
+
+    cause: Cause
+    exit_status: int | None
+    reason: str
+    steps_done: int
+    steps_asked: int
+    nan: bool
+
+    @property
+    def all_steps(self) -> bool:
+        return self.steps_done >= self.steps_asked
+
+
+@attrs.frozen(kw_only=True)
+class Outcome:
+    """The state, one sentence of why where it is not plainly completed, and what to do about it."""
+
+    state: RunState
+    reason: str = ""
+    remedy: str = ""
+    look_in_logs: bool = False
+
+
+def decide(evidence: Evidence) -> Outcome:
+    """The row of the truth table that this evidence falls into."""
+    done = f"{evidence.steps_done} of {evidence.steps_asked} steps"
+    if evidence.cause == "cancelled":
+        return Outcome(state="cancelled", reason=f"cancelled after {done}")
+    if evidence.nan:
+        return Outcome(state="failed", reason=f"the loss was NaN ({done} done)",
+                       remedy="check dtype, learning rate and data; a run that diverges measures nothing")
+    if evidence.cause == "completed" and evidence.all_steps:
+        return Outcome(state="completed")
+    if evidence.cause == "completed":
+        return Outcome(state="failed", reason=f"it ended without an error after {done}", look_in_logs=True,
+                       remedy="see the end of the log: the framework stopped early, or printed no step times")
+    if evidence.cause == "timeout" and evidence.all_steps:
+        return Outcome(state="completed", reason=f"all {done} were done, then it hung until its time limit")
+    if evidence.cause == "timeout":
+        return Outcome(state="timeout", reason=f"the time limit came after {done}",
+                       remedy="raise workload.time_limit, or run fewer steps")
+    if evidence.cause == "lost":
+        return Outcome(state="lost", reason=f"{evidence.reason or 'its end is not known'} ({done} done)",
+                       remedy="run it again with `llmb run` on its run.toml")
+    return Outcome(state="failed", reason=_told(evidence, done), look_in_logs=True,
+                   remedy="see the end of the log")
+
+
+def _told(evidence: Evidence, done: str) -> str:
+    parts = [evidence.cause if evidence.cause != "failed" else "", evidence.reason]
+    told = ": ".join(part for part in parts if part)
+    if not told:
+        told = f"exit status {evidence.exit_status}" if evidence.exit_status is not None else "it failed"
+    return f"{told} (after {done})"

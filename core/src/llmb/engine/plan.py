@@ -1,0 +1,96 @@
+"""What would be done: pure. A dry run prints it, ``validate`` keeps only the faults that it raises."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import attrs
+
+from llmb.plugins.pool import PluginPool
+from llmb.values.errors import SpecError, located
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Job, Script, Task
+from llmb.values.run import Run, Target
+from llmb.values.workload import PlacedRun, Workload
+
+
+@attrs.frozen(kw_only=True)
+class PlannedTask:
+    """A shared task as it is submitted: to the scheduler, or as a detached process of the target's host."""
+
+    task: Task
+    script: Script
+    on: Literal["scheduler", "host"]
+
+    @property
+    def key(self) -> str:
+        return self.task.key
+
+
+@attrs.frozen(kw_only=True)
+class PlannedRun:
+    """A run with its job, its script, and the tasks that come before it, in order."""
+
+    placed: PlacedRun
+    job: Job
+    script: Script
+    tasks: tuple[PlannedTask, ...]
+
+    @property
+    def run(self) -> Run[Any]:
+        return self.placed.run
+
+    @property
+    def target(self) -> Target[Any]:
+        return self.placed.target
+
+
+def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
+    """All runs of a workload, planned. Raises SpecError with the faults of every run that its plugins refuse."""
+    planned, faults = [], []
+    for placed in workload.runs:
+        try:
+            planned.append(plan_run(placed, pool))
+        except SpecError as error:
+            faults += located(error.faults, workload.file)
+    if faults:
+        raise SpecError(*dict.fromkeys(faults))
+    return tuple(planned)
+
+
+def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
+    """One run, planned: every hook that comes before an effect is called here."""
+    run, target = placed.run, placed.target
+    framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
+    environment = framework.prepare_env(run=run)
+    tasks = list(scheduler.prepare_env(environment=environment, target=target))
+    if (dataset := framework.prepare_dataset(run=run)) is not None:
+        tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks
+    job = framework.build_job(run=run)
+    job = attrs.evolve(
+        job, environment=environment, env=FrozenMap({**job.env, **run.env}), mounts=(*job.mounts, *run.mounts)
+    )
+    script = attrs.evolve(scheduler.build_job(job=job, target=target), secrets=environment.secrets)
+    return PlannedRun(
+        placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks)
+    )
+
+
+def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask:
+    if isinstance(task.work, str):
+        script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
+        return PlannedTask(task=task, script=script, on="host")
+    script = pool.scheduler(target.scheduler).build_job(job=task.work, target=target)
+    return PlannedTask(task=task, script=attrs.evolve(script, check=task.check), on="scheduler")
+
+
+def _host_script(task: Task, directory: str, work: str) -> Script:
+    """Bash for the target's host. It looks again first: another process may have made it in the meantime."""
+    text = f"#!/usr/bin/env bash\n: >begun\nif ({task.check}) >/dev/null 2>&1; then exit 0; fi\n{work}\n"
+    return Script(
+        id=task.key,
+        directory=directory,
+        text=text,
+        check=task.check,
+        logs=FrozenMap({task.kind: (f"{directory}/out.log",)}),
+    )

@@ -1,0 +1,216 @@
+"""The record of a run: files that are the truth. Nothing here knows how they came to be.
+
+``run.toml`` the run as a spec, ``job.sh`` what was submitted, ``events.jsonl`` every change of state, ``logs/`` copies
+of the logs (a copy's size is the offset of what has been read), ``steps.csv``, ``result.json``.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import io
+import json
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from llmb.files import write_atomically
+from llmb.paths import home_folder
+from llmb.values.errors import RecordError
+from llmb.values.status import END_STATES
+from llmb.values.steps import Step
+
+STEP_COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
+
+
+class RunRecord:
+    """One run's directory under ``$LLMB_HOME/runs``."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._lock: int | None = None
+
+    @property
+    def run_id(self) -> str:
+        return self.directory.name
+
+    @property
+    def logs(self) -> Path:
+        return self.directory / "logs"
+
+    def create(self, run_toml: str, job: str) -> None:
+        """Make the record; the spec and the job are there before the first event. Raises RecordError."""
+        with _told(self.directory):
+            self.logs.mkdir(parents=True, exist_ok=True)
+            write_atomically(self.directory / "job.sh", job.encode())
+            write_atomically(self.directory / "run.toml", run_toml.encode())
+            self.add_event(state="planned")
+
+    def add_event(self, **event: Any) -> None:
+        """Append one event, synced before this returns; what it announces is done only then."""
+        line = (json.dumps({"time": round(time.time(), 3), **event}) + "\n").encode()
+        with _told(self.directory):
+            descriptor = os.open(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    line = b"\n" + line  # a torn line before it is dropped by readers
+                if os.write(descriptor, line) != len(line):
+                    os.ftruncate(descriptor, size)
+                    raise OSError(28, "No space left on device")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """All events in order, without a torn last line."""
+        try:
+            data = (self.directory / "events.jsonl").read_bytes()
+        except FileNotFoundError:
+            return
+        for line in data.splitlines():
+            with suppress(ValueError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    yield event
+
+    def state(self) -> dict[str, Any]:
+        """What all events together say: the last of each key."""
+        merged: dict[str, Any] = {"state": "planned"}
+        for event in self.events():
+            merged |= event
+        return merged
+
+    @property
+    def ended(self) -> bool:
+        return self.state()["state"] in END_STATES
+
+    def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
+        """The steps and the result, each whole or not at all. Raises RecordError."""
+        with _told(self.directory):
+            write_atomically(self.directory / "steps.csv", _steps_csv(steps).encode())
+            write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
+
+    def result(self) -> dict[str, Any] | None:
+        """The result, or null while there is none."""
+        try:
+            result = json.loads((self.directory / "result.json").read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            raise RecordError(f"{self.directory / 'result.json'} is not a result; `llmb attach` makes it again") from None
+        return dict(result)
+
+    def append_log(self, name: str, data: bytes) -> None:
+        """Add new bytes to the local copy of a log. Raises RecordError; what did not fit is read again later."""
+        with _told(self.directory):
+            self.logs.mkdir(exist_ok=True)
+            with open(self.logs / name, "ab", buffering=0) as file:
+                written = 0
+                while written < len(data):
+                    written += file.write(data[written:]) or 0
+
+    def log_size(self, name: str) -> int:
+        """How much of a log has been read."""
+        with suppress(FileNotFoundError):
+            return (self.logs / name).stat().st_size
+        return 0
+
+    def request_cancel(self) -> None:
+        """Ask whoever drives this run to end it. Raises RecordError."""
+        with _told(self.directory):
+            (self.directory / "cancel").touch()
+
+    @property
+    def cancel_requested(self) -> bool:
+        return (self.directory / "cancel").exists()
+
+    @property
+    def locked(self) -> bool:
+        """Whether this process drives the run."""
+        return self._lock is not None
+
+    def try_lock(self) -> bool:
+        """Become the one that drives this run; false while another process does. The kernel frees the lock."""
+        if self._lock is None:
+            with _told(self.directory):
+                descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                return False
+            self._lock = descriptor
+        return True
+
+    def unlock(self) -> None:
+        """Let others drive this run."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+class _told:
+    """Turns an OSError into the one line that says what to do about it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, OSError):
+            reason = error.strerror or str(error)
+            raise RecordError(
+                f"the record {self._directory} cannot be written: {reason}; nothing that was there is lost; mend that, "
+                f"then `llmb attach {self._directory.name}` goes on"
+            ) from error
+
+
+def _steps_csv(steps: Iterable[Step]) -> str:
+    rows = [(step, {name: getattr(step, name) for name in STEP_COLUMNS}) for step in steps]
+    more = sorted({name for step, _ in rows for name in step.figures})
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*STEP_COLUMNS, *more], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(row | dict(step.figures) for step, row in rows)
+    return text.getvalue()
+
+
+def runs_folder() -> Path:
+    """Where the records of all runs are."""
+    return home_folder() / "runs"
+
+
+def all_records() -> list[RunRecord]:
+    """Every record, in no order. Raises RecordError where the folder cannot be read."""
+    folder = runs_folder()
+    try:
+        return [RunRecord(each) for each in folder.iterdir() if (each / "run.toml").exists()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RecordError(f"{folder} cannot be read: {error.strerror}") from error
+
+
+def find_record(wanted: str) -> RunRecord:
+    """The record of a run id or of a unique prefix of one. Raises RecordError."""
+    records = {record.run_id: record for record in all_records()}
+    if wanted in records:
+        return records[wanted]
+    matching = sorted(run_id for run_id in records if run_id.startswith(wanted)) if wanted else []
+    if len(matching) == 1:
+        return records[matching[0]]
+    if matching:
+        raise RecordError(f"run {wanted!r} is not unique: {', '.join(matching[:5])}{' ...' if len(matching) > 5 else ''}")
+    raise RecordError(f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them")
+
+
+def valid_run_id(text: str) -> bool:
+    """Whether this can be a run's id, and so the name of a directory."""
+    return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,120}", text) is not None

@@ -1,0 +1,148 @@
+"""What a command or a library does with runs: start, attach, cancel, show."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from llmb.engine.active import ActiveRun
+from llmb.engine.drive import Driver, drive
+from llmb.engine.finish import as_planned
+from llmb.engine.observe import Observer, Silent
+from llmb.engine.plan import PlannedRun, plan, plan_run
+from llmb.engine.record import RunRecord, all_records, find_record, runs_folder
+from llmb.engine.site import Site
+from llmb.hosts.open import open_host
+from llmb.plugins.find import find_plugins
+from llmb.plugins.pool import PluginPool
+from llmb.spec.export import export_run, import_run
+from llmb.values.errors import LlmbError, SpecError
+from llmb.values.run import Target
+from llmb.values.workload import Workload
+from llmb.version import VERSION
+
+Done = Callable[[Driver], bool]
+
+
+@attrs.define
+class Session:
+    """Runs that one process drives, with what it needs for that."""
+
+    active: list[ActiveRun]
+    drivers: list[Driver]
+
+    @property
+    def results(self) -> list[dict[str, Any]]:
+        """One object a run, with the keys of ``llmb run --json``."""
+        return [each.record.result() or dict(as_planned(each)) for each in self.active]
+
+    @property
+    def run_ids(self) -> list[str]:
+        return [each.run.id for each in self.active]
+
+    def drive(self, *, detach: bool = False) -> None:
+        """Until every run has ended, or with ``detach`` until nothing is left to submit. Raises LlmbError."""
+        drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended))
+
+
+def start(workload: Workload, observer: Observer | None = None) -> Session:
+    """Record every run of a workload, ready to be driven.
+
+    Raises SpecError with all faults and TargetError before anything is recorded; RecordError where it cannot be.
+    """
+    pool = PluginPool()
+    planned = plan(workload, pool)
+    _refuse_missing_secrets(planned)
+    sites = _sites([each.target for each in planned], pool)
+    for site in sites.values():
+        site.probe()
+    active = []
+    for each in planned:
+        record = RunRecord(runs_folder() / each.run.id)
+        record.create(export_run(each.placed, _provenance(each, pool)), each.script.text)
+        active.append(ActiveRun(each, record, pool.framework(each.run.recipe.partition("/")[0])))
+    return _session(active, sites, pool, observer)
+
+
+def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
+    """Runs of the record, ready to be driven on; without any named, all that have not ended.
+
+    Raises RecordError for a run that is not there; a run whose spec or plugins are gone is told of, and left alone
+    where it was not named.
+    """
+    observer = observer or Silent()
+    named = [find_record(each) for each in wanted]
+    pool = PluginPool()
+    active = []
+    for record in named or [each for each in all_records() if not each.ended]:
+        try:
+            planned = plan_run(import_run(record.directory / "run.toml", pool), pool)
+        except LlmbError as error:
+            if named:
+                raise
+            observer.message(f"{record.run_id} is left alone: {error}")
+            continue
+        active.append(ActiveRun(planned, record, pool.framework(planned.run.recipe.partition("/")[0])))
+    sites = _sites([each.planned.target for each in active if not each.ended], pool)
+    for site in sites.values():
+        site.probe()
+    return _session(active, sites, pool, observer)
+
+
+def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
+    """Ask for the end of these runs and of nothing else; driven on, each comes to its end."""
+    session = resume(wanted, observer)
+    for each in session.active:
+        if not each.ended:
+            each.record.request_cancel()
+    return session
+
+
+def _session(
+    active: Sequence[ActiveRun], sites: dict[tuple[str, ...], Site], pool: PluginPool, observer: Observer | None
+) -> Session:
+    drivers = [
+        Driver(site, [each for each in active if not each.ended and _site_key(each.planned.target) == key], pool,
+               observer or Silent())
+        for key, site in sites.items()
+    ]
+    return Session(list(active), drivers)
+
+
+def _site_key(target: Target[Any]) -> tuple[str, ...]:
+    return (target.scheduler, target.host or "", target.workdir)
+
+
+def _sites(targets: Iterable[Target[Any]], pool: PluginPool) -> dict[tuple[str, ...], Site]:
+    """One site for each scheduler, host and work directory, told of all GPU types that its runs ask for."""
+    grouped: dict[tuple[str, ...], list[Target[Any]]] = {}
+    for target in targets:
+        grouped.setdefault(_site_key(target), []).append(target)
+    return {key: _site(group, pool) for key, group in grouped.items()}
+
+
+def _site(group: list[Target[Any]], pool: PluginPool) -> Site:
+    gpu_types = tuple(dict.fromkeys(name for target in group for name in target.gpu_types))
+    target = attrs.evolve(group[0], gpu_types=gpu_types)
+    return Site(pool.scheduler(target.scheduler), open_host(target), target)
+
+
+def _refuse_missing_secrets(planned: Iterable[PlannedRun]) -> None:
+    missing = {name for each in planned for name in each.script.secrets if not os.environ.get(name)}
+    if missing:
+        raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in sorted(missing)))
+
+
+def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:
+    wanted = {("framework", planned.run.recipe.partition("/")[0]), ("scheduler", planned.target.scheduler)}
+    used = [each for each in find_plugins() if (each.kind, each.name) in wanted or each.kind == "extension"]
+    return {
+        "llmb": VERSION,
+        "plugins": {each.distribution: each.version for each in used},
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        **({"image_digest": planned.run.image.digest} if planned.run.image and planned.run.image.digest else {}),
+    }

@@ -1,0 +1,127 @@
+"""One scheduler on one host: where the units of many runs are checked, submitted and asked for together."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import attrs
+
+from llmb.engine.plan import PlannedTask
+from llmb.hookspecs import Host, SchedulerHooks
+from llmb.hosts.detached import poll_detached, submit_detached
+from llmb.values.errors import TargetError
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Script
+from llmb.values.run import Target
+from llmb.values.status import JobStatus, Ticket
+
+TaskState = Literal["waiting", "running", "done", "failed"]
+
+
+@attrs.define
+class _TaskProgress:
+    planned: PlannedTask
+    state: TaskState = "waiting"
+    reason: str = ""
+
+
+class Site:
+    """Runs go through ``submit`` and ``poll``; the tasks before them are brought forward by ``advance_tasks``.
+
+    A task's check alone tells whether it is done: its record may be old, its exit status a lie.
+    """
+
+    def __init__(self, scheduler: SchedulerHooks[Any], host: Host, target: Target[Any]) -> None:
+        self.scheduler = scheduler
+        self.host = host
+        self.target = target
+        self._tasks: dict[str, _TaskProgress] = {}
+
+    def probe(self) -> None:
+        """Fill in the target's facts. Raises TargetError where it cannot be asked."""
+        script = self.scheduler.probe(target=self.target)
+        if not script:
+            return
+        answer = self.host.run(script, timeout_s=120)
+        pairs = (line.partition("=") for line in answer.stdout.splitlines() if "=" in line)
+        self.target = attrs.evolve(self.target, facts=FrozenMap({key: value for key, _, value in pairs}))
+
+    def expect(self, tasks: Iterable[PlannedTask]) -> None:
+        """Tasks that a run needs, in order; those known already are shared."""
+        for planned in tasks:
+            self._tasks.setdefault(planned.key, _TaskProgress(planned))
+
+    def task(self, key: str) -> tuple[TaskState, str]:
+        """How a task stands, and why it failed."""
+        return self._tasks[key].state, self._tasks[key].reason
+
+    def advance_tasks(self, wanted: Iterable[str]) -> bool:
+        """Bring these tasks one tick forward; true when one of them changed."""
+        mine = [self._tasks[key] for key in dict.fromkeys(wanted)]
+        before = [task.state for task in mine]
+        self._start([task for task in mine if task.state == "waiting"])
+        self._look([task for task in mine if task.state == "running"])
+        return before != [task.state for task in mine]
+
+    def _start(self, tasks: list[_TaskProgress]) -> None:
+        there = self._whole(tasks)
+        for task in tasks:
+            task.state = "done" if task.planned.key in there else "running"
+        missing = [task for task in tasks if task.state == "running"]
+        self._submit_tasks(missing)
+
+    def _submit_tasks(self, tasks: list[_TaskProgress]) -> None:
+        on_host = [task.planned.script for task in tasks if task.planned.on == "host"]
+        on_scheduler = [task.planned.script for task in tasks if task.planned.on == "scheduler"]
+        if on_host:
+            submit_detached(on_host, self.host)
+        if on_scheduler:
+            self.scheduler.submit(scripts=on_scheduler, host=self.host)
+
+    def _look(self, tasks: list[_TaskProgress]) -> None:
+        if not tasks:
+            return
+        seen = {
+            **poll_detached([_ticket(task) for task in tasks if task.planned.on == "host"], self.host),
+            **self.poll([_ticket(task) for task in tasks if task.planned.on == "scheduler"]),
+        }
+        over = [task for task in tasks if seen[task.planned.key].state in ("ended", "absent")]
+        there = self._whole(over)
+        for task in over:
+            task.state = "done" if task.planned.key in there else "failed"
+            if task.state == "failed":
+                task.reason = self._why(task.planned, seen[task.planned.key])
+
+    def _whole(self, tasks: list[_TaskProgress]) -> set[str]:
+        """The keys of those whose check passes, all asked in one command."""
+        if not tasks:
+            return set()
+        lines = [f"if ({task.planned.task.check}) >/dev/null 2>&1; then echo {task.planned.key}; fi" for task in tasks]
+        answer = self.host.run("\n".join(lines))
+        if answer.exit_status:
+            raise TargetError(f"cannot look for what is there already: {answer.stderr.strip()}")
+        return set(answer.stdout.split())
+
+    def _why(self, planned: PlannedTask, status: JobStatus) -> str:
+        log = next(iter(planned.script.logs.values()), ("/dev/null",))[0]
+        tail = self.host.run(f"tail -n 400 {shlex.quote(log)} | tail -c 600").stdout.strip().splitlines()
+        last = tail[-1].strip() if tail else status.reason or f"exit status {status.exit_status}"
+        return f"{planned.task.kind} could not be made: {last} (log: {log})"
+
+    def submit(self, scripts: list[Script]) -> Mapping[str, Ticket]:
+        """Submit runs; those that were submitted before are not submitted again."""
+        return self.scheduler.submit(scripts=scripts, host=self.host) if scripts else {}
+
+    def poll(self, tickets: list[Ticket]) -> Mapping[str, JobStatus]:
+        """Ask for many jobs at once."""
+        return self.scheduler.poll(tickets=tickets, host=self.host) if tickets else {}
+
+    def cancel(self, tickets: list[Ticket]) -> None:
+        """End these runs and no others."""
+        self.scheduler.cancel(tickets=tickets, host=self.host)
+
+
+def _ticket(task: _TaskProgress) -> Ticket:
+    return Ticket(id=task.planned.key, directory=task.planned.script.directory)

@@ -1,0 +1,98 @@
+"""The mean step time over a measuring window."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+
+from llmb.figures.numbers import stated
+from llmb.values.recipe import Window
+from llmb.values.steps import Step
+
+
+@attrs.frozen(kw_only=True)
+class Summary:
+    """Means and sample standard deviations over a window; seconds and TFLOP/s per GPU.
+
+    ``count`` is the number of steps in the mean of the step time. ``complete`` tells whether the whole window was
+    measured; see `summarise`.
+    """
+
+    window: Window
+    count: int
+    step_time_s: float | None
+    step_time_std_s: float | None
+    tflops_per_gpu: float | None
+    tflops_per_gpu_std: float | None
+    complete: bool
+
+
+def summarise(steps: Iterable[Step], window: Window) -> Summary:
+    """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
+
+    ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
+    time (null or NaN) is left out of the mean. The standard deviation is the sample's (n - 1), null for one step.
+
+    A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time.
+    The rhythm is the distance between printed steps that is most common in the whole log (a log may print each tenth
+    step), once it was seen twice, else 1: no step within the window, nor an edge of it, may be further than that
+    from the next one printed.
+    """
+    by_number = {step.step: step for step in steps}
+    numbers = sorted(by_number)
+    chosen = [by_number[number] for number in _inside(numbers, window)]
+    times = _stated(step.time_s for step in chosen)
+    tflops = _stated(step.tflops_per_gpu for step in chosen)
+    return Summary(
+        window=window,
+        count=len(times),
+        step_time_s=_mean(times),
+        step_time_std_s=_deviation(times),
+        tflops_per_gpu=_mean(tflops),
+        tflops_per_gpu_std=_deviation(tflops),
+        complete=bool(chosen) and stated(chosen[-1].time_s) is not None and _without_gaps(numbers, window),
+    )
+
+
+def to_json(summary: Summary) -> dict[str, Any]:
+    """The summary as the plain table that ``--json`` prints."""
+    table = attrs.asdict(summary, filter=lambda field, _value: field.name != "complete")
+    return table | {"window": summary.window if summary.window == "last" else list(summary.window)}
+
+
+def _inside(numbers: Sequence[int], window: Window) -> Sequence[int]:
+    if window == "last":
+        return numbers[-1:]
+    first, last = window
+    return [number for number in numbers if first <= number <= last]
+
+
+def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
+    if window == "last":
+        return True
+    first, last = window
+    edges = [first - 1, *_inside(numbers, window), last + 1]
+    return all(after - before <= _rhythm(numbers) for before, after in itertools.pairwise(edges))
+
+
+def _rhythm(numbers: Sequence[int]) -> int:
+    gaps = Counter(after - before for before, after in itertools.pairwise(numbers))
+    gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
+    return gap if seen > 1 else 1
+
+
+def _stated(values: Iterable[float | None]) -> list[float]:
+    return [value for value in map(stated, values) if value is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return statistics.fmean(values) if values else None
+
+
+def _deviation(values: Sequence[float]) -> float | None:
+    return statistics.stdev(values) if len(values) > 1 else None

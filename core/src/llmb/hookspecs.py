@@ -1,0 +1,158 @@
+"""The hooks of the three kinds of plugin.
+
+Each Protocol is the specification, the type and the documentation of its kind at once. A plugin inherits from it
+(``class MaxText(FrameworkHooks[MaxTextOptions])``), so that a type checker names what is missing, and marks what it
+implements with `hookimpl`. A hook that a plugin does not implement answers with the Protocol's own default.
+
+Hooks take values and return values; the effects are the core's. Values grow fields, hooks grow arguments at most;
+nothing is renamed or removed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+import pluggy
+
+from llmb.values.failure import Signature
+from llmb.values.host import Answer
+from llmb.values.job import Dataset, Environment, Job, Script, Task
+from llmb.values.model import Accelerator
+from llmb.values.run import Run, Target
+from llmb.values.status import JobStatus, Ticket
+from llmb.values.steps import LogParser
+
+O = TypeVar("O")
+
+hookspec = pluggy.HookspecMarker("llmb")
+hookimpl = pluggy.HookimplMarker("llmb")
+_first = hookspec(firstresult=True)
+
+
+class Host(Protocol):
+    """The machine on which commands run: this one, or one behind SSH."""
+
+    def run(self, script: str, timeout_s: float = 60.0) -> Answer:
+        """Run bash there. Raises TargetError where one cannot ask, and never for a command that fails."""
+
+    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+        """Place text files, each whole or not at all; folders are made."""
+
+    def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
+        """What many files hold beyond an offset, in one command; at most a few MiB of each at a time.
+
+        A file that is not there, or that has nothing new, is left out.
+        """
+
+
+class FrameworkHooks(Protocol[O]):
+    """What a training framework knows: its environment, its data, its command, its log. It knows no scheduler."""
+
+    options: type[O]
+    """The attrs class of the spec's [framework] table."""
+
+    @_first
+    def prepare_env(self, run: Run[O]) -> Environment:
+        """The image or virtual environment in which the run's command works, and the secrets that it needs."""
+        return Environment()
+
+    @_first
+    def prepare_dataset(self, run: Run[O]) -> Dataset | None:
+        """Tasks that make the training data, each with the check that it is whole; null for synthetic data."""
+        return None
+
+    @_first
+    def build_job(self, run: Run[O]) -> Job:
+        """The run as a neutral job. Raises SpecError for what the framework cannot do."""
+        raise NotImplementedError
+
+    @_first
+    def parse_log(self, run: Run[O] | None) -> LogParser:
+        """A fresh parser for one log of this framework; ``run`` is null for a log that someone else made."""
+        raise NotImplementedError
+
+    @_first
+    def peak_flops(self, gpu_type: str, dtype: str) -> float | None:
+        """Dense peak in FLOP/s of a GPU type and dtype that the core's table lacks."""
+        return None
+
+
+class SchedulerHooks(Protocol[O]):
+    """What a scheduler knows: how to start, watch and end a job on its machines. It knows no framework."""
+
+    options: type[O]
+    """The attrs class of the keys of [target] beyond the core's own."""
+
+    single_node: bool = False
+    """All GPUs of a run are on one machine, however many there are."""
+
+    poll_interval_s: tuple[float, float] = (2.0, 30.0)
+    """How long to wait between two polls: at first, and at most, while nothing changes."""
+
+    @_first
+    def prepare_env(self, environment: Environment, target: Target[O]) -> tuple[Task, ...]:
+        """Tasks by which the environment comes to be on this target."""
+        return ()
+
+    @_first
+    def prepare_dataset(self, dataset: Dataset, target: Target[O]) -> Dataset:
+        """The data's tasks as they run here; as a rule unchanged."""
+        return dataset
+
+    @_first
+    def build_job(self, job: Job, target: Target[O]) -> Script:
+        """The text that the scheduler takes. Pure: a dry run prints it. Raises SpecError for what it cannot do."""
+        raise NotImplementedError
+
+    @_first
+    def parse_log(self, run: Run[Any] | None) -> LogParser | None:
+        """A parser of the scheduler's own messages in a job's log; null where it writes none."""
+        return None
+
+    @_first
+    def peak_flops(self, gpu_type: str, dtype: str, target: Target[O]) -> float | None:
+        """Dense peak in FLOP/s of the machine at hand, from what the probe found."""
+        return None
+
+    @_first
+    def probe(self, target: Target[O]) -> str:
+        """Bash that prints ``key=value`` lines about the target; they become ``target.facts``."""
+        return ""
+
+    @_first
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+        """Start many jobs. Idempotent by id: what was submitted before is not submitted again."""
+        raise NotImplementedError
+
+    @_first
+    def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+        """How many jobs stand, by one question. Raises TargetError where one cannot ask."""
+        raise NotImplementedError
+
+    @_first
+    def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
+        """End these jobs and no others. Those that have ended already are left alone."""
+        raise NotImplementedError
+
+
+class ExtensionHooks(Protocol):
+    """What an extension adds to every run, whatever its framework and scheduler."""
+
+    @_first
+    def accelerators(self) -> Iterable[Accelerator]:
+        """GPU types that the core's table lacks, or that replace those there."""
+        return ()
+
+    @_first
+    def diagnose(self) -> Iterable[Signature]:
+        """Further causes of failure, each known by a text in the log."""
+        return ()
+
+
+KINDS: Mapping[str, Any] = {
+    "framework": FrameworkHooks,
+    "scheduler": SchedulerHooks,
+    "extension": ExtensionHooks,
+}
+"""The kinds of plugin; the entry-point group is ``llmb.`` and the plural."""

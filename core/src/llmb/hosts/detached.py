@@ -1,0 +1,67 @@
+"""Jobs as detached processes of a host: they outlive ``llmb``, and their end is kept on disk.
+
+Each lives in its script's directory, in a session of its own. Submitting takes a lock there, so that asking twice
+starts one; a job's process id is believed only together with its start time and boot.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from typing import cast
+
+from llmb.hookspecs import Host
+from llmb.values.errors import TargetError
+from llmb.values.job import Script
+from llmb.values.status import Cause, JobState, JobStatus, Ticket
+
+_FOLDER = files("llmb.hosts")
+
+
+def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    """Start each script that was not started before. Raises TargetError where the host cannot do it."""
+    if not scripts:
+        return {}
+    supervise = _FOLDER.joinpath("supervise.sh").read_text()
+    for script in scripts:
+        host.put({f"{script.directory}/supervise.sh": supervise, f"{script.directory}/job.sh": script.text})
+        host.put(script.files)
+    calls = [
+        shlex.join(["submit", script.directory, str(script.time_limit_s or 0), "again" if script.check else ""])
+        for script in scripts
+    ]
+    _run(host, "\n".join([*(f"{call} || exit 1" for call in calls)]))
+    return {script.id: Ticket(id=script.id, directory=script.directory) for script in scripts}
+
+
+def poll_detached(tickets: Iterable[Ticket], host: Host) -> Mapping[str, JobStatus]:
+    """How each stands, by one command. Raises TargetError where one cannot ask."""
+    calls = [shlex.join(["poll", ticket.id, ticket.directory]) for ticket in tickets]
+    if not calls:
+        return {}
+    lines = _run(host, "\n".join(calls)).splitlines()
+    return dict(_status(line) for line in lines)
+
+
+def cancel_detached(tickets: Iterable[Ticket], host: Host) -> None:
+    """End these jobs: TERM to all their processes, KILL to those that do not heed it."""
+    _run(host, "\n".join(shlex.join(["cancel", ticket.directory]) for ticket in tickets))
+
+
+def _run(host: Host, calls: str) -> str:
+    answer = host.run(_FOLDER.joinpath("detached.sh").read_text() + "\n" + calls)
+    if answer.exit_status:
+        raise TargetError(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_status}")
+    return answer.stdout
+
+
+def _status(line: str) -> tuple[str, JobStatus]:
+    identity, state, pid, exit_status, cause, reason = line.split("\t")
+    return identity, JobStatus(
+        state=cast("JobState", state),
+        job_id=pid or None,
+        exit_status=int(exit_status) if exit_status else None,
+        cause=cast("Cause", cause),
+        reason=reason,
+    )

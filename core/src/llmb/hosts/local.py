@@ -1,0 +1,56 @@
+"""This machine as a host."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from llmb.files import write_atomically
+from llmb.values.errors import TargetError
+from llmb.values.host import Answer
+
+READ_LIMIT = 4 << 20  # bytes of one file in one call, so that following a large log costs no memory
+
+
+class LocalHost:
+    """Runs commands with bash on this machine."""
+
+    def run(self, script: str, timeout_s: float = 60.0) -> Answer:
+        """Run bash. The script is one group, so that bash reads all of it before it starts any of it."""
+        text = "{\n" + script + "\n} </dev/null\n"
+        try:
+            done = subprocess.run(
+                ["bash", "-s"], input=text, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+            )
+        except FileNotFoundError:
+            raise TargetError("this machine has no bash; llmb needs it to run jobs here") from None
+        except subprocess.TimeoutExpired:
+            raise TargetError(f"a command on this machine did not end within {timeout_s:g} s") from None
+        return Answer(exit_status=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+        """Write text files, each whole or not at all."""
+        for name, text in files.items():
+            path = Path(name)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, text.encode(), mode)
+            except OSError as error:
+                raise TargetError(f"cannot write {path}: {error.strerror}") from error
+
+    def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
+        """New bytes of files, `READ_LIMIT` of each at most."""
+        found = {}
+        for name, offset in offsets.items():
+            try:
+                with open(name, "rb", buffering=0) as file:
+                    if os.fstat(file.fileno()).st_size > offset:
+                        file.seek(offset)
+                        found[name] = file.read(READ_LIMIT)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise TargetError(f"cannot read {name}: {error.strerror}") from error
+        return found

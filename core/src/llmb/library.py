@@ -1,0 +1,77 @@
+"""llmb as a library: what the command line does, without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from llmb.engine.observe import Observer
+from llmb.engine.runs import start
+from llmb.figures.metrics import Metrics, measure
+from llmb.logs.reading import feed_file
+from llmb.logs.series import StepSeries
+from llmb.plugins.load import load_framework
+from llmb.plugins.pool import PluginPool
+from llmb.plugins.recipes import load_recipe
+from llmb.spec.load import load as load
+from llmb.spec.resolve import known_accelerators
+from llmb.values.errors import Fault, LogError, RecipeError
+from llmb.values.workload import Workload
+
+
+def run(workload: Workload, *, detach: bool = False, observer: Observer | None = None) -> list[dict[str, Any]]:
+    """Run a workload and wait for its end; with ``detach`` only until nothing is left to submit.
+
+    Returns one table a run, with the keys of ``llmb run --json``. Raises LlmbError.
+    """
+    session = start(workload, observer)
+    session.drive(detach=detach)
+    return session.results
+
+
+def parse(logs: Iterable[str | Path], *, framework: str) -> StepSeries:
+    """The steps of one run, from one log or from those of its ranks. Raises LogError and PluginError."""
+    parser = load_framework(framework).parse_log(run=None)
+    series = StepSeries()
+    for log in map(Path, logs):
+        try:
+            feed_file(parser, log, 0, series.add)
+        except OSError as error:
+            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(log))) from error
+    series.add(parser.close())
+    return series
+
+
+def metrics(
+    address: str,
+    *,
+    gpu_type: str,
+    dtype: str,
+    gpus: int,
+    step_time_s: float | None = None,
+    tflops_per_gpu: float | None = None,
+) -> Metrics:
+    """The figures of one published point for a step time (seconds), logged TFLOP/s per GPU, or both.
+
+    Raises RecipeError where the point is not published, PluginError where its framework is not installed.
+    """
+    recipe = load_recipe(address)
+    point = recipe.find(gpu_type, dtype, gpus)
+    if point is None:
+        published = ", ".join(f"{each.gpu_type} {each.dtype} {each.gpus}" for each in recipe.points)
+        raise RecipeError(Fault(message=f"{address} has no point {gpu_type} {dtype} {gpus}", expected=f"one of {published}"))
+    accelerator = known_accelerators(PluginPool()).get(gpu_type)
+    peak = accelerator.peak_flops.get(dtype) if accelerator else None
+    return measure(
+        model=point.model,
+        flop_formula=recipe.flop_formula,
+        mfu_from=recipe.mfu_from,
+        global_batch_size=point.parallelism.global_batch_size,
+        gpus=gpus,
+        step_time_s=step_time_s,
+        tflops_per_gpu=tflops_per_gpu,
+        peak_flops=peak,
+        proxy=point.proxy,
+        baseline=point.baseline,
+    )

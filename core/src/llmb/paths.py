@@ -1,0 +1,22 @@
+"""Where llmb keeps things on this machine."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def home_folder() -> Path:
+    """``$LLMB_HOME``, or ``llmb`` in the user's data directory: records, the index, and local work."""
+    if set_by_user := os.environ.get("LLMB_HOME"):
+        return Path(set_by_user).expanduser().absolute()
+    from platformdirs import user_data_path  # not needed where the variable is set
+
+    return user_data_path("llmb", appauthor=False)
+
+
+def config_folder() -> Path:
+    """``llmb`` in the user's configuration directory: named targets."""
+    from platformdirs import user_config_path
+
+    return user_config_path("llmb", appauthor=False)

@@ -1,0 +1,82 @@
+"""Find plugins by their metadata alone: nothing of a plugin is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+import attrs
+
+from llmb.hookspecs import KINDS
+
+GROUPS = {f"llmb.{kind}s": kind for kind in KINDS}
+
+
+@attrs.frozen(kw_only=True)
+class FoundPlugin:
+    """An entry point: the word in the TOML, and the distribution that brings it.
+
+    ``requires`` is what that distribution asks of ``llmb`` itself, such as ``<2,>=1``; empty where it states nothing.
+    """
+
+    name: str
+    kind: str
+    value: str
+    distribution: str
+    version: str
+    requires: str = ""
+
+    @property
+    def who(self) -> str:
+        """How messages name it: distribution and version."""
+        return f"{self.distribution} {self.version}"
+
+    @property
+    def folder(self) -> Path | None:
+        """Where its package lies, found without importing it; null where there is none."""
+        package = self.value.partition(":")[0].partition(".")[0]
+        try:
+            spec = find_spec(package)
+        except (ImportError, ValueError):
+            return None
+        locations = list(spec.submodule_search_locations or ()) if spec else []
+        return Path(locations[0]) if locations else None
+
+
+def find_plugins() -> tuple[FoundPlugin, ...]:
+    """All installed plugins, sorted by kind, name and distribution; duplicates are all there."""
+    found = {
+        _describe(entry, distribution, GROUPS[entry.group])
+        for distribution in metadata.distributions()
+        for entry in distribution.entry_points
+        if entry.group in GROUPS
+    }
+    return tuple(sorted(found, key=lambda plugin: (plugin.kind, plugin.name, plugin.distribution, plugin.version)))
+
+
+def _describe(entry: metadata.EntryPoint, distribution: metadata.Distribution, kind: str) -> FoundPlugin:
+    return FoundPlugin(
+        name=entry.name,
+        kind=kind,
+        value=entry.value,
+        distribution=distribution.name,
+        version=distribution.version,
+        requires=_asked_of_llmb(distribution.requires or ()),
+    )
+
+
+def _asked_of_llmb(requirements: Iterable[str]) -> str:
+    if not any(text.startswith("llmb") for text in requirements):
+        return ""
+    from packaging.requirements import InvalidRequirement, Requirement  # heavy, and few distributions get here
+
+    for text in requirements:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if requirement.name == "llmb" and (requirement.marker is None or requirement.marker.evaluate()):
+            return str(requirement.specifier)
+    return ""

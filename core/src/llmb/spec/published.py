@@ -1,0 +1,96 @@
+"""What a recipe publishes, against what a spec asks for."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import attrs
+
+from llmb.spec.tables import ModelTable, ParallelismTable, SpecTables
+from llmb.values.errors import Fault
+from llmb.values.model import Model, Parallelism
+from llmb.values.recipe import Point, Recipe
+from llmb.values.run import Run
+
+
+def choose_point(spec: SpecTables, recipe: Recipe, faults: list[Fault]) -> Point | None:
+    """The published point that the run starts from.
+
+    A GPU count that is not published is refused, unless the spec sets the parallelism itself: then the nearest
+    point below it is the start, and the run is not comparable with the baseline.
+    """
+    workload = spec.workload
+    points = _narrow(recipe.points, "gpu_type", workload.gpu_type, recipe, faults)
+    points = _narrow(points, "dtype", workload.dtype, recipe, faults) if points else ()
+    if not points:
+        return None
+    if exact := [point for point in points if point.gpus == workload.gpus]:
+        return exact[0]
+    if spec.parallelism.global_batch_size is not None:
+        below = [point for point in points if point.gpus < workload.gpus]
+        return max(below, key=lambda point: point.gpus) if below else min(points, key=lambda point: point.gpus)
+    published = ", ".join(str(point.gpus) for point in points)
+    faults.append(
+        Fault(
+            message=f"{workload.gpus} GPUs are not published for {recipe.address} on {workload.gpu_type} {workload.dtype}",
+            key="workload.gpus",
+            expected=f"one of {published}, or a [parallelism] of your own with its global_batch_size",
+        )
+    )
+    return None
+
+
+def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, faults: list[Fault]) -> tuple[Point, ...]:
+    known = list(dict.fromkeys(getattr(point, key) for point in points))
+    chosen = tuple(point for point in points if getattr(point, key) == wanted)
+    if not chosen:
+        on = f" on {points[0].gpu_type}" if key == "dtype" else ""
+        nearest = difflib.get_close_matches(wanted, known, n=1)
+        faults.append(
+            Fault(
+                message=f'{recipe.address} is not published for {key} "{wanted}"{on}',
+                key=f"workload.{key}",
+                expected=f"one of {', '.join(known)}",
+                nearest=nearest[0] if nearest else None,
+            )
+        )
+    return chosen
+
+
+def override_parallelism(published: Parallelism, table: ParallelismTable) -> Parallelism:
+    """The published degrees with the spec's over them; vp = 1 means none."""
+    changes: dict[str, Any] = _given(table)
+    if changes.get("vp") == 1:
+        changes["vp"] = None
+    return attrs.evolve(published, **changes)
+
+
+def override_model(published: Model, table: ModelTable) -> Model:
+    """The published model with the spec's changes. FLOPs then use the spec's vocabulary where it states one."""
+    changes: dict[str, Any] = _given(table)
+    if "vocab" in changes:
+        changes["flops_vocab"] = None
+    return attrs.evolve(published, **changes)
+
+
+def _given(table: Any) -> dict[str, Any]:
+    return {name: value for name, value in attrs.asdict(table).items() if value is not None}
+
+
+def differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTables) -> tuple[str, ...]:
+    """The keys in which a run differs from what was published, so that it cannot be held against the baseline."""
+    if point is None:
+        return ("workload.gpus",)
+    changed = [f"parallelism.{name}" for name in _changed(run.parallelism, point.parallelism)]
+    changed += [f"model.{name}" for name in _changed(run.model, point.model)]
+    changed += ["workload.image"] if run.image != recipe.image else []
+    changed += ["measure.window"] if run.window != recipe.window else []
+    changed += [f"framework.{name}" for name in _changed(run.options, type(run.options)())]
+    changed += [f"env.{name}" for name in spec.env]
+    return tuple(changed)
+
+
+def _changed(value: Any, published: Any) -> list[str]:
+    fields = [field.name for field in attrs.fields(type(value))]
+    return [name for name in fields if getattr(value, name) != getattr(published, name)]

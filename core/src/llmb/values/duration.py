@@ -1,0 +1,26 @@
+"""Durations as people write them."""
+
+from __future__ import annotations
+
+import re
+
+DURATION = 'a duration such as "1h", "30m", "1h30m" or "90s", or whole seconds'
+"""What `seconds` takes, for messages."""
+
+_WRITTEN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+
+def seconds(duration: object) -> int:
+    """A duration in whole seconds: ``"1h"``, ``"30m"``, ``"90s"``, ``"1h30m"``, or an integer number of seconds.
+
+    Raises ValueError, with what was expected as its text, for anything else and for nothing at all ("0s").
+    """
+    if isinstance(duration, str):
+        found = _WRITTEN.fullmatch(duration.replace(" ", ""))
+        hours, minutes, rest = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+        total = 3600 * hours + 60 * minutes + rest
+    else:
+        total = duration if isinstance(duration, int) and not isinstance(duration, bool) else 0
+    if total <= 0:
+        raise ValueError(DURATION)
+    return total

@@ -1,0 +1,61 @@
+"""A mapping that cannot be changed, and a name for a value's content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+K = TypeVar("K")
+V_co = TypeVar("V_co", covariant=True)
+
+
+class FrozenMap(Mapping[K, V_co]):
+    """A read-only, hashable mapping (``attrs.frozen`` does not freeze a ``dict`` held in a field).
+
+    Its hash is that of its items, so the values must be hashable for the map to be.
+    """
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = ()) -> None:
+        self._items: dict[K, V_co] = dict(items)
+
+    def __getitem__(self, key: K) -> V_co:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return f"FrozenMap({self._items!r})"
+
+
+def freeze(value: Any) -> Any:
+    """The same tables and arrays, as nothing that can be changed: ``dict`` to FrozenMap, ``list`` to tuple."""
+    if isinstance(value, Mapping):
+        return FrozenMap((key, freeze(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(freeze(item) for item in value)
+    return value
+
+
+def thaw(value: Any) -> Any:
+    """The opposite of `freeze`: plain ``dict`` and ``list``, as JSON and TOML writers want them."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [thaw(item) for item in value]
+    return value
+
+
+def content_key(*parts: str) -> str:
+    """Twelve hexadecimal digits that name this content, the same on every machine and in every process."""
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

@@ -1,0 +1,126 @@
+"""The neutral job: all that crosses from a framework to a scheduler.
+
+Every path is absolute on the target, and the same inside a container as outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+from llmb.values.frozen import FrozenMap
+
+Ranks = Literal["all", "first", "node"]
+
+
+@attrs.frozen(kw_only=True)
+class Image:
+    """A container image; ``digest`` (``sha256:...``) where its publisher states one."""
+
+    ref: str
+    digest: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Venv:
+    """A Python environment: ``lock`` is the text of a requirements file with every version and hash pinned."""
+
+    lock: str
+    python: str
+
+
+@attrs.frozen(kw_only=True)
+class Environment:
+    """What a job needs around it. ``secrets`` are names of variables of the user's environment, never values."""
+
+    base: Image | Venv | None = None
+    secrets: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Mount:
+    source: str
+    target: str
+    read_only: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class Phase:
+    """One command. Phases follow one another with a barrier between them; the first that fails ends the job.
+
+    ``command`` is a list of words, always quoted: what differs by rank is done by a script among the job's files
+    that reads the rank's environment. ``ranks``: every task, the first alone, or one on each node. ``outputs``
+    must be there and not be empty when the phase ends. Figures come from the logs of measured phases alone.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    ranks: Ranks = "all"
+    measured: bool = True
+    outputs: tuple[str, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Job:
+    """A description of the work that names no scheduler.
+
+    ``files`` maps a path on the target to the text placed there. ``gpus_per_node`` is 0 where the work needs none.
+    Each task finds RANK, LOCAL_RANK, NODE_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, the same
+    behind ``LLMB_``, and LLMB_JOB_ID, LLMB_RUN_DIR and LLMB_ATTEMPT in its environment, whatever the scheduler.
+    """
+
+    id: str
+    directory: str
+    phases: tuple[Phase, ...]
+    nodes: int
+    tasks_per_node: int
+    gpus_per_node: int
+    environment: Environment = Environment()
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    mounts: tuple[Mount, ...] = ()
+    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    time_limit_s: int
+
+
+@attrs.frozen(kw_only=True)
+class Task:
+    """Something that must be on the target before a job starts.
+
+    The key names the content and is the task's identity everywhere, so runs and other ``llmb`` processes share it.
+    ``work`` is a job for the scheduler, or bash for the target's host; ``check`` is bash that exits with 0 when the
+    result is there and whole. The check alone is believed, before and after, never a record or an exit status.
+    """
+
+    key: str
+    kind: str
+    work: Job | str
+    check: str
+
+
+@attrs.frozen(kw_only=True)
+class Dataset:
+    """Training data, as tasks in order."""
+
+    tasks: tuple[Task, ...] = ()
+
+
+@attrs.frozen(kw_only=True)
+class Script:
+    """What a scheduler is given: the text, files to place first, and where each phase's logs come to lie.
+
+    ``logs`` maps a phase to the paths of its logs, ``{attempt}`` standing for the number of the attempt. With a
+    ``check`` the script is submitted again as long as that fails and no earlier submission is alive; without one it
+    is submitted once ever. ``time_limit_s`` is for schedulers that have no clock of their own.
+    """
+
+    id: str
+    directory: str
+    text: str
+    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    logs: Mapping[str, tuple[str, ...]] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    secrets: tuple[str, ...] = ()
+    check: str = ""
+    time_limit_s: int | None = None

@@ -1,0 +1,50 @@
+"""What a parser finds in a training log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+import attrs
+
+from llmb.values.frozen import FrozenMap
+
+
+@attrs.frozen(kw_only=True)
+class Step:
+    """One training step, with the framework's own number.
+
+    ``time_s`` is null where the log states none; ``mean_of`` counts the steps over which the framework averaged it.
+    A step given again for the same attempt replaces the earlier one. ``figures`` holds whatever else was printed.
+    """
+
+    step: int
+    time_s: float | None = None
+    loss: float | None = None
+    tflops_per_gpu: float | None = None
+    tokens_per_s_per_gpu: float | None = None
+    figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    mean_of: int = 1
+    attempt: int = 0
+
+
+NoticeKind = Literal["total steps", "finished", "nan", "failure", "time limit", "out of memory", "preempted", "cancelled"]
+
+
+@attrs.frozen(kw_only=True)
+class Notice:
+    """Something else that a log says. ``value`` is the number of steps where the kind is "total steps"."""
+
+    kind: NoticeKind
+    text: str = ""
+    value: int | None = None
+
+
+class LogParser(Protocol):
+    """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart."""
+
+    def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
+        """The steps and notices that this block completes."""
+
+    def close(self) -> Sequence[Step | Notice]:
+        """What a last line without an end still holds."""

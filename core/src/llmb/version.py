@@ -1,0 +1,3 @@
+"""The version of llmb."""
+
+VERSION = "0.1.0"

@@ -1,0 +1,84 @@
+"""Means over a measuring window, and whether it was measured whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import pytest
+
+from llmb.figures.window import summarise, to_json
+from llmb.values.recipe import Window
+from llmb.values.steps import Step
+
+
+def steps(numbers: Iterable[int], **figures: float) -> list[Step]:
+    """Steps that each take a tenth of their number."""
+    return [Step(step=number, time_s=number / 10, **figures) for number in numbers]  # type: ignore[arg-type]
+
+
+def test_the_last_step_alone() -> None:
+    summary = summarise(steps(range(1, 51)), "last")
+    assert (summary.count, summary.step_time_s, summary.step_time_std_s, summary.complete) == (1, 5.0, None, True)
+
+
+def test_the_mean_and_the_sample_deviation_of_a_window_with_both_its_ends() -> None:
+    summary = summarise(steps(range(1, 51), tflops_per_gpu=400.0), (41, 45))
+    assert summary.count == 5
+    assert summary.step_time_s == pytest.approx(4.3)
+    assert summary.step_time_std_s == pytest.approx(math.sqrt((0.04 + 0.01 + 0.0 + 0.01 + 0.04) / 4))
+    assert (summary.tflops_per_gpu, summary.tflops_per_gpu_std, summary.complete) == (400.0, 0.0, True)
+
+
+def test_a_step_printed_again_replaces_the_earlier_one() -> None:
+    summary = summarise([*steps(range(3)), Step(step=2, time_s=9.0)], "last")
+    assert (summary.count, summary.step_time_s) == (1, 9.0)
+
+
+@pytest.mark.parametrize("missing", [None, math.nan])
+def test_a_step_without_time_is_left_out(missing: float | None) -> None:
+    log = [*steps(range(5)), Step(step=5, time_s=missing, tflops_per_gpu=7.0), *steps([6])]
+    summary = summarise(log, (4, 6))
+    assert (summary.count, summary.step_time_s, summary.tflops_per_gpu) == (2, 0.5, 7.0)
+    assert summary.complete
+
+
+@pytest.mark.parametrize("window", ["last", (3, 5)])
+def test_a_window_whose_last_step_has_no_time_is_not_complete(window: Window) -> None:
+    assert not summarise([*steps(range(5)), Step(step=5)], window).complete
+
+
+@pytest.mark.parametrize(
+    ("printed", "window", "complete"),
+    [
+        (range(50), (10, 49), True),  # MaxText counts from 0
+        (range(49), (10, 49), False),  # cut off before the last step
+        (range(20, 50), (10, 49), False),  # the beginning is missing
+        ([*range(20), *range(21, 50)], (10, 49), False),  # one line was lost
+        (range(10, 51, 10), (35, 44), True),  # a log of each tenth step
+        (range(10, 51, 10), (10, 50), True),
+        (range(10, 41, 10), (35, 50), False),  # 50 is due and not there
+        ([1, *range(10, 51, 10)], (20, 50), True),  # and the first
+        ([10, 20, 30, 50], (10, 50), False),  # 40 was lost
+        (range(10, 51, 10), (41, 49), False),  # nothing printed lies within
+        ([0, 49], (10, 49), False),  # two lines are no rhythm
+        (range(50), (60, 70), False),
+    ],
+)
+def test_a_window_is_complete_when_the_log_goes_through_it_at_its_rhythm(
+    printed: Iterable[int], window: Window, complete: bool
+) -> None:
+    assert summarise(steps(printed), window).complete is complete
+
+
+def test_an_empty_log_has_no_figures() -> None:
+    summary = summarise([], (1, 5))
+    assert (summary.count, summary.step_time_s, summary.complete) == (0, None, False)
+    assert not summarise([], "last").complete
+
+
+@pytest.mark.parametrize(("window", "printed"), [("last", "last"), ((2, 3), [2, 3])])
+def test_the_json_has_the_keys_of_the_contract(window: Window, printed: object) -> None:
+    table = to_json(summarise(steps(range(5)), window))
+    assert " ".join(table) == "window count step_time_s step_time_std_s tflops_per_gpu tflops_per_gpu_std"
+    assert table["window"] == printed

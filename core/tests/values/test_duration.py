@@ -1,0 +1,23 @@
+"""Durations as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmb.values.duration import seconds
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("1h", 3600), ("30m", 1800), ("90s", 90), ("1h30m", 5400), ("1h 30m 5s", 5405), ("100h", 360_000), (45, 45)],
+)
+def test_a_duration_is_whole_seconds(written: object, expected: int) -> None:
+    assert seconds(written) == expected
+
+
+@pytest.mark.parametrize(
+    "written", ["", "h", "1", "1.5h", "30m1h", "-1h", "1d", "0s", "0h0m", 0, -5, True, 1.5, None, ["1h"], "1h\n2"]
+)
+def test_anything_else_is_refused_with_what_was_expected(written: object) -> None:
+    with pytest.raises(ValueError, match="a duration such as"):
+        seconds(written)

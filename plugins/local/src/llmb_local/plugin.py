@@ -1,0 +1,107 @@
+"""The local scheduler: one job at a time on this machine, one process per task, in a virtual environment or none."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from llmb import (
+    Environment,
+    Host,
+    Image,
+    Job,
+    JobStatus,
+    SchedulerHooks,
+    Script,
+    SpecError,
+    Target,
+    Task,
+    Ticket,
+    Venv,
+    cancel_detached,
+    hookimpl,
+    poll_detached,
+    submit_detached,
+)
+from llmb_local.script import job_script, phase_logs
+from llmb_local.venv import venv_task
+
+
+@attrs.frozen(kw_only=True)
+class LocalOptions:
+    """Keys of [target] for ``scheduler = "local"``.
+
+    ``lock`` is the file whose lock makes jobs of all ``llmb`` processes take turns; by default one per user.
+    """
+
+    lock: str = "/tmp/llmb-$UID.lock"
+
+
+class Local(SchedulerHooks[LocalOptions]):
+    """Jobs are detached processes of this machine: they outlive ``llmb``, and leave their exit status on disk."""
+
+    options = LocalOptions
+    single_node = True
+    poll_interval_s = (0.05, 0.4)
+
+    @hookimpl
+    def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
+        """A virtual environment is made by uv, once for each lock file."""
+        if isinstance(environment.base, Image):
+            raise SpecError(
+                f"the recipe runs in the image {environment.base.ref}, and this version of llmb-local has no container runtime"
+            )
+        return (venv_task(environment.base, target.cache),) if isinstance(environment.base, Venv) else ()
+
+    @hookimpl
+    def build_job(self, job: Job, target: Target[LocalOptions]) -> Script:
+        """A bash script that waits for its turn, then starts every rank of every phase itself."""
+        if target.host is not None:
+            raise SpecError(f"target.host is {target.host!r}, and the local scheduler runs on this machine only")
+        if job.nodes != 1:
+            raise SpecError(f"the job needs {job.nodes} nodes, and the local scheduler has one")
+        return Script(
+            id=job.id,
+            directory=job.directory,
+            text=job_script(job, target.options.lock, target.cache),
+            files=job.files,
+            logs=phase_logs(job),
+            time_limit_s=job.time_limit_s,
+        )
+
+    @hookimpl
+    def probe(self, target: Target[LocalOptions]) -> str:
+        """The peak of this machine's CPU, measured once and kept, where a run asks for one."""
+        if "cpu" not in target.gpu_types:
+            return ""
+        measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
+        return f"flock -w 20 {_expanded(target.options.lock)} {shlex.join(measure)}"
+
+    @hookimpl
+    def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:
+        """What the probe measured, for all cores together divided by nothing: a CPU is one accelerator."""
+        peak = target.facts.get(f"peak_flops.{dtype}") if gpu_type == "cpu" else None
+        return float(peak) if peak else None
+
+    @hookimpl
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+        """Start each job as a detached process; it queues for the machine's lock by itself."""
+        return submit_detached(scripts, host)
+
+    @hookimpl
+    def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+        """Ask for all of them with one command."""
+        return poll_detached(tickets, host)
+
+    @hookimpl
+    def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
+        """TERM, then KILL, to all processes of these jobs."""
+        cancel_detached(tickets, host)
+
+
+def _expanded(lock: str) -> str:
+    """The lock's path as a word for bash: ``$UID`` alone is expanded there."""
+    return "$UID".join(shlex.quote(part) if part else "" for part in lock.split("$UID"))

@@ -1,0 +1,51 @@
+"""A virtual environment from a lock file, made once by uv."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from importlib.resources import files
+
+from llmb import Task, Venv, content_key
+
+MINOR_VERSIONS = range(8, 30)  # of Python 3
+
+
+def venv_key(venv: Venv) -> str:
+    """Names the environment by all that it is made of."""
+    return f"venv-{content_key(venv.lock, venv.python)}"
+
+
+def venv_folder(venv: Venv, cache: str) -> str:
+    """Where it lies."""
+    return f"{cache}/venv/{venv_key(venv)}"
+
+
+def venv_task(venv: Venv, cache: str) -> Task:
+    """Make it, and know whether it is whole: its last file is written last, and its interpreter starts."""
+    import uv  # its folder is where the program is; not needed to poll
+
+    folder = shlex.quote(venv_folder(venv, cache))
+    settings = {
+        "venv": venv_folder(venv, cache),
+        "uv": uv.find_uv_bin(),
+        "wanted": venv.python,
+        "running": sys.executable,
+    }
+    lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    lines += [f"versions=({' '.join(_versions(venv.python))})", "lock() {", "cat <<'END_OF_LOCK'", venv.lock.rstrip("\n")]
+    lines += ["END_OF_LOCK", "}", files("llmb_local").joinpath("make_venv.sh").read_text()]
+    return Task(
+        key=venv_key(venv),
+        kind="virtual environment",
+        work="\n".join(lines),
+        check=f"test -f {folder}/complete && {folder}/bin/python -c ''",
+    )
+
+
+def _versions(wanted: str) -> list[str]:
+    """The versions of Python that fit, such as 3.12 3.13; the lowest first, since locks are made for that."""
+    from packaging.specifiers import SpecifierSet  # not needed to poll
+
+    allowed = SpecifierSet(wanted)
+    return [f"3.{minor}" for minor in MINOR_VERSIONS if allowed.contains(f"3.{minor}")]

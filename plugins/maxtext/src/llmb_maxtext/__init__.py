@@ -1,0 +1,1 @@
+"""MaxText recipes for llmb."""

@@ -1,0 +1,122 @@
+"""The phases of a MaxText run, from the recipe's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmb import FrozenMap, Phase, Run
+
+
+def run_phases(run: Run[Any], extra: Mapping[str, Any]) -> tuple[Phase, ...]:
+    """One training phase, or three where the recipe has profile-guided latency estimation (PGLE).
+
+    Of the three only the performance run is measured: the first is compiled without latency hiding so that its
+    profile tells true latencies, and the first rank alone converts that for the compiler of the last.
+    """
+    if "profile" not in run.settings:
+        return (_train(run, extra, "train", run.steps),)
+    report = f"{run.paths.run}/nsys/{run.id}-prof.nsys-rep"
+    converted = f"{run.paths.run}/pgle/{run.id}.pbtxt"
+    settings = run.settings
+    convert = Phase(
+        name="convert",
+        command=("bash", f"{run.paths.run}/jax.sh", *settings["convert"]["command"],
+                 "--profile_path", report, "--pgle_output_path", converted),
+        ranks="first",
+        measured=False,
+        outputs=(converted,),
+    )
+    guided = {"xla_gpu_pgle_profile_file_or_directory_path": converted}
+    return (
+        _train(run, extra, "prof", settings["profile"]["steps"], settings["profile"], outputs=(report,)),
+        convert,
+        _train(run, extra, "perf", run.steps, settings["performance"], guided),
+    )
+
+
+def _train(
+    run: Run[Any],
+    extra: Mapping[str, Any],
+    name: str,
+    steps: int,
+    part: Mapping[str, Any] = FrozenMap(),
+    more_flags: Mapping[str, Any] = FrozenMap(),
+    outputs: tuple[str, ...] = (),
+) -> Phase:
+    nsys = run.settings.get("nsys", {}).get("command", ())
+    report = ("-o", f"{run.paths.run}/nsys/{run.id}-{name}") if nsys else ()
+    env = dict(part.get("env", {}))
+    flags = {**run.settings.get("xla_flags", {}), **part.get("xla_flags", {}), **more_flags}
+    if flags:
+        env["XLA_FLAGS"] = xla_flags({**flags, "xla_dump_to": f"{run.paths.run}/hlo/{name}"})
+    arguments = {**config(run), "run_name": f"{run.id}-{name}", "steps": steps, **extra}
+    return Phase(
+        name=name,
+        command=("bash", f"{run.paths.run}/jax.sh", *nsys, *report, *run.settings["command"], *_words(arguments)),
+        env=FrozenMap(env),
+        measured=name != "prof",
+        outputs=outputs,
+    )
+
+
+def xla_flags(flags: Mapping[str, Any]) -> str:
+    """XLA's flags as the one string that it reads."""
+    return " ".join(f"--{name}={_text(value)}" for name, value in flags.items())
+
+
+def config(run: Run[Any]) -> dict[str, Any]:
+    """MaxText's arguments: the recipe's, then what follows from model, batch and mesh."""
+    given = dict(run.settings["config"])
+    output = given.get("base_output_directory", "output")
+    derived = {
+        "base_output_directory": f"{run.paths.run}/{output}",  # a relative path fails
+        "per_device_batch_size": run.parallelism.micro_batch_size,
+        "max_target_length": run.model.seq_len,
+        **mesh(run),
+    }
+    if "model_name" not in given:
+        derived |= architecture(run)
+    elif any(key.startswith("model.") for key in run.differences):
+        derived |= {**architecture(run), "override_model_config": True}
+    return {**given, **derived}
+
+
+def architecture(run: Run[Any]) -> dict[str, int]:
+    """The model's sizes in MaxText's words."""
+    model = run.model
+    return {
+        "base_emb_dim": model.hidden,
+        "base_num_query_heads": model.heads,
+        "base_num_kv_heads": model.query_groups,
+        "base_mlp_dim": model.ffn,
+        "base_num_decoder_layers": model.layers,
+        "head_dim": model.hidden // model.heads,
+        "vocab_size": model.vocab,
+    }
+
+
+def mesh(run: Run[Any]) -> dict[str, int]:
+    """How the axes lie within a node (ICI) and across nodes (DCN).
+
+    Tensor parallelism and as many shards as fit are kept inside a node; the other shards and all replicas go across.
+    On CPUs MaxText knows no nodes: every axis is inside.
+    """
+    tp, fsdp = run.parallelism.tp, run.parallelism.fsdp
+    inside = run.gpus if run.gpu_type == "cpu" else run.gpus_per_node
+    fsdp_inside = min(fsdp, inside // tp)
+    return {
+        "ici_tensor_parallelism": tp,
+        "ici_fsdp_parallelism": fsdp_inside,
+        "ici_data_parallelism": inside // (tp * fsdp_inside),
+        "dcn_fsdp_parallelism": fsdp // fsdp_inside,
+        "dcn_data_parallelism": run.gpus // (inside * (fsdp // fsdp_inside)),
+    }
+
+
+def _words(arguments: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(f"{name}={_text(value)}" for name, value in arguments.items())
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

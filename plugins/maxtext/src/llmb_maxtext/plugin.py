@@ -1,0 +1,66 @@
+"""The MaxText framework: its environment, its command lines, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+import attrs
+
+from llmb import Environment, Fault, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl
+from llmb_maxtext.log import MaxTextLog
+from llmb_maxtext.phases import run_phases
+
+
+@attrs.frozen(kw_only=True)
+class MaxTextOptions:
+    """[framework]: ``config`` holds further ``key=value`` arguments of MaxText; they win over the recipe's."""
+
+    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+
+
+class MaxText(FrameworkHooks[MaxTextOptions]):
+    """Trains with MaxText: one JAX process per task."""
+
+    options = MaxTextOptions
+
+    @hookimpl
+    def prepare_env(self, run: Run[MaxTextOptions]) -> Environment:
+        """The recipe's image, or the locked virtual environment that stands in its place."""
+        if run.image is not None:
+            return Environment(base=run.image)
+        lock = files("llmb_maxtext").joinpath("environments", run.settings["lock"]).read_text()
+        return Environment(base=Venv(lock=lock, python=run.settings["python"]))
+
+    @hookimpl
+    def build_job(self, run: Run[MaxTextOptions]) -> Job:
+        """One phase, or profile, conversion and performance run where the recipe has a profile. Raises SpecError."""
+        if faults := _refused(run):
+            raise SpecError(*faults)
+        return Job(
+            id=run.id,
+            directory=run.paths.run,
+            phases=run_phases(run, run.options.config),
+            nodes=run.nodes,
+            tasks_per_node=run.gpus_per_node,
+            gpus_per_node=0 if run.gpu_type == "cpu" else run.gpus_per_node,
+            env=run.settings["env"],
+            files={f"{run.paths.run}/jax.sh": files("llmb_maxtext").joinpath("jax.sh").read_text()},
+            time_limit_s=run.time_limit_s,
+        )
+
+    @hookimpl
+    def parse_log(self, run: Run[MaxTextOptions] | None) -> LogParser:
+        """A parser of step lines, whatever the version that printed them."""
+        return MaxTextLog()
+
+
+def _refused(run: Run[MaxTextOptions]) -> list[Fault]:
+    faults = []
+    if run.profile is not None:
+        message = "MaxText's recipes always run under nsys, whose report feeds the compiler; there is nothing to choose"
+        faults.append(Fault(message=message, key="profile", expected="no [profile] table"))
+    for name in ("pp", "cp", "ep", "etp"):
+        if (degree := getattr(run.parallelism, name)) != 1:
+            faults.append(Fault(message=f"is {degree}", key=f"parallelism.{name}", expected="1 with these recipes"))
+    return faults
