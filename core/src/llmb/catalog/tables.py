@@ -100,9 +100,9 @@ def string(value: Any) -> str:
 
 def flag(value: Any) -> bool:
     """true or false."""
-    if not isinstance(value, bool):
+    if value is not True and value is not False:
         raise ValueError("true or false")
-    return value
+    return bool(value)
 
 
 def rule(value: Any) -> int | str:
@@ -120,7 +120,7 @@ def duration(value: Any) -> int:
 def settings(value: Any) -> Any:
     """A table that only the plugin understands, frozen."""
     if not isinstance(value, Mapping):
-        raise ValueError("a table")
+        raise ValueError("a table")  # noqa: TRY004 (a check tells what it expected by ValueError, and only so)
     return freeze(value)
 
 

@@ -43,21 +43,19 @@ def main() -> None:
 
 
 def _exit_status(arguments: list[str]) -> int:
-    import click
-
     as_json = "--json" in arguments
     try:
         return app(arguments, standalone_mode=False, prog_name="llmb") or 0
     except LlmbError as error:
         _tell(error, as_json)
         return error.exit_status
-    except click.ClickException as error:
+    except typer.TyperException as error:  # an option or argument that is not one
         if as_json:
             _tell(LlmbError(error.format_message()), as_json)
         else:
             error.show()
         return 2
-    except (click.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone: nothing to say and no one to say it to

@@ -1,0 +1,1 @@
+"""Pure arithmetic: FLOPs, metrics, measuring windows and verdicts."""

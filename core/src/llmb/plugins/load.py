@@ -119,7 +119,7 @@ class Facade:
             raise AttributeError(name)
         caller = getattr(self._manager.hook, name, None)
         if caller is None:
-            return getattr(self._plugin, name, getattr(self._spec, name))
+            return getattr(self._plugin, name) if hasattr(self._plugin, name) else getattr(self._spec, name)
         return self._guarded(name, caller if caller.get_hookimpls() else self._default(name))
 
     @property

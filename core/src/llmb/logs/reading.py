@@ -1,0 +1,36 @@
+"""Read files that may still grow, in blocks, so that memory does not depend on their size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from llmb.values.steps import LogParser, Notice, Step
+
+BLOCK = 1 << 20
+
+
+def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
+    """What the file holds from an offset on; nothing where it is not there. Raises OSError where it cannot be read."""
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return
+    with file:
+        file.seek(offset)
+        while block := file.read(BLOCK):
+            yield block
+
+
+def feed_file(
+    parser: LogParser, path: Path, offset: int, take: Callable[[Iterable[Step | Notice]], None], source: str = ""
+) -> int:
+    """Feed a parser what a log holds from an offset on, and return the new offset.
+
+    Raises OSError where it cannot be read; a log that is not there is an error, unlike one that is empty.
+    """
+    path.stat()
+    for block in blocks_of(path, offset):
+        take(parser.feed(block, source or str(path)))
+        offset += len(block)
+    return offset
