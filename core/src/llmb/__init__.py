@@ -82,7 +82,14 @@ _MODULES = {
     "llmb.logs.lines": ("LineParser",),
     "llmb.spec.structure": ("Duration", "PositiveFloat", "PositiveInt"),
     "llmb.values.errors": (
-        "Fault", "LlmbError", "LogError", "PluginError", "RecipeError", "RecordError", "SpecError", "TargetError",
+        "Fault",
+        "LlmbError",
+        "LogError",
+        "PluginError",
+        "RecipeError",
+        "RecordError",
+        "SpecError",
+        "TargetError",
     ),
     "llmb.values.failure": ("Failure", "Signature"),
     "llmb.values.frozen": ("FrozenMap", "content_key"),
@@ -98,7 +105,7 @@ _MODULES = {
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}
 
-__all__ = sorted(_HOME)  # noqa: PLE0605  # computed, so that a name is written once
+__all__ = sorted(_HOME)  # computed, so that a name is written once
 
 
 def __getattr__(name: str) -> Any:

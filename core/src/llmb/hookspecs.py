@@ -23,7 +23,7 @@ from llmb.values.run import Run, Target
 from llmb.values.status import JobStatus, Ticket
 from llmb.values.steps import LogParser
 
-O = TypeVar("O")
+OptionsT = TypeVar("OptionsT")
 
 hookspec = pluggy.HookspecMarker("llmb")
 hookimpl = pluggy.HookimplMarker("llmb")
@@ -46,29 +46,29 @@ class Host(Protocol):
         """
 
 
-class FrameworkHooks(Protocol[O]):
+class FrameworkHooks(Protocol[OptionsT]):
     """What a training framework knows: its environment, its data, its command, its log. It knows no scheduler."""
 
-    options: type[O]
+    options: type[OptionsT]
     """The attrs class of the spec's [framework] table."""
 
     @_first
-    def prepare_env(self, run: Run[O]) -> Environment:
+    def prepare_env(self, run: Run[OptionsT]) -> Environment:
         """The image or virtual environment in which the run's command works, and the secrets that it needs."""
         return Environment()
 
     @_first
-    def prepare_dataset(self, run: Run[O]) -> Dataset | None:
+    def prepare_dataset(self, run: Run[OptionsT]) -> Dataset | None:
         """Tasks that make the training data, each with the check that it is whole; null for synthetic data."""
         return None
 
     @_first
-    def build_job(self, run: Run[O]) -> Job:
+    def build_job(self, run: Run[OptionsT]) -> Job:
         """The run as a neutral job. Raises SpecError for what the framework cannot do."""
         raise NotImplementedError
 
     @_first
-    def parse_log(self, run: Run[O] | None) -> LogParser:
+    def parse_log(self, run: Run[OptionsT] | None) -> LogParser:
         """A fresh parser for one log of this framework; ``run`` is null for a log that someone else made."""
         raise NotImplementedError
 
@@ -78,10 +78,10 @@ class FrameworkHooks(Protocol[O]):
         return None
 
 
-class SchedulerHooks(Protocol[O]):
+class SchedulerHooks(Protocol[OptionsT]):
     """What a scheduler knows: how to start, watch and end a job on its machines. It knows no framework."""
 
-    options: type[O]
+    options: type[OptionsT]
     """The attrs class of the keys of [target] beyond the core's own."""
 
     single_node: bool = False
@@ -91,17 +91,17 @@ class SchedulerHooks(Protocol[O]):
     """How long to wait between two polls: at first, and at most, while nothing changes."""
 
     @_first
-    def prepare_env(self, environment: Environment, target: Target[O]) -> tuple[Task, ...]:
+    def prepare_env(self, environment: Environment, target: Target[OptionsT]) -> tuple[Task, ...]:
         """Tasks by which the environment comes to be on this target."""
         return ()
 
     @_first
-    def prepare_dataset(self, dataset: Dataset, target: Target[O]) -> Dataset:
+    def prepare_dataset(self, dataset: Dataset, target: Target[OptionsT]) -> Dataset:
         """The data's tasks as they run here; as a rule unchanged."""
         return dataset
 
     @_first
-    def build_job(self, job: Job, target: Target[O]) -> Script:
+    def build_job(self, job: Job, target: Target[OptionsT]) -> Script:
         """The text that the scheduler takes. Pure: a dry run prints it. Raises SpecError for what it cannot do."""
         raise NotImplementedError
 
@@ -111,12 +111,12 @@ class SchedulerHooks(Protocol[O]):
         return None
 
     @_first
-    def peak_flops(self, gpu_type: str, dtype: str, target: Target[O]) -> float | None:
+    def peak_flops(self, gpu_type: str, dtype: str, target: Target[OptionsT]) -> float | None:
         """Dense peak in FLOP/s of the machine at hand, from what the probe found."""
         return None
 
     @_first
-    def probe(self, target: Target[O]) -> str:
+    def probe(self, target: Target[OptionsT]) -> str:
         """Bash that prints ``key=value`` lines about the target; they become ``target.facts``."""
         return ""
 

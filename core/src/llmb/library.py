@@ -60,7 +60,9 @@ def metrics(
     point = recipe.find(gpu_type, dtype, gpus)
     if point is None:
         published = ", ".join(f"{each.gpu_type} {each.dtype} {each.gpus}" for each in recipe.points)
-        raise RecipeError(Fault(message=f"{address} has no point {gpu_type} {dtype} {gpus}", expected=f"one of {published}"))
+        raise RecipeError(
+            Fault(message=f"{address} has no point {gpu_type} {dtype} {gpus}", expected=f"one of {published}")
+        )
     accelerator = known_accelerators(PluginPool()).get(gpu_type)
     peak = accelerator.peak_flops.get(dtype) if accelerator else None
     return measure(

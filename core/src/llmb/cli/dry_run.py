@@ -30,8 +30,12 @@ def as_table(planned: PlannedRun) -> dict[str, Any]:
         "window": run.window if run.window == "last" else list(run.window),
         "tolerance": run.tolerance,
         "differences": list(run.differences),
-        "target": {"scheduler": planned.target.scheduler, "host": planned.target.host, "workdir": planned.target.workdir,
-                   **thaw(unstructure(planned.target.options))},
+        "target": {
+            "scheduler": planned.target.scheduler,
+            "host": planned.target.host,
+            "workdir": planned.target.workdir,
+            **thaw(unstructure(planned.target.options)),
+        },
         "job": job_table(planned.job),
         "script": planned.script.text,
         "preparation": [_task_table(task) for task in planned.tasks],
@@ -83,7 +87,8 @@ def print_plan(runs: Iterable[PlannedRun]) -> None:
     for planned in runs:
         run, job = planned.run, planned.job
         typer.echo(f"# {run.name} (repeat {run.repeat}): {run.recipe}, release {run.release}")
-        typer.echo(f"# {job.nodes} x {job.tasks_per_node} tasks, {run.steps} steps, global batch {run.parallelism.global_batch_size}")
+        batch = run.parallelism.global_batch_size
+        typer.echo(f"# {job.nodes} x {job.tasks_per_node} tasks, {run.steps} steps, global batch {batch}")
         if run.differences:
             typer.echo(f"# not comparable with the baseline: {', '.join(run.differences)}")
         for task in planned.tasks:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import typer
+
 from llmb.engine.observe import Observer, Progress
 from llmb.values.status import END_STATES
 
@@ -63,11 +65,11 @@ class PlainLines:
         told = (progress.state, progress.phase if progress.state == "running" else "", progress.detail, part)
         if self._told.get(progress.run_id) != told:
             self._told[progress.run_id] = told
-            print(describe(progress), file=sys.stderr, flush=True)
+            typer.echo(describe(progress), err=True)
 
     def message(self, text: str) -> None:
         """Print it."""
-        print(f"llmb: {text}", file=sys.stderr, flush=True)
+        typer.echo(f"llmb: {text}", err=True)
 
 
 class LiveLines:

@@ -30,7 +30,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """Benchmark the training of large language models: one spec, one command."""
 
@@ -53,7 +55,7 @@ def _exit_status(arguments: list[str]) -> int:
         if as_json:
             _tell(LlmbError(error.format_message()), as_json)
         else:
-            error.show()
+            error.show()  # type: ignore[attr-defined]  # those that reach us are click's, which all can
         return 2
     except (typer.Abort, KeyboardInterrupt):
         return 130
@@ -65,7 +67,13 @@ def _exit_status(arguments: list[str]) -> int:
 def _tell(error: LlmbError, as_json: bool) -> None:
     if as_json:
         faults = [
-            {"message": each.message, "file": each.file, "key": each.key, "expected": each.expected, "nearest": each.nearest}
+            {
+                "message": each.message,
+                "file": each.file,
+                "key": each.key,
+                "expected": each.expected,
+                "nearest": each.nearest,
+            }
             for each in error.faults
         ]
         typer.echo(json.dumps({"errors": faults}, indent=2))

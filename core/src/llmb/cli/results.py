@@ -9,8 +9,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-STYLES = {"completed": "green", "failed": "red", "timeout": "red", "lost": "red", "cancelled": "yellow",
-          "pass": "green", "fail": "red", "undecided": "yellow"}
+STYLES = {
+    "completed": "green",
+    "failed": "red",
+    "timeout": "red",
+    "lost": "red",
+    "cancelled": "yellow",
+    "pass": "green",
+    "fail": "red",
+    "undecided": "yellow",
+}
 
 
 def print_results(results: Iterable[dict[str, Any]]) -> None:
@@ -68,8 +76,11 @@ def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:
     if failure is None:
         return []
     line = f" (line {failure['line']})" if failure["line"] else ""
-    rows = [("cause", failure["cause"]), ("log says", failure["evidence"] + line if failure["evidence"] else ""),
-            ("what to do", failure["remedy"])]
+    rows = [
+        ("cause", failure["cause"]),
+        ("log says", failure["evidence"] + line if failure["evidence"] else ""),
+        ("what to do", failure["remedy"]),
+    ]
     return [(name, value) for name, value in rows if value]
 
 

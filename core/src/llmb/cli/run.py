@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 Spec = Annotated[Path, typer.Argument(help="The workload spec, a TOML file.", show_default=False)]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key of the spec.")]
-TargetName = Annotated[str | None, typer.Option("--target", metavar="NAME", help="Take [target] from the targets file.")]
+TargetName = Annotated[
+    str | None, typer.Option("--target", metavar="NAME", help="Take [target] from the targets file.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Check = Annotated[bool, typer.Option("--check", help="Exit with 3 where a verdict is fail.")]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN...", help="Run ids, or unique prefixes of them.", show_default=False)]
+Runs = Annotated[
+    list[str], typer.Argument(metavar="RUN...", help="Run ids, or unique prefixes of them.", show_default=False)
+]
 MaybeRuns = Annotated[
     list[str] | None,
     typer.Argument(metavar="[RUN...]", help="Run ids or unique prefixes; all that have not ended where none is named."),

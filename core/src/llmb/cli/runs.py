@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from llmb.cli.main import app
 from llmb.cli.run import AsJson
+
+if TYPE_CHECKING:
+    from llmb.engine.record import RunRecord
 
 FOLLOW_PAUSE_S = 0.2
 
@@ -49,15 +52,15 @@ def logs(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
 ) -> None:
     """Print the logs of a run, as far as they have been read from the target."""
-    from llmb.engine.record import RunRecord, find_record
+    from llmb.engine.record import find_record
 
-    record: RunRecord = find_record(run)
+    record = find_record(run)
     shown: dict[str, int] = {}
     try:
         while True:
             ended = record.ended
             new = _print_new(record, shown)
-            if ended and not new or not follow:
+            if (ended and not new) or not follow:
                 return
             if not new:
                 time.sleep(FOLLOW_PAUSE_S)
@@ -65,7 +68,7 @@ def logs(
         raise typer.Exit(130) from None
 
 
-def _print_new(record: RunRecord, shown: dict[str, int]) -> bool:  # noqa: F821  # imported where it is used
+def _print_new(record: RunRecord, shown: dict[str, int]) -> bool:
     """What the copies hold beyond what was printed, under a heading where it changes from one log to another."""
     import sys
 

@@ -32,6 +32,7 @@ class LogFile:
 
     @property
     def copy(self) -> str:
+        """Its name under the record's ``logs``."""
         return PurePosixPath(self.path).name
 
 
@@ -71,14 +72,17 @@ class ActiveRun:
 
     @property
     def run(self) -> Run[Any]:
+        """What is run."""
         return self.planned.run
 
     @property
     def ended(self) -> bool:
+        """Whether its state is final."""
         return self.state in END_STATES
 
     @property
     def ticket(self) -> Ticket:
+        """By which its scheduler knows it."""
         return Ticket(id=self.run.id, directory=self.planned.script.directory, job_id=self.job_id)
 
     @property

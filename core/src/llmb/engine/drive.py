@@ -38,6 +38,7 @@ class Driver:
 
     @property
     def ended(self) -> bool:
+        """Nothing is left to do."""
         return all(run.ended for run in self._runs)
 
     @property
@@ -47,6 +48,7 @@ class Driver:
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
+        """The pause between two polls in seconds: at first, and at most."""
         return self._site.scheduler.poll_interval_s
 
     def tick(self) -> bool:
@@ -178,7 +180,9 @@ class Driver:
         self._observer.progress(run.progress())
 
 
-def drive(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None] = time.sleep) -> None:
+def drive(
+    drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None] = time.sleep
+) -> None:
     """Tick all sites until each is done; the pause between two ticks grows while nothing changes."""
     shortest, longest = _intervals(drivers)
     pause = shortest

@@ -79,7 +79,9 @@ def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | 
     return peak if peak is not None else scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
 
 
-def _judge(run: Run[Any], metrics: figures.Metrics | None, summary: Summary, outcome: Outcome, nan: bool) -> tuple[str | None, str]:
+def _judge(
+    run: Run[Any], metrics: figures.Metrics | None, summary: Summary, outcome: Outcome, nan: bool
+) -> tuple[str | None, str]:
     if metrics is None:
         return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
     if run.baseline and run.differences and not run.profile:

@@ -23,8 +23,11 @@ def summaries() -> list[dict[str, Any]]:
     for record in records:
         stamp, text = known.get(record.run_id, ("", ""))
         found[record.run_id] = json.loads(text) if stamp == stamps[record.run_id] else summary(record)
-    news = [(run_id, stamps[run_id], json.dumps(each)) for run_id, each in found.items()
-            if known.get(run_id, ("", ""))[0] != stamps[run_id]]
+    news = [
+        (run_id, stamps[run_id], json.dumps(each))
+        for run_id, each in found.items()
+        if known.get(run_id, ("", ""))[0] != stamps[run_id]
+    ]
     _remember(news, gone=set(known) - set(found))
     return sorted(found.values(), key=lambda each: (each["created"] or "", each["run_id"]))
 

@@ -34,6 +34,7 @@ class Evidence:
 
     @property
     def all_steps(self) -> bool:
+        """Whether every step that was asked for was seen."""
         return self.steps_done >= self.steps_asked
 
 
@@ -53,23 +54,35 @@ def decide(evidence: Evidence) -> Outcome:
     if evidence.cause == "cancelled":
         return Outcome(state="cancelled", reason=f"cancelled after {done}")
     if evidence.nan:
-        return Outcome(state="failed", reason=f"the loss was NaN ({done} done)",
-                       remedy="check dtype, learning rate and data; a run that diverges measures nothing")
+        return Outcome(
+            state="failed",
+            reason=f"the loss was NaN ({done} done)",
+            remedy="check dtype, learning rate and data; a run that diverges measures nothing",
+        )
     if evidence.cause == "completed" and evidence.all_steps:
         return Outcome(state="completed")
     if evidence.cause == "completed":
-        return Outcome(state="failed", reason=f"it ended without an error after {done}", look_in_logs=True,
-                       remedy="see the end of the log: the framework stopped early, or printed no step times")
+        return Outcome(
+            state="failed",
+            reason=f"it ended without an error after {done}",
+            look_in_logs=True,
+            remedy="see the end of the log: the framework stopped early, or printed no step times",
+        )
     if evidence.cause == "timeout" and evidence.all_steps:
         return Outcome(state="completed", reason=f"all {done} were done, then it hung until its time limit")
     if evidence.cause == "timeout":
-        return Outcome(state="timeout", reason=f"the time limit came after {done}",
-                       remedy="raise workload.time_limit, or run fewer steps")
+        return Outcome(
+            state="timeout",
+            reason=f"the time limit came after {done}",
+            remedy="raise workload.time_limit, or run fewer steps",
+        )
     if evidence.cause == "lost":
-        return Outcome(state="lost", reason=f"{evidence.reason or 'its end is not known'} ({done} done)",
-                       remedy="run it again with `llmb run` on its run.toml")
-    return Outcome(state="failed", reason=_told(evidence, done), look_in_logs=True,
-                   remedy="see the end of the log")
+        return Outcome(
+            state="lost",
+            reason=f"{evidence.reason or 'its end is not known'} ({done} done)",
+            remedy="run it again with `llmb run` on its run.toml",
+        )
+    return Outcome(state="failed", reason=_told(evidence, done), look_in_logs=True, remedy="see the end of the log")
 
 
 def _told(evidence: Evidence, done: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import SpecError, located
+from llmb.values.errors import Fault, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
@@ -24,6 +24,7 @@ class PlannedTask:
 
     @property
     def key(self) -> str:
+        """The task's identity."""
         return self.task.key
 
 
@@ -38,16 +39,19 @@ class PlannedRun:
 
     @property
     def run(self) -> Run[Any]:
+        """What is run."""
         return self.placed.run
 
     @property
     def target(self) -> Target[Any]:
+        """Where it is run."""
         return self.placed.target
 
 
 def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
     """All runs of a workload, planned. Raises SpecError with the faults of every run that its plugins refuse."""
-    planned, faults = [], []
+    planned: list[PlannedRun] = []
+    faults: list[Fault] = []
     for placed in workload.runs:
         try:
             planned.append(plan_run(placed, pool))

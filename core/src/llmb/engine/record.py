@@ -36,15 +36,17 @@ class RunRecord:
 
     @property
     def run_id(self) -> str:
+        """The run's id, which is the directory's name."""
         return self.directory.name
 
     @property
     def logs(self) -> Path:
+        """The folder of the copies of the run's logs."""
         return self.directory / "logs"
 
     def create(self, run_toml: str, job: str) -> None:
         """Make the record; the spec and the job are there before the first event. Raises RecordError."""
-        with _told(self.directory):
+        with _Told(self.directory):
             self.logs.mkdir(parents=True, exist_ok=True)
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
@@ -53,7 +55,7 @@ class RunRecord:
     def add_event(self, **event: Any) -> None:
         """Append one event, synced before this returns; what it announces is done only then."""
         line = (json.dumps({"time": round(time.time(), 3), **event}) + "\n").encode()
-        with _told(self.directory):
+        with _Told(self.directory):
             descriptor = os.open(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 size = os.fstat(descriptor).st_size
@@ -87,11 +89,12 @@ class RunRecord:
 
     @property
     def ended(self) -> bool:
+        """Whether the last state is final."""
         return self.state()["state"] in END_STATES
 
     def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
         """The steps and the result, each whole or not at all. Raises RecordError."""
-        with _told(self.directory):
+        with _Told(self.directory):
             write_atomically(self.directory / "steps.csv", _steps_csv(steps).encode())
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
@@ -102,12 +105,14 @@ class RunRecord:
         except FileNotFoundError:
             return None
         except ValueError:
-            raise RecordError(f"{self.directory / 'result.json'} is not a result; `llmb attach` makes it again") from None
+            raise RecordError(
+                f"{self.directory / 'result.json'} is not a result; `llmb attach` makes it again"
+            ) from None
         return dict(result)
 
     def append_log(self, name: str, data: bytes) -> None:
         """Add new bytes to the local copy of a log. Raises RecordError; what did not fit is read again later."""
-        with _told(self.directory):
+        with _Told(self.directory):
             self.logs.mkdir(exist_ok=True)
             with open(self.logs / name, "ab", buffering=0) as file:
                 written = 0
@@ -122,11 +127,12 @@ class RunRecord:
 
     def request_cancel(self) -> None:
         """Ask whoever drives this run to end it. Raises RecordError."""
-        with _told(self.directory):
+        with _Told(self.directory):
             (self.directory / "cancel").touch()
 
     @property
     def cancel_requested(self) -> bool:
+        """Whether somebody asked for the run's end."""
         return (self.directory / "cancel").exists()
 
     @property
@@ -137,7 +143,7 @@ class RunRecord:
     def try_lock(self) -> bool:
         """Become the one that drives this run; false while another process does. The kernel frees the lock."""
         if self._lock is None:
-            with _told(self.directory):
+            with _Told(self.directory):
                 descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -154,7 +160,7 @@ class RunRecord:
             self._lock = None
 
 
-class _told:
+class _Told:
     """Turns an OSError into the one line that says what to do about it."""
 
     def __init__(self, directory: Path) -> None:
@@ -207,7 +213,9 @@ def find_record(wanted: str) -> RunRecord:
     if len(matching) == 1:
         return records[matching[0]]
     if matching:
-        raise RecordError(f"run {wanted!r} is not unique: {', '.join(matching[:5])}{' ...' if len(matching) > 5 else ''}")
+        raise RecordError(
+            f"run {wanted!r} is not unique: {', '.join(matching[:5])}{' ...' if len(matching) > 5 else ''}"
+        )
     raise RecordError(f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them")
 
 

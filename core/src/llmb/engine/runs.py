@@ -42,6 +42,7 @@ class Session:
 
     @property
     def run_ids(self) -> list[str]:
+        """The ids of these runs."""
         return [each.run.id for each in self.active]
 
     def drive(self, *, detach: bool = False) -> None:
@@ -106,8 +107,12 @@ def _session(
     active: Sequence[ActiveRun], sites: dict[tuple[str, ...], Site], pool: PluginPool, observer: Observer | None
 ) -> Session:
     drivers = [
-        Driver(site, [each for each in active if not each.ended and _site_key(each.planned.target) == key], pool,
-               observer or Silent())
+        Driver(
+            site,
+            [each for each in active if not each.ended and _site_key(each.planned.target) == key],
+            pool,
+            observer or Silent(),
+        )
         for key, site in sites.items()
     ]
     return Session(list(active), drivers)

@@ -22,7 +22,13 @@ class LocalHost:
         text = "{\n" + script + "\n} </dev/null\n"
         try:
             done = subprocess.run(
-                ["bash", "-s"], input=text, capture_output=True, text=True, errors="replace", timeout=timeout_s, check=False
+                ["bash", "-s"],
+                input=text,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=timeout_s,
+                check=False,
             )
         except FileNotFoundError:
             raise TargetError("this machine has no bash; llmb needs it to run jobs here") from None

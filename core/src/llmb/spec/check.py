@@ -79,7 +79,9 @@ def _strings(tables: Mapping[str, Any], name: str, faults: list[Fault]) -> Mappi
         faults.append(Fault(message="is not a table", key=name, expected=describe(Mapping[str, str])))
         return FrozenMap()
     wrong = {key: value for key, value in table.items() if not isinstance(value, str)}
-    faults.extend(Fault(message=f"is {value!r}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items())
+    faults.extend(
+        Fault(message=f"is {value!r}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
+    )
     return FrozenMap((key, value) for key, value in table.items() if key not in wrong)
 
 
@@ -90,8 +92,13 @@ def _env_faults(env: Mapping[str, str]) -> list[Fault]:
         if not VARIABLE_NAME.fullmatch(name):
             faults.append(Fault(message="is not a variable's name", key=key, expected="letters, digits and _"))
         elif SECRET_NAME.search(name):
-            faults.append(Fault(message="looks like a secret, and a spec is recorded", key=key,
-                                expected="it in the environment of llmb, not in the spec"))
+            faults.append(
+                Fault(
+                    message="looks like a secret, and a spec is recorded",
+                    key=key,
+                    expected="it in the environment of llmb, not in the spec",
+                )
+            )
         if "\0" in value:
             faults.append(Fault(message="holds a NUL character", key=key, expected="text"))
     return faults
@@ -102,8 +109,13 @@ def _mount_faults(mounts: Mapping[str, str]) -> list[Fault]:
     for source, target in mounts.items():
         path, _, mode = target.partition(":")
         if not source.startswith("/") or not path.startswith("/") or mode not in ("", "ro", "rw"):
-            faults.append(Fault(message=f'is "{target}"', key=f'mounts."{source}"',
-                                expected='"/path/outside" = "/path/inside" or "/path/inside:ro"'))
+            faults.append(
+                Fault(
+                    message=f'is "{target}"',
+                    key=f'mounts."{source}"',
+                    expected='"/path/outside" = "/path/inside" or "/path/inside:ro"',
+                )
+            )
     return faults
 
 
@@ -120,7 +132,9 @@ def _target(table: Any, faults: list[Fault]) -> tuple[TargetTable | None, Mappin
     return target, FrozenMap((key, value) for key, value in table.items() if key not in own)
 
 
-def check_options(table: Mapping[str, Any], cls: type[T], key: str, also: tuple[str, ...] = ()) -> tuple[T | None, tuple[Fault, ...]]:
+def check_options(
+    table: Mapping[str, Any], cls: type[T], key: str, also: tuple[str, ...] = ()
+) -> tuple[T | None, tuple[Fault, ...]]:
     """A plugin's own table; ``also`` are the core's keys of the same table, for the nearest name."""
     options, faults = structure(table, cls, key)
     return options, tuple(_nearer(fault, cls, also) for fault in faults)

@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
+from llmb.plugins.pool import PluginPool
 from llmb.spec.load import resolve_document
 from llmb.spec.read import Document, read_toml
 from llmb.spec.structure import unstructure
 from llmb.spec.tables import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
-from llmb.plugins.pool import PluginPool
 from llmb.values.errors import RecordError
 from llmb.values.run import Run, Target
 from llmb.values.workload import PlacedRun
@@ -29,7 +29,7 @@ def export_run(placed: PlacedRun, provenance: dict[str, Any]) -> str:
         "framework": unstructure(run.options),
         "env": dict(run.env),
         "mounts": {each.source: each.target + (":ro" if each.read_only else "") for each in run.mounts},
-        "measure": unstructure(MeasureTable(window=run.window, tolerance=run.tolerance)),
+        "measure": _named(run, MeasureTable),
         "target": {**_named(target, TargetTable), "gpus_per_node": run.gpus_per_node, **unstructure(target.options)},
         "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat},
     }
@@ -50,16 +50,8 @@ def import_run(file: Path, pool: PluginPool) -> PlacedRun:
 
 
 def _workload(run: Run[Any]) -> dict[str, Any]:
-    table = WorkloadTable(
-        recipe=run.recipe,
-        gpu_type=run.gpu_type,
-        dtype=run.dtype,
-        gpus=run.gpus,
-        steps=run.steps,
-        image=run.image.ref if run.image else None,
-        time_limit=run.time_limit_s,
-    )
-    return dict(unstructure(table))
+    table = {**_named(run, WorkloadTable), "time_limit": run.time_limit_s}
+    return {**table, "image": run.image.ref} if run.image else table
 
 
 def _parallelism(run: Run[Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from llmb.spec.check import check_tables
 from llmb.spec.expand import Point, expand
 from llmb.spec.ids import new_run_id
 from llmb.spec.read import Document, read_document
-from llmb.spec.resolve import Resolver, Unresolvable
+from llmb.spec.resolve import Resolver, UnresolvableError
 from llmb.values.errors import Fault, SpecError
 from llmb.values.workload import PlacedRun, Workload
 
@@ -49,7 +49,7 @@ def _resolve_point(point: Point, resolver: Resolver) -> tuple[tuple[PlacedRun, .
         return (), faults
     try:
         return resolver.resolve(tables), ()
-    except Unresolvable as error:
+    except UnresolvableError as error:
         return (), error.faults
 
 

@@ -33,7 +33,7 @@ def choose_point(spec: SpecTables, recipe: Recipe, faults: list[Fault]) -> Point
     published = ", ".join(str(point.gpus) for point in points)
     faults.append(
         Fault(
-            message=f"{workload.gpus} GPUs are not published for {recipe.address} on {workload.gpu_type} {workload.dtype}",
+            message=f"{recipe.address} on {workload.gpu_type} {workload.dtype} has no {workload.gpus} GPUs",
             key="workload.gpus",
             expected=f"one of {published}, or a [parallelism] of your own with its global_batch_size",
         )

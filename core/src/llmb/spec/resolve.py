@@ -24,8 +24,10 @@ from llmb.values.rules import parallelism_faults
 from llmb.values.run import Paths, Profile, Run, Target
 from llmb.values.workload import PlacedRun
 
+TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
 
-class Unresolvable(Exception):
+
+class UnresolvableError(Exception):
     """What a spec asks for cannot be; with every fault that could be found."""
 
     def __init__(self, *faults: Fault) -> None:
@@ -43,7 +45,7 @@ class Resolver:
         self._accelerators = known_accelerators(pool)
 
     def resolve(self, spec: SpecTables) -> tuple[PlacedRun, ...]:
-        """The point's runs, one for each repeat. Raises Unresolvable."""
+        """The point's runs, one for each repeat. Raises UnresolvableError."""
         faults: list[Fault] = []
         recipe = _collect(faults, "workload.recipe", lambda: self._recipe(spec.workload.recipe))
         framework = _collect(faults, "workload.recipe", lambda: self._framework(spec.workload.recipe))
@@ -52,14 +54,14 @@ class Resolver:
         options = _options(framework, spec.framework, "framework", faults)
         target = _target(spec, scheduler, faults)
         if recipe is None or accelerator is None:
-            raise Unresolvable(*faults)
+            raise UnresolvableError(*faults)
         base = choose_point(spec, recipe, faults)
         if base is None or faults or scheduler is None or target is None:
-            raise Unresolvable(*faults)
+            raise UnresolvableError(*faults)
         run = _run(spec, recipe, base, accelerator, scheduler.single_node, options)
         if wrong := _impossible(run, recipe, spec):
-            raise Unresolvable(*wrong)
-        return tuple(self._placed(run, target, repeat) for repeat in range(1, spec.workload.repeats + 1))
+            raise UnresolvableError(*wrong)
+        return tuple(self._placed(run, target, repeat) for repeat in range(1, (spec.workload.repeats or 1) + 1))
 
     def _placed(self, run: Run[Any], target: Target[Any], repeat: int) -> PlacedRun:
         run_id = self._run_id(run.name)
@@ -79,8 +81,14 @@ class Resolver:
         if name in known:
             return known[name]
         nearest = difflib.get_close_matches(name, list(known), n=1)
-        faults.append(Fault(message=f'is "{name}"', key="workload.gpu_type",
-                            expected=f"one of {', '.join(sorted(known))}", nearest=nearest[0] if nearest else None))
+        faults.append(
+            Fault(
+                message=f'is "{name}"',
+                key="workload.gpu_type",
+                expected=f"one of {', '.join(sorted(known))}",
+                nearest=nearest[0] if nearest else None,
+            )
+        )
         return None
 
 
@@ -114,8 +122,13 @@ def _target(spec: SpecTables, scheduler: SchedulerHooks[Any] | None, faults: lis
     options, wrong = check_options(spec.target_options, scheduler.options, "target", own)
     faults.extend(wrong)
     if spec.target.host and not spec.target.workdir:
-        faults.append(Fault(message="is missing", key="target.workdir",
-                            expected=f"a directory of {spec.target.host} that all its nodes share"))
+        faults.append(
+            Fault(
+                message="is missing",
+                key="target.workdir",
+                expected=f"a directory of {spec.target.host} that all its nodes share",
+            )
+        )
     if options is None:
         return None
     return Target(
@@ -128,7 +141,9 @@ def _target(spec: SpecTables, scheduler: SchedulerHooks[Any] | None, faults: lis
     )
 
 
-def _run(spec: SpecTables, recipe: Recipe, base: Point, accelerator: Accelerator, single_node: bool, options: Any) -> Run[Any]:
+def _run(
+    spec: SpecTables, recipe: Recipe, base: Point, accelerator: Accelerator, single_node: bool, options: Any
+) -> Run[Any]:
     workload = spec.workload
     per_node = workload.gpus if single_node else spec.target.gpus_per_node or accelerator.gpus_per_node
     per_node = min(per_node, workload.gpus)  # a part of one node is allowed
@@ -151,7 +166,7 @@ def _run(spec: SpecTables, recipe: Recipe, base: Point, accelerator: Accelerator
         flop_formula=recipe.flop_formula,
         mfu_from=recipe.mfu_from,
         window=window,
-        tolerance=spec.measure.tolerance,
+        tolerance=spec.measure.tolerance or TOLERANCE,
         proxy=base.proxy or override_model(base.model, spec.model) != base.model,
         recompute_layers=base.recompute_layers,
         offload_layers=base.offload_layers,
@@ -180,12 +195,30 @@ def _impossible(run: Run[Any], recipe: Recipe, spec: SpecTables) -> list[Fault]:
     faults = list(parallelism_faults(run.model, run.parallelism, run.gpus, gpus_per_node=run.gpus_per_node))
     memory = run.accelerator.memory_gb
     if recipe.memory_gb and memory and memory < recipe.memory_gb:
-        faults.append(Fault(message=f"{run.gpu_type} has {memory:g} GB of memory", key="workload.gpu_type",
-                            expected=f"at least {recipe.memory_gb:g} GB for {recipe.address}"))
+        faults.append(
+            Fault(
+                message=f"{run.gpu_type} has {memory:g} GB of memory",
+                key="workload.gpu_type",
+                expected=f"at least {recipe.memory_gb:g} GB for {recipe.address}",
+            )
+        )
     if run.window != "last" and not 0 <= run.window[0] <= run.window[1] <= run.steps:
-        faults.append(Fault(message=f"is {list(run.window)} in a run of {run.steps} steps", key="measure.window",
-                            expected='"last", or the first and the last step of the mean'))
-    if spec.profile is not None and not (spec.profile.start_step or 0) <= (spec.profile.stop_step or run.steps) <= run.steps:
-        faults.append(Fault(message="is not a range of the run's steps", key="profile",
-                            expected=f"start_step <= stop_step <= {run.steps}"))
+        faults.append(
+            Fault(
+                message=f"is {list(run.window)} in a run of {run.steps} steps",
+                key="measure.window",
+                expected='"last", or the first and the last step of the mean',
+            )
+        )
+    if (
+        spec.profile is not None
+        and not (spec.profile.start_step or 0) <= (spec.profile.stop_step or run.steps) <= run.steps
+    ):
+        faults.append(
+            Fault(
+                message="is not a range of the run's steps",
+                key="profile",
+                expected=f"start_step <= stop_step <= {run.steps}",
+            )
+        )
     return faults

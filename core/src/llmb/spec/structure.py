@@ -32,7 +32,7 @@ Duration = NewType("Duration", int)
 """Whole seconds, or a string such as "1h30m"; as a value always seconds."""
 
 
-class _Unexpected(ValueError):
+class _UnexpectedError(ValueError):
     """The value is not of the type; its text is what was expected."""
 
 
@@ -100,7 +100,7 @@ def _plain(check: tuple[str, Callable[[Any], bool], Callable[[Any], Any]]) -> Ca
 
     def hook(value: Any, _cls: Any) -> Any:
         if not accepts(value):
-            raise _Unexpected(expected)
+            raise _UnexpectedError(expected)
         return convert(value)
 
     return hook
@@ -143,10 +143,10 @@ def _tuple_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], A
 
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, list | tuple):
-            raise _Unexpected(describe(cls))
+            raise _UnexpectedError(describe(cls))
         kinds = [inner[0]] * len(value) if Ellipsis in inner else list(inner)
         if len(kinds) != len(value):
-            raise _Unexpected(describe(cls))
+            raise _UnexpectedError(describe(cls))
         return tuple(converter.structure(item, kind) for item, kind in zip(value, kinds, strict=True))
 
     return hook
@@ -157,7 +157,7 @@ def _mapping_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any],
 
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise _Unexpected(describe(cls))
+            raise _UnexpectedError(describe(cls))
         if value_type is Any:
             return freeze(value)
         return FrozenMap((key, converter.structure(item, value_type)) for key, item in value.items())
@@ -168,7 +168,7 @@ def _mapping_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any],
 def _choice_hook(cls: Any) -> Callable[[Any, Any], Any]:
     def hook(value: Any, _cls: Any) -> Any:
         if not any(type(value) is type(choice) and value == choice for choice in get_args(cls)):
-            raise _Unexpected(describe(cls))
+            raise _UnexpectedError(describe(cls))
         return value
 
     return hook
@@ -185,9 +185,9 @@ def _union_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], A
                 continue
             try:
                 return converter.structure(value, kind)
-            except (_Unexpected, BaseValidationError):
+            except (_UnexpectedError, BaseValidationError):
                 continue
-        raise _Unexpected(describe(cls))
+        raise _UnexpectedError(describe(cls))
 
     return hook
 

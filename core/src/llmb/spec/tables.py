@@ -20,7 +20,7 @@ class WorkloadTable:
     dtype: str
     gpus: PositiveInt
     steps: PositiveInt | None = None
-    repeats: PositiveInt = PositiveInt(1)
+    repeats: PositiveInt | None = None
     image: str | None = None
     time_limit: Duration | None = None
 
@@ -69,10 +69,10 @@ class ProfileTable:
 
 @attrs.frozen(kw_only=True)
 class MeasureTable:
-    """[measure]: the measuring window and how far above the baseline a step time may lie."""
+    """[measure]: the measuring window, and the fraction by which a step time may lie above the baseline (0.05)."""
 
     window: Literal["last"] | tuple[int, int] | None = None
-    tolerance: PositiveFloat = PositiveFloat(0.05)
+    tolerance: PositiveFloat | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -10,7 +10,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, freeze
 
 Ranks = Literal["all", "first", "node"]
 
@@ -41,6 +41,8 @@ class Environment:
 
 @attrs.frozen(kw_only=True)
 class Mount:
+    """A path of the node made visible in the container, both absolute."""
+
     source: str
     target: str
     read_only: bool = False
@@ -57,7 +59,7 @@ class Phase:
 
     name: str
     command: tuple[str, ...]
-    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     ranks: Ranks = "all"
     measured: bool = True
     outputs: tuple[str, ...] = ()
@@ -79,9 +81,9 @@ class Job:
     tasks_per_node: int
     gpus_per_node: int
     environment: Environment = Environment()
-    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     mounts: tuple[Mount, ...] = ()
-    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     time_limit_s: int
 
 
@@ -119,8 +121,8 @@ class Script:
     id: str
     directory: str
     text: str
-    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
-    logs: Mapping[str, tuple[str, ...]] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
+    logs: Mapping[str, tuple[str, ...]] = attrs.field(factory=FrozenMap, converter=freeze)
     secrets: tuple[str, ...] = ()
     check: str = ""
     time_limit_s: int | None = None

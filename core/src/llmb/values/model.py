@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, freeze
 
 FlopFormula = Literal["full", "causal", "full-without-gqa"]
 
@@ -69,7 +69,7 @@ class Accelerator:
     name: str
     gpus_per_node: int
     dtypes: tuple[str, ...]
-    peak_flops: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    peak_flops: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=freeze)
     memory_gb: float | None = None
     domain_gpus: int | None = None
     source: str = ""

@@ -7,12 +7,12 @@ from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.recipe import Baseline, MfuSource, Window
 
-O = TypeVar("O")  # the attrs class of a plugin's own options
+OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
 
 
 @attrs.frozen(kw_only=True)
@@ -36,7 +36,7 @@ class Profile:
 
 
 @attrs.frozen(kw_only=True)
-class Run(Generic[O]):
+class Run(Generic[OptionsT]):
     """All that a framework sees of what it shall run: no scheduler, no target.
 
     ``settings`` is the framework's part of the recipe, ``options`` the spec's [framework] table in the plugin's own
@@ -66,11 +66,11 @@ class Run(Generic[O]):
     cuda_graphs: bool = False
     image: Image | None
     time_limit_s: int
-    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     mounts: tuple[Mount, ...] = ()
     profile: Profile | None = None
-    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=FrozenMap)
-    options: O
+    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=freeze)
+    options: OptionsT
     paths: Paths
     accelerator: Accelerator
     baseline: Baseline | None = None
@@ -83,7 +83,7 @@ class Run(Generic[O]):
 
 
 @attrs.frozen(kw_only=True)
-class Target(Generic[O]):
+class Target(Generic[OptionsT]):
     """Where runs go. ``host`` is null for this machine; ``options`` is the scheduler plugin's own class.
 
     ``facts`` is what the scheduler's probe printed there, and empty where nothing may be started, as in a dry run.
@@ -93,9 +93,9 @@ class Target(Generic[O]):
     name: str | None = None
     host: str | None = None
     workdir: str
-    options: O
+    options: OptionsT
     gpu_types: tuple[str, ...] = ()
-    facts: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    facts: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
 
     def paths(self, run_id: str) -> Paths:
         """The paths of one run (or shared task) under the work directory."""
@@ -103,4 +103,5 @@ class Target(Generic[O]):
 
     @property
     def cache(self) -> str:
+        """The folder that all runs of the work directory share."""
         return f"{self.workdir}/cache"

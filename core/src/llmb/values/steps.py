@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import attrs
 
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, freeze
 
 
 @attrs.frozen(kw_only=True)
@@ -23,12 +23,14 @@ class Step:
     loss: float | None = None
     tflops_per_gpu: float | None = None
     tokens_per_s_per_gpu: float | None = None
-    figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=FrozenMap)
+    figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=freeze)
     mean_of: int = 1
     attempt: int = 0
 
 
-NoticeKind = Literal["total steps", "finished", "nan", "failure", "time limit", "out of memory", "preempted", "cancelled"]
+NoticeKind = Literal[
+    "total steps", "finished", "nan", "failure", "time limit", "out of memory", "preempted", "cancelled"
+]
 
 
 @attrs.frozen(kw_only=True)

@@ -27,7 +27,7 @@ def main(folder: Path) -> None:
         partial = kept.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps({"fp32": peak}))
         partial.replace(kept)
-    print(f"peak_flops.fp32={peak:.6g}")
+    sys.stdout.write(f"peak_flops.fp32={peak:.6g}\n")
 
 
 def measure() -> float:

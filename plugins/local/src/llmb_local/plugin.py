@@ -26,7 +26,7 @@ from llmb import (
     poll_detached,
     submit_detached,
 )
-from llmb_local.script import job_script, phase_logs
+from llmb_local.script import job_script, lock_word, phase_logs
 from llmb_local.venv import venv_task
 
 
@@ -34,10 +34,11 @@ from llmb_local.venv import venv_task
 class LocalOptions:
     """Keys of [target] for ``scheduler = "local"``.
 
-    ``lock`` is the file whose lock makes jobs of all ``llmb`` processes take turns; by default one per user.
+    ``lock`` is the file whose lock makes the jobs of all ``llmb`` processes of this user take turns on this machine;
+    ``$HOME`` and ``$HOSTNAME`` in it mean what they mean to bash.
     """
 
-    lock: str = "/tmp/llmb-$UID.lock"
+    lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
 
 
 class Local(SchedulerHooks[LocalOptions]):
@@ -52,7 +53,8 @@ class Local(SchedulerHooks[LocalOptions]):
         """A virtual environment is made by uv, once for each lock file."""
         if isinstance(environment.base, Image):
             raise SpecError(
-                f"the recipe runs in the image {environment.base.ref}, and this version of llmb-local has no container runtime"
+                f"the recipe runs in the image {environment.base.ref}, "
+                "and this version of llmb-local has no container runtime"
             )
         return (venv_task(environment.base, target.cache),) if isinstance(environment.base, Venv) else ()
 
@@ -74,11 +76,12 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:
-        """The peak of this machine's CPU, measured once and kept, where a run asks for one."""
+        """The peak of this machine's CPU, measured once and kept, where a run asks for one; not beside a job."""
         if "cpu" not in target.gpu_types:
             return ""
         measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
-        return f"flock -w 20 {_expanded(target.options.lock)} {shlex.join(measure)}"
+        lock = lock_word(target.options.lock)
+        return f'lock={lock}\nmkdir -p "$(dirname "$lock")" && flock -w 20 "$lock" {shlex.join(measure)}'
 
     @hookimpl
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:
@@ -100,8 +103,3 @@ class Local(SchedulerHooks[LocalOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
-
-
-def _expanded(lock: str) -> str:
-    """The lock's path as a word for bash: ``$UID`` alone is expanded there."""
-    return "$UID".join(shlex.quote(part) if part else "" for part in lock.split("$UID"))

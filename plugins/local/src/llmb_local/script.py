@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from importlib.resources import files
@@ -15,17 +16,27 @@ def job_script(job: Job, lock: str, cache: str) -> str:
     import jinja2  # heavy, and not needed to poll
 
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, autoescape=False
-    )  # the text is bash, not HTML: quoting is done by the filter `q`
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
+    )
     environment.filters["q"] = lambda value: shlex.quote(str(value))
     template = environment.from_string(files("llmb_local").joinpath("job.sh.j2").read_text())
     base = job.environment.base
     return template.render(
         job=job,
         venv=venv_folder(base, cache) if isinstance(base, Venv) else None,
-        lock="$UID".join(shlex.quote(part) if part else "" for part in lock.split("$UID")),
+        lock=lock_word(lock),
         phases=[(phase, _words(phase), tasks(job, phase)) for phase in job.phases],
     )
+
+
+def lock_word(lock: str) -> str:
+    """The lock's path as a word of bash: $HOME and $HOSTNAME are expanded there, all else is quoted."""
+    parts = re.split(r"(\$HOME\b|\$HOSTNAME\b)", lock)
+    return "".join(f'"{part}"' if part.startswith("$H") else shlex.quote(part) for part in parts if part)
 
 
 def tasks(job: Job, phase: Phase) -> int:
@@ -36,7 +47,10 @@ def tasks(job: Job, phase: Phase) -> int:
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
     """A log for each rank, since ranks that share a file glue their lines together."""
     return FrozenMap(
-        (phase.name, tuple(f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(tasks(job, phase))))
+        (
+            phase.name,
+            tuple(f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(tasks(job, phase))),
+        )
         for phase in job.phases
     )
 

@@ -33,7 +33,12 @@ def venv_task(venv: Venv, cache: str) -> Task:
         "running": sys.executable,
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    lines += [f"versions=({' '.join(_versions(venv.python))})", "lock() {", "cat <<'END_OF_LOCK'", venv.lock.rstrip("\n")]
+    lines += [
+        f"versions=({' '.join(_versions(venv.python))})",
+        "lock() {",
+        "cat <<'END_OF_LOCK'",
+        venv.lock.rstrip("\n"),
+    ]
     lines += ["END_OF_LOCK", "}", files("llmb_local").joinpath("make_venv.sh").read_text()]
     return Task(
         key=venv_key(venv),

@@ -43,6 +43,6 @@ class MaxTextLog(LineParser):
             return
         known = {_NAMES[name]: value for name, value in fields.items() if name in _NAMES}
         more = {name.decode(): value for name, value in fields.items() if name not in _NAMES}
-        yield Step(step=int(match[1]), figures=FrozenMap(more), **known)
+        yield Step(step=int(match[1]), figures=FrozenMap(more), **known)  # type: ignore[arg-type]  # names of floats
         if math.isnan(known.get("loss", 0.0)):
             yield Notice(kind="nan", text=f"the loss of step {int(match[1])} is NaN")

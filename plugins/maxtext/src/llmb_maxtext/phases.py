@@ -21,8 +21,15 @@ def run_phases(run: Run[Any], extra: Mapping[str, Any]) -> tuple[Phase, ...]:
     settings = run.settings
     convert = Phase(
         name="convert",
-        command=("bash", f"{run.paths.run}/jax.sh", *settings["convert"]["command"],
-                 "--profile_path", report, "--pgle_output_path", converted),
+        command=(
+            "bash",
+            f"{run.paths.run}/jax.sh",
+            *settings["convert"]["command"],
+            "--profile_path",
+            report,
+            "--pgle_output_path",
+            converted,
+        ),
         ranks="first",
         measured=False,
         outputs=(converted,),

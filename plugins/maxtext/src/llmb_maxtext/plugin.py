@@ -56,11 +56,12 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
 
 
 def _refused(run: Run[MaxTextOptions]) -> list[Fault]:
-    faults = []
+    faults = [
+        Fault(message=f"is {degree}", key=f"parallelism.{name}", expected="1 with these recipes")
+        for name in ("pp", "cp", "ep", "etp")
+        if (degree := getattr(run.parallelism, name)) != 1
+    ]
     if run.profile is not None:
         message = "MaxText's recipes always run under nsys, whose report feeds the compiler; there is nothing to choose"
         faults.append(Fault(message=message, key="profile", expected="no [profile] table"))
-    for name in ("pp", "cp", "ep", "etp"):
-        if (degree := getattr(run.parallelism, name)) != 1:
-            faults.append(Fault(message=f"is {degree}", key=f"parallelism.{name}", expected="1 with these recipes"))
     return faults
