@@ -43,15 +43,14 @@ class ActiveRun:
         self.planned = planned
         self.record = record
         self._framework = framework
-        self.reload()
+        self._take_over()
+        self._read_anew()
 
-    def reload(self) -> None:
-        """Take over what the record says, as another process may have left it."""
+    def _take_over(self) -> None:
         known = self.record.state()
         self.state: RunState = known["state"]
         self.job_id: str | None = known.get("job_id")
         self.attempt: int = known.get("attempt", 0)
-        self._read_anew()
 
     def _read_anew(self) -> None:
         """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
@@ -60,15 +59,25 @@ class ActiveRun:
         self._parser: LogParser = self._framework.parse_log(run=self.run)
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._parsed: dict[str, int] = {}
-        self.catch_up()
+        self._parse_copies()
 
-    def catch_up(self) -> bool:
-        """Parse what the copies hold beyond what was parsed; true when there was something."""
-        before = dict(self._parsed)
+    def catch_up(self, *, anew: bool = False) -> bool:
+        """Take over what the record says, as another process wrote it; true where that is news.
+
+        With ``anew`` the logs are parsed from their start again, since this process drives the run from here on.
+        """
+        before = self.state, self.attempt, dict(self._parsed)
+        self._take_over()
+        if anew or self.attempt != before[1]:
+            self._read_anew()
+        else:
+            self._parse_copies()
+        return before != (self.state, self.attempt, self._parsed)
+
+    def _parse_copies(self) -> None:
         for log in self.logs:
             for block in blocks_of(self.record.logs / log.copy, self._parsed.get(log.copy, 0)):
                 self._parse(log, block)
-        return before != self._parsed
 
     @property
     def run(self) -> Run[Any]:

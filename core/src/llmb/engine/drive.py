@@ -14,12 +14,14 @@ from collections.abc import Callable, Sequence
 from llmb.engine.active import ActiveRun
 from llmb.engine.finish import finish
 from llmb.engine.observe import Observer
+from llmb.engine.plan import PlannedTask, refuse_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import TargetError
 from llmb.values.status import JobStatus
 
-SUBMITTED = frozenset({"submitting", "queued", "running"})
+BEFORE = frozenset({"planned", "preparing"})
+UNDER_WAY = frozenset({"queued", "running"})
 PATIENCE_S = 30.0  # how long a target that cannot be asked is asked again before people are told once more
 
 
@@ -44,7 +46,7 @@ class Driver:
     @property
     def submitted(self) -> bool:
         """Nothing is left that needs this process."""
-        return all(run.ended or run.state in ("queued", "running") for run in self._runs)
+        return all(run.ended or run.state in UNDER_WAY for run in self._runs)
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -56,8 +58,8 @@ class Driver:
         try:
             return self._advance()
         except TargetError as error:
-            if not any(run.state in SUBMITTED for run in self._runs):
-                raise  # nothing runs there yet: say so at once
+            if not any(run.state in UNDER_WAY for run in self._runs):
+                raise  # nothing runs there: say so at once
             if time.monotonic() - self._told_at > PATIENCE_S:
                 self._observer.message(f"{error}; asking again (the runs there go on)")
                 self._told_at = time.monotonic()
@@ -67,71 +69,75 @@ class Driver:
         mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
         changed = self._cancel([run for run in mine if run.record.cancel_requested])
         mine = [run for run in mine if not run.ended]
-        changed |= self._prepare([run for run in mine if run.state in ("planned", "preparing")])
+        changed |= self._prepare([run for run in mine if run.state in BEFORE])
         changed |= self._submit([run for run in mine if run.state == "submitting"])
-        changed |= self._follow([run for run in mine if run.state in ("queued", "running")])
+        changed |= self._follow([run for run in mine if run.state in UNDER_WAY])
         return changed
 
     def _cancel(self, runs: list[ActiveRun]) -> bool:
         """End what was submitted, once; what was not will not be."""
-        told = [run for run in runs if run.state in SUBMITTED and run.run.id not in self._cancelled]
+        told = [run for run in runs if run.state not in BEFORE and run.run.id not in self._cancelled]
         if told:
             self._site.cancel([run.ticket for run in told])
             self._cancelled.update(run.run.id for run in told)
-        early = [run for run in runs if run.state in ("planned", "preparing")]
-        for run in early:
+        perhaps = [run for run in told if run.state == "submitting"]
+        seen = self._site.poll([run.ticket for run in perhaps])
+        there = [run for run in perhaps if seen[run.run.id].state != "absent"]
+        for run in there:
+            self._enter(run, "queued", job_id=seen[run.run.id].job_id)
+        never = [run for run in runs if run.state in BEFORE or (run in perhaps and run not in there)]
+        for run in never:
             self._finish(run, JobStatus(state="ended", cause="cancelled"))
-        return bool(told or early)
+        return bool(told or never)
 
     def _driven_here(self, run: ActiveRun) -> bool:
         """Another process may drive this run: then only its record is watched, until that process is gone."""
         if run.record.locked:
             return True
-        if run.record.try_lock():
-            run.reload()
-            return not run.ended
-        known = run.record.state()["state"]
-        if run.catch_up() or known != run.state:
-            run.state = known
+        mine = run.record.try_lock()
+        if run.catch_up(anew=mine):
             self._observer.progress(run.progress())
-        return False
+        if mine and run.ended:
+            run.record.unlock()
+        return run.record.locked
 
     def _prepare(self, runs: list[ActiveRun]) -> bool:
         """Bring shared tasks forward; a run whose tasks are all done is about to be submitted."""
-        pending = [(run, self._next_task(run)) for run in runs]
-        changed = self._site.advance_tasks(key for _, key in pending if key)
-        for run, _ in pending:
-            key = self._next_task(run)
-            if key is None:
+        changed = self._site.look([task.key for run in runs if (task := self._next_task(run))])
+        missing = []
+        for run in runs:
+            task = self._next_task(run)
+            if task is None:
                 changed |= self._enter(run, "submitting")
                 continue
-            state, reason = self._site.task(key)
+            state, reason = self._site.task(task.key)
             if state == "failed":
                 self._finish(run, JobStatus(state="ended", cause="failed", reason=reason))
                 changed = True
             else:
-                kind = next(task.task.kind for task in run.planned.tasks if task.key == key)
-                changed |= self._enter(run, "preparing", task=key, detail=kind)
-        return changed
+                changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
+                missing.append(task.key)
+        return self._site.make(missing) or changed
 
-    def _next_task(self, run: ActiveRun) -> str | None:
-        return next((task.key for task in run.planned.tasks if self._site.task(task.key)[0] != "done"), None)
+    def _next_task(self, run: ActiveRun) -> PlannedTask | None:
+        return next((task for task in run.planned.tasks if self._site.task(task.key)[0] != "done"), None)
 
     def _submit(self, runs: list[ActiveRun]) -> bool:
         if not runs:
             return False
-        for run in runs:
-            self._place_secrets(run)
+        self._place_secrets(runs)
         tickets = self._site.submit([run.planned.script for run in runs])
         for run in runs:
             self._enter(run, "queued", job_id=tickets[run.run.id].job_id)
         return True
 
-    def _place_secrets(self, run: ActiveRun) -> None:
+    def _place_secrets(self, runs: list[ActiveRun]) -> None:
         """The values travel in a file that the owner alone can read; the job removes it."""
-        lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in run.planned.script.secrets]
-        if lines:
-            self._site.host.put({f"{run.planned.script.directory}/.secrets": "".join(lines)}, 0o600)
+        refuse_missing_secrets(run.planned for run in runs)
+        for run in runs:
+            lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in run.planned.script.secrets]
+            if lines:
+                self._site.host.put({f"{run.planned.script.directory}/.secrets": "".join(lines)}, 0o600)
 
     def _follow(self, runs: list[ActiveRun]) -> bool:
         seen = self._site.poll([run.ticket for run in runs])
@@ -173,6 +179,11 @@ class Driver:
             self._observer.progress(run.progress(detail))
         return changed
 
+    def release(self) -> None:
+        """Let other processes (or a later session of this one) drive these runs."""
+        for run in self._runs:
+            run.record.unlock()
+
     def _finish(self, run: ActiveRun, status: JobStatus) -> None:
         run.close_logs()
         finish(run, status, self._site.target, self._pool)
@@ -184,6 +195,14 @@ def drive(
     drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None] = time.sleep
 ) -> None:
     """Tick all sites until each is done; the pause between two ticks grows while nothing changes."""
+    try:
+        _tick_on(drivers, done, wait)
+    finally:
+        for driver in drivers:
+            driver.release()
+
+
+def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None]) -> None:
     shortest, longest = _intervals(drivers)
     pause = shortest
     while True:

@@ -35,7 +35,7 @@ def summaries() -> list[dict[str, Any]]:
 def summary(record: RunRecord) -> dict[str, Any]:
     """One run as its files tell it; what it has no figures of yet is null."""
     spec: dict[str, Any] = {}
-    with suppress(OSError, tomllib.TOMLDecodeError):
+    with suppress(OSError, ValueError):
         spec = tomllib.loads((record.directory / "run.toml").read_text())
     workload, state = spec.get("workload", {}), record.state()
     created = spec.get("provenance", {}).get("created")

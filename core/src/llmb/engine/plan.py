@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import attrs
@@ -62,6 +64,13 @@ def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
     return tuple(planned)
 
 
+def refuse_missing_secrets(planned: Iterable[PlannedRun]) -> None:
+    """Raises SpecError for every secret that a run needs and the environment of this process lacks."""
+    missing = {name for each in planned for name in each.script.secrets if not os.environ.get(name)}
+    if missing:
+        raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in sorted(missing)))
+
+
 def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
     """One run, planned: every hook that comes before an effect is called here."""
     run, target = placed.run, placed.target
@@ -90,7 +99,7 @@ def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask
 
 def _host_script(task: Task, directory: str, work: str) -> Script:
     """Bash for the target's host. It looks again first: another process may have made it in the meantime."""
-    text = f"#!/usr/bin/env bash\n: >begun\nif ({task.check}) >/dev/null 2>&1; then exit 0; fi\n{work}\n"
+    text = f"#!/usr/bin/env bash\n: >begun\nif ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n{work}\n"
     return Script(
         id=task.key,
         directory=directory,

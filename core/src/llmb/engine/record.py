@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -51,6 +52,10 @@ class RunRecord:
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
             self.add_event(state="planned")
+
+    def remove(self) -> None:
+        """Take back a record that was just made."""
+        shutil.rmtree(self.directory, ignore_errors=True)
 
     def add_event(self, **event: Any) -> None:
         """Append one event, synced before this returns; what it announces is done only then."""
@@ -147,7 +152,7 @@ class RunRecord:
                 descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 os.close(descriptor)
                 return False
             self._lock = descriptor

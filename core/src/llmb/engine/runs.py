@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -13,14 +12,14 @@ from llmb.engine.active import ActiveRun
 from llmb.engine.drive import Driver, drive
 from llmb.engine.finish import as_planned
 from llmb.engine.observe import Observer, Silent
-from llmb.engine.plan import PlannedRun, plan, plan_run
+from llmb.engine.plan import PlannedRun, plan, plan_run, refuse_missing_secrets
 from llmb.engine.record import RunRecord, all_records, find_record, runs_folder
 from llmb.engine.site import Site
 from llmb.hosts.open import open_host
 from llmb.plugins.find import find_plugins
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
-from llmb.values.errors import LlmbError, SpecError
+from llmb.values.errors import LlmbError, RecordError
 from llmb.values.run import Target
 from llmb.values.workload import Workload
 from llmb.version import VERSION
@@ -57,16 +56,31 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     """
     pool = PluginPool()
     planned = plan(workload, pool)
-    _refuse_missing_secrets(planned)
+    refuse_missing_secrets(planned)
     sites = _sites([each.target for each in planned], pool)
     for site in sites.values():
         site.probe()
-    active = []
-    for each in planned:
-        record = RunRecord(runs_folder() / each.run.id)
-        record.create(export_run(each.placed, _provenance(each, pool)), each.script.text)
-        active.append(ActiveRun(each, record, pool.framework(each.run.recipe.partition("/")[0])))
+    records = _create_records(planned, pool)
+    active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
     return _session(active, sites, pool, observer)
+
+
+def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[RunRecord]:
+    """A record for each run, or for none."""
+    records = []
+    try:
+        for each in planned:
+            records.append(RunRecord(runs_folder() / each.run.id))
+            records[-1].create(export_run(each.placed, _provenance(each, pool)), each.script.text)
+    except RecordError:
+        for record in records:
+            record.remove()
+        raise
+    return records
+
+
+def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveRun:
+    return ActiveRun(planned, record, pool.framework(planned.run.recipe.partition("/")[0]))
 
 
 def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
@@ -87,7 +101,7 @@ def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
                 raise
             observer.message(f"{record.run_id} is left alone: {error}")
             continue
-        active.append(ActiveRun(planned, record, pool.framework(planned.run.recipe.partition("/")[0])))
+        active.append(_active(planned, record, pool))
     sites = _sites([each.planned.target for each in active if not each.ended], pool)
     for site in sites.values():
         site.probe()
@@ -134,12 +148,6 @@ def _site(group: list[Target[Any]], pool: PluginPool) -> Site:
     gpu_types = tuple(dict.fromkeys(name for target in group for name in target.gpu_types))
     target = attrs.evolve(group[0], gpu_types=gpu_types)
     return Site(pool.scheduler(target.scheduler), open_host(target), target)
-
-
-def _refuse_missing_secrets(planned: Iterable[PlannedRun]) -> None:
-    missing = {name for each in planned for name in each.script.secrets if not os.environ.get(name)}
-    if missing:
-        raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in sorted(missing)))
 
 
 def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:

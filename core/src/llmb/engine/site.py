@@ -17,18 +17,20 @@ from llmb.values.job import Script
 from llmb.values.run import Target
 from llmb.values.status import JobStatus, Ticket
 
-TaskState = Literal["waiting", "running", "done", "failed"]
+TaskState = Literal["unknown", "missing", "running", "done", "failed"]
+REDONE = 2  # times that a task is made again when what made it was killed
 
 
 @attrs.define
 class _TaskProgress:
     planned: PlannedTask
-    state: TaskState = "waiting"
+    state: TaskState = "unknown"
     reason: str = ""
+    redone: int = 0
 
 
 class Site:
-    """Runs go through ``submit`` and ``poll``; the tasks before them are brought forward by ``advance_tasks``.
+    """Runs go through ``submit`` and ``poll``; the tasks before them are brought forward by ``look`` and ``make``.
 
     A task's check alone tells whether it is done: its record may be old, its exit status a lie.
     """
@@ -57,20 +59,24 @@ class Site:
         """How a task stands, and why it failed."""
         return self._tasks[key].state, self._tasks[key].reason
 
-    def advance_tasks(self, wanted: Iterable[str]) -> bool:
-        """Bring these tasks one tick forward; true when one of them changed."""
+    def look(self, wanted: Iterable[str]) -> bool:
+        """Ask how these tasks stand; true when one of them changed."""
         mine = [self._tasks[key] for key in dict.fromkeys(wanted)]
         before = [task.state for task in mine]
-        self._start([task for task in mine if task.state == "waiting"])
-        self._look([task for task in mine if task.state == "running"])
+        unknown = [task for task in mine if task.state == "unknown"]
+        there = self._whole(unknown)
+        for task in unknown:
+            task.state = "done" if task.planned.key in there else "missing"
+        self._poll_tasks([task for task in mine if task.state == "running"])
         return before != [task.state for task in mine]
 
-    def _start(self, tasks: list[_TaskProgress]) -> None:
-        there = self._whole(tasks)
-        for task in tasks:
-            task.state = "done" if task.planned.key in there else "running"
-        missing = [task for task in tasks if task.state == "running"]
+    def make(self, wanted: Iterable[str]) -> bool:
+        """Start those of these tasks that are missing; true where there was one. Another process may make it too."""
+        missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
         self._submit_tasks(missing)
+        for task in missing:
+            task.state = "running"
+        return bool(missing)
 
     def _submit_tasks(self, tasks: list[_TaskProgress]) -> None:
         on_host = [task.planned.script for task in tasks if task.planned.on == "host"]
@@ -80,7 +86,7 @@ class Site:
         if on_scheduler:
             self.scheduler.submit(scripts=on_scheduler, host=self.host)
 
-    def _look(self, tasks: list[_TaskProgress]) -> None:
+    def _poll_tasks(self, tasks: list[_TaskProgress]) -> None:
         if not tasks:
             return
         seen = {
@@ -90,19 +96,28 @@ class Site:
         over = [task for task in tasks if seen[task.planned.key].state in ("ended", "absent")]
         there = self._whole(over)
         for task in over:
-            task.state = "done" if task.planned.key in there else "failed"
-            if task.state == "failed":
-                task.reason = self._why(task.planned, seen[task.planned.key])
+            self._settle(task, seen[task.planned.key], whole=task.planned.key in there)
+
+    def _settle(self, task: _TaskProgress, status: JobStatus, *, whole: bool) -> None:
+        if whole:
+            task.state = "done"
+        elif status.cause == "lost" and task.redone < REDONE:
+            task.state, task.redone = "missing", task.redone + 1
+        else:
+            task.state, task.reason = "failed", self._why(task.planned, status)
 
     def _whole(self, tasks: list[_TaskProgress]) -> set[str]:
         """The keys of those whose check passes, all asked in one command."""
         if not tasks:
             return set()
-        lines = [f"if ({task.planned.task.check}) >/dev/null 2>&1; then echo {task.planned.key}; fi" for task in tasks]
+        lines = [
+            f"if ({task.planned.task.check}\n) >/dev/null 2>&1; then echo {shlex.quote(task.planned.key)}; fi"
+            for task in tasks
+        ]
         answer = self.host.run("\n".join(lines))
         if answer.exit_status:
             raise TargetError(f"cannot look for what is there already: {answer.stderr.strip()}")
-        return set(answer.stdout.split())
+        return set(answer.stdout.splitlines())
 
     def _why(self, planned: PlannedTask, status: JobStatus) -> str:
         log = next(iter(planned.script.logs.values()), ("/dev/null",))[0]

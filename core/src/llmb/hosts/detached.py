@@ -1,7 +1,8 @@
 """Jobs as detached processes of a host: they outlive ``llmb``, and their end is kept on disk.
 
 Each lives in its script's directory, in a session of its own. Submitting takes a lock there, so that asking twice
-starts one; a job's process id is believed only together with its start time and boot.
+starts one; a job's process id is believed only together with its start time and boot. A file ``.secrets`` in that
+directory is read by the job and never outlives it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
     """Start each script that was not started before. Raises TargetError where the host cannot do it."""
     if not scripts:
         return {}
-    supervise = _FOLDER.joinpath("supervise.sh").read_text()
+    supervise = _bash("processes.sh", "supervise.sh")
     for script in scripts:
         host.put({f"{script.directory}/supervise.sh": supervise, f"{script.directory}/job.sh": script.text})
         host.put(script.files)
@@ -31,7 +32,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
         shlex.join(["submit", script.directory, str(script.time_limit_s or 0), "again" if script.check else ""])
         for script in scripts
     ]
-    _run(host, "\n".join([*(f"{call} || exit 1" for call in calls)]))
+    _run(host, "\n".join(f"{call} || exit 1" for call in calls))
     return {script.id: Ticket(id=script.id, directory=script.directory) for script in scripts}
 
 
@@ -49,8 +50,12 @@ def cancel_detached(tickets: Iterable[Ticket], host: Host) -> None:
     _run(host, "\n".join(shlex.join(["cancel", ticket.directory]) for ticket in tickets))
 
 
+def _bash(*names: str) -> str:
+    return "\n".join(_FOLDER.joinpath(name).read_text() for name in names)
+
+
 def _run(host: Host, calls: str) -> str:
-    answer = host.run(_FOLDER.joinpath("detached.sh").read_text() + "\n" + calls)
+    answer = host.run(f"{_bash('processes.sh', 'detached.sh')}\n{calls}")
     if answer.exit_status:
         raise TargetError(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_status}")
     return answer.stdout

@@ -25,13 +25,16 @@ class LocalHost:
                 ["bash", "-s"],
                 input=text,
                 capture_output=True,
-                text=True,
+                encoding="utf-8",
                 errors="replace",
                 timeout=timeout_s,
                 check=False,
+                start_new_session=True,  # Ctrl-C on the terminal is for llmb alone
             )
         except FileNotFoundError:
             raise TargetError("this machine has no bash; llmb needs it to run jobs here") from None
+        except OSError as error:
+            raise TargetError(f"this machine cannot start bash: {error.strerror}") from error
         except subprocess.TimeoutExpired:
             raise TargetError(f"a command on this machine did not end within {timeout_s:g} s") from None
         return Answer(exit_status=done.returncode, stdout=done.stdout, stderr=done.stderr)

@@ -3,83 +3,130 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+
+import attrs
 
 from llmb.logs.numbering import Numbering
-from llmb.values.steps import Notice, Step
+from llmb.logs.search import places_of
+from llmb.values.steps import LogParser, Notice, Step
 
-LONGEST_LINE = 64 << 10
-"""Bytes of a line that are looked at, its last ones; so a line without an end costs no memory."""
+BEFORE = 4 << 10
+AFTER = 16 << 10
+"""Bytes of a line that are looked at around a needle; so a line of any length costs no more memory than this."""
 
-_LABEL = re.compile(rb"\s*(?:(\d{1,7}): |\[default(\d+)\]:|((?:\d{1,3}\.){3}\d{1,3}|localhost): )")
-"""Which rank a line is from: srun's label, torchrun's, or pdsh's host."""
+_LABEL = re.compile(
+    rb"""(?:\s*\d{1,6}:[ ]                     # srun --label
+        | \[(?:default|rank)?\d+\]:[ ]?         # torchrun
+        | \[\d+,\d+\]<std(?:out|err)>:[ ]?      # mpirun --tag-output
+        | (?:\d{1,3}\.){3}\d{1,3}:[ ]           # pdsh, an address
+        | [A-Za-z][\w.-]*\d:[ ]                 # pdsh, a name with a number
+        | \S{1,12}/\d+[ ]                       # nemo-run's role and replica
+        )+""",
+    re.VERBOSE,
+)
+"""What tells at the start of a line which rank it is from."""
 
 
-class LineParser:
+@attrs.define
+class _Log:
+    """One source: what it holds of an unfinished line, and its numbering."""
+
+    source: str
+    rest: bytes = b""
+    numbering: Numbering = attrs.field(factory=Numbering)
+    told_nan: int = -1  # the last attempt for which a NaN was told
+
+
+class LineParser(LogParser):
     """A `LogParser` to inherit from: a plugin adds only what a line means.
 
-    Set ``needles``, one of which a line must contain to be looked at, and implement `read_line`. Lines end with LF,
-    CRLF or CR (a progress bar drawn anew). Each source, and each rank that labels its lines, has a tail and a
-    numbering of its own; `llmb.logs.numbering` tells when steps are printed again and when a new run begins.
-    Whatever way the bytes are cut, the same steps and notices come out in the same order.
+    Set ``needles``, bytes of which a line must contain one to be looked at, and implement `read_line`. Lines end with
+    LF, CRLF or CR (a progress bar that is drawn anew); around the needle at most `BEFORE` and `AFTER` bytes of a line
+    are kept. However the bytes are cut into blocks, the same steps and notices come out in the same order.
+
+    `llmb.logs.numbering` tells which steps are printed again and where a new run begins, for each source by itself;
+    ranks that label their lines (srun, torchrun, mpirun, pdsh) are told apart. ``read_line`` need not care about
+    ``Step.attempt``, nor about a loss that is NaN: the first one of a run also gives a notice.
     """
 
     needles: Sequence[bytes] = ()
 
+    first_step: int | None = None
+    """The number that the framework gives to its first step, where that is always the same."""
+
     def __init__(self) -> None:
-        self._tails: dict[str, bytes] = {}
-        self._numberings: dict[tuple[str, bytes], Numbering] = {}
-        self._needle = re.compile(b"|".join(map(re.escape, self.needles)))
+        self._logs: dict[str, _Log] = {}
+        self.source = ""
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
-        """What a line that holds a needle says; it comes without its end, with whatever prefix it has."""
+        """What a line that holds a needle says.
+
+        The line comes without its end, and with whatever prefix it has; ``self.source`` names the log that it is from.
+        """
         raise NotImplementedError
 
-    def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
-        """The steps and notices that this block completes."""
-        end = max(block.rfind(b"\n"), block.rfind(b"\r")) + 1
-        tail = self._tails.get(source, b"")
-        if not end:
-            self._tails[source] = (tail + block)[-LONGEST_LINE:]
-            return ()
-        self._tails[source] = block[max(end, len(block) - LONGEST_LINE) :]
-        data = tail + block[:end] if tail else block
-        return list(self._read(data, len(tail) + end, source))
+    def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
+        """What a log's last line says if nothing ended it: it may be whole, or be cut anywhere, within a number too."""
+        return self.read_line(line)
 
-    def close(self) -> Sequence[Step | Notice]:
-        """What the last lines without an end still hold, and steps held back to see what followed."""
+    def feed(self, block: bytes, source: str = "") -> list[Step | Notice]:
+        """The steps and notices that this block completes."""
+        log = self._logs.get(source)
+        if log is None:
+            log = self._logs[source] = _Log(source)
+        if b"\r" in block:
+            block = block.replace(b"\r", b"\n")
         found: list[Step | Notice] = []
-        for source, tail in self._tails.items():
-            found += self._read(tail + b"\n", len(tail) + 1, source)
-        self._tails.clear()
-        for numbering in self._numberings.values():
-            found += numbering.close()
+        begin = 0
+        if log.rest:  # only the block's first line is joined with it: the block is not copied
+            begin = block.find(b"\n") + 1 or len(block)
+            log.rest = self._scan(log.rest + block[:begin], 0, log, found)
+        if begin < len(block):
+            log.rest = self._scan(block, begin, log, found)
         return found
 
-    def _read(self, data: bytes, end: int, source: str) -> Iterator[Step | Notice]:
-        position = 0
-        search = self._needle.search
-        while match := search(data, position, end):
-            start = max(data.rfind(b"\n", position, match.start()), position - 1) + 1
-            start = max(start, data.rfind(b"\r", start, match.start()) + 1)
-            stop = data.find(b"\n", match.end(), end)
-            stop = end if stop < 0 else stop
-            carriage = data.find(b"\r", match.end(), stop)
-            stop = stop if carriage < 0 else carriage
-            position = stop + 1
-            if match.start() >= stop - LONGEST_LINE:
-                yield from self._numbered(data[max(start, stop - LONGEST_LINE) : stop], source)
+    def close(self) -> list[Step | Notice]:
+        """What the last lines without an end still hold, and steps held back to see what follows."""
+        found: list[Step | Notice] = []
+        for log in self._logs.values():
+            rest, log.rest = log.rest, b""
+            self.source = log.source
+            if places_of(self.needles, rest):
+                self._take(self.read_torn_line(rest), rest, log, found)
+            self._add(log.numbering.close(), log, found)
+        return found
 
-    def _numbered(self, line: bytes, source: str) -> Iterator[Step | Notice]:
-        for item in self.read_line(line):
+    def _scan(self, data: bytes, begin: int, log: _Log, found: list[Step | Notice]) -> bytes:
+        """Read the lines that hold a needle, and return what must be kept of the one that is unfinished."""
+        self.source = log.source
+        for place in places_of(self.needles, data, begin):
+            if place < begin:
+                continue  # a second needle of the same line
+            low = max(begin, place - BEFORE)
+            start = data.rfind(b"\n", low, place) + 1 or low
+            end = data.find(b"\n", place, place + AFTER)
+            if end < 0:
+                end = place + AFTER
+                if end > len(data):
+                    return data[start:]
+            line = data[start:end]
+            self._take(self.read_line(line), line, log, found)
+            begin = end
+        kept = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
+        return data[max(kept, data.rfind(b"\n", kept) + 1) :]
+
+    def _take(self, items: Iterable[Step | Notice], line: bytes, log: _Log, found: list[Step | Notice]) -> None:
+        for item in items:
             if isinstance(item, Step):
-                yield from self._numbering(line, source).take(item)
+                label = _LABEL.match(line)
+                self._add(log.numbering.take(item, label[0] if label else b""), log, found)
             else:
-                yield item
+                found.append(item)
 
-    def _numbering(self, line: bytes, source: str) -> Numbering:
-        label = _LABEL.match(line)
-        key = (source, label[0].strip() if label else b"")
-        if key not in self._numberings:
-            self._numberings[key] = Numbering()
-        return self._numberings[key]
+    def _add(self, steps: Iterable[Step], log: _Log, found: list[Step | Notice]) -> None:
+        for step in steps:
+            found.append(step)
+            if step.loss != step.loss and log.told_nan < step.attempt:  # NaN alone differs from itself
+                log.told_nan = step.attempt
+                found.append(Notice(kind="nan", text=f"the loss of step {step.step} is NaN"))

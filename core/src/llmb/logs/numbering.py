@@ -1,77 +1,103 @@
 """Whether a step number that goes back is a step printed again, or the start of a new run.
 
-The rule, for the lines of one rank (or of ranks that cannot be told apart):
+The rule, for the lines of one rank, or of ranks that cannot be told apart:
 
-- A number that goes back is a step printed again, by another rank or after a rewind; it replaces the earlier one.
-- A new run begins where numbering starts afresh: at a number no higher than the first one seen and than the distance
-  between printed steps, from further back than ranks lag behind one another (`LAG`).
-- That is believed when the next number is nearer to the fresh start than to where the run was. One late line is
-  therefore never taken for a restart.
+- A number that goes back is a step printed again (by a rank that is late, or after a rewind to a checkpoint): it
+  replaces the earlier one, and the run goes on.
+- A new run begins where the numbering starts afresh: at 0, at 1, or where this run began, and that from further on
+  than ranks are ever apart (`APART`).
+- It is believed only once the next number counts on from there. If the next one goes beyond all that the run has
+  printed, then it was one late line. Until then the step is held back; at the end of the log it is a late one.
+
+Ranks that print every step can therefore be interleaved in any way: what is kept is always every step once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 
 import attrs
 
 from llmb.values.steps import Step
 
-LAG = 2  # steps that ranks of one run may be apart: collectives keep them together
+APART = 2
+"""Printed steps by which one rank may be ahead of another; more is impossible, since each step synchronises them."""
+
+FIRST_LINE_LOST = 10
+"""Printed steps after which a 1 begins a new run although the old one began at 0; before that, it is a late line."""
+
+
+@attrs.define
+class _Rank:
+    """The numbers that one rank has printed: its first, its highest, and how often a new highest came."""
+
+    first: int
+    highest: int
+    risen: int = 0
+    held: dict[int, Step] = attrs.field(factory=dict)
+
+    def may_start_afresh_at(self, number: int) -> bool:
+        if number == self.first or number <= min(1, self.first):
+            return self.risen >= APART
+        return number == 1 and self.risen >= FIRST_LINE_LOST
 
 
 class Numbering:
-    """Gives each step its attempt. A step that may begin a new run is held back until the next one tells."""
+    """Gives each step of one log its attempt. The log has one run at a time, whichever rank a line is from."""
 
     def __init__(self) -> None:
-        self._attempt = 0
-        self._first: int | None = None
-        self._last = 0
-        self._gap = 0
-        self._held: Step | None = None
+        self.attempt = 0
+        self._ranks: dict[bytes, _Rank] = {}
 
-    def take(self, step: Step) -> Iterator[Step]:
-        """The steps that are certain now, in order, each with its attempt."""
-        if self._held is not None:
-            if step.step == self._held.step:
-                self._held = step
-                return
-            if self._nearer_to_fresh_start(step.step, self._held.step):
-                yield from self._begin(self._held)
-            elif step.step > self._last:
-                yield from self.close()  # the run went on: what was held back was one late line
-        elif self._starts_afresh(step.step):
-            self._held = step
-            return
-        self._see(step.step)
-        yield self._of_attempt(step)
+    def take(self, step: Step, label: bytes = b"") -> Sequence[Step]:
+        """The steps that are certain now, in order, each with its attempt; ``label`` names the rank."""
+        number = step.step
+        rank = self._ranks.get(label)
+        if rank is None:
+            self._ranks[label] = _Rank(number, number)
+        elif rank.held:
+            return self._decide(step, rank, label)
+        elif number > rank.highest:
+            rank.highest = number
+            rank.risen += 1
+        elif rank.may_start_afresh_at(number):
+            rank.held[number] = step
+            return ()
+        elif number < rank.first:
+            rank.first = number
+        return (self._placed(step),)
 
-    def close(self) -> Iterator[Step]:
-        """A step that is still held back is one late line."""
-        if self._held is not None:
-            yield self._of_attempt(self._held)
-            self._held = None
+    def close(self) -> list[Step]:
+        """Steps that are still held back: late lines."""
+        return [step for rank in self._ranks.values() for step in self._release(rank)]
 
-    def _starts_afresh(self, number: int) -> bool:
-        if self._first is None:
-            return False
-        return number <= min(self._first, max(1, self._gap)) and self._last - number > LAG
+    def _decide(self, step: Step, rank: _Rank, label: bytes) -> Sequence[Step]:
+        """A step that follows those held back: the run goes on, or a new one has begun, or it is still open."""
+        number, start = step.step, min(rank.held)
+        if number > rank.highest:
+            late = self._release(rank)
+            return (*late, *self.take(step, label))
+        if number in rank.held or rank.may_start_afresh_at(number):
+            rank.held[number] = step
+            return self._begin() if len(rank.held) > 1 else ()
+        if start < number and number - start <= rank.highest - number:
+            return (*self._begin(), *self.take(step, label))
+        return (self._placed(step),)
 
-    def _nearer_to_fresh_start(self, number: int, start: int) -> bool:
-        return start < number and number - start <= self._last - number
+    def _begin(self) -> list[Step]:
+        """A new run for all ranks, with the steps held back as its first."""
+        old, self._ranks = self._ranks, {}
+        self.attempt += 1
+        return [
+            placed for label, rank in old.items() for step in rank.held.values() for placed in self.take(step, label)
+        ]
 
-    def _begin(self, step: Step) -> Iterator[Step]:
-        self._attempt += 1
-        self._first, self._gap, self._held = None, 0, None
-        self._see(step.step)
-        yield self._of_attempt(step)
+    def _release(self, rank: _Rank) -> list[Step]:
+        held, rank.held = rank.held, {}
+        return self._placed_all(held.values())
 
-    def _see(self, number: int) -> None:
-        if self._first is None:
-            self._first = self._last = number
-        elif number > self._last:
-            self._gap = self._gap or number - self._last
-            self._last = number
+    def _placed_all(self, steps: Iterable[Step]) -> list[Step]:
+        return [self._placed(step) for step in steps]
 
-    def _of_attempt(self, step: Step) -> Step:
-        return attrs.evolve(step, attempt=self._attempt) if self._attempt else step
+    def _placed(self, step: Step) -> Step:
+        return attrs.evolve(step, attempt=self.attempt) if self.attempt else step

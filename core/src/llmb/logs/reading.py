@@ -7,7 +7,7 @@ from pathlib import Path
 
 from llmb.values.steps import LogParser, Notice, Step
 
-BLOCK = 1 << 20
+BLOCK = 1 << 20  # larger ones fall out of the cache, smaller ones cost more calls
 
 
 def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
@@ -17,20 +17,27 @@ def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     with file:
-        file.seek(offset)
+        if offset:  # a pipe cannot seek
+            file.seek(offset)
         while block := file.read(BLOCK):
             yield block
 
 
 def feed_file(
-    parser: LogParser, path: Path, offset: int, take: Callable[[Iterable[Step | Notice]], None], source: str = ""
+    parser: LogParser,
+    path: Path,
+    offset: int,
+    take: Callable[[Iterable[Step | Notice]], None],
+    source: str | None = None,
 ) -> int:
     """Feed a parser what a log holds from an offset on, and return the new offset.
 
+    Called again on a file that has grown, it reads only what is new. ``source`` is the path where it is not given.
     Raises OSError where it cannot be read; a log that is not there is an error, unlike one that is empty.
     """
     path.stat()
+    name = str(path) if source is None else source
     for block in blocks_of(path, offset):
-        take(parser.feed(block, source or str(path)))
+        take(parser.feed(block, name))
         offset += len(block)
     return offset

@@ -3,78 +3,92 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable
-from itertools import pairwise
+from collections.abc import Iterable, Sequence
 
-from llmb.values.steps import Notice, Step
+from llmb.logs.table import StepTable
+from llmb.values.steps import Notice, NoticeKind, Step
+
+MOST_NOTICES = 1000  # different ones; what is beyond says nothing new
 
 
 class StepSeries:
     """Collects steps and notices of one log, or of the logs of one run's ranks.
 
-    A step given again replaces the earlier one; a higher attempt begins a new run, and only the last run is kept.
+    A step given again replaces the earlier one; a higher attempt begins a new run, and only the last run is kept, with
+    its own notices. ``first_step`` is the number that the framework gives to its first step, where that is known.
     """
 
-    def __init__(self) -> None:
-        self.attempt = 0
-        self.notices: list[Notice] = []
-        self._steps: dict[int, Step] = {}
-        self._last: Step | None = None
+    def __init__(self, first_step: int | None = None) -> None:
+        self.first_step = first_step
+        self.nan = False
+        """Whether a loss of the current run was NaN, by its steps or by a notice."""
+        self.total_steps: int | None = None
+        """How many steps the log says there will be, where it does."""
+        self._table = StepTable()
+        self._notices: dict[Notice, None] = {}
 
     def add(self, items: Iterable[Step | Notice]) -> None:
         """Take what a parser found."""
         for item in items:
             if isinstance(item, Notice):
-                self.notices.append(item)
-            elif item.attempt >= self.attempt:
+                self._note(item)
+            elif item.attempt >= self._table.attempt:
                 self._take(item)
 
     def _take(self, step: Step) -> None:
-        if step.attempt > self.attempt:
-            self.attempt = step.attempt
-            self._steps.clear()
-            self._last = None
-        self._steps[step.step] = step
-        if self._last is None or step.step >= self._last.step:
-            self._last = step
+        if step.attempt > self._table.attempt:
+            self._table = StepTable(step.attempt)
+            self._notices.clear()
+            self.nan = False
+        self._table.put(step)
+        self.nan = self.nan or (step.loss is not None and math.isnan(step.loss))
+
+    def _note(self, notice: Notice) -> None:
+        if notice.kind == "total steps":
+            self.total_steps = notice.value
+        if len(self._notices) < MOST_NOTICES:
+            self._notices[notice] = None
+        self.nan = self.nan or notice.kind == "nan"
 
     @property
-    def steps(self) -> list[Step]:
-        """In the order of their numbers."""
-        return [self._steps[number] for number in sorted(self._steps)]
+    def attempt(self) -> int:
+        """The number of the current run, from 0; runs that begin in one log are counted."""
+        return self._table.attempt
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of the current run, in the order of their numbers."""
+        return self._table
 
     @property
     def last_step(self) -> Step | None:
         """The one with the highest number."""
-        return self._last
+        return self._table[-1] if self._table else None
 
     @property
     def count(self) -> int:
         """How many steps were run, also where a log prints only each n-th.
 
-        Numbering that begins at 0 or 1 (or at the first printed interval) is counted from there; one that begins
-        later belongs to a run that was resumed, and its last number tells.
+        Numbering that begins at 0 or 1 (or at the first printed interval) is counted from there. One that begins
+        later belongs to a run that was resumed, or to a part of a log: its last number tells.
         """
-        if self._last is None:
+        if not self._table:
             return 0
-        first, rhythm = min(self._steps), self.rhythm
-        return self._last.step - first + rhythm if first <= rhythm else self._last.step
+        numbers, rhythm = self._table.numbers, self._table.rhythm
+        if numbers[0] <= rhythm:
+            return numbers[-1] - numbers[0] + rhythm
+        return numbers[-1] + 1 - (1 if self.first_step is None else self.first_step)
 
     @property
     def rhythm(self) -> int:
         """The distance between printed steps that is most common; 1 where there is none."""
-        gaps = Counter(after - before for before, after in pairwise(sorted(self._steps)))
-        gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
-        return gap if seen > 1 else 1
+        return self._table.rhythm
 
     @property
-    def total_steps(self) -> int | None:
-        """How many steps the log says there will be, where it does."""
-        totals = [notice.value for notice in self.notices if notice.kind == "total steps"]
-        return totals[-1] if totals else None
+    def notices(self) -> Sequence[Notice]:
+        """What else the log said of the current run, each thing once, in order."""
+        return tuple(self._notices)
 
-    @property
-    def nan(self) -> bool:
-        """Whether a loss of the current run was NaN."""
-        return any(step.loss is not None and math.isnan(step.loss) for step in self._steps.values())
+    def says(self, *kinds: NoticeKind) -> bool:
+        """Whether there is a notice of one of these kinds."""
+        return any(notice.kind in kinds for notice in self._notices)

@@ -1,10 +1,12 @@
 """Measure the peak of this machine's CPU: the best of many matrix products on all cores, kept in a file.
 
-Prints ``peak_flops.fp32=<FLOP/s>``. A product of two n x n matrices is 2 n^3 FLOP.
+Prints ``peak_flops.fp32=<FLOP/s>``. A product of two n x n matrices is 2 n^3 FLOP. It is measured under the lock of the
+machine's jobs, so not beside one; where one runs for long and nothing is kept yet, nothing is printed.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import platform
@@ -14,20 +16,44 @@ from pathlib import Path
 
 SIZE = 2048
 SECONDS = 1.5
+PATIENCE_S = 20.0
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, lock: Path) -> None:
     """Print the peak, from the file of this CPU where there is one."""
     kept = folder / f"{_cpu_name()}.json"
-    try:
-        peak = float(json.loads(kept.read_text())["fp32"])
-    except (OSError, ValueError, KeyError):
-        peak = measure()
+    peak = _read(kept)
+    if peak is None and _take(lock):
+        peak = _read(kept) or measure()  # another process may have measured it meanwhile
         folder.mkdir(parents=True, exist_ok=True)
         partial = kept.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps({"fp32": peak}))
         partial.replace(kept)
-    sys.stdout.write(f"peak_flops.fp32={peak:.6g}\n")
+    if peak is not None:
+        sys.stdout.write(f"peak_flops.fp32={peak:.6g}\n")
+
+
+def _read(kept: Path) -> float | None:
+    try:
+        return float(json.loads(kept.read_text())["fp32"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _take(lock: Path) -> bool:
+    """Lock the file until this process ends; false where a job holds it for longer than `PATIENCE_S`."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.1)
+        else:
+            return True
 
 
 def measure() -> float:
@@ -60,4 +86,4 @@ def _cpu_name() -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

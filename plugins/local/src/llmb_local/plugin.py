@@ -14,6 +14,7 @@ from llmb import (
     Image,
     Job,
     JobStatus,
+    PositiveInt,
     SchedulerHooks,
     Script,
     SpecError,
@@ -35,10 +36,12 @@ class LocalOptions:
     """Keys of [target] for ``scheduler = "local"``.
 
     ``lock`` is the file whose lock makes the jobs of all ``llmb`` processes of this user take turns on this machine;
-    ``$HOME`` and ``$HOSTNAME`` in it mean what they mean to bash.
+    ``$HOME`` and ``$HOSTNAME`` in it mean what they mean to bash. ``grace_s`` is how many seconds a process that is told
+    to end may take before it is killed.
     """
 
     lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
+    grace_s: PositiveInt = 10
 
 
 class Local(SchedulerHooks[LocalOptions]):
@@ -68,7 +71,7 @@ class Local(SchedulerHooks[LocalOptions]):
         return Script(
             id=job.id,
             directory=job.directory,
-            text=job_script(job, target.options.lock, target.cache),
+            text=job_script(job, target.cache, lock=target.options.lock, grace_s=target.options.grace_s),
             files=job.files,
             logs=phase_logs(job),
             time_limit_s=job.time_limit_s,
@@ -76,12 +79,11 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:
-        """The peak of this machine's CPU, measured once and kept, where a run asks for one; not beside a job."""
+        """The peak of this machine's CPU, measured once and kept, where a run asks for one."""
         if "cpu" not in target.gpu_types:
             return ""
         measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
-        lock = lock_word(target.options.lock)
-        return f'lock={lock}\nmkdir -p "$(dirname "$lock")" && flock -w 20 "$lock" {shlex.join(measure)}'
+        return f"{shlex.join(measure)} {lock_word(target.options.lock)}"
 
     @hookimpl
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:

@@ -11,7 +11,7 @@ from llmb import FrozenMap, Job, Phase, Venv
 from llmb_local.venv import venv_folder
 
 
-def job_script(job: Job, lock: str, cache: str) -> str:
+def job_script(job: Job, cache: str, *, lock: str, grace_s: int) -> str:
     """The script of a job: readable, with every value from a spec quoted."""
     import jinja2  # heavy, and not needed to poll
 
@@ -29,6 +29,7 @@ def job_script(job: Job, lock: str, cache: str) -> str:
         job=job,
         venv=venv_folder(base, cache) if isinstance(base, Venv) else None,
         lock=lock_word(lock),
+        grace_s=grace_s,
         phases=[(phase, _words(phase), tasks(job, phase)) for phase in job.phases],
     )
 

@@ -1,8 +1,12 @@
 # Tells JAX which of how many processes this is, from the rank environment that every scheduler gives, then runs the
-# command. MaxText reads the first two on CPUs and with one process per node, JAX itself the others.
+# command. With one process there is nothing to tell.
 if [ "$LLMB_WORLD_SIZE" -gt 1 ]; then
-  export JAX_COORDINATOR_ADDRESS=$LLMB_MASTER_ADDR:$LLMB_MASTER_PORT
-  export JOB_INDEX=0 JOB_COMPLETION_INDEX=$LLMB_RANK PROCESSES_IN_JOB=$LLMB_WORLD_SIZE JAX_PROCESS_COUNT=$LLMB_WORLD_SIZE
-  export JAX_NUM_PROCESSES=$LLMB_WORLD_SIZE JAX_PROCESS_ID=$LLMB_RANK
+  if [ "${JAX_PLATFORMS-}" = cpu ]; then # MaxText's own way: a host without a port, which is always 1234
+    export JAX_COORDINATOR_ADDRESS=$LLMB_MASTER_ADDR JOB_INDEX=0 JOB_COMPLETION_INDEX=$LLMB_RANK
+    export PROCESSES_IN_JOB=$LLMB_WORLD_SIZE JAX_PROCESS_COUNT=$LLMB_WORLD_SIZE
+  else
+    export JAX_COORDINATOR_ADDRESS=$LLMB_MASTER_ADDR:$LLMB_MASTER_PORT
+    export JAX_NUM_PROCESSES=$LLMB_WORLD_SIZE JAX_PROCESS_ID=$LLMB_RANK JAX_LOCAL_PROCESS_ID=$LLMB_LOCAL_RANK
+  fi
 fi
 exec "$@"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
-from llmb import FrozenMap, LineParser, Notice, Step
+from llmb import LineParser, Notice, Step
 
-_STEP = re.compile(rb"completed step: (\d+), (.*)")
-_FIELD = re.compile(rb"([A-Za-z][\w/ ]*?): (-?(?:[\d.]+(?:e[+-]?\d+)?|nan|inf))(?=[,\s]|$)", re.IGNORECASE)
-_NAN_ABORT = b"Aborting training due to NaN loss"
+_STEP = b"completed step: "
+_ABORT = b"Aborting training due to "
+_LONGEST_NUMBER = 18  # digits of a step number; more are no step but something garbled
 
 _NAMES = {
     b"seconds": "time_s",
@@ -20,6 +19,9 @@ _NAMES = {
     b"Tokens/s/device": "tokens_per_s_per_gpu",
 }
 
+_WHOLE = re.compile(rb"-?(?:\d+\.\d{3,}|nan|inf)(?![\d.])")
+"""A figure that is whole whatever follows it: MaxText prints three decimals."""
+
 
 class MaxTextLog(LineParser):
     """``completed step: N, seconds: S, TFLOP/s/device: X, Tokens/s/device: Y, total_weights: W, loss: L, ...``.
@@ -28,21 +30,45 @@ class MaxTextLog(LineParser):
     to its figures. A step line without a single figure is none: it is cut, or was shortened by hand.
     """
 
-    needles = (b"completed step: ", _NAN_ABORT)
+    needles = (_STEP, _ABORT)
+    first_step = 0
 
-    def read_line(self, line: bytes) -> Iterator[Step | Notice]:
-        """A step, and a notice where its loss is NaN."""
-        if _NAN_ABORT in line:
-            yield Notice(kind="nan", text=line.decode(errors="replace").strip())
-            return
-        match = _STEP.search(line)
-        if match is None:
-            return
-        fields = {name: float(value) for name, value in _FIELD.findall(match[2])}
-        if not fields.keys() & _NAMES.keys():
-            return
-        known = {_NAMES[name]: value for name, value in fields.items() if name in _NAMES}
-        more = {name.decode(): value for name, value in fields.items() if name not in _NAMES}
-        yield Step(step=int(match[1]), figures=FrozenMap(more), **known)  # type: ignore[arg-type]  # names of floats
-        if math.isnan(known.get("loss", 0.0)):
-            yield Notice(kind="nan", text=f"the loss of step {int(match[1])} is NaN")
+    def read_line(self, line: bytes) -> list[Step | Notice]:
+        """The steps of a line (more than one where ranks glued theirs together), or why the training was aborted."""
+        found: list[Step | Notice] = [step for part in line.split(_STEP)[1:] if (step := _step(part))]
+        if _ABORT in line:
+            found.append(_abort(line[line.index(_ABORT) :]))
+        return found
+
+    def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
+        """As `read_line`, without a last figure of which digits may be missing."""
+        fields, _, last = line.rpartition(b", ")
+        return self.read_line(line if _WHOLE.fullmatch(last.partition(b": ")[2]) or _ABORT in last else fields)
+
+
+def _step(text: bytes) -> Step | None:
+    """The step that begins with its number, if any figure of it is there."""
+    number, *fields = text.split(b", ")
+    if not number.isdigit() or len(number) > _LONGEST_NUMBER:
+        return None
+    known: dict[str, float] = {}
+    more: dict[str, float] = {}
+    for field in fields:
+        name, _, figure = field.partition(b": ")
+        try:
+            value = float(figure)
+        except ValueError:
+            whole = _WHOLE.match(figure)  # something is glued to it
+            if whole is None:
+                continue
+            value = float(whole[0])
+        if name in _NAMES:
+            known[_NAMES[name]] = value
+        else:
+            more[name.decode(errors="replace")] = value
+    return Step(step=int(number), figures=more, **known) if known else None  # type: ignore[arg-type]  # floats' names
+
+
+def _abort(text: bytes) -> Notice:
+    words = text[:200].decode(errors="replace").strip()
+    return Notice(kind="nan" if "NaN" in words else "failure", text=words)

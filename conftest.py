@@ -1,0 +1,30 @@
+"""Settings of the whole test run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+REQUIRE_REAL = "LLMB_REQUIRE_REAL"
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No test sees or touches the user's records and targets."""
+    folder = tmp_path_factory.mktemp("llmb")
+    monkeypatch.setenv("LLMB_HOME", str(folder / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Where real parts are required, a test that needs one may not be skipped."""
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped and item.get_closest_marker("real") and os.environ.get(REQUIRE_REAL):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} needs a real part that is not here: {reason}"

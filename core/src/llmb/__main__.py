@@ -1,0 +1,5 @@
+"""``python -m llmb`` is ``llmb``."""
+
+from llmb.cli.main import main
+
+main()

@@ -1,0 +1,28 @@
+# What both sides of a detached job need: those who ask for it, and supervise.sh, which runs it.
+
+start_time() { # process id: when it started, in clock ticks after boot; fails where there is none, or a dead one
+  local stat
+  { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
+  set -- ${stat##*) }
+  [ "$1" != Z ] && echo "${20}" # a container's first process may leave the dead lying about
+}
+
+supervisor() { # directory: its supervisor's process id, if that is still the same process
+  local pid start boot
+  { read -r pid start boot <"$1/started"; } 2>/dev/null || return 1
+  [ "$boot" = "$(</proc/sys/kernel/random/boot_id)" ] && [ "$start" = "$(start_time "$pid")" ] && echo "$pid"
+}
+
+end_leftovers() { # directory, as an absolute path: all processes that were started for it, but not the one that asks
+  local file
+  for file in $(grep -lzxF "LLMB_RUN_DIR=$1" /proc/[0-9]*/environ 2>/dev/null); do
+    file=${file#/proc/}
+    [ "${file%%/*}" = $$ ] || kill -KILL "${file%%/*}" 2>/dev/null
+  done
+}
+
+forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; } # directory
+
+write() { # file, text: the whole file or none
+  printf '%s\n' "$2" >"$1.partial" && sync "$1.partial" && mv "$1.partial" "$1"
+}

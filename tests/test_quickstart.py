@@ -1,0 +1,73 @@
+"""The first command of the README, for real: MaxText trains on this machine's CPU."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+def llmb(*arguments: str, home: Path, timeout_s: float = 500) -> subprocess.CompletedProcess[str]:
+    import os
+
+    return subprocess.run(
+        [sys.executable, "-m", "llmb", *arguments],
+        env={**os.environ, "LLMB_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One home for all tests of this file, so that the environment is made once."""
+    return tmp_path_factory.mktemp("quickstart")
+
+
+def test_the_quickstart_trains_and_says_how_fast(home: Path) -> None:
+    done = llmb("run", str(ROOT / "examples/quickstart.toml"), "--json", home=home)
+    assert done.returncode == 0, done.stderr
+    [run] = json.loads(done.stdout)["runs"]
+    assert run["state"] == "completed"
+    assert 0 < run["metrics"]["mfu"] < 1
+    # MaxText's own TFLOP/s and ours are two ways of counting the same work
+    assert run["metrics"]["mfu_logged"] == pytest.approx(run["metrics"]["mfu"], rel=0.1)
+    assert run["metrics"]["tokens_per_s"] == pytest.approx(
+        run["metrics"]["seq_len"] * run["metrics"]["global_batch_size"] / run["metrics"]["step_time_s"]
+    )
+    assert run["metrics"]["days_per_1t_tokens"] is None
+    steps = list(csv.DictReader((Path(run["directory"]) / "steps.csv").open()))
+    assert [int(step["step"]) for step in steps] == list(range(50))
+
+
+def test_its_record_runs_the_same_thing_again(home: Path) -> None:
+    [record] = (home / "runs").iterdir()
+    done = llmb("run", str(record / "run.toml"), "--set", "workload.steps=3", "--set", "measure.window='last'", home=home)
+    assert done.returncode == 0, done.stderr
+    assert len(list((home / "runs").iterdir())) == 2
+
+
+def test_two_processes_train_as_one(home: Path) -> None:
+    overrides = ("--set", "workload.gpus=2", "--set", "workload.steps=6", "--set", "measure.window=[3, 5]")
+    done = llmb("run", str(ROOT / "examples/quickstart.toml"), *overrides, "--json", home=home)
+    assert done.returncode == 0, done.stdout + done.stderr
+    [run] = json.loads(done.stdout)["runs"]
+    assert run["metrics"]["global_batch_size"] == 4
+    assert {log.name for log in (Path(run["directory"]) / "logs").iterdir()} == {"train.0.0.log", "train.0.1.log"}
+
+
+def test_a_maxtext_that_exits_at_once_is_told_with_its_last_words(home: Path) -> None:
+    done = llmb("run", str(ROOT / "examples/quickstart.toml"), "--set", "framework.config.no_such_key=1", home=home)
+    assert done.returncode == 1
+    assert "phase train, rank 0: exit status 1" in done.stdout
+    assert "no_such_key" in done.stdout
