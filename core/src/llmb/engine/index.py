@@ -10,6 +10,7 @@ from typing import Any
 
 from llmb.engine.record import RunRecord, all_records
 from llmb.paths import home_folder
+from llmb.values.errors import RecordError
 
 _TABLE = "create table if not exists runs (run_id text primary key, stamp text, summary text)"
 
@@ -41,7 +42,10 @@ def summary(record: RunRecord) -> dict[str, Any]:
     created = spec.get("provenance", {}).get("created")
     from_spec = {key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus")}
     empty = {"metrics": None, "verdict": None, "reason": "", "failure": None}
-    result = record.result() or {}
+    try:
+        result = record.result() or {}
+    except RecordError as error:  # the list of all runs is not lost with one of them
+        result = {"reason": str(error)}
     return {
         "run_id": record.run_id,
         "state": state["state"],

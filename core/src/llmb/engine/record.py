@@ -47,7 +47,7 @@ class RunRecord:
 
     def create(self, run_toml: str, job: str) -> None:
         """Make the record; the spec and the job are there before the first event. Raises RecordError."""
-        with _Told(self.directory):
+        with _Told(self.directory, "nothing was started"):
             self.logs.mkdir(parents=True, exist_ok=True)
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
@@ -79,6 +79,8 @@ class RunRecord:
             data = (self.directory / "events.jsonl").read_bytes()
         except FileNotFoundError:
             return
+        except OSError as error:
+            raise RecordError(f"{self.directory / 'events.jsonl'} cannot be read: {error.strerror}") from error
         for line in data.splitlines():
             with suppress(ValueError):
                 event = json.loads(line)
@@ -110,9 +112,7 @@ class RunRecord:
         except FileNotFoundError:
             return None
         except ValueError:
-            raise RecordError(
-                f"{self.directory / 'result.json'} is not a result; `llmb attach` makes it again"
-            ) from None
+            raise RecordError(f"{self.directory / 'result.json'} is not the result of a run any more") from None
         return dict(result)
 
     def append_log(self, name: str, data: bytes) -> None:
@@ -168,8 +168,11 @@ class RunRecord:
 class _Told:
     """Turns an OSError into the one line that says what to do about it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, remedy: str = "") -> None:
         self._directory = directory
+        self._remedy = remedy or (
+            f"nothing that was there is lost; mend that, then `llmb attach {directory.name}` goes on"
+        )
 
     def __enter__(self) -> None:
         return None
@@ -177,10 +180,7 @@ class _Told:
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, OSError):
             reason = error.strerror or str(error)
-            raise RecordError(
-                f"the record {self._directory} cannot be written: {reason}; nothing that was there is lost; mend that, "
-                f"then `llmb attach {self._directory.name}` goes on"
-            ) from error
+            raise RecordError(f"the record {self._directory} cannot be written: {reason}; {self._remedy}") from error
 
 
 def _steps_csv(steps: Iterable[Step]) -> str:

@@ -36,12 +36,12 @@ class LocalOptions:
     """Keys of [target] for ``scheduler = "local"``.
 
     ``lock`` is the file whose lock makes the jobs of all ``llmb`` processes of this user take turns on this machine;
-    ``$HOME`` and ``$HOSTNAME`` in it mean what they mean to bash. ``grace_s`` is how many seconds a process that is told
-    to end may take before it is killed.
+    ``$HOME`` and ``$HOSTNAME`` in it mean what they mean to bash. ``grace_s`` is how many seconds a process may go on
+    after it was told to end; then it is killed.
     """
 
     lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
-    grace_s: PositiveInt = 10
+    grace_s: PositiveInt = PositiveInt(10)
 
 
 class Local(SchedulerHooks[LocalOptions]):

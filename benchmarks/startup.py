@@ -1,0 +1,81 @@
+"""Start-up as ratios, measured in one run: `llmb --help`, `import llmb`, and what `llmb run` adds to the bare command.
+
+    python benchmarks/startup.py [--run]        --run also trains the quickstart (some minutes)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+REPEATS = 15
+
+
+def best(commands: dict[str, list[str]], repeats: int = REPEATS) -> dict[str, float]:
+    """The fastest of many runs of each command in seconds, taking turns so that a busy machine harms all alike."""
+    fastest = dict.fromkeys(commands, float("inf"))
+    for _ in range(repeats):
+        for name, command in commands.items():
+            started = time.perf_counter()
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+            fastest[name] = min(fastest[name], time.perf_counter() - started)
+    return fastest
+
+
+def row(name: str, figure: float, bar: float, unit: str) -> bool:
+    passed = figure <= bar
+    print(f"{name:<58} {figure:6.2f} {unit:<2} at most {bar:4.1f}  {'pass' if passed else 'FAIL'}")
+    return passed
+
+
+def start_up() -> bool:
+    python = [sys.executable, "-c"]
+    seconds = best(
+        {
+            "help": [str(Path(sys.executable).with_name("llmb")), "--help"],
+            "typer": [*python, "import typer, rich.console"],
+            "llmb": [*python, "import llmb"],
+            "attrs": [*python, "import attrs, cattrs"],
+        }
+    )
+    passed = row("llmb --help / import typer, rich.console", seconds["help"] / seconds["typer"], 2.0, "x")
+    return row("import llmb / import attrs, cattrs", seconds["llmb"] / seconds["attrs"], 1.6, "x") and passed
+
+
+def added_by_run() -> bool:
+    """The quickstart under llmb, and then its own command, alone, with the environment that its job had."""
+    with tempfile.TemporaryDirectory() as home:
+        llmb = [sys.executable, "-m", "llmb", "run", str(ROOT / "examples/quickstart.toml"), "--json"]
+        env = {**os.environ, "LLMB_HOME": home}
+        subprocess.run([*llmb, "--set", "workload.steps=2", "--set", "measure.window='last'"],
+                       env=env, check=True, stdout=subprocess.DEVNULL)  # makes the environment, measures the peak
+        added = []
+        for _ in range(3):
+            started = time.perf_counter()
+            done = subprocess.run(llmb, env=env, check=True, stdout=subprocess.PIPE)
+            under_llmb = time.perf_counter() - started
+            [run] = json.loads(done.stdout)["runs"]
+            script = Path(run["directory"], "job.sh").read_text().splitlines()
+            exports = [line for line in script if line.startswith("export ") and "MASTER" not in line]
+            words = shlex.split(next(line for line in script if line.startswith("phase train ")))[3:]
+            bare = "\n".join([*exports, "export LLMB_WORLD_SIZE=1 LLMB_RANK=0", shlex.join(words)])
+            started = time.perf_counter()
+            subprocess.run(["bash", "-c", bare], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            added.append(under_llmb - (time.perf_counter() - started))
+    return row("llmb run beyond the bare training command", min(added), 1.0, "s")
+
+
+if __name__ == "__main__":
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--run", action="store_true", help="train the quickstart as well")
+    wanted = options.parse_args()
+    results = [start_up(), *([added_by_run()] if wanted.run else [])]
+    sys.exit(not all(results))

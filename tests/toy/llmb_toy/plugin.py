@@ -1,0 +1,161 @@
+"""The toy's hooks."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from importlib.resources import files
+
+import attrs
+
+from llmb import (
+    Dataset,
+    Environment,
+    FrameworkHooks,
+    FrozenMap,
+    Job,
+    LineParser,
+    LogParser,
+    Notice,
+    Phase,
+    Run,
+    Step,
+    Task,
+    content_key,
+    hookimpl,
+)
+
+_STEP = re.compile(rb"toy step (\d+) time ([\d.]+) loss ([\d.]+|nan)")
+
+
+@attrs.frozen(kw_only=True)
+class ToyOptions:
+    """How the training behaves; everything is off by default.
+
+    ``journal``: a file to which every start and end of a rank is appended. ``gate``: a file for which the training
+    waits after ``gate_step`` steps. ``end`` (``exit 3``, ``kill 9``, ``memory``, ``nothing``) is what happens after
+    ``end_step`` steps on ``end_rank``; ``nan_step`` prints a loss of NaN. ``dump``: write the environment of each rank.
+    ``warm_up``: an unmeasured phase of the first rank comes before. ``output``: what the last phase must leave behind,
+    and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
+    file that it waits for, ``task_end`` bash at its end. ``secrets`` are names of variables.
+    """
+
+    journal: str = "/dev/null"
+    gate: str = ""
+    gate_step: int = 0
+    end: str = "nothing"
+    end_step: int = 0
+    end_rank: int = 0
+    nan_step: int = 0
+    ignore_term: bool = False
+    hang: bool = False
+    dump: bool = False
+    warm_up: bool = False
+    output: bool = False
+    write_output: str = "full"
+    task: str = ""
+    task_on: str = "host"
+    task_gate: str = ""
+    task_end: str = ""
+    secrets: tuple[str, ...] = ()
+
+
+class Toy(FrameworkHooks[ToyOptions]):
+    """Trains nothing."""
+
+    options = ToyOptions
+
+    @hookimpl
+    def prepare_env(self, run: Run[ToyOptions]) -> Environment:
+        """Nothing but secrets."""
+        return Environment(secrets=run.options.secrets)
+
+    @hookimpl
+    def prepare_dataset(self, run: Run[ToyOptions]) -> Dataset | None:
+        """A file that is made once for each word in ``task``."""
+        if not run.options.task:
+            return None
+        key = f"toy-{content_key(run.options.task)}"
+        data = f"{run.paths.cache}/{key}"
+        done = shlex.quote(f"{data}/done")
+        work = "\n".join(
+            [
+                f"mkdir -p {shlex.quote(data)}",
+                f"echo task-begin {key} x >>{shlex.quote(run.options.journal)}",
+                f"gate={shlex.quote(run.options.task_gate)}",
+                'until [ -z "$gate" ] || [ -e "$gate" ]; do sleep 0.02; done',
+                run.options.task_end,
+                f"echo task-end {key} x >>{shlex.quote(run.options.journal)}",
+                f"echo data >{done}",
+            ]
+        )
+        if run.options.task_on == "host":
+            return Dataset(tasks=(Task(key=key, kind="toy data", work=work, check=f"test -s {done}"),))
+        job = Job(
+            id=key,
+            directory=f"{run.paths.cache}/jobs/{key}",
+            phases=(Phase(name="data", command=("bash", "-c", work), ranks="first"),),
+            nodes=1,
+            tasks_per_node=1,
+            gpus_per_node=0,
+            time_limit_s=600,
+        )
+        return Dataset(tasks=(Task(key=key, kind="toy data", work=job, check=f"test -s {done}"),))
+
+    @hookimpl
+    def build_job(self, run: Run[ToyOptions]) -> Job:
+        """One phase, or two, of train.sh."""
+        options = run.options
+        script = f"{run.paths.run}/train.sh"
+        output = f"{run.paths.run}/model.bin"
+        env = {
+            "JOURNAL": options.journal,
+            "GATE": options.gate,
+            "GATE_STEP": options.gate_step,
+            "END": options.end,
+            "END_STEP": options.end_step or run.steps,
+            "END_RANK": options.end_rank,
+            "NAN_STEP": options.nan_step,
+            "IGNORE_TERM": "yes" if options.ignore_term else "",
+            "HANG": "yes" if options.hang else "",
+            "DUMP": "yes" if options.dump else "",
+            "OUTPUT": output,
+            "WRITE_OUTPUT": options.write_output if options.output else "none",
+            "STEPS": run.steps,
+        }
+        train = Phase(
+            name="train",
+            command=("bash", script, "train"),
+            env=FrozenMap({f"TOY_{name}": str(value) for name, value in env.items()}),
+            outputs=(output,) if options.output else (),
+        )
+        quick = FrozenMap({f"TOY_{name}": "" for name in env} | {"TOY_JOURNAL": options.journal, "TOY_STEPS": "3"})
+        warm_up = Phase(name="warm-up", command=("bash", script, "warm-up"), env=quick, ranks="first", measured=False)
+        return Job(
+            id=run.id,
+            directory=run.paths.run,
+            phases=(warm_up, train) if options.warm_up else (train,),
+            nodes=run.nodes,
+            tasks_per_node=run.gpus_per_node,
+            gpus_per_node=run.gpus_per_node,
+            files={script: files("llmb_toy").joinpath("train.sh").read_text()},
+            time_limit_s=run.time_limit_s,
+        )
+
+    @hookimpl
+    def parse_log(self, run: Run[ToyOptions] | None) -> LogParser:
+        """A parser of the lines that train.sh prints."""
+        return ToyLog()
+
+
+class ToyLog(LineParser):
+    """``toy step N time S loss L``."""
+
+    needles = (b"toy step ",)
+    first_step = 1
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        """One step a line."""
+        if match := _STEP.search(line):
+            yield Step(step=int(match[1]), time_s=float(match[2]), loss=float(match[3]))

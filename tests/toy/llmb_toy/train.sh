@@ -1,0 +1,25 @@
+# A training that trains nothing: prints steps, waits at a gate, and ends as it is told to.
+phase=$1
+note() { echo "$1 $LLMB_JOB_ID $phase.$RANK" >>"$TOY_JOURNAL"; }
+wait_for() { until [ -e "$1" ]; do sleep 0.02; done; }
+
+[ -z "$TOY_IGNORE_TERM" ] || trap '' TERM
+[ -z "$TOY_DUMP" ] || env -0 >"$LLMB_RUN_DIR/env.$RANK"
+[ -z "${TOY_TOKEN-}" ] || printf %s "$TOY_TOKEN" | sha256sum >"$LLMB_RUN_DIR/token.sha256"
+note begin
+for ((step = 0; step <= TOY_STEPS; step++)); do
+  ((step == 0)) || echo "toy step $step time 0.5 loss $([ "$step" = "$TOY_NAN_STEP" ] && echo nan || echo 2.5)"
+  if [ "$step" = "$TOY_GATE_STEP" ] && [ -n "$TOY_GATE" ]; then wait_for "$TOY_GATE"; fi
+  if [ "$step" = "$TOY_END_STEP" ] && [ "$RANK" = "$TOY_END_RANK" ]; then
+    case $TOY_END in
+      exit*) echo "toy: giving up" >&2 && exit "${TOY_END#exit }" ;;
+      kill*) kill "-${TOY_END#kill }" $$ ;;
+      memory) exec python3 -c 'hog = [bytearray(1 << 20) for _ in range(1 << 12)]' ;;
+      stop) break ;;
+    esac
+  fi
+done
+[ -z "$TOY_HANG" ] || wait_for "$LLMB_RUN_DIR/never"
+[ "$TOY_WRITE_OUTPUT" != full ] || echo weights >"$TOY_OUTPUT"
+[ "$TOY_WRITE_OUTPUT" != empty ] || : >"$TOY_OUTPUT"
+note end
