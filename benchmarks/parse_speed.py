@@ -5,19 +5,20 @@
 Two logs are made. ``noisy`` is like that of a real GPU job: one step line in some 20 kB of what NCCL, XLA, absl and
 torch print. ``dense`` has nothing but the step lines of eight ranks; grep has little to skip there, and every line
 costs Python what a step costs. Only the first one has a bar to pass. The best of several repeats counts, taken in
-turns, so that a busy machine hurts both. grep's own speed depends on the text between the steps (by two, as seen on
-real logs): the ratio does, too.
+turns, so that a busy machine hurts both. How fast grep is depends on the text between the steps, by a factor of two
+between logs; so the ratio does, too.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from llmb.logs.reading import feed_file
@@ -28,58 +29,150 @@ BAR = 0.5  # of grep's speed
 FLAT_MB = 8.0  # how much more memory ten times the log may take
 MB = 1_000_000
 STEP_EVERY = 20_000  # bytes
-STEP = (
-    "{prefix}completed step: {step}, seconds: {s:.3f}, TFLOP/s/device: {t:.3f}, Tokens/s/device: {k:.3f}, "
-    "total_weights: 196608, loss: {loss:.3f}\n"
-)
+ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
 
-# What real logs print between their steps, with numbers for the places marked d (decimal) and x (hexadecimal).
-NOISE = (
-    "node-d:ddddd:ddddd [d] NCCL INFO Channel dd/0 : d[d] -> d[d] via P2P/CUMEM/read\n",
-    "node-d:ddddd:ddddd [d] NCCL INFO dd coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels, 2 p2p "
-    "channels per peer\n",
-    "node-d:ddddd:ddddd [d] NCCL INFO comm 0xxxxxxxxxxxx rank d nranks dd cudaDev d busId d000 - Init COMPLETE\n",
-    "[rankd]:[Wddd dd:dd:dd.ddddddddd ProcessGroupNCCL.cpp:dddd] Warning: [PG ID 0 PG GUID 0(default_pg) Rank d] An "
-    "unbatched P2P op (send/recv) was called on this ProcessGroup with size dd.\n",
-    "I0317 dd:dd:dd.dddddd ddddd isa_program_util_common.cc:493] (HLO module jit_train_step): Host transfer "
-    "fingerprint:xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\n",
-    "W0317 dd:dd:dd.dddddd ddddd hlo_rematerialization.cc:3005] Can't reduce memory use below dd.ddGiB (ddddddddddd "
-    "bytes) by rematerialization; only reduced to dd.ddGiB\n",
-    "I0317 dd:dd:dd.dddddd 14011093716dddd base_pytree_checkpoint_handler.py:130] [process=0] /jax/orbax/write/"
-    "gbytes_per_sec: ddd.ddd MiB/s (total gbytes: d.d GiB) (time elapsed: d.dddddd s) (per-host)\n",
-    "I0317 dd:dd:dd.dddddd 14011093716dddd checkpoint_manager.py:1512] [process=0] Saving checkpoint at step ddd\n",
-    "2026-03-17 dd:dd:dd.dddddd: W external/xla/xla/service/gpu/gpu_compiler.cc:ddd] The NVIDIA driver's CUDA version "
-    "is dd.d which is older than the PTX compiler version\n",
-    "/usr/local/lib/python3.12/dist-packages/jax/_src/interpreters/mlir.py:ddd: UserWarning: Some donated buffers "
-    "were not usable: ShapedArray(bfloat16[dddd,dddd])\n",
-)
+# What real logs print between their steps; # is any digit, ~ any hexadecimal one.
+NOISE = """\
+node-#:#####:##### [#] NCCL INFO Channel ##/0 : #[#] -> #[#] via P2P/CUMEM/read
+node-#:#####:##### [#] NCCL INFO ## coll channels, 16 collnet channels, 0 nvls channels, 16 p2p channels per peer
+node-#:#####:##### [#] NCCL INFO comm 0x~~~~~~~~~~~~ rank # nranks ## cudaDev # busId #000 - Init COMPLETE
+[rank#]:[W### ##:##:##.######### ProcessGroupNCCL.cpp:####] Warning: [PG ID 0 PG GUID 0(default_pg) Rank #] An unbatched \
+P2P op (send/recv) was called on this ProcessGroup with size ##.
+I0317 ##:##:##.###### ##### isa_program_util_common.cc:493] (HLO module jit_train_step): Host transfer \
+fingerprint:~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~
+W0317 ##:##:##.###### ##### hlo_rematerialization.cc:3005] Can't reduce memory use below ##.##GiB by rematerialization; \
+only reduced to ##.##GiB (########### bytes)
+I0317 ##:##:##.###### 14011093716#### base_pytree_checkpoint_handler.py:130] [process=0] /jax/orbax/write/\
+gbytes_per_sec: ###.### MiB/s (total gbytes: #.# GiB) (time elapsed: #.###### s) (per-host)
+I0317 ##:##:##.###### 14011093716#### checkpoint_manager.py:1512] [process=0] Saving checkpoint at step ###
+2026-03-17 ##:##:##.######: W external/xla/xla/service/gpu/gpu_compiler.cc:###] The NVIDIA driver's CUDA version is ##.# \
+which is older than the PTX compiler version
+/usr/local/lib/python3.12/dist-packages/jax/_src/interpreters/mlir.py:###: UserWarning: Some donated buffers were not \
+usable: ShapedArray(bfloat16[####,####])
+""".splitlines(keepends=True)
 
 
 def noisy(size: int) -> Iterator[bytes]:
     """One step in each `STEP_EVERY` bytes."""
-    numbers = random.Random(1)  # noqa: S311  # not a secret
-    stretches = [_noise(numbers, STEP_EVERY - 160) for _ in range(200)]
+    dice = random.Random(1)
+    stretches = [_noise(dice, STEP_EVERY - 180) for _ in range(200)]
     step = 0
     while size > 0:
-        block = numbers.choice(stretches) + _step(numbers, step, "I0317 10:00:13.224641 140110937 metric_logger.py:181] ")
+        block = dice.choice(stretches) + _step(dice, step, ABSL)
         yield block
         size, step = size - len(block), step + 1
 
 
 def dense(size: int) -> Iterator[bytes]:
     """Eight ranks, labelled as srun does it, and nothing between their steps."""
-    numbers = random.Random(2)  # noqa: S311  # not a secret
+    dice = random.Random(2)
     step = 0
     while size > 0:
-        block = b"".join(_step(numbers, step, f"{rank}: ") for rank in range(8))
+        block = b"".join(_step(dice, step, f"{rank}: ") for rank in range(8))
         yield block
         size, step = size - len(block), step + 1
 
 
-def _noise(numbers: random.Random, size: int) -> bytes:
+def _noise(dice: random.Random, size: int) -> bytes:
     text = ""
     while len(text) < size:
-        line = numbers.choice(NOISE)
-        prefix, words = (line[:4], line[4:]) if line.startswith("node") else ("", line)
-        text += prefix + "".join(_filled(numbers, word) for word in words.split(" ")).lstrip() if prefix else _line(numbers, line)
+        text += re.sub("[#~]", lambda mark: dice.choice("0123456789abcdef"[: 10 if mark[0] == "#" else 16]), dice.choice(NOISE))
     return text.encode()
+
+
+def _step(dice: random.Random, step: int, prefix: str) -> bytes:
+    time_s = dice.uniform(5.6, 5.7)
+    return (
+        f"{prefix}completed step: {step}, seconds: {time_s:.3f}, TFLOP/s/device: {764.67 / time_s:.3f}, "
+        f"Tokens/s/device: {49152 / time_s:.3f}, total_weights: 196608, loss: {dice.uniform(2, 12):.3f}\n"
+    ).encode()
+
+
+def write(path: Path, blocks: Iterable[bytes]) -> Path:
+    with path.open("wb") as file:
+        file.writelines(blocks)
+    return path
+
+
+def parse(path: Path) -> StepSeries:
+    parser, series = MaxTextLog(), StepSeries()
+    feed_file(parser, path, 0, series.add)
+    series.add(parser.close())
+    return series
+
+
+def grep(path: Path) -> int:
+    return int(subprocess.run(["grep", "-c", "completed step", path], stdout=subprocess.PIPE, check=True).stdout)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def compare(path: Path, repeats: int) -> tuple[float, float]:
+    """Seconds of grep and of the parser, the best of each."""
+    pairs = [(seconds(lambda: grep(path)), seconds(lambda: parse(path))) for _ in range(repeats)]
+    by_grep, by_us = zip(*pairs, strict=True)
+    return min(by_grep), min(by_us)
+
+
+def peak_mb(path: Path) -> float:
+    """Peak memory of a process of its own that parses this log."""
+    code = (
+        "import resource, sys, pathlib; sys.path[:0] = sys.argv[2:]; import parse_speed; "
+        "parse_speed.parse(pathlib.Path(sys.argv[1])); "
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)"
+    )
+    command = [sys.executable, "-c", code, str(path), str(Path(__file__).parent), *sys.path]
+    return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+
+
+def read_again(path: Path) -> tuple[int, int]:
+    """Bytes that a second call reads of a log that has grown by one step, and the bytes that were added."""
+    parser, series, fed = MaxTextLog(), StepSeries(), 0
+    offset = feed_file(parser, path, 0, series.add)
+    added = _step(random.Random(3), 10**6, ABSL)
+    with path.open("ab") as file:
+        file.write(added)
+    fed = feed_file(parser, path, offset, series.add) - offset
+    assert series.last_step is not None
+    assert series.last_step.step == 10**6
+    return fed, len(added)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--mb", type=int, default=500, help="size of the logs")
+    options.add_argument("--repeats", type=int, default=5)
+    asked = options.parse_args()
+    with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
+        return report(Path(folder), asked.mb, asked.repeats)
+
+
+def report(folder: Path, size_mb: int, repeats: int) -> int:
+    passed = True
+    print(f"{'log':8}{'MB':>6}{'steps':>9}{'grep s':>9}{'parse s':>9}{'MB/s':>8}{'ratio':>8}{'bar':>6}")
+    for make in (noisy, dense):
+        path = write(folder / f"{make.__name__}.log", make(size_mb * MB))
+        by_grep, by_us = compare(path, repeats if make is noisy else 1)
+        ratio, verdict = by_grep / by_us, ""
+        if make is noisy:
+            verdict = "pass" if ratio >= BAR else "FAIL"
+            passed &= ratio >= BAR
+        bar = f"{BAR:6.2f}  {verdict}" if verdict else "     -"
+        print(f"{make.__name__:8}{size_mb:6}{grep(path):9}{by_grep:9.3f}{by_us:9.3f}{size_mb / by_us:8.0f}{ratio:8.3f}{bar}")
+    large = folder / "noisy.log"
+    small = write(folder / "small.log", noisy(size_mb * MB // 10))
+    low, high = peak_mb(small), peak_mb(large)
+    passed &= (flat := high - low <= FLAT_MB)
+    print(f"peak memory: {low:.1f} MB for {size_mb // 10} MB of log, {high:.1f} MB for {size_mb} MB: {'pass' if flat else 'FAIL'}")
+    fed, added = read_again(large)
+    passed &= fed == added
+    print(f"after {added} more bytes, {fed} bytes are read: {'pass' if fed == added else 'FAIL'}")
+    return 0 if passed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,7 +1,7 @@
 """The hooks of the three kinds of plugin.
 
 Each Protocol is the specification, the type and the documentation of its kind at once. A plugin inherits from it
-(``class MaxText(FrameworkHooks[MaxTextOptions])``), so that a type checker names what is missing, and marks what it
+(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker names what is missing, and marks what it
 implements with `hookimpl`. A hook that a plugin does not implement answers with the Protocol's own default.
 
 Hooks take values and return values; the effects are the core's. Values grow fields, hooks grow arguments at most;
@@ -19,6 +19,7 @@ from llmb.values.failure import Signature
 from llmb.values.host import Answer
 from llmb.values.job import Dataset, Environment, Job, Script, Task
 from llmb.values.model import Accelerator
+from llmb.values.recipe import Window
 from llmb.values.run import Run, Target
 from llmb.values.status import JobStatus, Ticket
 from llmb.values.steps import LogParser
@@ -50,7 +51,10 @@ class FrameworkHooks(Protocol[OptionsT]):
     """What a training framework knows: its environment, its data, its command, its log. It knows no scheduler."""
 
     options: type[OptionsT]
-    """The attrs class of the spec's [framework] table."""
+    """The attrs class of the spec's [framework] table; every field has a default."""
+
+    window: Window = "last"
+    """The measuring window of a log whose recipe is not known."""
 
     @_first
     def prepare_env(self, run: Run[OptionsT]) -> Environment:
@@ -82,7 +86,7 @@ class SchedulerHooks(Protocol[OptionsT]):
     """What a scheduler knows: how to start, watch and end a job on its machines. It knows no framework."""
 
     options: type[OptionsT]
-    """The attrs class of the keys of [target] beyond the core's own."""
+    """The attrs class of the keys of [target] beyond the core's own; every field has a default."""
 
     single_node: bool = False
     """All GPUs of a run are on one machine, however many there are."""

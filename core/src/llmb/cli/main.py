@@ -39,7 +39,7 @@ def _options(
 
 def main() -> None:
     """Run the command line. Faults are lines on standard error (or one JSON document), a bug keeps its traceback."""
-    from llmb.cli import inspect, run, runs  # noqa: F401  # they add their commands to the app
+    from llmb.cli import figures, inspect, run, runs  # noqa: F401  # they add their commands to the app
 
     sys.exit(_exit_status(sys.argv[1:]))
 

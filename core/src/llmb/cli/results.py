@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+PIPED_WIDTH = 400
 
 STYLES = {
     "completed": "green",
@@ -32,7 +35,7 @@ def print_results(results: Iterable[dict[str, Any]]) -> None:
         table.add_column(overflow="fold")
         for name, value in [*rows, ("record", result["directory"])]:
             table.add_row(f"  {name}", Text(value))
-        console.print(table)
+        print_table(table)
 
 
 def _heading(result: dict[str, Any]) -> Text:
@@ -45,11 +48,11 @@ def _figures(metrics: dict[str, Any] | None) -> list[tuple[str, str]]:
     if metrics is None:
         return []
     rows = [
-        ("step time", _number(metrics["step_time_s"], "s")),
-        ("tokens/s", _number(metrics["tokens_per_s"])),
-        ("TFLOP/s per GPU", _number(metrics["model_tflops_per_gpu"])),
+        ("step time", number(metrics["step_time_s"], "s")),
+        ("tokens/s", number(metrics["tokens_per_s"])),
+        ("TFLOP/s per GPU", number(metrics["model_tflops_per_gpu"])),
         ("MFU", _mfu(metrics)),
-        ("days to 1T tokens", _number(metrics["days_per_1t_tokens"])),
+        ("days to 1T tokens", number(metrics["days_per_1t_tokens"])),
     ]
     return [(name, value) for name, value in rows if value]
 
@@ -60,7 +63,8 @@ def _mfu(metrics: dict[str, Any]) -> str:
     return f"{100 * metrics['mfu']:.2f} % of {metrics['peak_flops'] / 1e12:.4g} TFLOP/s"
 
 
-def _number(value: float | None, unit: str = "") -> str:
+def number(value: float | None, unit: str = "") -> str:
+    """Four figures at most, thousands apart; nothing for an absent figure."""
     if value is None:
         return ""
     text = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
@@ -86,13 +90,7 @@ def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 def print_runs(runs: Iterable[dict[str, Any]]) -> None:
     """One line a run."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("run", no_wrap=True)
-    for name in ("state", "verdict"):
-        table.add_column(name, no_wrap=True)
-    for name in ("step time s", "tokens/s", "MFU %"):
-        table.add_column(name, no_wrap=True, justify="right")
-    table.add_column("created", no_wrap=True)
+    table = plain_table(left=("run", "state", "verdict"), right=("step time s", "tokens/s", "MFU %", "created"))
     for run in runs:
         metrics = run["metrics"] or {}
         mfu = metrics.get("mfu")
@@ -100,27 +98,51 @@ def print_runs(runs: Iterable[dict[str, Any]]) -> None:
             run["run_id"],
             Text(run["state"], style=STYLES.get(run["state"], "")),
             Text(run["verdict"] or "", style=STYLES.get(run["verdict"] or "", "")),
-            _number(metrics.get("step_time_s")),
-            _number(metrics.get("tokens_per_s")),
+            number(metrics.get("step_time_s")),
+            number(metrics.get("tokens_per_s")),
             f"{100 * mfu:.2f}" if mfu is not None else "",
             (run["created"] or "").replace("T", " ").removesuffix("+00:00"),
         )
-    _wide_console().print(table)
+    print_table(table)
+
+
+def print_metrics(metrics: dict[str, Any]) -> None:
+    """The figures, one a line, and the published ones beside them."""
+    rows = _figures(metrics)
+    if baseline := metrics["baseline"]:
+        published = f"{number(baseline['step_time_s'], 's')}, release {baseline['release']}"
+        rows.append(("published", f"{published}; measured is {number(baseline['step_time_ratio'])} x that"))
+    for name, value in rows:
+        typer.echo(f"{name:<18} {value}")
 
 
 def print_plugins(plugins: Iterable[dict[str, Any]]) -> None:
-    """One line a plugin, and below it what is wrong with it."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("kind", "name", "distribution", "version"):
-        table.add_column(name, no_wrap=True)
+    """One line a plugin, with its hooks or with what is wrong with it."""
+    table = plain_table(left=("kind", "name", "distribution", "version"))
     table.add_column("hooks", overflow="fold")
     for plugin in plugins:
         told = Text(plugin["error"], style="red") if plugin["error"] else Text(", ".join(plugin["hooks"]))
         table.add_row(plugin["kind"], plugin["name"], plugin["distribution"], plugin["version"], told)
-    _wide_console().print(table)
+    print_table(table)
 
 
-def _wide_console() -> Console:
-    """Piped output is for other programs: its lines are not cut to the width of a terminal."""
+def plain_table(left: Iterable[str] = (), right: Iterable[str] = ()) -> Table:
+    """A table without a frame; names to the left, numbers to the right."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in left:
+        table.add_column(name, no_wrap=True)
+    for name in right:
+        table.add_column(name, no_wrap=True, justify="right")
+    return table
+
+
+def print_table(table: Table) -> None:
+    """On a terminal, to its width. Piped output is for other programs: its lines are whole, without trailing blanks."""
     console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=240)
+    if console.is_terminal:
+        console.print(table)
+        return
+    wide = Console(highlight=False, width=PIPED_WIDTH)
+    with wide.capture() as captured:
+        wide.print(table)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -102,7 +102,7 @@ class RunRecord:
     def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
         """The steps and the result, each whole or not at all. Raises RecordError."""
         with _Told(self.directory):
-            write_atomically(self.directory / "steps.csv", _steps_csv(steps).encode())
+            write_atomically(self.directory / "steps.csv", steps_csv(steps).encode())
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
     def result(self) -> dict[str, Any] | None:
@@ -183,7 +183,8 @@ class _Told:
             raise RecordError(f"the record {self._directory} cannot be written: {reason}; {self._remedy}") from error
 
 
-def _steps_csv(steps: Iterable[Step]) -> str:
+def steps_csv(steps: Iterable[Step]) -> str:
+    """One line a step: what has a name of its own, then whatever else was printed."""
     rows = [(step, {name: getattr(step, name) for name in STEP_COLUMNS}) for step in steps]
     more = sorted({name for step, _ in rows for name in step.figures})
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""How a log stands: what ``status`` means in the output of ``llmb parse`` and ``llmb grade``."""
+"""How far a log got."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from llmb.logs.series import StepSeries
 LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 
 
-def log_status(series: StepSeries, steps: int | None = None) -> LogStatus:
-    """Whether a log holds all of its run; ``steps`` is how many were asked for, else the log's own total counts.
+def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
+    """``complete`` where the number of steps asked for, or else the total that the log states, was reached.
 
-    ``no_data``: not one step. ``nan``: a loss of the run was NaN, however far it went. ``complete``: as many steps as
-    asked for or stated, whatever came after them; or, where nobody says how many, an end without a failure.
+    Where neither is known, a log without a word of failure is complete. A NaN loss in the run that counts is ``nan``,
+    however far it got.
     """
-    if not series.count:
+    if not series.steps:
         return "no_data"
     if series.nan:
         return "nan"
-    wanted = steps if steps is not None else series.total_steps
-    if wanted is not None:
-        return "complete" if series.count >= wanted else "incomplete"
-    broken = series.says("failure", "time limit", "out of memory", "preempted", "cancelled")
-    return "incomplete" if broken and not series.says("finished") else "complete"
+    total = steps_asked or series.total_steps
+    if total is not None:
+        return "complete" if series.count >= total else "incomplete"
+    failed = any(notice.kind not in ("total steps", "finished") for notice in series.notices)
+    return "incomplete" if failed else "complete"

@@ -1,0 +1,129 @@
+"""The commands that turn logs and step times into figures, and list recipes. They start nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from llmb.cli.main import app
+from llmb.cli.run import AsJson
+
+if TYPE_CHECKING:
+    from llmb.engine.parsing import ParsedLog
+    from llmb.values.recipe import Window
+
+Logs = Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs, or directories of logs.", show_default=False)]
+Address = Annotated[
+    str, typer.Argument(metavar="ADDRESS", help="A recipe, as `llmb recipes` lists it.", show_default=False)
+]
+
+
+@app.command()
+def parse(
+    logs: Logs,
+    framework: Annotated[str, typer.Option("--framework", metavar="NAME", help="The framework that wrote them.")],
+    window: Annotated[str | None, typer.Option("--window", metavar="last|35:44", help="Steps of the mean.")] = None,
+    steps: Annotated[
+        int | None, typer.Option("--steps", metavar="N", min=1, help="Steps that a whole log has.")
+    ] = None,
+    as_json: AsJson = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print one line a step (of one log) or a log (of several).")
+    ] = False,
+) -> None:
+    """Read training logs: every step, and the mean step time over a window."""
+    from llmb.cli import parsed
+    from llmb.engine.parsing import parse_files
+    from llmb.plugins.load import load_framework
+
+    found = parse_files(logs, framework, load_framework(framework), _window(window), steps)
+    single = len(logs) == 1 and not logs[0].is_dir()
+    if as_json:
+        typer.echo(json.dumps(found[0].table if single else parsed.several(found), indent=2))
+    elif as_csv:
+        typer.echo(parsed.steps_csv(found[0]) if single else parsed.logs_csv(found), nl=False)
+    elif single:
+        parsed.print_one(found[0])
+    else:
+        parsed.print_several(found)
+    if not any(log.status != "no_data" for log in found):
+        _say_no_data(found, logs, framework)
+        raise typer.Exit(1)
+
+
+def _say_no_data(found: list[ParsedLog], logs: list[Path], framework: str) -> None:
+    names = ", ".join(str(log.path) for log in found) or ", ".join(map(str, logs))
+    typer.echo(f"llmb: {names}: no step of {framework} is in it; is it the log of another framework?", err=True)
+
+
+def _window(text: str | None) -> Window | None:
+    if text is None or text == "last":
+        return "last" if text else None
+    first, colon, last = text.partition(":")
+    if colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
+        return int(first), int(last)
+    raise typer.BadParameter(
+        f"{text!r} is not a window; expected last, or FIRST:LAST such as 35:44", param_hint="--window"
+    )
+
+
+@app.command()
+def metrics(
+    address: Address,
+    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T")],
+    dtype: Annotated[str, typer.Option("--dtype", metavar="D")],
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N")],
+    step_time: Annotated[float | None, typer.Option("--step-time", metavar="S", help="Seconds.")] = None,
+    tflops_per_gpu: Annotated[float | None, typer.Option("--tflops-per-gpu", metavar="X", help="As logged.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute the figures of a published point from a step time, from logged TFLOP/s per GPU, or from both."""
+    from llmb.cli.results import print_metrics
+    from llmb.figures.metrics import to_json
+    from llmb.library import metrics as compute
+
+    if step_time is None and tflops_per_gpu is None:
+        raise typer.BadParameter("one of them is needed", param_hint="--step-time, --tflops-per-gpu")
+    found = to_json(
+        compute(
+            address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
+        )
+    )
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        print_metrics(found)
+
+
+@app.command()
+def recipes(
+    address: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="One recipe, with all its points.")] = None,
+    as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload to start from.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List the recipes of the installed frameworks, or one with every point that is published."""
+    from llmb.cli import recipe_tables
+    from llmb.plugins.find import find_plugins
+    from llmb.plugins.recipes import load_recipe, recipe_addresses
+
+    if address is None:
+        if as_toml:
+            raise typer.BadParameter("needs a recipe's ADDRESS", param_hint="--toml")
+        found = [load_recipe(each) for each in recipe_addresses()]
+        document: dict[str, Any] = {"recipes": [recipe_tables.brief(each) for each in found]}
+        show: Any = lambda: recipe_tables.print_list(found)  # noqa: E731  # one of three ways to show
+    else:
+        recipe = load_recipe(address)
+        document = recipe_tables.whole(recipe)
+        show = lambda: recipe_tables.print_points(recipe)  # noqa: E731  # as above
+        if as_toml:
+            schedulers = [each.name for each in find_plugins() if each.kind == "scheduler"]
+            typer.echo(recipe_tables.workload_toml(recipe, schedulers), nl=False)
+            return
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        show()

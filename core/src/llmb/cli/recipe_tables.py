@@ -1,0 +1,149 @@
+"""Recipes as JSON, tables, and workloads to start from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+import typer
+
+from llmb.cli.results import number, plain_table, print_table
+from llmb.values.recipe import Baseline, Point, Recipe
+
+MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
+DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp")
+
+
+def brief(recipe: Recipe) -> dict[str, Any]:
+    """One recipe of the list."""
+    return {
+        "address": recipe.address,
+        "release": recipe.release,
+        "description": recipe.description,
+        "gpu_types": _each(point.gpu_type for point in recipe.points),
+        "dtypes": _each(point.dtype for point in recipe.points),
+        "gpus": sorted({point.gpus for point in recipe.points}),
+    }
+
+
+def whole(recipe: Recipe) -> dict[str, Any]:
+    """One recipe with all its points."""
+    return {
+        "address": recipe.address,
+        "framework": recipe.framework,
+        "release": recipe.release,
+        "image": recipe.image.ref if recipe.image else None,
+        "model": {name: getattr(recipe.model, name) for name in MODEL_KEYS},
+        "flop_formula": recipe.flop_formula,
+        "window": recipe.window if recipe.window == "last" else list(recipe.window),
+        "points": [_point(point) for point in recipe.points],
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    parallelism = point.parallelism
+    return {
+        "gpu_type": point.gpu_type,
+        "dtype": point.dtype,
+        "gpus": point.gpus,
+        "layers": point.model.layers,
+        "seq_len": point.model.seq_len,
+        "global_batch_size": parallelism.global_batch_size,
+        "micro_batch_size": parallelism.micro_batch_size,
+        "gradient_accumulation": parallelism.gradient_accumulation(point.gpus),
+        "proxy": point.proxy,
+        "parallelism": {
+            **{name: getattr(parallelism, name) for name in DEGREES},
+            "dp": parallelism.data_parallel(point.gpus),
+            "fsdp": parallelism.fsdp,
+        },
+        "recompute_layers": point.recompute_layers,
+        "offload_layers": point.offload_layers,
+        "cuda_graphs": point.cuda_graphs,
+        "baseline": attrs.asdict(point.baseline) if point.baseline else None,
+    }
+
+
+def workload_toml(recipe: Recipe, schedulers: Sequence[str]) -> str:
+    """A workload spec for the recipe's first point, with what else could be written beside it.
+
+    ``schedulers`` are the installed ones; without any, the line is left for the user to fill in.
+    """
+    first = recipe.points[0]
+    dtypes = _each(point.dtype for point in recipe.points if point.gpu_type == first.gpu_type)
+    gpus = [point.gpus for point in recipe.points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
+    types = _each(point.gpu_type for point in recipe.points)
+    lines = [
+        f"# {recipe.description} ({recipe.address}, release {recipe.release})",
+        "",
+        "[workload]",
+        f'recipe = "{recipe.address}"',
+        f'gpu_type = "{first.gpu_type}"{_choice(types)}',
+        f'dtype = "{first.dtype}"{_choice(dtypes)}',
+        f"gpus = {first.gpus}{_choice(gpus)}",
+        f"# steps = {recipe.steps}",
+        "",
+        "[target]",
+        f'scheduler = "{schedulers[0] if schedulers else "..."}"{_choice(schedulers)}',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _choice(values: Sequence[Any]) -> str:
+    others = ", ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
+    return f" # any of {others}; a list runs each" if len(values) > 1 else ""
+
+
+def print_list(recipes: Iterable[Recipe]) -> None:
+    """One line a recipe."""
+    table = plain_table(left=("recipe", "release", "GPUs", "dtypes", "number of GPUs", "what it is"))
+    for recipe in recipes:
+        row = brief(recipe)
+        numbers = [str(each) for each in row["gpus"]]
+        span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+        cells = (row["address"], row["release"], ", ".join(row["gpu_types"]), ", ".join(row["dtypes"]), span)
+        table.add_row(*cells, row["description"])
+    print_table(table)
+
+
+def print_points(recipe: Recipe) -> None:
+    """The recipe, then one line a point with the figures of its baseline."""
+    typer.echo(f"{recipe.address}, release {recipe.release}: {recipe.description}")
+    typer.echo(f"source: {recipe.source}; image: {recipe.image.ref if recipe.image else 'none'}")
+    table = plain_table(
+        left=("GPU", "dtype"),
+        right=("GPUs", "GBS", "MBS", "parallelism", "step s", "tokens/s", "MFU %", "days to 1T"),
+    )
+    for point in recipe.points:
+        table.add_row(
+            point.gpu_type,
+            point.dtype,
+            str(point.gpus),
+            str(point.parallelism.global_batch_size),
+            str(point.parallelism.micro_batch_size),
+            _degrees(point),
+            *_published(point.baseline),
+        )
+    print_table(table)
+    for note in _each(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
+        typer.echo(f"note: {note}")
+
+
+def _published(baseline: Baseline | None) -> tuple[str, ...]:
+    if baseline is None:
+        return ("", "", "", "")
+    mfu = None if baseline.mfu is None else 100 * baseline.mfu
+    figures = (baseline.step_time_s, baseline.tokens_per_s, mfu, baseline.days_per_1t_tokens)
+    return tuple(number(figure) for figure in figures)
+
+
+def _degrees(point: Point) -> str:
+    """The degrees that are not 1, with the proxy's layers where it is one."""
+    degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
+    used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
+    return " ".join([*used, *([f"L{point.model.layers}"] if point.proxy else [])])
+
+
+def _each(values: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(values))

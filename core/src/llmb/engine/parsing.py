@@ -1,0 +1,96 @@
+"""Logs that somebody else made, read with a framework's parser."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from llmb.figures.window import Summary, summarise
+from llmb.figures.window import to_json as summary_table
+from llmb.hookspecs import FrameworkHooks
+from llmb.logs.diagnose import diagnose
+from llmb.logs.reading import feed_file
+from llmb.logs.series import StepSeries
+from llmb.logs.status import LogStatus, log_status
+from llmb.values.errors import Fault, LogError
+from llmb.values.failure import Failure
+from llmb.values.recipe import Window
+from llmb.values.steps import Step
+
+
+@attrs.frozen(kw_only=True)
+class ParsedLog:
+    """One log: how far it got, its steps (of its last run), the mean over the window, and why it broke if it did."""
+
+    path: Path
+    framework: str
+    status: LogStatus
+    series: StepSeries
+    summary: Summary
+    failure: Failure | None
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """As ``llmb parse --json`` prints it."""
+        return {
+            "framework": self.framework,
+            "status": self.status,
+            "steps": [step_table(step) for step in self.series.steps],
+            "summary": summary_table(self.summary),
+            "failure": attrs.asdict(self.failure) if self.failure else None,
+        }
+
+
+def parse_file(
+    path: Path, name: str, framework: FrameworkHooks[Any], window: Window | None = None, steps_asked: int | None = None
+) -> ParsedLog:
+    """Read one log to its present end. Raises LogError where it cannot be read."""
+    parser, series = framework.parse_log(run=None), StepSeries()
+    try:
+        feed_file(parser, path, 0, series.add)
+    except OSError as error:
+        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    series.add(parser.close())
+    status = log_status(series, steps_asked)
+    return ParsedLog(
+        path=path,
+        framework=name,
+        status=status,
+        series=series,
+        summary=summarise(series.steps, window or framework.window),
+        failure=diagnose([path]) if status in ("incomplete", "no_data") else None,
+    )
+
+
+def parse_files(
+    paths: Sequence[Path], name: str, framework: FrameworkHooks[Any], window: Window | None, steps_asked: int | None
+) -> list[ParsedLog]:
+    """Each log on its own; of a directory, the files in which this framework's steps are found."""
+    found = []
+    for path in paths:
+        if path.is_dir():
+            logs = (parse_file(each, name, framework, window, steps_asked) for each in _files_below(path))
+            found += [log for log in logs if log.status != "no_data"]
+        else:
+            found.append(parse_file(path, name, framework, window, steps_asked))
+    return found
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    try:
+        yield from sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    except OSError as error:
+        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
+
+
+def step_table(step: Step) -> dict[str, Any]:
+    """A step as JSON: what has a name of its own, then whatever else was printed; NaN is null."""
+    named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
+    table = {name: getattr(step, name) for name in named} | dict(step.figures)
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in table.items()
+    }
