@@ -73,7 +73,8 @@ def number(value: float | None, unit: str = "") -> str:
 
 def _judgement(result: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("verdict", result["verdict"])] if result["verdict"] else []
-    return rows + ([("reason", result["reason"])] if result["reason"] else [])
+    cause = (result["failure"] or {}).get("cause")
+    return rows + ([("reason", result["reason"])] if result["reason"] and result["reason"] != cause else [])
 
 
 def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:

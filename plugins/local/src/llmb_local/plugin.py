@@ -30,6 +30,8 @@ from llmb import (
 from llmb_local.script import job_script, lock_word, phase_logs
 from llmb_local.venv import venv_task
 
+GRACE_S = PositiveInt(10)
+
 
 @attrs.frozen(kw_only=True)
 class LocalOptions:
@@ -41,7 +43,7 @@ class LocalOptions:
     """
 
     lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
-    grace_s: PositiveInt = PositiveInt(10)
+    grace_s: PositiveInt = GRACE_S
 
 
 class Local(SchedulerHooks[LocalOptions]):

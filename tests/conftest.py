@@ -1,0 +1,138 @@
+"""The toy framework, ready to be run: a home, a lock and a journal of its own for each test."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+TOY = Path(__file__).parent / "toy"
+DEADLINE_S = 60.0
+
+
+def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
+    """What the condition gives as soon as it is true."""
+    end = time.monotonic() + DEADLINE_S
+    while not (found := condition()):
+        assert time.monotonic() < end, f"waited in vain for {what or condition}"
+        time.sleep(0.02)
+    return found
+
+
+class ToyRuns:
+    """Runs of the toy framework in a folder: ``home`` is $LLMB_HOME, ``journal`` tells what ran."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self.home = folder / "home"
+        self.journal_file = folder / "journal"
+        self.gate = folder / "gate"
+        self.task_gate = folder / "task-gate"
+
+    @property
+    def env(self) -> dict[str, str]:
+        return {**os.environ, "LLMB_HOME": str(self.home), "PYTHONPATH": str(TOY)}
+
+    def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
+        """Write a spec; ``tables`` are merged into the usual one."""
+        usual: dict[str, dict[str, Any]] = {
+            "workload": {"recipe": "toy/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1},
+            "framework": {"journal": str(self.journal_file)},
+            "target": {"scheduler": "local", "lock": str(self.folder / "machine.lock"), "grace_s": 1},
+        }
+        for table, keys in tables.items():
+            usual[table] = usual.get(table, {}) | keys
+        file = self.folder / f"{name}.toml"
+        file.write_text(tomli_w.dumps(usual))
+        return str(file)
+
+    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+        """Start ``llmb`` as a process of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "llmb", *arguments],
+            env=self.env | more.pop("env", {}),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **more,
+        )
+
+    def llmb(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        """Run ``llmb`` to its end."""
+        process = self.start(*arguments, **more)
+        out, err = process.communicate(timeout=DEADLINE_S)
+        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+    def runs(self, *arguments: str) -> list[dict[str, Any]]:
+        """What ``llmb ... --json`` says of its runs."""
+        done = self.llmb(*arguments, "--json")
+        assert done.returncode in (0, 1), done.stderr + done.stdout
+        return list(json.loads(done.stdout)["runs"])
+
+    def run(self, **tables: dict[str, Any]) -> dict[str, Any]:
+        """One run of the toy, through the library in this process."""
+        import llmb
+
+        [result] = llmb.run(llmb.load(self.spec(**tables)))
+        return result
+
+    @property
+    def records(self) -> list[Path]:
+        return sorted((self.home / "runs").glob("*"))
+
+    def work(self, run_id: str) -> Path:
+        """The directory in which a run's job works."""
+        return self.home / "work" / "runs" / run_id
+
+    def journal(self, word: str = "") -> list[str]:
+        """The lines of the journal that begin with this word, in order."""
+        lines = self.journal_file.read_text().splitlines() if self.journal_file.exists() else []
+        return [line for line in lines if line.startswith(word)]
+
+    def wait_for_journal(self, word: str, count: int = 1) -> list[str]:
+        return list(wait_until(lambda: len(lines := self.journal(word)) >= count and lines, f"{count} x {word}"))
+
+    def wait_for_state(self, state: str) -> str:
+        """The id of the run that came to be in this state."""
+
+        def find() -> str | None:
+            for record in self.records:
+                if f'"state": "{state}"' in _text(record / "events.jsonl"):
+                    return record.name
+            return None
+
+        return str(wait_until(find, state))
+
+
+def _text(file: Path) -> str:
+    return file.read_text() if file.exists() else ""
+
+
+def steps_of(record: Path) -> list[int]:
+    """The step numbers in a record's steps.csv."""
+    return [int(row["step"]) for row in csv.DictReader((record / "steps.csv").open())]
+
+
+@pytest.fixture
+def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyRuns:
+    """Runs of the toy framework, by the library and by the command line."""
+    runs = ToyRuns(tmp_path)
+    monkeypatch.syspath_prepend(str(TOY))
+    monkeypatch.setenv("LLMB_HOME", str(runs.home))
+    return runs
+
+
+@pytest.fixture(scope="module")
+def toy_class() -> type[ToyRuns]:
+    """To make more than one home."""
+    return ToyRuns

@@ -1,0 +1,152 @@
+"""Runs ``llmb`` and kills it at a given moment: just before, just after or in the middle of one of its effects.
+
+A server for tests: each line of standard input is a list of jobs, each line of standard output the list of how they
+ended. All is imported once, and every job is a fork of that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+AT_ONCE = 4
+STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
+
+
+class Moments:
+    """Counts the moments of each stage, and kills this process at one of them."""
+
+    def __init__(self, stage: str, number: int) -> None:
+        self.stage = "starting"
+        self.seen: list[tuple[str, str]] = []
+        self._wanted = (stage, number)
+        self._count = dict.fromkeys(("starting", *STAGES), 0)
+
+    def pass_by(self, name: str) -> None:
+        if self.is_next(name):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def is_next(self, name: str) -> bool:
+        self._count[self.stage] += 1
+        self.seen.append((self.stage, name))
+        return (self.stage, self._count[self.stage]) == self._wanted
+
+
+def install(moments: Moments) -> None:
+    """Put a moment before and after every effect, and some within."""
+    from llmb.engine.record import RunRecord
+    from llmb.hosts.local import LocalHost
+
+    def around(owner: Any, name: str, follow: Callable[..., None] | None = None) -> None:
+        original = getattr(owner, name)
+
+        def traced(*arguments: Any, **more: Any) -> Any:
+            if name == "write_result":
+                moments.stage = "finishing"
+            moments.pass_by(f"before {name}")
+            answer = original(*arguments, **more)
+            if follow:
+                follow(*arguments, **more)
+            moments.pass_by(f"after {name}")
+            return answer
+
+        setattr(owner, name, traced)
+
+    def by_event(_record: Any, **event: Any) -> None:
+        stages = {"planned": "preparing", "submitting": "before the start", "running": "running"}
+        moments.stage = stages.get(event.get("state", ""), moments.stage)
+
+    def by_command(_host: Any, script: str, *_: Any, **__: Any) -> None:
+        if moments.stage == "before the start" and "\nsubmit " in script:
+            moments.stage = "after the start"
+
+    run, write = LocalHost.run, os.write
+
+    def run_or_die_within(host: Any, script: str, *more: Any, **named: Any) -> Any:
+        # bash kills this process, and goes on: an orphan
+        within = f"kill -KILL {os.getpid()}\n" if moments.is_next("within run") else ""
+        return run(host, within + script, *more, **named)
+
+    def write_or_die_within(descriptor: int, data: Any) -> int:
+        if moments.is_next("within write"):
+            write(descriptor, bytes(data)[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return write(descriptor, data)
+
+    LocalHost.run = run_or_die_within  # type: ignore[method-assign]
+    os.write = write_or_die_within
+    around(RunRecord, "add_event", by_event)
+    around(LocalHost, "run", by_command)
+    for owner, name in (
+        (RunRecord, "append_log"),
+        (RunRecord, "write_result"),
+        (RunRecord, "try_lock"),
+        (RunRecord, "unlock"),
+        (LocalHost, "put"),
+        (LocalHost, "read"),
+        (os, "replace"),
+        (os, "fsync"),
+    ):
+        around(owner, name)
+
+
+def start(job: dict[str, Any]) -> int:
+    """Fork one ``llmb``."""
+    if pid := os.fork():
+        return pid
+    os.environ.update(job["env"])
+    for stream, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{job['output']}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
+    from llmb.cli import main
+
+    sys.argv = ["llmb", *job["arguments"]]
+    moments = Moments(*job.get("kill", ("", 0)))
+    if "kill" in job:
+        install(moments)
+    try:
+        main.main()
+    except SystemExit as end:
+        sys.stdout.flush()
+        Path(f"{job['output']}.moments").write_text(json.dumps(moments.seen))
+        os._exit(int(end.code or 0))
+    finally:
+        os._exit(99)
+
+
+def run_all(jobs: list[dict[str, Any]]) -> list[int]:
+    """How each ended: its exit status, or minus the signal that killed it."""
+    ends: dict[int, int] = {}
+    waiting, running = dict(enumerate(jobs)), {}
+    while waiting or running:
+        while waiting and len(running) < AT_ONCE:
+            number = next(iter(waiting))
+            running[start(waiting.pop(number))] = number
+        pid, status = os.wait()
+        ends[running.pop(pid)] = os.waitstatus_to_exitcode(status)
+    return [ends[number] for number in range(len(jobs))]
+
+
+def main() -> None:
+    """Serve."""
+    import llmb_local.script  # noqa: F401  # what a run imports, imported once
+    import llmb_toy.plugin  # noqa: F401
+
+    import llmb.cli.live
+    import llmb.cli.results
+    import llmb.cli.run
+    import llmb.cli.runs
+    import llmb.engine.runs
+    import llmb.spec.load  # noqa: F401
+
+    for line in sys.stdin:
+        sys.stdout.write(json.dumps(run_all(json.loads(line))) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""``llmb`` may be killed at any moment: afterwards every run has its true end, and nothing ran twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
+MOMENTS = 7  # of each stage by default, spread over all of it
+GATED = {"preparing": 60, "running": 40}  # stages that wait at a gate until the kill, and so have no end of moments
+
+
+class Killer:
+    """The server of killing.py."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, str(HERE / "killing.py")],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, jobs: list[dict[str, Any]]) -> list[int]:
+        """How these ended, which run beside one another."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(jobs) + "\n")
+        self._process.stdin.flush()
+        return list(json.loads(self._process.stdout.readline()))
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def killer() -> Iterator[Killer]:
+    server = Killer({**os.environ, "PYTHONPATH": str(HERE / "toy")})
+    yield server
+    server.close()
+
+
+class Case:
+    """One run in a folder of its own, killed at one moment."""
+
+    def __init__(self, toy: Any, stage: str = "", number: int = 0) -> None:
+        self.toy = toy
+        self.stage, self.number = stage, number
+        options = {"task": "data", "gate": str(toy.gate), "gate_step": 2, "task_gate": str(toy.task_gate)}
+        self.spec = toy.spec(framework=options)
+        if stage != "preparing":
+            toy.task_gate.touch()
+        if stage in ("", "finishing"):
+            self.open_gates()
+
+    def open_gates(self) -> None:
+        self.toy.task_gate.touch()
+        self.toy.gate.touch()
+
+    def job(self, *arguments: str, **more: Any) -> dict[str, Any]:
+        env = {"LLMB_HOME": str(self.toy.home)}
+        return {"arguments": arguments, "env": env, "output": str(self.toy.folder / arguments[0]), **more}
+
+    def killed(self) -> dict[str, Any]:
+        return self.job("run", self.spec, "--json", kill=(self.stage, self.number))
+
+    def attached(self) -> dict[str, Any]:
+        return self.job("attach", *(record.name for record in self.toy.records), "--json")
+
+    def check(self) -> None:
+        """The true end, and everything once."""
+        where = f"killed at moment {self.number} of {self.stage}"
+        out, err = ((self.toy.folder / f"attach.{name}").read_text() for name in ("out", "err"))
+        [run] = json.loads(out)["runs"]
+        assert run["state"] == "completed", (where, run, err)
+        assert run["metrics"]["step_time_s"] == 0.5
+        record, work = Path(run["directory"]), self.toy.work(run["run_id"])
+        assert json.loads((record / "result.json").read_text()) == run
+        words = Counter(line.partition(" ")[0] for line in self.toy.journal())
+        assert words == {"task-begin": 1, "task-end": 1, "begin": 1, "end": 1}, where
+        assert (record / "steps.csv").read_text().splitlines()[1:] == [f"{n},0.5,2.5,,,1,0" for n in range(1, 6)], where
+        log = "train.0.0.log"
+        assert (record / "logs" / log).read_bytes() == (work / "logs" / log).read_bytes(), where
+        states = [json.loads(line).get("state") for line in _whole_lines(record / "events.jsonl")]
+        assert states.count("completed") == 1, (where, states)
+        assert states[-1] == "completed", (where, states)
+
+
+def _whole_lines(file: Path) -> list[str]:
+    return [line for line in file.read_text().splitlines() if line.endswith("}") and line.startswith("{")]
+
+
+@pytest.fixture(scope="module")
+def listing(killer: Killer, tmp_path_factory: pytest.TempPathFactory, toy_class: Any) -> dict[str, list[str]]:
+    """What is done in each stage of a run that nobody kills."""
+    case = Case(toy_class(tmp_path_factory.mktemp("listing")))
+    job = case.job("run", case.spec, "--json", kill=("", 0))
+    assert killer.run([job]) == [0]
+    moments = json.loads(Path(f"{job['output']}.moments").read_text())
+    names = {stage: [name for at, name in moments if at == stage] for stage in STAGES}
+    return names | {stage: ["whatever comes"] * count for stage, count in GATED.items()}
+
+
+def kill_and_attach(killer: Killer, cases: list[Case]) -> None:
+    assert killer.run([case.killed() for case in cases]) == [-9] * len(cases)
+    for case in cases:
+        case.open_gates()
+    assert set(killer.run([case.attached() for case in cases])) == {0}
+    for case in cases:
+        case.check()
+
+
+def spread(count: int, wanted: int) -> list[int]:
+    """That many numbers from 1 to count, the first and the last among them."""
+    if count <= wanted:
+        return list(range(1, count + 1))
+    return sorted({1 + round(index * (count - 1) / (wanted - 1)) for index in range(wanted)})
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_run_that_was_killed_has_its_true_end_and_ran_once(
+    stage: str, listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
+) -> None:
+    numbers = spread(len(listing[stage]), MOMENTS)
+    assert len(numbers) >= 5
+    kill_and_attach(killer, [Case(toy_class(tmp_path / str(number)), stage, number) for number in numbers])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stage", STAGES)
+def test_at_every_moment(
+    stage: str, listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
+) -> None:
+    numbers = range(1, len(listing[stage]) + 1)
+    kill_and_attach(killer, [Case(toy_class(tmp_path / str(number)), stage, number) for number in numbers])
+
+
+def test_it_may_be_killed_while_bash_submits(
+    listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
+) -> None:
+    """Bash goes on alone: the job is there, and attaching does not submit it again."""
+    number = 1 + listing["before the start"].index("within run")
+    kill_and_attach(killer, [Case(toy_class(tmp_path / "orphan"), "before the start", number)])
+
+
+def test_attaching_may_be_killed_too(
+    listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
+) -> None:
+    case = Case(toy_class(tmp_path / "twice"), "before the start", 2)
+    assert killer.run([case.killed()]) == [-9]
+    assert killer.run([case.attached() | {"kill": ("after the start", 3)}]) == [-9]
+    case.open_gates()
+    assert killer.run([case.attached()]) == [0]
+    case.check()
+
+
+def test_two_that_attach_at_once_both_end(killer: Killer, tmp_path: Path, toy_class: Any) -> None:
+    case = Case(toy_class(tmp_path / "two"), "running", 4)
+    assert killer.run([case.killed()]) == [-9]
+    case.open_gates()
+    other = case.attached() | {"output": str(tmp_path / "other")}
+    assert killer.run([case.attached(), other]) == [0, 0]
+    case.check()
+    assert json.loads((tmp_path / "other.out").read_text()) == json.loads((case.toy.folder / "attach.out").read_text())
+
+
+def test_attaching_beside_a_living_run_doubles_nothing(toy: Any) -> None:
+    case = Case(toy, "running")
+    running = toy.start("run", case.spec, "--json")
+    run_id = toy.wait_for_state("running")
+    beside = toy.start("attach", run_id, "--json")
+    case.open_gates()
+    results = [json.loads(process.communicate()[0]) for process in (running, beside)]
+    assert results[0] == results[1]
+    (toy.folder / "attach.out").write_text(json.dumps(results[0]))
+    (toy.folder / "attach.err").touch()
+    case.check()
