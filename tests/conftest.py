@@ -16,6 +16,7 @@ import pytest
 import tomli_w
 
 TOY = Path(__file__).parent / "toy"
+PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
 DEADLINE_S = 60.0
 
 
@@ -41,7 +42,7 @@ class ToyRuns:
 
     @property
     def env(self) -> dict[str, str]:
-        return {**os.environ, "LLMB_HOME": str(self.home), "PYTHONPATH": str(TOY)}
+        return {**os.environ, "LLMB_HOME": str(self.home), "PYTHONPATH": os.pathsep.join([str(TOY), *PYTHONPATH])}
 
     def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
         """Write a spec; ``tables`` are merged into the usual one."""
@@ -56,10 +57,14 @@ class ToyRuns:
         file.write_text(tomli_w.dumps(usual))
         return str(file)
 
+    @staticmethod
+    def command(*arguments: str) -> list[str]:
+        return [sys.executable, "-m", "llmb", *arguments]
+
     def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
         """Start ``llmb`` as a process of its own."""
         return subprocess.Popen(
-            [sys.executable, "-m", "llmb", *arguments],
+            self.command(*arguments),
             env=self.env | more.pop("env", {}),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -99,6 +104,16 @@ class ToyRuns:
         lines = self.journal_file.read_text().splitlines() if self.journal_file.exists() else []
         return [line for line in lines if line.startswith(word)]
 
+    @staticmethod
+    def wait(condition: Callable[[], Any]) -> Any:
+        """What the condition gives as soon as it is true."""
+        return wait_until(condition)
+
+    @staticmethod
+    def steps_of(record: Path) -> list[int]:
+        """The step numbers in a record's steps.csv."""
+        return [int(row["step"]) for row in csv.DictReader((record / "steps.csv").read_text().splitlines())]
+
     def wait_for_journal(self, word: str, count: int = 1) -> list[str]:
         return list(wait_until(lambda: len(lines := self.journal(word)) >= count and lines, f"{count} x {word}"))
 
@@ -116,11 +131,6 @@ class ToyRuns:
 
 def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
-
-
-def steps_of(record: Path) -> list[int]:
-    """The step numbers in a record's steps.csv."""
-    return [int(row["step"]) for row in csv.DictReader((record / "steps.csv").open())]
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 AT_ONCE = 4
+DEADLINE_S = 60
 STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
 
 
@@ -99,6 +100,7 @@ def start(job: dict[str, Any]) -> int:
     """Fork one ``llmb``."""
     if pid := os.fork():
         return pid
+    signal.alarm(DEADLINE_S)
     os.environ.update(job["env"])
     for stream, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(f"{job['output']}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)

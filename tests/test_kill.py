@@ -44,8 +44,8 @@ class Killer:
 
 
 @pytest.fixture(scope="module")
-def killer() -> Iterator[Killer]:
-    server = Killer({**os.environ, "PYTHONPATH": str(HERE / "toy")})
+def killer(toy_class: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
+    server = Killer(toy_class(tmp_path_factory.mktemp("killer")).env)
     yield server
     server.close()
 
@@ -158,7 +158,7 @@ def test_attaching_may_be_killed_too(
 ) -> None:
     case = Case(toy_class(tmp_path / "twice"), "before the start", 2)
     assert killer.run([case.killed()]) == [-9]
-    assert killer.run([case.attached() | {"kill": ("after the start", 3)}]) == [-9]
+    assert killer.run([case.attached() | {"kill": ("starting", 9)}]) == [-9]
     case.open_gates()
     assert killer.run([case.attached()]) == [0]
     case.check()

@@ -47,9 +47,13 @@ def test_every_point_runs_on_a_gpu_that_can(point: Point) -> None:
     gpu = accelerators()[point.gpu_type]
     assert point.dtype in gpu.dtypes
     assert point.gpus % gpu.gpus_per_node == 0
+    assert point.parallelism.gradient_accumulation(point.gpus) == 1
+
+
+@pytest.mark.parametrize("point", LLAMA2_70B.points, ids=lambda p: f"{p.gpu_type}-{p.dtype}-{p.gpus}")
+def test_the_batch_is_the_published_one(point: Point) -> None:
     assert point.parallelism.micro_batch_size == 2
     assert point.parallelism.global_batch_size == 2 * point.gpus
-    assert point.parallelism.gradient_accumulation(point.gpus) == 1
 
 
 @pytest.mark.parametrize(

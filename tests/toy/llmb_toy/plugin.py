@@ -45,7 +45,7 @@ class ToyOptions:
     gate: str = ""
     gate_step: int = 0
     end: str = "nothing"
-    end_step: int = 0
+    end_step: int = -1
     end_rank: int = 0
     nan_step: int = 0
     ignore_term: bool = False
@@ -114,7 +114,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             "GATE": options.gate,
             "GATE_STEP": options.gate_step,
             "END": options.end,
-            "END_STEP": options.end_step or run.steps,
+            "END_STEP": run.steps if options.end_step < 0 else options.end_step,
             "END_RANK": options.end_rank,
             "NAN_STEP": options.nan_step,
             "IGNORE_TERM": "yes" if options.ignore_term else "",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, TextIO
 
 import typer
 
-from llmb.values.errors import LlmbError
+from llmb.values.errors import LlmbError, PluginWarning
 
 app = typer.Typer(
     name="llmb",
@@ -39,6 +40,7 @@ def _options(
 
 def main() -> None:
     """Run the command line. Faults are lines on standard error (or one JSON document), a bug keeps its traceback."""
+    warnings.showwarning = _warn
     from llmb.cli import figures, inspect, run, runs  # noqa: F401  # they add their commands to the app
 
     sys.exit(_exit_status(sys.argv[1:]))
@@ -62,6 +64,20 @@ def _exit_status(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone: nothing to say and no one to say it to
         return 1
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A plugin that is left out is one line for the user; any other warning is for a developer, as Python shows it."""
+    about_plugin = issubclass(category, PluginWarning)
+    text = f"llmb: {message}\n" if about_plugin else warnings.formatwarning(message, category, filename, lineno, line)
+    (file or sys.stderr).write(text)
 
 
 def _tell(error: LlmbError, as_json: bool) -> None:

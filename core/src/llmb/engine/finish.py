@@ -76,7 +76,10 @@ def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | 
         return peak
     framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
     peak = framework.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype)
-    return peak if peak is not None else scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+    if peak is not None:
+        return peak
+    target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
+    return scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
 
 
 def _judge(
@@ -98,7 +101,7 @@ def _judge(
 
 def _failure(active: ActiveRun, outcome: Outcome, pool: PluginPool) -> Failure:
     """The cause found in the logs, else what the end itself tells, with the last words of the log."""
-    extra = [signature for extension in pool.extensions for signature in extension.diagnose()]
+    extra = pool.signatures()
     logs = [active.record.logs / log.copy for log in active.logs]
     if outcome.look_in_logs:
         if found := diagnose(logs, extra):

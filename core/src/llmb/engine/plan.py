@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, SpecError, located
+from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
@@ -58,7 +58,7 @@ def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
         try:
             planned.append(plan_run(placed, pool))
         except SpecError as error:
-            faults += located(error.faults, workload.file)
+            faults += map(placed.written.locate, error.faults)
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return tuple(planned)

@@ -120,7 +120,7 @@ class Site:
         return set(answer.stdout.splitlines())
 
     def _why(self, planned: PlannedTask, status: JobStatus) -> str:
-        log = next(iter(planned.script.logs.values()), ("/dev/null",))[0]
+        log = next(iter(planned.script.logs.values()), ("/dev/null",))[0].replace("{attempt}", str(status.attempt))
         tail = self.host.run(f"tail -n 400 {shlex.quote(log)} | tail -c 600").stdout.strip().splitlines()
         last = tail[-1].strip() if tail else status.reason or f"exit status {status.exit_status}"
         return f"{planned.task.kind} could not be made: {last} (log: {log})"

@@ -32,6 +32,7 @@ if [ "$time_limit_s" -gt 0 ]; then
     until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count
     sleep "$time_limit_s" && : >timed_out && kill -TERM $$
   ) 8>&- &
+  disown # nothing is said when it is ended
 fi
 
 interrupted=yes
@@ -40,9 +41,6 @@ while [ -n "$interrupted" ]; do # a signal ends a wait, not the job
   wait "$job"
   status=$?
 done
-end_leftovers "$directory"
-forget_secrets .
-
 reason=''
 if [ -s failed ]; then
   reason=$(<failed)
@@ -51,6 +49,9 @@ elif [ "$status" -gt 128 ]; then
 elif [ "$status" != 0 ]; then
   reason=$(tail -n 1 out.log)
 fi
+end_leftovers "$directory"
+forget_secrets .
+
 cause=failed
 if [ -e cancelled ]; then
   cause=cancelled

@@ -4,12 +4,12 @@ The rule, for the lines of one rank, or of ranks that cannot be told apart:
 
 - A number that goes back is a step printed again (by a rank that is late, or after a rewind to a checkpoint): it
   replaces the earlier one, and the run goes on.
-- A new run begins where the numbering starts afresh: at 0, at 1, or where this run began, and that from further on
-  than ranks are ever apart (`APART`).
-- It is believed only once the next number counts on from there. If the next one goes beyond all that the run has
-  printed, then it was one late line. Until then the step is held back; at the end of the log it is a late one.
+- A new run may begin where the numbering starts afresh: at 0, at 1, or where this run began. It is believed when the
+  next number counts on from there, nearer to the fresh start than to where the run was.
+- If the next one goes beyond all that the run has printed, it was one late line. Until it is known the step is held
+  back; at the end of the log it is a late one.
 
-Ranks that print every step can therefore be interleaved in any way: what is kept is always every step once.
+So ranks that print all their steps may be interleaved in any way that can happen: every step is kept, once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from llmb.values.steps import Step
-
-APART = 2
-"""Printed steps by which one rank may be ahead of another; more is impossible, since each step synchronises them."""
 
 FIRST_LINE_LOST = 10
 """Printed steps after which a 1 begins a new run although the old one began at 0; before that, it is a late line."""
@@ -37,8 +34,11 @@ class _Rank:
     held: dict[int, Step] = attrs.field(factory=dict)
 
     def may_start_afresh_at(self, number: int) -> bool:
+        """Whether a number that is not a new highest may be the first one of a new run."""
+        if number == self.highest:
+            return False
         if number == self.first or number <= min(1, self.first):
-            return self.risen >= APART
+            return True
         return number == 1 and self.risen >= FIRST_LINE_LOST
 
 

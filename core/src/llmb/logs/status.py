@@ -1,4 +1,4 @@
-"""How far a log got."""
+"""How a log stands: what ``status`` means in the output of ``llmb parse`` and ``llmb grade``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 
 
 def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
-    """``complete`` where the number of steps asked for, or else the total that the log states, was reached.
+    """Whether a log holds all of its run: ``steps_asked`` steps, else as many as the log itself says there will be.
 
-    Where neither is known, a log without a word of failure is complete. A NaN loss in the run that counts is ``nan``,
-    however far it got.
+    ``no_data``: not one step. ``nan``: a loss of the run was NaN, however far it got. ``complete``: all its steps,
+    whatever came after them; or, where nobody says how many, no word of a failure before it said that it finished.
     """
     if not series.steps:
         return "no_data"
     if series.nan:
         return "nan"
-    total = steps_asked or series.total_steps
+    total = steps_asked if steps_asked is not None else series.total_steps
     if total is not None:
         return "complete" if series.count >= total else "incomplete"
-    failed = any(notice.kind not in ("total steps", "finished") for notice in series.notices)
-    return "incomplete" if failed else "complete"
+    failed = series.says("failure", "time limit", "out of memory", "preempted", "cancelled")
+    return "incomplete" if failed and not series.says("finished") else "complete"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -48,27 +49,44 @@ class FoundPlugin:
 def find_plugins() -> tuple[FoundPlugin, ...]:
     """All installed plugins, sorted by kind, name and distribution; duplicates are all there."""
     found = {
-        _describe(entry, distribution, GROUPS[entry.group])
-        for distribution in metadata.distributions()
-        for entry in distribution.entry_points
+        _describe(entry, distribution)
+        for distribution, entries in _distributions()
+        for entry in entries
         if entry.group in GROUPS
     }
     return tuple(sorted(found, key=lambda plugin: (plugin.kind, plugin.name, plugin.distribution, plugin.version)))
 
 
-def _describe(entry: metadata.EntryPoint, distribution: metadata.Distribution, kind: str) -> FoundPlugin:
+def _distributions() -> Iterator[tuple[metadata.Distribution, metadata.EntryPoints]]:
+    """Those that Python would import: the first of a name on the path hides later ones.
+
+    One whose metadata cannot be read is passed over, since it is anybody's, and no run may break by it.
+    """
+    seen = set()
+    for distribution in metadata.distributions():
+        try:
+            entries, name = distribution.entry_points, distribution.name
+        except Exception:  # noqa: BLE001, S112  # importlib.metadata raises what its parsers happen to raise
+            continue
+        if not entries or not name or (normal := re.sub(r"[-_.]+", "-", name).lower()) in seen:
+            continue
+        seen.add(normal)
+        yield distribution, entries
+
+
+def _describe(entry: metadata.EntryPoint, distribution: metadata.Distribution) -> FoundPlugin:
     return FoundPlugin(
         name=entry.name,
-        kind=kind,
+        kind=GROUPS[entry.group],
         value=entry.value,
         distribution=distribution.name,
-        version=distribution.version,
+        version=distribution.version or "of no version",
         requires=_asked_of_llmb(distribution.requires or ()),
     )
 
 
 def _asked_of_llmb(requirements: Iterable[str]) -> str:
-    if not any(text.startswith("llmb") for text in requirements):
+    if not any(text.lower().startswith("llmb") for text in requirements):
         return ""
     from packaging.requirements import InvalidRequirement, Requirement  # heavy, and few distributions get here
 
@@ -77,6 +95,6 @@ def _asked_of_llmb(requirements: Iterable[str]) -> str:
             requirement = Requirement(text)
         except InvalidRequirement:
             continue
-        if requirement.name == "llmb" and (requirement.marker is None or requirement.marker.evaluate()):
+        if requirement.name.lower() == "llmb" and (requirement.marker is None or requirement.marker.evaluate()):
             return str(requirement.specifier)
     return ""

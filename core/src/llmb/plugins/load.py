@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
-import warnings
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, cast
 
 import attrs
 import pluggy
 
-from llmb.hookspecs import KINDS, ExtensionHooks, FrameworkHooks, SchedulerHooks
+from llmb.hookspecs import KINDS, FrameworkHooks, SchedulerHooks
 from llmb.plugins.find import FoundPlugin, find_plugins
 from llmb.values.errors import Fault, LlmbError, PluginError
+from llmb.values.nearest import nearest_name
 from llmb.version import VERSION
 
+PROJECT = "llmb"  # what pluggy marks hooks with
 
-def load_framework(name: str) -> FrameworkHooks[Any]:
+
+def load_framework(name: str, installed: Sequence[FoundPlugin] | None = None) -> FrameworkHooks[Any]:
     """The framework plugin of this name. Raises PluginError where it is missing, duplicate, broken or too new."""
-    return cast("FrameworkHooks[Any]", load(choose("framework", name)))
+    return cast("FrameworkHooks[Any]", load(choose("framework", name, installed)))
 
 
-def load_scheduler(name: str) -> SchedulerHooks[Any]:
+def load_scheduler(name: str, installed: Sequence[FoundPlugin] | None = None) -> SchedulerHooks[Any]:
     """The scheduler plugin of this name. Raises PluginError like `load_framework`."""
-    return cast("SchedulerHooks[Any]", load(choose("scheduler", name)))
-
-
-def load_extensions() -> tuple[ExtensionHooks, ...]:
-    """Every installed extension that works; one that does not is warned about and hurts nothing else."""
-    loaded = []
-    for name in dict.fromkeys(plugin.name for plugin in find_plugins() if plugin.kind == "extension"):
-        try:
-            loaded.append(cast("ExtensionHooks", load(choose("extension", name))))
-        except PluginError as error:
-            warnings.warn(f"left out: {error}", stacklevel=2)
-    return tuple(loaded)
+    return cast("SchedulerHooks[Any]", load(choose("scheduler", name, installed)))
 
 
 def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None) -> FoundPlugin:
@@ -51,12 +42,11 @@ def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None)
 
 
 def _missing(kind: str, name: str, names: list[str]) -> Fault:
-    there = f"installed are {', '.join(names)}" if names else f"no {kind} plugin is installed"
     distribution = "llmb-" + name.replace("_", "-")
-    nearest = difflib.get_close_matches(name, names, n=1)
     return Fault(
-        message=f"{kind} plugin {name!r} is not installed ({there}); `pip install {distribution}` would bring it",
-        nearest=nearest[0] if nearest else None,
+        message=f"{kind} plugin {name!r} is not installed; `pip install {distribution}` would bring it",
+        expected=f"one of those installed: {', '.join(names)}" if names else None,
+        nearest=nearest_name(name, names),
     )
 
 
@@ -65,12 +55,9 @@ def load(found: FoundPlugin) -> Facade:
     _refuse_too_new(found)
     try:
         plugin = _resolve(found.value)
-    except Exception as error:  # whatever a stranger's module raises at import
+    except (Exception, SystemExit) as error:  # whatever a stranger's module raises at import
         raise PluginError(f"{found.who} is broken: {found.value} fails with {_short(error)}") from error
-    try:
-        return Facade(found, plugin)
-    except pluggy.PluginValidationError as error:
-        raise PluginError(f"{found.who} does not fit llmb {VERSION}: {_short(error)}") from error
+    return Facade(found, plugin)
 
 
 def _refuse_too_new(found: FoundPlugin) -> None:
@@ -87,8 +74,8 @@ def _refuse_too_new(found: FoundPlugin) -> None:
 
 def _resolve(value: str) -> Any:
     module, _, path = value.partition(":")
-    plugin: Any = import_module(module)
-    for part in path.split(".") if path else ():
+    plugin: Any = import_module(module.strip())
+    for part in path.strip().split(".") if path else ():
         plugin = getattr(plugin, part)
     return plugin() if isinstance(plugin, type) else plugin
 
@@ -101,18 +88,22 @@ class Facade:
     """The hooks of one plugin, called by keyword.
 
     Where the plugin implements none, the Protocol's own body answers; a hook that has no default and is missing, or
-    that answers nothing, is a PluginError; what a hook raises carries a note that names the plugin.
+    that answers nothing, is a PluginError; what a hook raises carries a note that names the plugin. Raises
+    PluginError for a plugin that does not fit its hooks.
     """
 
     def __init__(self, found: FoundPlugin, plugin: object) -> None:
         self.found = found
         self._plugin = plugin
         self._spec = KINDS[found.kind]
-        self._manager = pluggy.PluginManager("llmb")
+        self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(self._spec)
-        self._manager.register(plugin)
-        self._manager.check_pending()
-        self._check_options()
+        if misfits := [*_misfits(plugin, self._spec, found.kind), *_without_options(plugin, found.kind)]:
+            raise PluginError(f"{found.who} does not fit llmb {VERSION}: {'; '.join(misfits)}")
+        try:
+            self._manager.register(plugin, name=found.name)
+        except Exception as error:  # pluggy's own objections, and whatever a stranger's property raises
+            raise PluginError(f"{found.who} does not fit llmb {VERSION}: {_short(error)}") from error
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -127,16 +118,12 @@ class Facade:
         """The names of the hooks that this plugin implements, sorted."""
         return tuple(sorted(caller.name for caller in self._manager.get_hookcallers(self._plugin) or ()))
 
-    def _check_options(self) -> None:
-        if self.found.kind == "extension":
-            return
-        options = getattr(self._plugin, "options", None)
-        if not (isinstance(options, type) and attrs.has(options)):
-            raise PluginError(f"{self.found.who} has no `options`; expected an attrs class")
-
     def _default(self, name: str) -> Callable[..., Any]:
         def answer(**arguments: Any) -> Any:
-            return getattr(self._spec, name)(self._plugin, **arguments)
+            try:
+                return getattr(self._spec, name)(self._plugin, **arguments)
+            except NotImplementedError:
+                raise PluginError(f"{self.found.who} does not implement {name}()") from None
 
         return answer
 
@@ -146,8 +133,6 @@ class Facade:
                 answer = hook(**arguments)
             except LlmbError:
                 raise
-            except NotImplementedError:
-                raise PluginError(f"{self.found.who} does not implement {name}()") from None
             except Exception as error:
                 error.add_note(f"in {name}() of {self.found.who}")
                 raise
@@ -160,3 +145,45 @@ class Facade:
 
 def _may_be_none(hook: Callable[..., Any]) -> bool:
     return "None" in str(hook.__annotations__.get("return", "None"))
+
+
+def _misfits(plugin: object, spec: Any, kind: str) -> Iterator[str]:
+    """The marked methods that are no hook of this kind, or that want arguments which the hook does not give.
+
+    pluggy finds most of these too, but names the plugin by an address in memory; and a keyword-only argument it
+    never passes, which would show only at the call.
+    """
+    hooks = [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
+    for name, options in _marked(plugin):
+        hook = options.get("specname") or name
+        if hook in hooks:
+            yield from _arguments(name, getattr(plugin, name), getattr(spec, hook))
+        else:
+            nearest = nearest_name(hook, hooks)
+            yield f"{hook}() is no hook of a {kind}" + (f" (did you mean {nearest!r}?)" if nearest else "")
+
+
+def _marked(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What is marked with `hookimpl`, and how; nothing of the plugin is called for that, no property either."""
+    for name in dir(plugin):
+        member = inspect.getattr_static(plugin, name)
+        options = getattr(getattr(member, "__func__", member), f"{PROJECT}_impl", None)
+        if isinstance(options, dict):
+            yield name, options
+
+
+def _arguments(name: str, method: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[str]:
+    given = [each for each in inspect.signature(hook).parameters if each != "self"]
+    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [each for each in inspect.signature(method).parameters.values() if each.kind in named]
+    wanted = [each for each in parameters if each.default is each.empty]
+    if unknown := [each.name for each in wanted if each.name not in given]:
+        yield f"{name}() wants {', '.join(unknown)}, and the hook gives {', '.join(given) or 'nothing'}"
+    elif keyword := [each.name for each in wanted if each.kind is each.KEYWORD_ONLY]:
+        yield f"{name}() takes {', '.join(keyword)} by keyword only, and hooks are called by position"
+
+
+def _without_options(plugin: object, kind: str) -> Iterator[str]:
+    options = getattr(plugin, "options", None)
+    if kind != "extension" and not (isinstance(options, type) and attrs.has(options)):
+        yield "it has no `options`, an attrs class"

@@ -2,35 +2,87 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
-from llmb.plugins.load import load_extensions, load_framework, load_scheduler
+from llmb.plugins.find import FoundPlugin, find_plugins
+from llmb.plugins.load import Facade, choose, load, load_framework, load_scheduler
+from llmb.values.errors import PluginError, PluginWarning
+from llmb.values.failure import Signature
+from llmb.values.model import Accelerator
+
+T = TypeVar("T")
 
 
 class PluginPool:
-    """Loads a plugin when it is first asked for. Every method raises PluginError as `llmb.plugins.load` does."""
+    """Loads a plugin when it is first asked for. Raises PluginError for one that is missing or does not work.
+
+    An extension that does not work is left out with a PluginWarning: nobody named it, so it may hurt no run.
+    """
 
     def __init__(self) -> None:
+        self._installed: tuple[FoundPlugin, ...] | None = None
         self._frameworks: dict[str, FrameworkHooks[Any]] = {}
         self._schedulers: dict[str, SchedulerHooks[Any]] = {}
-        self._extensions: tuple[ExtensionHooks, ...] | None = None
+        self._extensions: tuple[Facade, ...] | None = None
+
+    @property
+    def installed(self) -> Sequence[FoundPlugin]:
+        """What is installed, looked for once."""
+        if self._installed is None:
+            self._installed = find_plugins()
+        return self._installed
 
     def framework(self, name: str) -> FrameworkHooks[Any]:
         """By the word before the slash of a recipe's address."""
         if name not in self._frameworks:
-            self._frameworks[name] = load_framework(name)
+            self._frameworks[name] = load_framework(name, self.installed)
         return self._frameworks[name]
 
     def scheduler(self, name: str) -> SchedulerHooks[Any]:
         """By the word of ``target.scheduler``."""
         if name not in self._schedulers:
-            self._schedulers[name] = load_scheduler(name)
+            self._schedulers[name] = load_scheduler(name, self.installed)
         return self._schedulers[name]
 
-    @property
-    def extensions(self) -> tuple[ExtensionHooks, ...]:
-        """All that are installed and work."""
+    def accelerators(self) -> list[Accelerator]:
+        """What the extensions add to the core's table, in the order of their names."""
+        return self._ask_extensions(lambda extension: extension.accelerators(), Accelerator)
+
+    def signatures(self) -> list[Signature]:
+        """The causes of failure that the extensions know, in the order of their names."""
+        return self._ask_extensions(lambda extension: extension.diagnose(), Signature)
+
+    def _ask_extensions(self, hook: Callable[[ExtensionHooks], Iterable[T]], kind: type[T]) -> list[T]:
+        answers: list[T] = []
+        for extension in self._load_extensions():
+            try:
+                answers += _all_of(kind, hook(extension))
+            except Exception as error:  # noqa: BLE001  # whatever a stranger's hook raises
+                _leave_out(extension.found, error)
+        return answers
+
+    def _load_extensions(self) -> tuple[Facade, ...]:
         if self._extensions is None:
-            self._extensions = load_extensions()
+            loaded = []
+            for name in dict.fromkeys(plugin.name for plugin in self.installed if plugin.kind == "extension"):
+                try:
+                    loaded.append(load(choose("extension", name, self.installed)))
+                except PluginError as error:
+                    warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
+            self._extensions = tuple(loaded)
         return self._extensions
+
+
+def _all_of(kind: type[T], answers: Iterable[T]) -> list[T]:
+    found = list(answers)
+    if wrong := [each for each in found if not isinstance(each, kind)]:
+        raise TypeError(f"{wrong[0]!r} is no {kind.__name__}")
+    return found
+
+
+def _leave_out(extension: FoundPlugin, error: Exception) -> None:
+    why = str(error) if isinstance(error, PluginError) else f"{extension.who}: {type(error).__name__}: {error}"
+    warnings.warn(PluginWarning(f"left out: {' '.join(why.split())}"), stacklevel=2)

@@ -2,47 +2,46 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from llmb.catalog.recipes import read_recipe
 from llmb.plugins.find import FoundPlugin, find_plugins
 from llmb.plugins.load import choose
 from llmb.values.errors import Fault, RecipeError
+from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Recipe
 
 
-def load_recipe(address: str) -> Recipe:
+def load_recipe(address: str, installed: Sequence[FoundPlugin] | None = None) -> Recipe:
     """The recipe at ``framework/name`` or ``framework/name@release``. Raises RecipeError or PluginError."""
+    installed = find_plugins() if installed is None else installed
     framework, slash, name = address.partition("/")
     if not slash or not name:
-        nearest = difflib.get_close_matches(address, recipe_addresses(), n=1, cutoff=0.4)
         raise RecipeError(
             Fault(
                 message=f"recipe {address!r} is not an address",
                 expected="framework/name, as `llmb recipes` lists them",
-                nearest=nearest[0] if nearest else None,
+                nearest=nearest_name(address, recipe_addresses(installed), cutoff=0.4),
             )
         )
-    plugin = choose("framework", framework)
-    file = dict(_files(plugin)).get(address)
-    if file is None:
-        known = [each for each, _ in _files(plugin)]
-        nearest = difflib.get_close_matches(address, known, n=1)
-        there = ", ".join(known) or "none"
+    plugin = choose("framework", framework, installed)
+    files = dict(_files(plugin))
+    if address not in files:
         raise RecipeError(
             Fault(
-                message=f"{plugin.who} has no recipe {address!r} (it has {there})",
-                nearest=nearest[0] if nearest else None,
+                message=f"{plugin.who} has no recipe {address!r}",
+                expected=f"one of {', '.join(files)}" if files else None,
+                nearest=nearest_name(address, files),
             )
         )
-    return _read(file, address, framework)
+    return _read(files[address], address, framework)
 
 
-def recipe_addresses() -> tuple[str, ...]:
+def recipe_addresses(installed: Sequence[FoundPlugin] | None = None) -> tuple[str, ...]:
     """The addresses of all recipes of all installed frameworks, sorted."""
-    frameworks = [plugin for plugin in find_plugins() if plugin.kind == "framework"]
+    installed = find_plugins() if installed is None else installed
+    frameworks = [plugin for plugin in installed if plugin.kind == "framework"]
     return tuple(sorted({address for plugin in frameworks for address, _ in _files(plugin)}))
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import attrs
 
-from llmb.spec.structure import describe, structure, unknown_key
+from llmb.spec.names import TABLES, nearest_key
+from llmb.spec.structure import NOT_A_KEY, describe, show, structure, unknown_key
 from llmb.spec.tables import (
     MeasureTable,
     ModelTable,
@@ -24,12 +24,12 @@ from llmb.values.frozen import FrozenMap
 
 T = TypeVar("T")
 
-TABLES = ("workload", "parallelism", "model", "framework", "env", "mounts", "profile", "measure", "target")
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
 
-def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, tuple[Fault, ...]]:
+def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fault]]:
     """The typed tables, or all that is wrong in them."""
     faults = _unknown_tables(tables)
 
@@ -38,21 +38,18 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, tuple[Fa
         faults.extend(wrong)
         return value
 
-    for name in ("workload", "target"):
-        if name not in tables:
-            faults.append(Fault(message="is missing", key=name, expected=f"a table [{name}]"))
+    faults += [_missing(name) for name in ("workload", "target") if name not in tables]
     workload = take("workload", WorkloadTable) if "workload" in tables else None
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
     measure = take("measure", MeasureTable)
     profile = take("profile", ProfileTable) if "profile" in tables else None
     env, mounts = _strings(tables, "env", faults), _strings(tables, "mounts", faults)
     faults += [*_env_faults(env), *_mount_faults(mounts)]
-    target, options = _target(tables.get("target", {}), faults) if "target" in tables else (None, FrozenMap())
-    framework = tables.get("framework", {})
-    if not isinstance(framework, dict):
-        faults.append(Fault(message="is not a table", key="framework", expected="a table"))
+    target = _target(tables["target"], faults) if "target" in tables else None
+    if not isinstance(framework := tables.get("framework", {}), dict):
+        faults.append(Fault(message=f"is {show(framework)}", key="framework", expected="a table"))
     if faults or workload is None or target is None or parallelism is None or model is None or measure is None:
-        return None, tuple(faults)
+        return None, faults
     spec = SpecTables(
         workload=workload,
         parallelism=parallelism,
@@ -62,25 +59,30 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, tuple[Fa
         env=env,
         mounts=mounts,
         target=target,
-        framework=framework,
-        target_options=options,
     )
-    return spec, ()
+    return spec, []
+
+
+def _missing(name: str) -> Fault:
+    needs = "scheduler, or with the name of one in the targets file" if name == "target" else "recipe"
+    return Fault(message="is missing", key=name, expected=f"a table [{name}] with a {needs}")
 
 
 def _unknown_tables(tables: Mapping[str, Any]) -> list[Fault]:
     known = [*TABLES, "sweep"]
-    return [unknown_key(name, name, known) for name in tables if name not in TABLES]
+    faults = [unknown_key(name, name, known) for name in tables if name not in TABLES]
+    return [fault if fault.nearest else attrs.evolve(fault, nearest=nearest_key(fault.key or "")) for fault in faults]
 
 
 def _strings(tables: Mapping[str, Any], name: str, faults: list[Fault]) -> Mapping[str, str]:
     table = tables.get(name, {})
     if not isinstance(table, dict):
-        faults.append(Fault(message="is not a table", key=name, expected=describe(Mapping[str, str])))
+        expected = describe(Mapping[str, str])
+        faults.append(Fault(message=f"is {show(table)}", key=name, expected=expected))
         return FrozenMap()
     wrong = {key: value for key, value in table.items() if not isinstance(value, str)}
     faults.extend(
-        Fault(message=f"is {value!r}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
+        Fault(message=f"is {show(value)}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
     )
     return FrozenMap((key, value) for key, value in table.items() if key not in wrong)
 
@@ -90,15 +92,10 @@ def _env_faults(env: Mapping[str, str]) -> list[Fault]:
     for name, value in env.items():
         key = f"env.{name}"
         if not VARIABLE_NAME.fullmatch(name):
-            faults.append(Fault(message="is not a variable's name", key=key, expected="letters, digits and _"))
+            faults.append(Fault(message="is not the name of a variable", key=key, expected="letters, digits and _"))
         elif SECRET_NAME.search(name):
-            faults.append(
-                Fault(
-                    message="looks like a secret, and a spec is recorded",
-                    key=key,
-                    expected="it in the environment of llmb, not in the spec",
-                )
-            )
+            message = "looks like a secret, and a spec is recorded"
+            faults.append(Fault(message=message, key=key, expected=f"{name} in the environment of llmb instead"))
         if "\0" in value:
             faults.append(Fault(message="holds a NUL character", key=key, expected="text"))
     return faults
@@ -109,27 +106,24 @@ def _mount_faults(mounts: Mapping[str, str]) -> list[Fault]:
     for source, target in mounts.items():
         path, _, mode = target.partition(":")
         if not source.startswith("/") or not path.startswith("/") or mode not in ("", "ro", "rw"):
-            faults.append(
-                Fault(
-                    message=f'is "{target}"',
-                    key=f'mounts."{source}"',
-                    expected='"/path/outside" = "/path/inside" or "/path/inside:ro"',
-                )
-            )
+            expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
+            faults.append(Fault(message=f"is {show(target)}", key=f'mounts."{source}"', expected=expected))
     return faults
 
 
-def _target(table: Any, faults: list[Fault]) -> tuple[TargetTable | None, Mapping[str, Any]]:
-    """The core's keys of [target], and the rest for the scheduler's own class."""
+def _target(table: Any, faults: list[Fault]) -> TargetTable | None:
+    """The core's keys of [target]; the others are for the scheduler's own class."""
     if not isinstance(table, dict):
-        faults.append(Fault(message="is not a table", key="target", expected="a table"))
-        return None, FrozenMap()
-    own = {field.name for field in attrs.fields(TargetTable)}
-    target, wrong = structure({key: value for key, value in table.items() if key in own}, TargetTable, "target")
+        expected = 'a table [target], such as scheduler = "local"'
+        faults.append(Fault(message=f"is {show(table)}", key="target", expected=expected))
+        return None
+    target, wrong = structure({key: value for key, value in table.items() if key in TARGET_KEYS}, TargetTable, "target")
+    if isinstance(table.get("name"), str):  # the targets file has no such target, or that has none, and so it was told
+        wrong = tuple(fault for fault in wrong if fault.message != "is missing")
     faults.extend(wrong)
     if target is not None and target.workdir is not None and not target.workdir.startswith("/"):
-        faults.append(Fault(message=f'is "{target.workdir}"', key="target.workdir", expected="an absolute path"))
-    return target, FrozenMap((key, value) for key, value in table.items() if key not in own)
+        faults.append(Fault(message=f"is {show(target.workdir)}", key="target.workdir", expected="an absolute path"))
+    return target
 
 
 def check_options(
@@ -137,12 +131,11 @@ def check_options(
 ) -> tuple[T | None, tuple[Fault, ...]]:
     """A plugin's own table; ``also`` are the core's keys of the same table, for the nearest name."""
     options, faults = structure(table, cls, key)
-    return options, tuple(_nearer(fault, cls, also) for fault in faults)
+    known = (*(field.name for field in attrs.fields(cast("Any", cls))), *also)
+    return options, tuple(_with_known(fault, key, known) for fault in faults)
 
 
-def _nearer(fault: Fault, cls: type[Any], also: tuple[str, ...]) -> Fault:
-    if fault.message != "is not a key here" or fault.key is None or not also:
-        return fault
-    known = [*(field.name for field in attrs.fields(cls)), *also]
-    nearest = difflib.get_close_matches(fault.key.rpartition(".")[2], known, n=1)
-    return attrs.evolve(fault, expected=f"one of {', '.join(known)}", nearest=nearest[0] if nearest else None)
+def _with_known(fault: Fault, table: str, known: Sequence[str]) -> Fault:
+    above, _, name = (fault.key or "").rpartition(".")
+    of_table_itself = fault.message == NOT_A_KEY and above == table
+    return unknown_key(f"{table}.{name}", name, known) if of_table_itself else fault

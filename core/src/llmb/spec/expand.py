@@ -9,88 +9,109 @@ from typing import Any
 
 import attrs
 
-from llmb.spec.read import Document
-from llmb.values.errors import Fault, SpecError
+from llmb.spec.names import nearest_key
+from llmb.spec.read import Document, flat
+from llmb.values.errors import Fault
+from llmb.values.frozen import FrozenMap
+from llmb.values.workload import Written
 
 SWEPT_KEYS = ("recipe", "gpu_type", "dtype", "gpus")
 
 
+Place = tuple[str | None, str]
+"""A file (or the option of a command), and a key in it."""
+
+
 @attrs.frozen
 class Point:
-    """One combination: tables without lists to expand, and how a swept key is written in the spec."""
+    """One combination: tables without lists to expand, and where their keys were written."""
 
     tables: dict[str, Any]
-    written_as: dict[str, str]
+    written: Written
 
-    def written(self, key: str) -> str:
-        """The key as the spec's author wrote it: ``workload.gpus[1]`` for the second of a list."""
-        return self.written_as.get(key, key)
+    @property
+    def recipe(self) -> str | None:
+        """The recipe's address, where one is stated."""
+        workload = self.tables.get("workload")
+        recipe = workload.get("recipe") if isinstance(workload, dict) else None
+        return recipe if isinstance(recipe, str) else None
 
 
 @attrs.frozen
 class _Axis:
-    key: tuple[str, ...]
+    """A key and its values; ``written`` is where their list stands, a file and a key."""
+
+    key: str
     values: list[Any]
-    written: str
+    written: Place
 
-    def choices(self) -> list[tuple[tuple[str, ...], Any, str]]:
-        return [(self.key, value, f"{self.written}[{index}]") for index, value in enumerate(self.values)]
+    def choices(self) -> list[tuple[str, Any, Place]]:
+        file, key = self.written
+        return [(self.key, value, (file, f"{key}[{index}]")) for index, value in enumerate(self.values)]
 
 
-def expand(document: Document) -> list[Point]:
-    """All combinations, the last key varying fastest. Raises SpecError for a sweep that is not lists."""
+def expand(document: Document) -> tuple[list[Point], list[Fault]]:
+    """All combinations, the last key varying fastest, and what is wrong with the sweep itself.
+
+    A key of [sweep] with a fault is left out of the product, so that the rest can still be looked at.
+    """
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
-    axes = [*_workload_axes(document), *_sweep_axes(document)]
-    return [_point(base, choice) for choice in itertools.product(*(axis.choices() for axis in axes))]
-
-
-def _workload_axes(document: Document) -> Iterator[_Axis]:
-    workload = document.tables.get("workload")
-    if not isinstance(workload, dict):
-        return
-    for key in SWEPT_KEYS:
-        value = workload.get(key)
-        if isinstance(value, list):
-            yield _axis(document, ("workload", key), value, f"workload.{key}")
-
-
-def _sweep_axes(document: Document) -> Iterator[_Axis]:
-    sweep = document.tables.get("sweep", {})
-    if not isinstance(sweep, dict):
-        raise SpecError(_fault(document, "sweep", "is not a table", 'a table such as "parallelism.tp" = [1, 2]'))
-    for key, values in _flat(sweep):
-        if not isinstance(values, list):
-            raise SpecError(_fault(document, f"sweep.{key}", f"is {values!r}", "a list of values to try"))
-        yield _axis(document, tuple(key.split(".")), values, f"sweep.{key}")
-
-
-def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Quoted and bare dotted keys mean the same: both are flattened to one dotted key."""
-    for key, value in table.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{key}.")
+    stated = {key for key, _ in flat(base)}
+    axes = [_axis(document, f"workload.{key}", value) for key, value in _listed(base)]
+    faults: list[Fault] = []
+    for key, values in _sweep(document, faults):
+        if fault := _sweep_fault(key, values, stated):
+            faults.append(document.written.locate(fault))
         else:
-            yield prefix + key, value
+            axes.append(_axis(document, key, values, prefix="sweep."))
+    product = itertools.product(*(axis.choices() for axis in axes))
+    return [_point(base, choice, document.written) for choice in product], faults
 
 
-def _axis(document: Document, key: tuple[str, ...], values: list[Any], written: str) -> _Axis:
+def _listed(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    workload = base.get("workload")
+    if isinstance(workload, dict):
+        yield from ((key, workload[key]) for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key])
+
+
+def _sweep(document: Document, faults: list[Fault]) -> Iterator[tuple[str, Any]]:
+    sweep = document.tables.get("sweep", {})
+    if isinstance(sweep, dict):
+        yield from sweep.items()
+    else:
+        fault = Fault(message="is not a table", key="sweep", expected='a table such as "parallelism.tp" = [1, 2]')
+        faults.append(document.written.locate(fault))
+
+
+def _sweep_fault(key: str, values: Any, stated: set[str]) -> Fault | None:
+    written = f"sweep.{key}"
+    if "." not in key:
+        expected = 'a dotted key such as "parallelism.tp"'
+        return Fault(message="is not a key to sweep", key=written, expected=expected, nearest=nearest_key(key))
+    if not isinstance(values, list):
+        shown = f'"{values}"' if isinstance(values, str) else str(values)
+        return Fault(message=f"is {shown}", key=written, expected="a list of values to try")
     if not values:
-        raise SpecError(_fault(document, written, "is an empty list", "at least one value"))
-    return _Axis(key, values, written)
+        return Fault(message="is an empty list", key=written, expected="at least one value to try")
+    if key in stated:
+        return Fault(message=f"is swept, and {key} is set too", key=written, expected="one of the two")
+    return None
 
 
-def _point(base: dict[str, Any], choice: tuple[tuple[tuple[str, ...], Any, str], ...]) -> Point:
+def _axis(document: Document, key: str, values: list[Any], prefix: str = "") -> _Axis:
+    place = document.written.locate(Fault(message="", key=prefix + key))
+    return _Axis(key, values, (place.file, prefix + key))
+
+
+def _point(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], written: Written) -> Point:
     tables = copy.deepcopy(base)
-    written_as = {}
-    for key, value, written in choice:
+    places = dict(written.places)
+    for key, value, place in choice:
+        *above, last = key.split(".")
         table = tables
-        for part in key[:-1]:
+        for part in above:
             below = table.setdefault(part, {})
             table = below if isinstance(below, dict) else {}
-        table[key[-1]] = value
-        written_as[".".join(key)] = written
-    return Point(tables, written_as)
-
-
-def _fault(document: Document, key: str, message: str, expected: str) -> Fault:
-    return Fault(message=message, file=document.file_of(key), key=key, expected=expected)
+        table[last] = value
+        places[key] = place
+    return Point(tables, attrs.evolve(written, places=FrozenMap(places)))

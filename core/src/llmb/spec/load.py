@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from llmb.plugins.pool import PluginPool
-from llmb.spec.check import check_tables
 from llmb.spec.expand import Point, expand
 from llmb.spec.ids import new_run_id
 from llmb.spec.read import Document, read_document
-from llmb.spec.resolve import Resolver, UnresolvableError
+from llmb.spec.resolve import Resolver
+from llmb.spec.structure import NOT_A_KEY
+from llmb.spec.targets import NamedTargets
 from llmb.values.errors import Fault, SpecError
-from llmb.values.workload import PlacedRun, Workload
+from llmb.values.workload import PlacedRun, Workload, Written
 
 
 def load(path: str | Path, *, overrides: Iterable[str] = (), target: str | None = None) -> Workload:
@@ -30,46 +31,46 @@ def load(path: str | Path, *, overrides: Iterable[str] = (), target: str | None 
 
 def resolve_document(document: Document, run_id: Callable[[str], str], pool: PluginPool) -> Workload:
     """All runs of a document; ``run_id`` makes an id of a run's name. Raises SpecError with every fault found."""
-    points = expand(document)
-    faults = list(_mixed_frameworks(document, points))
+    points, faults = expand(document)
+    if mixed := _mixed_frameworks(document, points):
+        faults.append(mixed)
+        points = [_without_framework(point) for point in points]
     runs: list[PlacedRun] = []
-    resolver = Resolver(pool, run_id)
+    resolver, targets = Resolver(pool, run_id), NamedTargets()
     for point in points:
-        found, wrong = _resolve_point(point, resolver)
+        whole, unnamed = (point, ()) if _is_record(document) else targets.apply(point)
+        found, wrong = resolver.resolve(whole.tables, whole.written)
         runs += found
-        faults += [_as_written(fault, point, document) for fault in wrong]
+        faults += [_located(fault, whole.written) for fault in (*unnamed, *wrong)]
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return Workload(file=document.file, runs=tuple(runs))
 
 
-def _resolve_point(point: Point, resolver: Resolver) -> tuple[tuple[PlacedRun, ...], tuple[Fault, ...]]:
-    tables, faults = check_tables(point.tables)
-    if tables is None:
-        return (), faults
-    try:
-        return resolver.resolve(tables), ()
-    except UnresolvableError as error:
-        return (), error.faults
+def _is_record(document: Document) -> bool:
+    """A run's own spec holds all keys of its target already, and need not be where that name is known."""
+    return "provenance" in document.tables and "target.name" not in document.origins
 
 
-def _as_written(fault: Fault, point: Point, document: Document) -> Fault:
-    key = fault.key or ""
-    return attrs.evolve(fault, key=point.written(key) or None, file=fault.file or document.file_of(key))
+def _located(fault: Fault, written: Written) -> Fault:
+    located = written.locate(fault)
+    if fault.message == NOT_A_KEY and located.key:  # of a swept key all values are wrong, not one of them
+        return attrs.evolve(located, key=re.sub(r"\[\d+\]$", "", located.key))
+    return located
 
 
-def _mixed_frameworks(document: Document, points: list[Point]) -> Iterable[Fault]:
-    recipes = [_recipe_of(point) for point in points]
-    frameworks = {recipe.partition("/")[0] for recipe in recipes if isinstance(recipe, str)}
-    if "framework" in document.tables and len(frameworks) > 1:
-        yield Fault(
+def _mixed_frameworks(document: Document, points: list[Point]) -> Fault | None:
+    frameworks = {point.recipe.partition("/")[0] for point in points if point.recipe}
+    if len(frameworks) < 2 or not any("framework" in point.tables for point in points):
+        return None
+    return document.written.locate(
+        Fault(
             message=f"the recipes are of several frameworks ({', '.join(sorted(frameworks))})",
-            file=document.file_of("framework"),
             key="framework",
             expected="one framework in a spec with a [framework] table",
         )
+    )
 
 
-def _recipe_of(point: Point) -> Any:
-    workload = point.tables.get("workload")
-    return workload.get("recipe") if isinstance(workload, dict) else None
+def _without_framework(point: Point) -> Point:
+    return attrs.evolve(point, tables={name: table for name, table in point.tables.items() if name != "framework"})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import attrs
@@ -10,35 +9,15 @@ import attrs
 from llmb.spec.tables import ModelTable, ParallelismTable, SpecTables
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
+from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run
 
 
-def choose_point(spec: SpecTables, recipe: Recipe, faults: list[Fault]) -> Point | None:
-    """The published point that the run starts from.
-
-    A GPU count that is not published is refused, unless the spec sets the parallelism itself: then the nearest
-    point below it is the start, and the run is not comparable with the baseline.
-    """
-    workload = spec.workload
-    points = _narrow(recipe.points, "gpu_type", workload.gpu_type, recipe, faults)
-    points = _narrow(points, "dtype", workload.dtype, recipe, faults) if points else ()
-    if not points:
-        return None
-    if exact := [point for point in points if point.gpus == workload.gpus]:
-        return exact[0]
-    if spec.parallelism.global_batch_size is not None:
-        below = [point for point in points if point.gpus < workload.gpus]
-        return max(below, key=lambda point: point.gpus) if below else min(points, key=lambda point: point.gpus)
-    published = ", ".join(str(point.gpus) for point in points)
-    faults.append(
-        Fault(
-            message=f"{recipe.address} on {workload.gpu_type} {workload.dtype} has no {workload.gpus} GPUs",
-            key="workload.gpus",
-            expected=f"one of {published}, or a [parallelism] of your own with its global_batch_size",
-        )
-    )
-    return None
+def published_points(recipe: Recipe, gpu_type: str, dtype: str, faults: list[Fault]) -> tuple[Point, ...]:
+    """The points published for this GPU type and dtype; none, and a fault, where there is none."""
+    points = _narrow(recipe.points, "gpu_type", gpu_type, recipe, faults)
+    return _narrow(points, "dtype", dtype, recipe, faults) if points else ()
 
 
 def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, faults: list[Fault]) -> tuple[Point, ...]:
@@ -46,16 +25,39 @@ def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, fa
     chosen = tuple(point for point in points if getattr(point, key) == wanted)
     if not chosen:
         on = f" on {points[0].gpu_type}" if key == "dtype" else ""
-        nearest = difflib.get_close_matches(wanted, known, n=1)
         faults.append(
             Fault(
-                message=f'{recipe.address} is not published for {key} "{wanted}"{on}',
+                message=f'is "{wanted}", for which {recipe.address} is not published{on}',
                 key=f"workload.{key}",
                 expected=f"one of {', '.join(known)}",
-                nearest=nearest[0] if nearest else None,
+                nearest=nearest_name(wanted, known),
             )
         )
     return chosen
+
+
+def choose_point(spec: SpecTables, recipe: Recipe, points: tuple[Point, ...], faults: list[Fault]) -> Point | None:
+    """The published point that the run starts from, of those for its GPU type and dtype.
+
+    A GPU count that is not published is refused, unless the spec sets the parallelism itself: then the nearest
+    point below it is the start, and the run is not comparable with the baseline.
+    """
+    gpus = spec.workload.gpus
+    if exact := [point for point in points if point.gpus == gpus]:
+        return exact[0]
+    if spec.parallelism.global_batch_size is not None:
+        below = [point for point in points if point.gpus < gpus]
+        return max(below, key=lambda point: point.gpus) if below else min(points, key=lambda point: point.gpus)
+    published = ", ".join(str(point.gpus) for point in points)
+    on = f"{spec.workload.gpu_type} {spec.workload.dtype}"
+    faults.append(
+        Fault(
+            message=f"is {gpus}, which {recipe.address} does not publish on {on}",
+            key="workload.gpus",
+            expected=f"one of {published}, or a [parallelism] of your own with its global_batch_size",
+        )
+    )
+    return None
 
 
 def override_parallelism(published: Parallelism, table: ParallelismTable) -> Parallelism:
@@ -67,9 +69,9 @@ def override_parallelism(published: Parallelism, table: ParallelismTable) -> Par
 
 
 def override_model(published: Model, table: ModelTable) -> Model:
-    """The published model with the spec's changes. FLOPs then use the spec's vocabulary where it states one."""
+    """The published model with the spec's changes. FLOPs then use the spec's vocabulary where it states another."""
     changes: dict[str, Any] = _given(table)
-    if "vocab" in changes:
+    if changes.get("vocab", published.vocab) != published.vocab:
         changes["flops_vocab"] = None
     return attrs.evolve(published, **changes)
 
@@ -86,7 +88,7 @@ def differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTa
     changed += [f"model.{name}" for name in _changed(run.model, point.model)]
     changed += ["workload.image"] if run.image != recipe.image else []
     changed += ["measure.window"] if run.window != recipe.window else []
-    changed += [f"framework.{name}" for name in _changed(run.options, type(run.options)())]
+    changed += [f"framework.{name}" for name in _not_default(run.options)]
     changed += [f"env.{name}" for name in spec.env]
     return tuple(changed)
 
@@ -94,3 +96,16 @@ def differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTa
 def _changed(value: Any, published: Any) -> list[str]:
     fields = [field.name for field in attrs.fields(type(value))]
     return [name for name in fields if getattr(value, name) != getattr(published, name)]
+
+
+def _not_default(options: Any) -> list[str]:
+    """The options that are not what they are where a spec has no [framework]; one without a default always is not."""
+    fields = attrs.fields(type(options))
+    return [field.name for field in fields if getattr(options, field.name) != _default(field, options)]
+
+
+def _default(field: Any, options: Any) -> Any:
+    default = field.default
+    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # attrs types the class as a function
+        return default.factory(options) if default.takes_self else default.factory()
+    return default

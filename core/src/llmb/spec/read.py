@@ -1,100 +1,144 @@
-"""Read a workload spec: the file, the ``--set`` overrides, the named target. Nothing is interpreted here."""
+"""Read a workload spec: the file and the ``--target`` and ``--set`` over it. Nothing is interpreted here."""
 
 from __future__ import annotations
 
-import json
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from llmb.paths import config_folder
 from llmb.values.errors import Fault, SpecError
+from llmb.values.frozen import FrozenMap
+from llmb.values.workload import Written
 
 FROM_SET = "--set"
+FROM_TARGET = "--target"
 
 
 @attrs.frozen
 class Document:
-    """The spec's tables, and which file (or ``--set``) a key came from where that is not the spec itself."""
+    """The spec's tables, and for keys that came from the command line which option they came from.
+
+    [sweep] is flat: its keys are dotted, however the author wrote them.
+    """
 
     file: str
     tables: dict[str, Any]
     origins: dict[str, str] = attrs.field(factory=dict)
 
-    def file_of(self, key: str) -> str:
-        """Where this dotted key was written."""
-        while key:
-            if key in self.origins:
-                return self.origins[key]
-            key = key.rpartition(".")[0]
-        return self.file
+    @property
+    def written(self) -> Written:
+        """Where each key was written."""
+        return Written(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
 
 
 def read_document(path: Path, overrides: Iterable[str] = (), target: str | None = None) -> Document:
-    """The spec with its overrides and its target's defaults. Raises SpecError for what cannot be read."""
-    document = Document(str(path), read_toml(path))
-    for override in overrides:
-        _apply_override(document, override)
+    """The spec with what the command line puts over it. Raises SpecError for what cannot be read."""
+    tables = read_toml(path)
+    if not tables:
+        raise SpecError(
+            Fault(message="is empty", file=str(path), expected="at least a [workload] and a [target] table")
+        )
+    document = Document(str(path), _flat_sweep(tables))
     if target is not None:
-        _merge(document.tables, {"target": {"name": target}})
-        document.origins["target.name"] = "--target"
-    _apply_named_target(document)
+        _name_target(document, target)
+    faults: list[Fault] = []
+    for override in overrides:
+        try:
+            _apply_override(document, override)
+        except SpecError as error:
+            faults += error.faults
+    if faults:
+        raise SpecError(*faults)
     return document
 
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as tables. Raises SpecError that names the file and says why it cannot be used."""
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = path.read_bytes().decode("utf-8-sig")
+        return tomllib.loads(text)
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file") from None
     except IsADirectoryError:
         raise _unreadable(path, "is a directory", "a TOML file") from None
     except PermissionError:
         raise _unreadable(path, "may not be read by this user") from None
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"is not UTF-8 (byte {error.start})", "a TOML file in UTF-8") from None
     except OSError as error:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from None
-    if not text.strip():
-        raise _unreadable(path, "is empty", "at least a [workload] and a [target] table")
-    try:
-        return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"is not UTF-8 (byte {error.start})", "a TOML file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise _unreadable(path, f"is not valid TOML: {error}") from None
+        raise _unreadable(path, f"is not TOML: {error}") from None
+    except RecursionError:
+        raise _unreadable(path, "is nested too deeply") from None
 
 
 def _unreadable(path: Path, message: str, expected: str | None = None) -> SpecError:
     return SpecError(Fault(message=message, file=str(path), expected=expected))
 
 
+def _name_target(document: Document, name: str) -> None:
+    """Put the target of ``--target`` into the spec.
+
+    A [target] with a scheduler of its own is another place, and gives way; one without holds keys for whichever
+    target is named, and they stay.
+    """
+    table = document.tables.get("target")
+    kept = table if isinstance(table, dict) and "scheduler" not in table else {}
+    document.tables["target"] = {**kept, "name": name}
+    document.origins["target.name"] = FROM_TARGET
+
+
 def _apply_override(document: Document, override: str) -> None:
     key, equals, value = override.partition("=")
     if not equals or not key.strip():
         raise SpecError(Fault(message=f"{override!r} has no value", file=FROM_SET, expected="key=value"))
-    tables = _parse_override(key, value)
+    tables = _flat_sweep(_nested(key.strip(), _parse_value(value)))
     _merge(document.tables, tables)
-    document.origins.update(dict.fromkeys(_leaves(tables), FROM_SET))
+    document.origins.update((leaf, FROM_SET) for leaf, _ in flat(tables))
 
 
-def _parse_override(key: str, value: str) -> dict[str, Any]:
-    """``key=value`` as the tables that TOML makes of it; a value that is no TOML is a string."""
-    for text in (value, json.dumps(value)):
-        try:
-            return tomllib.loads(f"{key} = {text}")
-        except tomllib.TOMLDecodeError:
-            continue
+def _nested(key: str, value: Any) -> dict[str, Any]:
+    """The tables of a dotted key with this value; TOML itself says where its parts are, since they may be quoted."""
+    try:
+        tables = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        tables = {}
+    table = tables
+    while len(table) == 1:
+        [(part, below)] = table.items()
+        if not isinstance(below, dict):
+            table[part] = value
+            return tables
+        table = below
     raise SpecError(Fault(message=f"{key!r} is not a dotted key", file=FROM_SET, expected="table.key=value"))
 
 
-def _leaves(tables: Mapping[str, Any], prefix: str = "") -> list[str]:
-    found: list[str] = []
-    for key, value in tables.items():
-        found += _leaves(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
-    return found
+def _parse_value(text: str) -> Any:
+    """A value in TOML, else the string as it stands. In a list, so that neither a comment nor a second line passes."""
+    try:
+        tables = tomllib.loads(f"value = [{text}]")
+    except tomllib.TOMLDecodeError:
+        return text
+    return tables["value"][0] if len(tables) == 1 and len(tables["value"]) == 1 else text
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """All keys that hold no table, dotted."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _flat_sweep(tables: dict[str, Any]) -> dict[str, Any]:
+    """Quoted and bare dotted keys of [sweep] mean the same."""
+    sweep = tables.get("sweep")
+    return {**tables, "sweep": dict(flat(sweep))} if isinstance(sweep, dict) else tables
 
 
 def _merge(tables: dict[str, Any], over: Mapping[str, Any]) -> None:
@@ -103,41 +147,3 @@ def _merge(tables: dict[str, Any], over: Mapping[str, Any]) -> None:
             _merge(tables[key], value)
         else:
             tables[key] = value
-
-
-def targets_file() -> Path:
-    """Where named targets are kept: ``targets.toml`` in the user's configuration directory."""
-    return config_folder() / "targets.toml"
-
-
-def _apply_named_target(document: Document) -> None:
-    """Put the named target's keys below those that the spec itself states."""
-    target = document.tables.get("target")
-    name = target.get("name") if isinstance(target, dict) else None
-    if not isinstance(target, dict) or not isinstance(name, str):
-        return
-    if "scheduler" in target and not targets_file().exists():
-        return  # a record's own spec: the target's keys are all there
-    file = targets_file()
-    known = read_toml(file) if file.exists() else {}
-    if not isinstance(known.get(name), dict):
-        if "scheduler" in target:
-            return
-        raise SpecError(_unknown_target(name, file, known, document))
-    for key, value in known[name].items():
-        if key not in target:
-            target[key] = value
-            document.origins[f"target.{key}"] = f"{file}: [{name}]"
-
-
-def _unknown_target(name: str, file: Path, known: Mapping[str, Any], document: Document) -> Fault:
-    import difflib  # only needed for the message
-
-    nearest = difflib.get_close_matches(name, list(known), n=1)
-    return Fault(
-        message=f"there is no target {name!r} in {file}" + ("" if known else " (the file is not there)"),
-        file=document.file_of("target.name"),
-        key="target.name",
-        expected=f"one of {', '.join(sorted(known))}" if known else f"a table [{name}] with a scheduler in that file",
-        nearest=nearest[0] if nearest else None,
-    )

@@ -6,19 +6,26 @@ take a value of the stated type or say what was expected.
 
 from __future__ import annotations
 
-import difflib
+import functools
 import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 import attrs
 import cattrs
-from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
+from cattrs.errors import (
+    AttributeValidationNote,
+    BaseValidationError,
+    ForbiddenExtraKeysError,
+    IterableValidationError,
+    IterableValidationNote,
+)
 
 from llmb.values.duration import DURATION, seconds
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.nearest import nearest_name
 
 T = TypeVar("T")
 
@@ -26,7 +33,7 @@ PositiveInt = NewType("PositiveInt", int)
 """A whole number of at least 1."""
 
 PositiveFloat = NewType("PositiveFloat", float)
-"""A number above 0."""
+"""A finite number above 0."""
 
 Duration = NewType("Duration", int)
 """Whole seconds, or a string such as "1h30m"; as a value always seconds."""
@@ -39,7 +46,7 @@ class _UnexpectedError(ValueError):
 def structure(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
     """The table as a value of ``cls``, or all that is wrong in it, each with its key below ``key``."""
     if not isinstance(table, Mapping):
-        return None, (Fault(message=f"is {_show(table)}", key=key, expected="a table"),)
+        return None, (Fault(message=f"is {show(table)}", key=key, expected="a table"),)
     try:
         return _converter().structure(dict(table), cls), ()
     except BaseValidationError as error:
@@ -58,11 +65,12 @@ def unstructure(value: Any) -> Any:
     return value
 
 
+@functools.cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     for cls, check in _CHECKS.items():
         converter.register_structure_hook(cls, _plain(check))
-    converter.register_structure_hook_factory(_is_tuple, lambda cls: _tuple_hook(cls, converter))
+    converter.register_structure_hook_factory(_is_list, lambda cls: _list_hook(cls, converter))
     converter.register_structure_hook_factory(_is_mapping, lambda cls: _mapping_hook(cls, converter))
     converter.register_structure_hook_factory(_is_choice, _choice_hook)
     converter.register_structure_hook_factory(_is_union, lambda cls: _union_hook(cls, converter))
@@ -86,12 +94,12 @@ def _is_duration(value: Any) -> bool:
 
 _CHECKS: dict[Any, tuple[str, Callable[[Any], bool], Callable[[Any], Any]]] = {
     int: ("a whole number", _whole, int),
-    float: ("a number", _number, float),
+    float: ("a finite number", _number, float),
     bool: ("true or false", lambda value: isinstance(value, bool), bool),
     str: ("a string", lambda value: isinstance(value, str), str),
     PositiveInt: ("a whole number of at least 1", lambda value: _whole(value) and value >= 1, int),
     Duration: (DURATION, _is_duration, seconds),
-    PositiveFloat: ("a number above 0", lambda value: _number(value) and value > 0, float),
+    PositiveFloat: ("a finite number above 0", lambda value: _number(value) and value > 0, float),
 }
 
 
@@ -111,23 +119,42 @@ def describe(cls: Any) -> str:
     if cls in _CHECKS:
         return _CHECKS[cls][0]
     if get_origin(cls) is Literal:
-        return " or ".join(_show(value) for value in get_args(cls))
+        return " or ".join(show(value) for value in get_args(cls))
     if _is_union(cls):
-        return " or ".join(describe(each) for each in get_args(cls) if each is not type(None))
-    if _is_tuple(cls):
+        kinds = [each for each in get_args(cls) if each is not type(None)]
+        return " or ".join(describe(each) for each in kinds if not (each is int and float in kinds))
+    if _is_list(cls):
         inner = get_args(cls)
-        return f"a list of {len(inner)} values" if Ellipsis not in inner else f"a list, each {describe(inner[0])}"
+        many = "" if _any_length(cls) else f" of {len(inner)}"
+        return f"a list{many}, each {describe(inner[0])}"
     if _is_mapping(cls):
-        return f"a table, each value {describe((*get_args(cls), str)[1])}"
-    return "a table"
+        return "a table" if _value_type(cls) is Any else f"a table, each value {describe(_value_type(cls))}"
+    return "a table" if attrs.has(cls) else getattr(cls, "__name__", str(cls))
 
 
-def _is_tuple(cls: Any) -> bool:
-    return get_origin(cls) is tuple
+_LISTS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
+    tuple: tuple,
+    list: list,
+    Sequence: tuple,
+    set: set,
+    frozenset: frozenset,
+}
+
+
+def _is_list(cls: Any) -> bool:
+    return get_origin(cls) in _LISTS
+
+
+def _any_length(cls: Any) -> bool:
+    return get_origin(cls) is not tuple or Ellipsis in get_args(cls)
 
 
 def _is_mapping(cls: Any) -> bool:
     return get_origin(cls) in (Mapping, FrozenMap, dict)
+
+
+def _value_type(cls: Any) -> Any:
+    return (*get_args(cls), str)[1]
 
 
 def _is_choice(cls: Any) -> bool:
@@ -138,31 +165,44 @@ def _is_union(cls: Any) -> bool:
     return get_origin(cls) in (Union, types.UnionType)
 
 
-def _tuple_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
-    inner = get_args(cls)
+def _list_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
+    inner, make = get_args(cls), _LISTS[get_origin(cls)]
 
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, list | tuple):
             raise _UnexpectedError(describe(cls))
-        kinds = [inner[0]] * len(value) if Ellipsis in inner else list(inner)
+        kinds = [inner[0]] * len(value) if _any_length(cls) else list(inner)
         if len(kinds) != len(value):
             raise _UnexpectedError(describe(cls))
-        return tuple(converter.structure(item, kind) for item, kind in zip(value, kinds, strict=True))
+        return make(_items(cls, converter, ((index, value[index], kind) for index, kind in enumerate(kinds))))
 
     return hook
 
 
 def _mapping_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
-    value_type = (*get_args(cls), str)[1]
-
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, Mapping):
             raise _UnexpectedError(describe(cls))
-        if value_type is Any:
+        if _value_type(cls) is Any:
             return freeze(value)
-        return FrozenMap((key, converter.structure(item, value_type)) for key, item in value.items())
+        items = _items(cls, converter, ((key, item, _value_type(cls)) for key, item in value.items()))
+        return FrozenMap(zip(value, items, strict=True))
 
     return hook
+
+
+def _items(cls: Any, converter: cattrs.Converter, items: Iterable[tuple[Any, Any, Any]]) -> list[Any]:
+    """Each item (its index or key, its value, its type) structured; all that are wrong are raised together."""
+    structured, wrong = [], []
+    for index, value, kind in items:
+        try:
+            structured.append(converter.structure(value, kind))
+        except (ValueError, TypeError, BaseValidationError) as error:
+            error.add_note(IterableValidationNote(f"item {index}", index, kind))
+            wrong.append(error)
+    if wrong:
+        raise IterableValidationError("items", wrong, cls)
+    return structured
 
 
 def _choice_hook(cls: Any) -> Callable[[Any, Any], Any]:
@@ -175,14 +215,14 @@ def _choice_hook(cls: Any) -> Callable[[Any, Any], Any]:
 
 
 def _union_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
-    kinds = get_args(cls)
+    kinds = [kind for kind in get_args(cls) if kind is not type(None)]
 
     def hook(value: Any, _cls: Any) -> Any:
-        if value is None and type(None) in kinds:
+        if value is None and len(kinds) < len(get_args(cls)):
             return None
+        if len(kinds) == 1:
+            return converter.structure(value, kinds[0])
         for kind in kinds:
-            if kind is type(None):
-                continue
             try:
                 return converter.structure(value, kind)
             except (_UnexpectedError, BaseValidationError):
@@ -196,27 +236,33 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
     """Walk the exception group down to the leaves (``transform_error`` would drop their messages)."""
     found: list[Fault] = []
     for inner in error.exceptions:
-        name = _name_in_notes(inner)
-        where = f"{key}.{name}" if name else key
-        value = table.get(name) if name and isinstance(table, Mapping) else table
+        where, value = _place(inner, key, table)
         if isinstance(inner, BaseValidationError):
             found += _faults(inner, where, value)
         elif isinstance(inner, ForbiddenExtraKeysError):
             found += _unknown_keys(inner, key)
         elif isinstance(inner, KeyError):
-            found.append(Fault(message="is missing", key=where, expected=_expected_of(error, name)))
-        else:
-            found.append(Fault(message=f"is {_show(value)}", key=where, expected=str(inner)))
+            found.append(Fault(message="is missing", key=where, expected=_expected_of(error, where.rpartition(".")[2])))
+        elif isinstance(inner, _UnexpectedError):
+            found.append(Fault(message=f"is {show(value)}", key=where, expected=str(inner)))
+        else:  # what a plugin's own validator says; attrs puts more than the text into its arguments
+            found.append(Fault(message=str(inner.args[0] if inner.args else inner), key=where))
     return found
 
 
-def _name_in_notes(error: BaseException) -> str | None:
-    return next((note.name for note in getattr(error, "__notes__", ()) if hasattr(note, "name")), None)
+def _place(error: BaseException, key: str, table: Any) -> tuple[str, Any]:
+    """The key and the value that an error is about, from the note that cattrs puts on it; else the table's own."""
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, AttributeValidationNote):
+            return f"{key}.{note.name}", table.get(note.name)
+        if isinstance(note, IterableValidationNote):
+            return f"{key}[{note.index}]" if isinstance(note.index, int) else f"{key}.{note.index}", table[note.index]
+    return key, table
 
 
-def _expected_of(error: BaseValidationError, name: str | None) -> str | None:
+def _expected_of(error: BaseValidationError, name: str) -> str | None:
     cls = getattr(error, "cl", None)
-    if name is None or cls is None:
+    if cls is None:
         return None
     field = attrs.fields_dict(attrs.resolve_types(cls)).get(name)
     return describe(field.type) if field else None
@@ -227,18 +273,21 @@ def _unknown_keys(error: ForbiddenExtraKeysError, key: str) -> list[Fault]:
     return [unknown_key(f"{key}.{extra}", extra, known) for extra in sorted(error.extra_fields)]
 
 
-def unknown_key(key: str, name: str, known: list[str]) -> Fault:
+NOT_A_KEY = "is not a key here"
+
+
+def unknown_key(key: str, name: str, known: Sequence[str]) -> Fault:
     """The fault of a key that nothing reads, with the nearest one that is."""
-    nearest = difflib.get_close_matches(name, known, n=1)
     expected = f"one of {', '.join(known)}" if known else "no key here"
-    return Fault(message="is not a key here", key=key, expected=expected, nearest=nearest[0] if nearest else None)
+    return Fault(message=NOT_A_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
 
 
-def _show(value: Any) -> str:
+def show(value: Any) -> str:
+    """A value as TOML writes it, cut short, for messages."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
-        return f"a list ({', '.join(_show(item) for item in value)})"[:80]
-    return f'"{value}"' if isinstance(value, str) else str(value)
+        return f"[{', '.join(map(show, value))}]"[:60]
+    return f'"{value}"'[:60] if isinstance(value, str) else str(value)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
 from llmb.spec.structure import Duration, PositiveFloat, PositiveInt
-from llmb.values.frozen import FrozenMap
 
 
 @attrs.frozen(kw_only=True)
@@ -88,7 +87,7 @@ class TargetTable:
 
 @attrs.frozen(kw_only=True)
 class SpecTables:
-    """One run's spec. ``framework`` and ``target_options`` are checked by the plugins' own classes."""
+    """One run's spec, without what the plugins' own classes check: [framework], and the rest of [target]."""
 
     workload: WorkloadTable
     parallelism: ParallelismTable
@@ -98,5 +97,3 @@ class SpecTables:
     env: Mapping[str, str]
     mounts: Mapping[str, str]
     target: TargetTable
-    framework: Mapping[str, Any] = attrs.field(factory=FrozenMap)
-    target_options: Mapping[str, Any] = attrs.field(factory=FrozenMap)

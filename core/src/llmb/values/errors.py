@@ -48,6 +48,10 @@ class PluginError(LlmbError):
     """A plugin is missing, broken, duplicate or too new."""
 
 
+class PluginWarning(UserWarning):
+    """A plugin that nobody named does not work, and is left out."""
+
+
 class LogError(LlmbError):
     """A log cannot be read."""
 

@@ -86,6 +86,8 @@ class Run(Generic[OptionsT]):
 class Target(Generic[OptionsT]):
     """Where runs go. ``host`` is null for this machine; ``options`` is the scheduler plugin's own class.
 
+    ``gpu_types`` are those that the runs ask for; ``gpus_per_node`` is set where a question is about one run.
+
     ``facts`` is what the scheduler's probe printed there, and empty where nothing may be started, as in a dry run.
     """
 
@@ -95,6 +97,7 @@ class Target(Generic[OptionsT]):
     workdir: str
     options: OptionsT
     gpu_types: tuple[str, ...] = ()
+    gpus_per_node: int | None = None
     facts: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
 
     def paths(self, run_id: str) -> Paths:

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
+from llmb.values.errors import Fault
+from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run, Target
+
+
+@attrs.frozen(kw_only=True)
+class Written:
+    """Where the keys of a run were written, so that a fault names the author's own words.
+
+    ``places`` is for keys that are not in ``file`` as they stand: for ``workload.gpus`` of the second run it may say
+    ``workload.gpus[1]``, for ``target.account`` the targets file and ``eos.account``. Each is a file and a key.
+    """
+
+    file: str | None = None
+    places: Mapping[str, tuple[str | None, str]] = attrs.field(factory=FrozenMap)
+
+    def locate(self, fault: Fault) -> Fault:
+        """The fault with its file, and its key as it was written; one that has a file already is left as it is."""
+        if fault.file:
+            return fault
+        key, below = fault.key or "", ""
+        while key:
+            if key in self.places:
+                file, written = self.places[key]
+                return attrs.evolve(fault, file=file, key=written + below)
+            key, dot, last = key.rpartition(".")
+            below = dot + last + below
+        return attrs.evolve(fault, file=self.file)
 
 
 @attrs.frozen(kw_only=True)
@@ -15,6 +43,7 @@ class PlacedRun:
 
     run: Run[Any]
     target: Target[Any]
+    written: Written = attrs.field(factory=Written, eq=False, repr=False)
 
 
 @attrs.frozen(kw_only=True)

@@ -89,9 +89,9 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:
-        """What the probe measured, for all cores together divided by nothing: a CPU is one accelerator."""
+        """What the probe measured for all cores, shared by the processes that stand for CPUs on this machine."""
         peak = target.facts.get(f"peak_flops.{dtype}") if gpu_type == "cpu" else None
-        return float(peak) if peak else None
+        return float(peak) / (target.gpus_per_node or 1) if peak else None
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:

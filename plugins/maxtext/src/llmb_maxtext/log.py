@@ -19,7 +19,7 @@ _NAMES = {
     b"Tokens/s/device": "tokens_per_s_per_gpu",
 }
 
-_WHOLE = re.compile(rb"-?(?:\d+\.\d{3,}|nan|inf)(?![\d.])")
+_WHOLE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 """A figure that is whole whatever follows it: MaxText prints three decimals."""
 
 

@@ -73,11 +73,12 @@ def xla_flags(flags: Mapping[str, Any]) -> str:
 
 
 def config(run: Run[Any]) -> dict[str, Any]:
-    """MaxText's arguments: the recipe's, then what follows from model, batch and mesh."""
-    given = dict(run.settings["config"])
-    output = given.get("base_output_directory", "output")
+    """MaxText's arguments: the recipe's, then what follows from model, batch and mesh.
+
+    ``{run}`` and ``{cache}`` in a recipe's argument stand for the run's own folder and for the one that all runs share.
+    """
+    given = {name: _placed(value, run) for name, value in run.settings["config"].items()}
     derived = {
-        "base_output_directory": f"{run.paths.run}/{output}",  # a relative path fails
         "per_device_batch_size": run.parallelism.micro_batch_size,
         "max_target_length": run.model.seq_len,
         **mesh(run),
@@ -119,6 +120,12 @@ def mesh(run: Run[Any]) -> dict[str, int]:
         "dcn_fsdp_parallelism": fsdp // fsdp_inside,
         "dcn_data_parallelism": run.gpus // (inside * (fsdp // fsdp_inside)),
     }
+
+
+def _placed(value: Any, run: Run[Any]) -> Any:
+    if not isinstance(value, str):
+        return value
+    return value.replace("{run}", run.paths.run).replace("{cache}", run.paths.cache)
 
 
 def _words(arguments: Mapping[str, Any]) -> tuple[str, ...]:

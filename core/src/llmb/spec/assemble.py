@@ -1,0 +1,124 @@
+"""Put a run together from a spec and its recipe, and find what is impossible in the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from llmb.paths import home_folder
+from llmb.spec.published import differences, override_model, override_parallelism
+from llmb.spec.tables import SpecTables, TargetTable
+from llmb.values.errors import Fault
+from llmb.values.job import Image, Mount
+from llmb.values.model import Accelerator
+from llmb.values.recipe import Point, Recipe
+from llmb.values.rules import parallelism_faults
+from llmb.values.run import Paths, Profile, Run, Target
+
+TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
+
+
+def assemble_target(spec: SpecTables, options: Any) -> Target[Any]:
+    """The target, in this machine's own work directory where the spec names none."""
+    return Target(
+        scheduler=spec.target.scheduler,
+        name=spec.target.name,
+        host=spec.target.host,
+        workdir=spec.target.workdir or str(home_folder() / "work"),
+        options=options,
+        gpu_types=(spec.workload.gpu_type,),
+    )
+
+
+def assemble_run(
+    spec: SpecTables, recipe: Recipe, base: Point, accelerator: Accelerator, single_node: bool
+) -> Run[Any]:
+    """The run that is asked for, as yet without what the plugins' options and the published point say of it."""
+    workload = spec.workload
+    per_node = workload.gpus if single_node else spec.target.gpus_per_node or accelerator.gpus_per_node
+    model = override_model(base.model, spec.model)
+    return Run(
+        id="",
+        name=f"{workload.recipe.partition('/')[2]}-{workload.gpu_type}-{workload.dtype}-{workload.gpus}".lower(),
+        recipe=recipe.address,
+        release=recipe.release,
+        gpu_type=workload.gpu_type,
+        dtype=workload.dtype,
+        gpus=workload.gpus,
+        gpus_per_node=min(per_node, workload.gpus),  # a part of one node is allowed
+        steps=workload.steps or recipe.steps,
+        model=model,
+        parallelism=override_parallelism(base.parallelism, spec.parallelism),
+        flop_formula=recipe.flop_formula,
+        mfu_from=recipe.mfu_from,
+        window=spec.measure.window or recipe.window,
+        tolerance=spec.measure.tolerance or TOLERANCE,
+        proxy=base.proxy or model != base.model,
+        recompute_layers=base.recompute_layers,
+        offload_layers=base.offload_layers,
+        cuda_graphs=base.cuda_graphs,
+        image=_image(workload.image, recipe.image),
+        time_limit_s=workload.time_limit or recipe.time_limit_s,
+        env=spec.env,
+        mounts=tuple(_mount(source, target) for source, target in spec.mounts.items()),
+        profile=Profile(**attrs.asdict(spec.profile)) if spec.profile else None,
+        settings=base.settings,
+        options=None,
+        paths=Paths(run="", cache=""),
+        accelerator=accelerator,
+    )
+
+
+def _image(wanted: str | None, of_recipe: Image | None) -> Image | None:
+    """The spec's image; the recipe's own has its digest also where the spec names it."""
+    if wanted is None or (of_recipe is not None and wanted == of_recipe.ref):
+        return of_recipe
+    return Image(ref=wanted)
+
+
+def against_published(run: Run[Any], recipe: Recipe, spec: SpecTables) -> Run[Any]:
+    """The run with the baseline of the point that it is, and with all in which it differs from that."""
+    published = recipe.find(run.gpu_type, run.dtype, run.gpus)
+    changed = differences(run, recipe, published, spec)
+    return attrs.evolve(run, baseline=published.baseline if published else None, differences=changed)
+
+
+def _mount(source: str, target: str) -> Mount:
+    path, _, mode = target.partition(":")
+    return Mount(source=source, target=path, read_only=mode == "ro")
+
+
+def impossible(run: Run[Any], spec: SpecTables) -> list[Fault]:
+    """What cannot be although each value of it can."""
+    faults = list(parallelism_faults(run.model, run.parallelism, run.gpus, gpus_per_node=run.gpus_per_node))
+    faults += [*_machine(run, spec.target), *_profile(run)]
+    if run.window != "last" and not 0 <= run.window[0] <= run.window[1] <= run.steps:
+        whose = "is" if spec.measure.window else "is the recipe's"
+        message = f"{whose} {list(run.window)}, and there are {run.steps} steps"
+        expected = f'"last", or the first and last step of a mean, within 0 and {run.steps}'
+        faults.append(Fault(message=message, key="measure.window", expected=expected))
+    return faults
+
+
+def _machine(run: Run[Any], target: TargetTable) -> Iterator[Fault]:
+    if target.gpus_per_node and run.nodes == 1 and run.gpus > target.gpus_per_node:
+        message = f"{run.gpus} GPUs on one machine that has {target.gpus_per_node}"
+        yield Fault(message=message, key="workload.gpus", expected=f"at most {target.gpus_per_node}")
+    if target.host and not target.workdir:
+        expected = f"a directory of {target.host} that all its nodes share"
+        yield Fault(message="is missing", key="target.workdir", expected=expected)
+
+
+def _profile(run: Run[Any]) -> Iterator[Fault]:
+    if run.profile is None:
+        return
+    first = 0 if run.profile.start_step is None else run.profile.start_step
+    last = run.steps if run.profile.stop_step is None else run.profile.stop_step
+    if not 0 <= first <= last <= run.steps:
+        message = f"steps {first} to {last} are no range within the {run.steps} steps of the run"
+        yield Fault(message=message, key="profile", expected=f"0 <= start_step <= stop_step <= {run.steps}")
+    if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
+        message = f"has {', '.join(map(str, wrong))}, and the ranks of {run.gpus} GPUs are 0 to {run.gpus - 1}"
+        yield Fault(message=message, key="profile.ranks", expected=f"ranks below {run.gpus}")

@@ -1,0 +1,38 @@
+"""The tables and keys that a spec may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+
+from llmb.spec.tables import (
+    MeasureTable,
+    ModelTable,
+    ParallelismTable,
+    ProfileTable,
+    TargetTable,
+    WorkloadTable,
+)
+from llmb.values.nearest import nearest_name
+
+TABLES: Mapping[str, Any] = {
+    "workload": WorkloadTable,
+    "parallelism": ParallelismTable,
+    "model": ModelTable,
+    "framework": None,
+    "env": None,
+    "mounts": None,
+    "profile": ProfileTable,
+    "measure": MeasureTable,
+    "target": TargetTable,
+}
+"""The tables of one run's spec, each with the class of its keys where the core knows them."""
+
+
+def nearest_key(name: str) -> str | None:
+    """The dotted key that was probably meant by a name that stands in no table."""
+    keys = {field.name: f"{table}.{field.name}" for table, cls in TABLES.items() if cls for field in attrs.fields(cls)}
+    found = nearest_name(name, keys)
+    return keys[found] if found else None

@@ -1,0 +1,69 @@
+"""How runs are shown at their end, and the exit status of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmb.cli.results import print_results, print_runs
+from llmb.cli.run import worst_status
+
+METRICS = {
+    "step_time_s": 7.908, "tokens_per_s": 66298.43, "tokens_per_s_per_gpu": 1035.9,
+    "model_tflops_per_gpu": 460.48,
+    "mfu": 0.4656, "mfu_computed": 0.4656, "mfu_logged": None, "days_per_1t_tokens": 174.57,
+    "flops_per_sequence": 1.82e15,
+    "peak_flops": 989e12, "global_batch_size": 128, "seq_len": 4096, "baseline": None,
+}  # fmt: skip
+
+
+def result(**changes: Any) -> dict[str, Any]:
+    whole = {
+        "run_id": "k3x9f-llama2-70b-h100-bf16-64", "state": "completed", "recipe": "toy/llama2-70b", "gpu_type": "h100",
+        "dtype": "bf16", "gpus": 64, "job_id": "7", "directory": "/home/me/.local/share/llmb/runs/k3x9f",
+        "metrics": METRICS, "verdict": None, "reason": "", "failure": None, "created": "2026-11-21T04:29:50+00:00",
+    }  # fmt: skip
+    return whole | changes
+
+
+def test_a_result_shows_the_figures_that_training_is_compared_by(capsys: pytest.CaptureFixture[str]) -> None:
+    print_results([result()])
+    shown = " ".join(capsys.readouterr().out.split())
+    for figure in ("step time 7.908 s", "tokens/s 66,298", "TFLOP/s per GPU 460.5", "MFU 46.56 % of 989 TFLOP/s",
+                   "days to 1T tokens 174.6", "record /home/me/.local/share/llmb/runs/k3x9f"):  # fmt: skip
+        assert figure in shown
+
+
+def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
+    failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
+    print_results([result(state="failed", metrics=None, reason="a disk is full", failure=failure)])
+    shown = capsys.readouterr().out
+    assert shown.count("a disk is full") == 1
+    assert "No space left on device (line 12)" in shown
+    assert "free some" in shown
+
+
+def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+    long_id = "k3x9f-" + "x" * 150
+    print_runs([result(run_id=long_id), result(state="failed", metrics=None)])
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert long_id in lines[1]
+    assert all(line == line.rstrip() for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("results", "check", "status"),
+    [
+        ([result()], False, 0),
+        ([result(verdict="fail")], False, 0),
+        ([result(verdict="fail")], True, 3),
+        ([result(verdict="undecided"), result(verdict="pass")], True, 0),
+        ([result(verdict="fail"), result(state="timeout")], True, 1),
+        ([result(), result(state="cancelled")], False, 1),
+        ([result(), result(state="lost")], False, 1),
+    ],
+)
+def test_the_exit_status_is_the_worst_of_all_runs(results: list[dict[str, Any]], check: bool, status: int) -> None:
+    assert worst_status(results, check) == status

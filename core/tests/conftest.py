@@ -1,0 +1,166 @@
+"""Specs as files, plugins as installed distributions, and ``llmb`` as a process."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+from llmb.engine.plan import plan
+from llmb.plugins.pool import PluginPool
+
+Tables = dict[str, dict[str, Any]]
+
+USUAL: Tables = {
+    "workload": {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1},
+    "target": {"scheduler": "local"},
+}
+BIG: Tables = {
+    "workload": {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64},
+    "target": {"scheduler": "local"},
+}
+
+
+class SpecFile:
+    """A spec in a file of its own, really loaded and planned."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def write(self, text: str) -> SpecFile:
+        self.file.write_text(text, encoding="utf-8")
+        return self
+
+    def usual(self, **tables: dict[str, Any]) -> SpecFile:
+        """One that works as it stands, with these keys over it."""
+        return self._merged(USUAL, tables)
+
+    def big(self, **tables: dict[str, Any]) -> SpecFile:
+        """One of 64 GPUs, which the local scheduler loads and then refuses for its image."""
+        return self._merged(BIG, tables)
+
+    def _merged(self, base: Tables, tables: Tables) -> SpecFile:
+        names = [*base, *(name for name in tables if name not in base)]
+        return self.write(tomli_w.dumps({name: {**base.get(name, {}), **tables.get(name, {})} for name in names}))
+
+    def load(self, *overrides: str, target: str | None = None) -> llmb.Workload:
+        return llmb.load(self.file, overrides=overrides, target=target)
+
+    def runs(self, *overrides: str, target: str | None = None) -> list[llmb.Run[Any]]:
+        return [placed.run for placed in self.load(*overrides, target=target).runs]
+
+    def faults(self, *overrides: str, target: str | None = None) -> dict[str, llmb.Fault]:
+        """All faults by their key; a fault without one by its message."""
+        with pytest.raises(llmb.SpecError) as raised:
+            plan(self.load(*overrides, target=target), PluginPool())
+        faults = raised.value.faults
+        assert len(set(faults)) == len(faults), "a fault is told twice"
+        return {fault.key or fault.message: fault for fault in faults}
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> SpecFile:
+    return SpecFile(tmp_path / "spec.toml")
+
+
+@pytest.fixture
+def write_targets() -> Callable[[str], Path]:
+    """Writes the user's targets file."""
+
+    def write(text: str) -> Path:
+        file = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb" / "targets.toml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return file
+
+    return write
+
+
+class Site:
+    """A folder of installed distributions, as pip would leave them there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir()
+
+    def install(
+        self,
+        distribution: str,
+        *,
+        files: Mapping[str, str],
+        entry_points: Mapping[str, Mapping[str, str]],
+        version: str = "1.2.3",
+        requires: tuple[str, ...] = (),
+    ) -> None:
+        """Write a distribution: its files, and a dist-info with METADATA, entry_points.txt and RECORD."""
+        info = f"{distribution.replace('-', '_')}-{version}.dist-info"
+        metadata = [
+            "Metadata-Version: 2.1",
+            f"Name: {distribution}",
+            f"Version: {version}",
+            *(f"Requires-Dist: {requirement}" for requirement in requires),
+        ]
+        groups = [
+            f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in entries.items())
+            for group, entries in entry_points.items()
+        ]
+        contents = {
+            **files,
+            f"{info}/METADATA": "\n".join(metadata) + "\n",
+            f"{info}/entry_points.txt": "\n".join(groups),
+            f"{info}/INSTALLER": "test\n",
+        }
+        for name, text in contents.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        record = [f"{name},sha256={_digest(text)},{len(text.encode())}" for name, text in contents.items()]
+        (self.folder / info / "RECORD").write_text("\n".join([*record, f"{info}/RECORD,,"]) + "\n")
+
+
+def _digest(text: str) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path / "site")
+
+
+class Llmb:
+    """``llmb`` as a process, that sees the distributions of the site besides those of this environment."""
+
+    def __init__(self, folder: Path, path: Path) -> None:
+        self.folder = folder
+        self.path = path
+
+    def __call__(self, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "llmb", *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.path), **env},
+            check=False,
+        )
+
+    def json(self, *arguments: str | Path, status: int = 0) -> Any:
+        """What it prints with ``--json``, which must be one document and nothing else."""
+        done = self(*arguments, "--json")
+        assert done.returncode == status, done.stderr
+        return json.loads(done.stdout)
+
+
+@pytest.fixture
+def run_llmb(tmp_path: Path) -> Llmb:
+    return Llmb(tmp_path, tmp_path / "site")

@@ -1,0 +1,224 @@
+"""Lines found in bytes that arrive cut anywhere, for a parser that adds only what a line means."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmb.logs import lines
+from llmb.logs.lines import LineParser
+from llmb.logs.series import StepSeries
+from llmb.values.steps import LogParser, Notice, Step
+
+
+class ToyParser(LineParser):
+    """``step N took S s, loss L``, and ``of N`` for the total; ``torn`` is kept apart."""
+
+    needles = (b"step ", b"of ")
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        for number, time_s, loss in re.findall(rb"step (\d+) took ([\d.]+) s(?:, loss ([\w.]+))?", line):
+            yield Step(step=int(number), time_s=float(time_s), loss=float(loss) if loss else None)
+        for total in re.findall(rb"of (\d+)", line):
+            yield Notice(kind="total steps", value=int(total), text=self.source)
+
+
+class Echo(ToyParser):
+    """Says what it was given to read."""
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        return [Notice(kind="finished", text=line.decode())]
+
+
+def parse(*blocks: bytes, parser: LogParser | None = None) -> list[Step | Notice]:
+    parser = parser or ToyParser()
+    return [item for block in blocks for item in parser.feed(block)] + list(parser.close())
+
+
+def times(*blocks: bytes) -> list[tuple[int, float | None]]:
+    return [(item.step, item.time_s) for item in parse(*blocks) if isinstance(item, Step)]
+
+
+def log_of(numbers: Iterable[int], end: bytes = b"\n") -> bytes:
+    return b"".join(b"noise\nstep %d took 1.5 s" % number + end for number in numbers)
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    edges = [0, *sorted(min(place, len(data)) for place in places), len(data)]
+    return [data[start:stop] for start, stop in itertools.pairwise(edges)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
+def test_lines_end_with_lf_crlf_or_cr(end: bytes) -> None:
+    assert times(log_of(range(3), end)) == [(0, 1.5), (1, 1.5), (2, 1.5)]
+
+
+def test_a_bar_that_is_drawn_anew_is_a_line_each_time() -> None:
+    assert times(b"\rstep 1 took 2 s\rstep 1 took 3 s\nnoise\n") == [(1, 2), (1, 3)]
+
+
+def test_a_step_comes_out_with_the_block_that_ends_its_line() -> None:
+    parser = ToyParser()
+
+    assert list(parser.feed(b"step 1 took 1")) == []
+    assert list(parser.feed(b".5 s\nstep")) == [Step(step=1, time_s=1.5)]
+    assert list(parser.feed(b" 2 took 2 s\r\n")) == [Step(step=2, time_s=2)]
+
+
+def test_a_last_line_without_an_end_counts_when_the_log_is_closed() -> None:
+    parser = ToyParser()
+
+    assert list(parser.feed(b"step 1 took 1.5 s")) == []
+    assert list(parser.close()) == [Step(step=1, time_s=1.5)]
+    assert list(parser.close()) == []
+
+
+def test_a_step_held_back_is_told_when_the_log_is_closed() -> None:
+    assert [number for number, _ in times(log_of([*range(5), 0]))] == [0, 1, 2, 3, 4, 0]
+
+
+def test_a_parser_may_know_better_about_a_line_that_is_cut() -> None:
+    class Careful(ToyParser):
+        def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
+            return ()
+
+    assert parse(b"step 1 took 1 s\nstep 2 took 1", parser=Careful()) == [Step(step=1, time_s=1)]
+
+
+def test_lines_without_a_needle_are_never_read() -> None:
+    class Reader(ToyParser):
+        def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+            assert b"noise" not in line
+            return super().read_line(line)
+
+    assert len(parse(log_of(range(100)), parser=Reader())) == 100
+
+
+def test_a_line_with_several_needles_is_read_once() -> None:
+    assert parse(b"step 1 of 9\nof 9, step 2\nstep 3\n", parser=Echo()) == [
+        Notice(kind="finished", text="step 1 of 9"),
+        Notice(kind="finished", text="of 9, step 2"),
+        Notice(kind="finished", text="step 3"),
+    ]
+
+
+def test_a_notice_may_name_the_log_that_it_is_from() -> None:
+    parser = ToyParser()
+
+    assert list(parser.feed(b"of 9\n", "rank0.log")) == [Notice(kind="total steps", value=9, text="rank0.log")]
+
+
+def test_each_source_has_its_own_unfinished_line_and_its_own_numbering() -> None:
+    parser, series = ToyParser(), StepSeries()
+    for number in range(20):
+        line = b"step %d took 1.5 s\n" % number
+        series.add(parser.feed(line[:7], "rank0"))
+        series.add(parser.feed(line, "rank1"))
+        series.add(parser.feed(line[7:], "rank0"))
+    series.add(parser.feed(log_of(range(20)), "rank2"))
+
+    assert series.attempt == 0
+    assert [step.step for step in series.steps] == list(range(20))
+
+
+@pytest.mark.parametrize("label", ["%d: ", "  %d: ", "[default%d]:", "[rank%d]: ", "[1,%d]<stdout>:", "10.0.0.%d: ",
+                                   "node-%d: ", "tail-of-role/%d ", "3: [default%d]:"])  # fmt: skip
+def test_ranks_that_label_their_lines_are_told_apart(label: str) -> None:
+    ranks = [[f"{label % rank}step {number} took 1.5 s\n" for number in range(20)] for rank in (0, 1)]
+    found = parse("".join(ranks[0] + ranks[1]).encode())
+
+    assert {step.attempt for step in found if isinstance(step, Step)} == {0}
+
+
+@pytest.mark.parametrize(
+    "prefix", ["", "10:00:%02d ", "INFO: ", "%d.25: ", "I0317 10:00:%02d.224641 9 trainer.py:1] ", "# "]
+)
+def test_what_stands_before_a_line_and_is_no_label_does_not_hide_a_new_run(prefix: str) -> None:
+    text = "".join(
+        f"{prefix % number if '%' in prefix else prefix}step {number} took 1.5 s\n" for number in [*range(9)] * 2
+    )
+
+    assert [step.attempt for step in parse(text.encode()) if isinstance(step, Step)] == [0] * 9 + [1] * 9
+
+
+def test_a_loss_that_is_nan_survives_and_is_noted_once_a_run() -> None:
+    once = b"step 1 took 1 s, loss nan\nstep 2 took 1 s, loss nan\nstep 3 took 1 s, loss 1\nstep 4 took 1 s\n"
+    found = parse(once + once)
+
+    losses = [item.loss for item in found if isinstance(item, Step)]
+    assert [loss is not None and math.isnan(loss) for loss in losses] == [True, True, False, False] * 2
+    assert [item.text for item in found if isinstance(item, Notice)] == ["the loss of step 1 is NaN"] * 2
+
+
+def test_a_line_of_any_length_costs_bounded_memory_and_hides_nothing() -> None:
+    parser, mib, found = ToyParser(), bytes(1 << 20), []
+    for block in (b"step 1 took 1 s\n", *[mib] * 64, b"step 2 took 2 s", *[mib] * 64, b"\nstep 3 took 3 s\n"):
+        found += parser.feed(block)
+        assert sum(len(log.rest) for log in parser._logs.values()) <= lines.BEFORE + lines.AFTER
+
+    assert [item.step for item in found if isinstance(item, Step)] == [1, 2, 3]
+
+
+PIECES = st.lists(
+    st.sampled_from(
+        [
+            b"step ",
+            b"7",
+            b" took ",
+            b"1.5",
+            b" s",
+            b", loss nan",
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b"x" * 30,
+            b"of ",
+            b"3: ",
+            b"step 4 took 2 s\n",
+            b"[default1]:",
+            b"st",
+            b"ep 5 took 1 s\r",
+        ]
+    ),
+    max_size=60,
+)
+
+
+@given(pieces=PIECES, places=st.lists(st.integers(0, 500), max_size=12))
+@pytest.mark.parametrize(("before", "after"), [(4096, 16384), (8, 40)], ids=["real limits", "small limits"])
+def test_how_the_bytes_are_cut_changes_nothing(
+    before: int, after: int, pieces: Sequence[bytes], places: Sequence[int]
+) -> None:
+    data = b"".join(pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lines, "BEFORE", before)
+        patch.setattr(lines, "AFTER", after)
+        for parser in (ToyParser, Echo):
+            whole = repr(parse(data, parser=parser()))
+
+            assert repr(parse(*cut(data, places), parser=parser())) == whole
+            assert repr(parse(*cut(data, range(len(data))), parser=parser())) == whole
+
+
+def test_of_a_long_line_only_what_is_around_the_needle_is_read() -> None:
+    found = parse(b"a" * 99_999 + b"step " + b"b" * 99_999 + b"\n", parser=Echo())
+
+    assert [len(item.text) for item in found if isinstance(item, Notice)] == [lines.BEFORE + lines.AFTER]
+
+
+@given(pieces=PIECES)
+def test_the_steps_are_those_of_each_line_by_itself(pieces: Sequence[bytes]) -> None:
+    data = b"".join(pieces)
+    expected = [
+        (int(number), float(time_s))
+        for line in re.split(rb"[\r\n]", data)
+        for number, time_s in re.findall(rb"step (\d+) took ([\d.]+) s", line)
+    ]
+
+    assert set(times(data)) == set(expected)

@@ -1,0 +1,145 @@
+"""The steps of the current run: what is kept, replaced and counted."""
+
+from __future__ import annotations
+
+import math
+import random
+import tracemalloc
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmb.logs.series import MOST_NOTICES, StepSeries
+from llmb.values.steps import Notice, Step
+
+FIGURES = st.none() | st.floats(allow_nan=False)
+STEPS = st.builds(
+    Step,
+    step=st.integers(0, 20),
+    time_s=FIGURES,
+    loss=FIGURES,
+    tflops_per_gpu=FIGURES,
+    tokens_per_s_per_gpu=FIGURES,
+    figures=st.dictionaries(st.sampled_from(["lr", "grad_norm", "total_weights"]), st.floats(allow_nan=False)),
+    mean_of=st.integers(1, 10),
+)
+
+
+def series_of(numbers: Iterable[int], first_step: int | None = None) -> StepSeries:
+    series = StepSeries(first_step)
+    series.add(Step(step=number, time_s=1.0) for number in numbers)
+    return series
+
+
+@given(st.lists(STEPS))
+def test_it_holds_the_last_step_given_of_each_number_in_order(steps: list[Step]) -> None:
+    series = StepSeries()
+    series.add(steps)
+
+    latest = {step.step: step for step in steps}
+    assert list(series.steps) == [latest[number] for number in sorted(latest)]
+    assert series.last_step == (latest[max(latest)] if latest else None)
+
+
+def test_steps_are_a_sequence() -> None:
+    steps = series_of(range(10)).steps
+
+    assert (len(steps), steps[0].step, steps[-1].step) == (10, 0, 9)
+    assert [step.step for step in steps[-3:]] == [7, 8, 9]
+    with pytest.raises(IndexError):
+        steps[10]
+
+
+def test_a_loss_that_is_nan_is_not_one_that_is_missing() -> None:
+    series = StepSeries()
+    series.add([Step(step=0), Step(step=1, loss=math.nan, figures={"lr": math.nan})])
+
+    assert series.steps[0].loss is None
+    assert series.steps[1].loss is not None
+    assert math.isnan(series.steps[1].loss)
+    assert math.isnan(series.steps[1].figures["lr"])
+
+
+def test_a_later_attempt_leaves_nothing_of_the_one_before() -> None:
+    series = StepSeries()
+    series.add([Step(step=step, loss=math.nan) for step in range(9)])
+    series.add([Notice(kind="nan"), Notice(kind="total steps", value=9), Notice(kind="failure", text="it broke")])
+    series.add([Step(step=0, attempt=1), Step(step=1, attempt=1)])
+
+    assert [(step.step, step.attempt) for step in series.steps] == [(0, 1), (1, 1)]
+    assert (series.attempt, series.nan, series.notices) == (1, False, ())
+    assert series.total_steps == 9
+
+
+def test_what_a_rank_still_says_of_an_earlier_attempt_is_left_out() -> None:
+    series = StepSeries()
+    series.add([Step(step=0, attempt=1), Step(step=7, attempt=0)])
+
+    assert [step.step for step in series.steps] == [0]
+
+
+def test_nan_is_remembered_also_where_the_step_is_printed_again() -> None:
+    series = StepSeries()
+    series.add([Step(step=3, loss=math.nan), Step(step=3, loss=1.0)])
+
+    assert series.nan
+
+
+def test_a_notice_of_nan_is_enough() -> None:
+    series = series_of(range(3))
+    series.add([Notice(kind="nan")])
+
+    assert series.nan
+
+
+def test_notices_are_kept_once_each_and_not_without_end() -> None:
+    series = StepSeries()
+    series.add([Notice(kind="failure", text="a"), Notice(kind="finished"), Notice(kind="failure", text="a")])
+    assert series.notices == (Notice(kind="failure", text="a"), Notice(kind="finished"))
+
+    series.add(Notice(kind="failure", text=str(number)) for number in range(2 * MOST_NOTICES))
+    assert len(series.notices) == MOST_NOTICES
+
+
+@pytest.mark.parametrize(
+    ("numbers", "first_step", "count"),
+    [
+        (range(50), None, 50),
+        (range(1, 51), None, 50),
+        (range(10, 210, 10), None, 200),
+        (range(9, 100, 10), None, 100),
+        (range(0, 100, 10), None, 100),
+        (range(30, 51), 1, 50),
+        (range(30, 50), 0, 50),
+        (range(30, 51), None, 50),
+        (range(0), None, 0),
+        ([49], 0, 50),
+    ],
+    ids=str,
+)
+def test_how_many_steps_were_run(numbers: Iterable[int], first_step: int | None, count: int) -> None:
+    assert series_of(numbers, first_step).count == count
+
+
+def test_ranks_in_any_order_give_the_same_as_one_rank() -> None:
+    numbers = [*range(100), *range(100)]
+    random.Random(1).shuffle(numbers)
+
+    assert list(series_of(numbers).steps) == list(series_of(range(100)).steps)
+
+
+def test_a_step_is_held_in_a_hundred_bytes_so_that_a_million_may_be() -> None:
+    series, count = StepSeries(), 20_000
+    tracemalloc.start()
+    try:
+        series.add(
+            Step(step=n, time_s=n / 7, loss=n / 3, tflops_per_gpu=n / 9, figures={"lr": n / 5}) for n in range(count)
+        )
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert series.count == count
+    assert held / count < 100

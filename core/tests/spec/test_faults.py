@@ -1,0 +1,330 @@
+"""Every kind of fault in a spec: what was written, where, what was expected, and the nearest right name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmb
+
+EXPECT_WHOLE = "a whole number of at least 1"
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "nearest"),
+    [
+        ("workload", "gpu_typ", "gpu_type"),
+        ("parallelism", "tpp", "tp"),
+        ("model", "layer", "layers"),
+        ("framework", "confg", "config"),
+        ("profile", "start_stepp", "start_step"),
+        ("measure", "windows", "window"),
+        ("target", "lok", "lock"),
+        ("target", "gpus_per_nod", "gpus_per_node"),
+        ("target", "quite_another", None),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_of_its_table(
+    spec: Any, table: str, key: str, nearest: str | None
+) -> None:
+    tool = {"profile": {"tool": "nsys"}} if table == "profile" else {}
+    fault = spec.usual(**{**tool, table: {**tool.get(table, {}), key: 1}}).faults()[f"{table}.{key}"]
+    assert (fault.message, fault.nearest, fault.file) == ("is not a key here", nearest, str(spec.file))
+    assert nearest is None or nearest in str(fault.expected)
+
+
+def test_the_keys_of_target_are_those_of_the_core_and_of_the_scheduler(spec: Any) -> None:
+    fault = spec.usual(target={"lok": 1}).faults()["target.lok"]
+    known = str(fault.expected).removeprefix("one of ").split(", ")
+    assert {"lock", "scheduler", "host", "workdir", "name", "gpus_per_node"} <= set(known)
+
+
+@pytest.mark.parametrize(("table", "nearest"), [("targt", "target"), ("tp", "parallelism.tp"), ("gpus", "workload.gpus")])
+def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, table: str, nearest: str) -> None:
+    spec.usual()
+    spec.file.write_text(f"{table} = 1\n{spec.file.read_text()}")
+    assert spec.faults()[table].nearest == nearest
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "shown", "expected"),
+    [
+        ("workload", "gpus", "64", '"64"', EXPECT_WHOLE),
+        ("workload", "gpus", True, "true", EXPECT_WHOLE),
+        ("workload", "gpus", 0, "0", EXPECT_WHOLE),
+        ("workload", "gpus", 1.0, "1.0", EXPECT_WHOLE),
+        ("workload", "steps", -1, "-1", EXPECT_WHOLE),
+        ("workload", "repeats", float("nan"), "nan", EXPECT_WHOLE),
+        ("workload", "steps", [1, 2], "[1, 2]", EXPECT_WHOLE),
+        ("workload", "recipe", 5, "5", "a string"),
+        ("workload", "gpu_type", False, "false", "a string"),
+        ("workload", "image", ["a"], '["a"]', "a string"),
+        ("workload", "time_limit", "1x", '"1x"', 'a duration such as "1h", "30m", "1h30m" or "90s", or whole seconds'),
+        ("parallelism", "tp", {"a": 1}, "a table", EXPECT_WHOLE),
+        ("parallelism", "vp", float("inf"), "inf", EXPECT_WHOLE),
+        ("model", "layers", "many", '"many"', EXPECT_WHOLE),
+        ("measure", "tolerance", float("inf"), "inf", "a finite number above 0"),
+        ("measure", "tolerance", float("nan"), "nan", "a finite number above 0"),
+        ("measure", "tolerance", True, "true", "a finite number above 0"),
+        ("measure", "window", "first", '"first"', '"last" or a list of 2, each a whole number'),
+        ("measure", "window", [1, 2, 3], "[1, 2, 3]", '"last" or a list of 2, each a whole number'),
+        ("measure", "window", [1.5, 2], "[1.5, 2]", '"last" or a list of 2, each a whole number'),
+        ("framework", "config", "tp=1", '"tp=1"', None),
+        ("target", "lock", 3, "3", "a string"),
+        ("target", "workdir", "work", '"work"', "an absolute path"),
+        ("env", "NAME", 1, "1", "a string"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_shown_beside_what_was_expected(
+    spec: Any, table: str, key: str, value: object, shown: str, expected: str | None
+) -> None:
+    fault = spec.usual(**{table: {key: value}}).faults()[f"{table}.{key}"]
+    assert fault.message == f"is {shown}"
+    assert expected is None or fault.expected == expected
+
+
+@pytest.mark.parametrize("table", ["workload", "parallelism", "model", "framework", "env", "mounts", "profile"])
+def test_a_string_where_a_table_is_due_is_a_fault(spec: Any, table: str) -> None:
+    spec.usual()
+    kept = "[target]\nscheduler = 'local'\n"
+    spec.write(f"{table} = 'x'\n{kept}" if table == "workload" else f"{table} = 'x'\n{spec.file.read_text()}")
+    fault = spec.faults()[table]
+    assert fault.message == 'is "x"'
+    assert "a table" in str(fault.expected)
+
+
+@pytest.mark.parametrize("table", ["measure", "target", "sweep"])
+def test_a_number_where_a_table_is_due_is_a_fault(spec: Any, table: str) -> None:
+    spec.write(f"{table} = 3\n[workload]\nrecipe = 'maxtext/llama2-tiny'\n")
+    assert "a table" in str(spec.faults()[table].expected)
+
+
+def test_an_item_deep_in_an_option_is_named_by_its_own_key(spec: Any) -> None:
+    found = spec.usual(framework={"config": {"good": 1, "list": [1], "nan": float("nan")}}).faults()
+    assert set(found) == {"framework.config.list", "framework.config.nan"}
+    assert found["framework.config.nan"].message == "is nan"
+
+
+def test_an_item_of_a_list_is_named_by_its_index(spec: Any) -> None:
+    found = spec.usual(profile={"tool": "nsys", "ranks": [0, "all", True]}).faults()
+    assert set(found) == {"profile.ranks[1]", "profile.ranks[2]"}
+
+
+def test_what_is_missing_is_named(spec: Any) -> None:
+    assert set(spec.write("[workload]\n").faults()) == {
+        "target",
+        "workload.recipe",
+        "workload.gpu_type",
+        "workload.dtype",
+        "workload.gpus",
+    }
+    assert spec.write("[target]\n").faults()["workload"].expected == "a table [workload] with a recipe"
+    assert spec.faults()["target.scheduler"].message == "is missing"
+
+
+@pytest.mark.parametrize(
+    ("tables", "key", "text"),
+    [
+        ({"parallelism": {"tp": 3}}, "workload.gpus", "tp x pp x cp = 3 x 1 x 1"),
+        ({"parallelism": {"tp": 128, "fsdp": 1}}, "parallelism.tp", "64 heads cannot be divided by tp = 128"),
+        ({"parallelism": {"global_batch_size": 100}}, "parallelism.global_batch_size", "2 x 64 = 128"),
+        ({"parallelism": {"pp": 3, "vp": 2}}, "model.layers", "80 layers cannot be divided by pp x vp = 3 x 2 = 6"),
+        ({"parallelism": {"vp": 2}}, "parallelism.vp", "need a pipeline"),
+        ({"parallelism": {"fsdp": 7}}, "parallelism.fsdp", "cannot be divided into 7 shards"),
+        ({"parallelism": {"ep": 2}}, "parallelism.ep", "1 experts cannot be divided by ep = 2"),
+        ({"model": {"heads": 60}}, "parallelism.tp", ""),
+        ({"target": {"gpus_per_node": 8}}, "workload.gpus", "64 GPUs on one machine that has 8"),
+        ({"measure": {"window": [35, 44]}, "workload": {"steps": 40}}, "measure.window", "there are 40 steps"),
+        ({"measure": {"window": [9, 3]}}, "measure.window", "is [9, 3]"),
+        ({"measure": {"window": [-1, 3]}}, "measure.window", "is [-1, 3]"),
+        ({"target": {"host": "box"}}, "target.workdir", "is missing"),
+        ({"profile": {"tool": "nsys", "start_step": 9, "stop_step": 3}}, "profile", "steps 9 to 3"),
+        ({"profile": {"tool": "nsys", "stop_step": 51}}, "profile", "within the 50 steps"),
+        ({"profile": {"tool": "nsys", "ranks": [0, 64]}}, "profile.ranks", "has 64"),
+    ],
+)
+def test_values_that_are_impossible_together_are_a_fault(
+    spec: Any, tables: dict[str, Any], key: str, text: str
+) -> None:
+    if tables == {"model": {"heads": 60}}:
+        tables = {"model": {"heads": 60}, "parallelism": {"tp": 32, "fsdp": 2}}
+    assert text in spec.big(**tables).faults()[key].message
+
+
+def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: Any) -> None:
+    fault = spec.usual(workload={"steps": 20}).faults()["measure.window"]
+    assert fault.message == "is the recipe's [10, 49], and there are 20 steps"
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "nearest", "text"),
+    [
+        ("workload", "recipe", "maxtext/llama2-70", "maxtext/llama2-70b", "llmb-maxtext"),
+        ("workload", "recipe", "maxtex/llama2-70b", "maxtext", "`pip install llmb-maxtex`"),
+        ("workload", "recipe", "llama2-70b", "maxtext/llama2-70b", "is not an address"),
+        ("workload", "gpu_type", "h10", "h100", 'is "h10"'),
+        ("workload", "dtype", "bf61", "bf16", "which h100 does not have"),
+        ("target", "scheduler", "locl", "local", "`pip install llmb-locl`"),
+        ("profile", "tool", "nsyss", None, 'is "nsyss"'),
+    ],
+)
+def test_an_unknown_name_is_told_with_the_nearest_one(
+    spec: Any, table: str, key: str, value: str, nearest: str | None, text: str
+) -> None:
+    fault = spec.big(**{table: {key: value}}).faults()[f"{table}.{key}"]
+    assert fault.nearest == nearest
+    assert text in fault.message
+
+
+def test_a_dtype_that_the_gpu_lacks_is_told_as_that(spec: Any) -> None:
+    fault = spec.big(workload={"gpu_type": "a100", "dtype": "fp8"}).faults()["workload.dtype"]
+    assert (fault.message, fault.expected) == ('is "fp8", which a100 does not have', "bf16")
+
+
+def test_a_gpu_for_which_the_recipe_is_not_published_is_told_with_those_for_which_it_is(spec: Any) -> None:
+    fault = spec.big(workload={"gpu_type": "h200"}).faults()["workload.gpu_type"]
+    assert fault.expected == "one of h100, a100"
+    assert "maxtext/llama2-70b is not published" in fault.message
+
+
+def test_an_unpublished_gpu_count_is_refused_with_those_published(spec: Any) -> None:
+    fault = spec.big(workload={"gpus": 96}).faults()["workload.gpus"]
+    assert "64, 128, 256, 512, 1024, 2048, or a [parallelism] of your own" in str(fault.expected)
+
+
+def test_an_unpublished_gpu_count_is_run_with_a_parallelism_of_its_own(spec: Any) -> None:
+    own = {"fsdp": 96, "global_batch_size": 192}
+    [run] = spec.big(workload={"gpus": 96}, parallelism=own).runs()
+    assert (run.gpus, run.parallelism.fsdp, run.parallelism.global_batch_size) == (96, 96, 192)
+    assert run.differences == ("workload.gpus",)
+    assert run.baseline is None
+
+
+def test_a_framework_table_with_recipes_of_several_frameworks_is_a_fault(spec: Any) -> None:
+    both = ["maxtext/llama2-70b", "other/llama2-70b"]
+    found = spec.big(workload={"recipe": both}, framework={"anything": 1}).faults()
+    assert found["framework"].message == "the recipes are of several frameworks (maxtext, other)"
+    assert "framework.anything" not in found
+
+
+@pytest.mark.parametrize("name", ["HF_TOKEN", "NGC_API_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "hf_token"])
+def test_a_secret_in_env_is_refused_and_never_printed(spec: Any, name: str) -> None:
+    found = spec.usual(env={name: "hush-hush"}).faults()
+    assert found[f"env.{name}"].message == "looks like a secret, and a spec is recorded"
+    assert "hush-hush" not in "".join(map(str, found.values()))
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEY_CACHE"])
+def test_a_name_that_only_resembles_a_secret_is_none(spec: Any, name: str) -> None:
+    [run] = spec.usual(env={name: "x"}).runs()
+    assert run.env[name] == "x"
+
+
+def test_a_variable_that_no_shell_could_set_is_a_fault(spec: Any) -> None:
+    assert set(spec.usual(env={"A B": "x", "1A": "x", "NUL": "a\0b"}).faults()) == {"env.A B", "env.1A", "env.NUL"}
+
+
+@pytest.mark.parametrize(("source", "target"), [("data", "/data"), ("/data", "data"), ("/data", "/data:rx")])
+def test_a_mount_needs_absolute_paths_and_a_known_mode(spec: Any, source: str, target: str) -> None:
+    assert spec.usual(mounts={source: target}).faults()[f'mounts."{source}"'].message == f'is "{target}"'
+
+
+def test_a_mount_is_writable_unless_it_says_otherwise(spec: Any) -> None:
+    [run] = spec.usual(mounts={"/a": "/x", "/b": "/y:ro", "/c": "/z:rw"}).runs()
+    assert [(each.source, each.target, each.read_only) for each in run.mounts] == [
+        ("/a", "/x", False),
+        ("/b", "/y", True),
+        ("/c", "/z", False),
+    ]
+
+
+def test_everything_that_is_wrong_is_told_at_once(spec: Any) -> None:
+    found = spec.write("""
+    [workload]
+    recipe = "maxtext/llama2-70b"
+    gpu_type = "h100"
+    dtype = ["fp8", "int3"]
+    gpus = ["64", 64]
+    [parallelism]
+    tpp = 2
+    [framework]
+    confg = 4
+    [env]
+    HF_TOKEN = "x"
+    [measure]
+    tolerance = -1
+    [sweep]
+    "model.layers" = 3
+    [target]
+    scheduler = "local"
+    lok = "x"
+    [targt]
+    """).faults()
+    assert set(found) == {
+        "workload.dtype[1]",
+        "workload.gpus[0]",
+        "parallelism.tpp",
+        "framework.confg",
+        "env.HF_TOKEN",
+        "measure.tolerance",
+        "sweep.model.layers",
+        "target.lok",
+        "targt",
+    }
+    assert {fault.file for fault in found.values()} == {str(spec.file)}
+
+
+def test_a_fault_is_one_line_with_file_key_value_expectation_and_nearest_name(spec: Any) -> None:
+    fault = spec.usual(workload={"gpu_type": "cpuu"}).faults()["workload.gpu_type"]
+    assert str(fault) == (
+        f'{spec.file}: workload.gpu_type: is "cpuu"; '
+        "expected one of a100, b200, b300, cpu, gb200, gb300, gh200, h100, h200 (did you mean 'cpu'?)"
+    )
+
+
+def test_what_a_plugin_refuses_names_the_file_and_the_key_as_written(spec: Any) -> None:
+    spec.usual(workload={"gpus": 2}, sweep={"parallelism.pp": [2]})
+    fault = spec.faults()["sweep.parallelism.pp[0]"]
+    assert (fault.file, fault.message) == (str(spec.file), "is 2")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"\xff\xfe[workload]", "is not UTF-8 (byte 0); expected a TOML file in UTF-8"),
+        (b"[workload]\nrecipe = 'caf\xe9'", "is not UTF-8 (byte 24); expected a TOML file in UTF-8"),
+        (b"", "is empty; expected at least a [workload] and a [target] table"),
+        (b" \n# a comment\n", "is empty; expected at least a [workload] and a [target] table"),
+        (b"[workload", "is not TOML: Expected ']' at the end of a table declaration (at end of document)"),
+        (b"a = 1\na = 2", "is not TOML: Cannot overwrite a value (at end of document)"),
+        (b"a = " + b"[" * 5000, "is nested too deeply"),
+    ],
+)
+def test_a_file_that_is_no_toml_is_one_line(spec: Any, content: bytes, text: str) -> None:
+    spec.file.write_bytes(content)
+    with pytest.raises(llmb.SpecError) as raised:
+        spec.load()
+    assert str(raised.value) == f"{spec.file}: {text}"
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("nothing.toml", "there is no such file"),
+        (".", "is a directory; expected a TOML file"),
+        ("file/spec.toml", "cannot be read: Not a directory"),
+    ],
+)
+def test_a_path_that_is_no_file_is_one_line(tmp_path: Path, path: str, text: str) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(llmb.SpecError) as raised:
+        llmb.load(tmp_path / path)
+    assert str(raised.value) == f"{tmp_path / path}: {text}"
+
+
+def test_a_byte_order_mark_is_no_fault(spec: Any) -> None:
+    spec.usual()
+    spec.file.write_bytes(b"\xef\xbb\xbf" + spec.file.read_bytes())
+    assert len(spec.runs()) == 1

@@ -1,0 +1,346 @@
+"""MaxText's logs, of every version: the figures that real ones hold, and what happens to them on the way."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmb import Notice, Step
+from llmb_maxtext.log import MaxTextLog
+
+HERE = Path(__file__).parent
+GOLDEN = HERE / "golden" / "maxtext-0.2.5-cpu.log"
+SHARED = HERE.parents[3] / "shared" / "logs"
+REAL = sorted(SHARED.glob("maxtext/*.log"))
+ALL = [GOLDEN, *REAL]
+
+SOME = """\
+# completed step: 0, seconds: 36.350, TFLOP/s/device: 28.423, loss: 1.966
+I0317 10:00:13.226566 1253 metric_logger.py:255] To see full metrics 'tensorboard --logdir=/home/x/'
+completed step: 1, seconds: 0.319, TFLOP/s: 2400.734, loss: 12.038
+[Rampup Batch Size Phase], completed step: 2, seconds: 5.658, total_weights: 4096, loss: 11.689
+completed profiler activation/deactivation step: 3, total_weights: 196608, loss: 11.689
+eval metrics after step: 3, loss=11.2, total_weights=4096
+completed step: 4, seconds: 0.159, live slice count: 2, TFLOP/s/device: 43.430, Tokens/s/device: 8.5, loss: 220.774
+completed step: 101, ...
+I0317 10:00:33.804179 1253 metric_logger.py:181] completed step: 5, seconds: 0.427, TFLOP/s/device: 240.782, \
+Tokens/s/device: 9596.596, total_weights: 28764, loss: nan, lm_loss: 5.1, perplexity: 164.022
+"""
+
+
+def parse(*blocks: bytes) -> list[Step | Notice]:
+    parser = MaxTextLog()
+    return [item for block in blocks for item in parser.feed(block)] + list(parser.close())
+
+
+def steps(*blocks: bytes) -> list[Step]:
+    return [item for item in parse(*blocks) if isinstance(item, Step)]
+
+
+def last_run(*blocks: bytes) -> dict[int, str]:
+    """The steps that count, without the number of their run; as text, in which NaN is like itself."""
+    found = steps(*blocks)
+    last = max(step.attempt for step in found)
+    kept = {step.step: repr(attrs.evolve(step, attempt=0)) for step in found if step.attempt == last}
+    return dict(sorted(kept.items()))
+
+
+def one(line: str) -> Step | None:
+    found = steps(line.encode() + b"\n")
+    assert len(found) < 2
+    return found[0] if found else None
+
+
+def interleaved(data: bytes, ranks: int, label: str = "", late: int = 0) -> bytes:
+    """The log as several ranks print it into one file, each ``late`` lines behind the one before."""
+    lines = data.splitlines()
+    labels = [label.replace("N", str(rank)).encode() for rank in range(ranks)]
+    turns = range(len(lines) + late * ranks)
+    places = [(rank, turn - late * rank) for turn in turns for rank in range(ranks)]
+    return b"".join(labels[rank] + lines[place] + b"\n" for rank, place in places if 0 <= place < len(lines))
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    return [data[start:stop] for start, stop in itertools.pairwise(edges)]
+
+
+# What a line means
+
+
+def test_a_line_of_today() -> None:
+    line = (
+        "I0706 16:50:26.230209 140110937163584 metric_logger.py:214] completed step: 1, seconds: 24.930, "
+        "TFLOP/s/device: 0.861, Tokens/s/device: 164.297, total_weights: 6965, loss: 0.693, lm_loss: 0.000, "
+        "perplexity: 1.000, moe_lb_loss: 0.000125, reward_accuracy: 0.375, indexer_loss: 1e-05"
+    )
+
+    assert one(line) == Step(
+        step=1,
+        time_s=24.93,
+        loss=0.693,
+        tflops_per_gpu=0.861,
+        tokens_per_s_per_gpu=164.297,
+        figures={
+            "total_weights": 6965.0,
+            "lm_loss": 0.0,
+            "perplexity": 1.0,
+            "moe_lb_loss": 0.000125,
+            "reward_accuracy": 0.375,
+            "indexer_loss": 1e-05,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "step"),
+    [
+        (
+            "completed step: 3, seconds: 3.585, TFLOP/s: 288.187, loss: 1.977",
+            Step(step=3, time_s=3.585, tflops_per_gpu=288.187, loss=1.977),
+        ),
+        (
+            "[Rampup Batch Size Phase], completed step: 7, seconds: 1.250, total_weights: 8192, loss: 9.100",
+            Step(step=7, time_s=1.25, loss=9.1, figures={"total_weights": 8192.0}),
+        ),
+        (
+            "completed step: 8, seconds: 0.159, live slice count: 3, TFLOP/s/device: 43.430, loss: 220.774",
+            Step(step=8, time_s=0.159, tflops_per_gpu=43.43, loss=220.774, figures={"live slice count": 3.0}),
+        ),
+        ("completed step: 4, seconds: 1.182", Step(step=4, time_s=1.182)),
+        ("completed step: 4, loss: -inf", Step(step=4, loss=-math.inf)),
+    ],
+    ids=["2023", "ramp-up", "elastic", "time alone", "loss alone"],
+)
+def test_fields_come_and_go_with_the_version(line: str, step: Step) -> None:
+    assert one(line) == step
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "completed step: 101, ...",
+        "completed step: 101",
+        "completed step: , seconds: 1.5",
+        "completed step: 12345678901234567890123, seconds: 1.5",
+        "completed profiler activation/deactivation step: 5, total_weights: 4096, loss: 1.5",
+        "eval metrics after step: 5, loss=1.5, total_weights=4096",
+        "Completed eval step: 5, seconds: 1.500, running loss=1.5",
+        "Completed eval after train step 500, loss=0.516, perplexity=1.830",
+        "saved a checkpoint at step 5",
+    ],
+)
+def test_what_is_no_step(line: str) -> None:
+    assert one(line) is None
+
+
+@pytest.mark.parametrize("glue", ["", " ", "I0317 10:00:13.2 12 x.py:1] ", "node-1:77:88 [0] NCCL INFO Channel 00 "])
+def test_lines_that_ranks_glued_together_are_still_two(glue: str) -> None:
+    first, second = "completed step: 1, seconds: 1.500, loss: 3.250", "completed step: 1, seconds: 1.600, loss: 3.250"
+
+    found = steps(f"{first}{glue}{second}\n\n".encode())
+    assert [(step.time_s, step.loss) for step in found] == [(1.5, 3.25), (1.6, 3.25)]
+
+
+def test_a_loss_of_nan_is_a_step_and_a_notice() -> None:
+    step, notice = parse(b"completed step: 20, seconds: 0.427, total_weights: 28764, loss: nan\n")
+
+    assert isinstance(step, Step)
+    assert step.loss is not None
+    assert math.isnan(step.loss)
+    assert notice == Notice(kind="nan", text="the loss of step 20 is NaN")
+
+
+@pytest.mark.parametrize("end", [b"\n", b""])
+@pytest.mark.parametrize(("word", "kind"), [("NaN", "nan"), ("Inf", "failure")])
+def test_training_that_was_aborted_says_so(word: str, kind: str, end: bytes) -> None:
+    text = f"Aborting training due to {word} loss."
+
+    assert [(n.kind, n.text) for n in parse(b"I0317 10:00:34.2 12 x.py:9] " + text.encode() + end)
+            if isinstance(n, Notice)] == [(kind, text)]  # fmt: skip
+
+
+# The end of a log that is cut
+
+
+def test_a_last_line_may_lack_its_end() -> None:
+    line = b"completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, total_weights: 196608, loss: 10.374"
+
+    assert steps(line) == steps(line + b"\n")
+
+
+def test_a_figure_that_may_lack_digits_is_left_out() -> None:
+    line = b"completed step: 9, seconds: 15.667, TFLOP/s/device: 134.924, total_weights: 196608, loss: 10.374\n"
+    whole = steps(line)[0]
+
+    for length in range(len(line)):
+        for step in steps(line[:length]):
+            for name, value in attrs.asdict(step, filter=lambda _field, value: isinstance(value, float)).items():
+                assert value == getattr(whole, name), (line[:length], name)
+            assert step.figures.items() <= whole.figures.items()
+
+
+# Real logs
+
+FIGURES = {
+    "01": {"count": 500, "first": 1, "last": 500, "last_time_s": 15.688},
+    "03": {"count": 30, "first": 0, "last": 29, "last_time_s": 4.301},
+    "05": {"count": 30, "first": 0, "last": 29, "last_time_s": 1.505},
+    "07": {"count": 10, "first": 0, "last": 9, "last_time_s": 5.667, "tflops": 134.924, "tokens": 8672.758},
+    "09": {"count": 5, "first": 0, "last": 4, "last_time_s": 11.645},
+    "11": {"count": 2, "first": 8, "last": 9, "last_time_s": 0.166},  # and one line that was shortened by hand
+    "13": {"count": 2, "first": 4, "last": 5, "last_time_s": 1.186},
+    "15": {"count": 1, "first": 12, "last": 12, "last_time_s": 15.516, "tflops": 508.371},
+    "17": {"count": 1, "first": 45, "last": 45, "last_time_s": 3.437},
+    "19": {"count": 1, "first": 49, "last": 49, "last_time_s": 15.570, "tflops": 506.597},
+    "21": {"count": 10, "first": 0, "last": 49, "last_time_s": 0.428},
+    "23": {"count": 6, "first": 1, "last": 6, "last_time_s": 0.472},
+}
+
+
+@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
+    with (SHARED / "INDEX.tsv").open() as file:
+        rows = {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
+    stated = int(rows[f"maxtext/{log.name}"]["steps"])
+    shortened = log.read_bytes().count(b", ...")
+
+    assert len(last_run(log.read_bytes())) == stated - shortened
+
+
+@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+def test_a_real_log_holds_these_figures(log: Path) -> None:
+    if (expected := FIGURES.get(log.name[:2])) is None:
+        pytest.skip("its figures are not written down here")
+    found = steps(log.read_bytes())
+    seen = {
+        "count": len(found),
+        "first": found[0].step,
+        "last": found[-1].step,
+        "last_time_s": found[-1].time_s,
+        "tflops": found[-1].tflops_per_gpu,
+        "tokens": found[-1].tokens_per_s_per_gpu,
+    }
+
+    assert {name: seen[name] for name in expected} == expected
+    assert {step.attempt for step in found} == {0}
+
+
+def test_the_golden_log_of_a_run_of_ours() -> None:
+    found = steps(GOLDEN.read_bytes())
+
+    assert [step.step for step in found] == list(range(50))
+    assert found[2] == Step(
+        step=2,
+        time_s=0.243,
+        loss=8.085,
+        tflops_per_gpu=0.142,
+        tokens_per_s_per_gpu=6317.790,
+        figures={"total_weights": 1536.0, "lm_loss": 8.085, "perplexity": 3243.993},
+    )
+
+
+def test_the_log_that_turned_nan() -> None:
+    log = SHARED / "maxtext" / "21-gemma-tpu-nan-loss.log"
+    if not log.exists():
+        pytest.skip("the real logs are not here")
+    found = parse(log.read_bytes())
+
+    assert [item.step for item in found if isinstance(item, Step) and math.isnan(item.loss or 0.0)] == [20, 49]
+    assert [item.kind for item in found if isinstance(item, Notice)] == ["nan"]
+
+
+# The same log, by other ways
+
+
+@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+def test_line_ends_do_not_matter(log: Path) -> None:
+    data = log.read_bytes()
+
+    assert last_run(data.replace(b"\n", b"\r\n")) == last_run(data)
+    assert last_run(data.replace(b"\n", b"\r")) == last_run(data)
+
+
+@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("label", ["N: ", "  N: ", "[defaultN]:", "node-N: "])
+def test_a_label_before_each_line_does_not_matter(log: Path, label: str) -> None:
+    data = log.read_bytes()
+
+    assert last_run(interleaved(data, 1, label)) == last_run(data)
+
+
+@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("label", ["", "N: "], ids=["not labelled", "labelled"])
+@pytest.mark.parametrize(("ranks", "late"), [(2, 0), (2, 1), (3, 1), (3, 7)])
+def test_ranks_in_one_log_give_the_steps_of_one(log: Path, label: str, ranks: int, late: int) -> None:
+    data = log.read_bytes()
+
+    assert last_run(interleaved(data, ranks, label, late)) == last_run(data)
+
+
+@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+def test_ranks_in_logs_of_their_own_give_the_steps_of_one(log: Path) -> None:
+    data, parser = log.read_bytes(), MaxTextLog()
+    found = [item for rank in range(3) for item in parser.feed(data, f"rank{rank}.log")] + list(parser.close())
+
+    assert {item.attempt for item in found if isinstance(item, Step)} == {0}
+    assert len({item.step for item in found if isinstance(item, Step)}) == len(last_run(data))
+
+
+@pytest.mark.parametrize("label", ["", "N: "], ids=["not labelled", "labelled"])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("log", [log for log in ALL if log == GOLDEN or log.name[:2] in ("01", "07", "21")],
+                         ids=lambda path: path.stem)  # fmt: skip
+def test_a_profile_run_before_a_log_does_not_count(log: Path, ranks: int, label: str) -> None:
+    data = interleaved(log.read_bytes(), ranks, label, late=1)
+    first = steps(data)[0].step
+    lines = [b"completed step: %d, seconds: 99.000, loss: 1.000\n" % step for step in range(first, first + 15)]
+    profiled = interleaved(b"".join(lines), ranks, label)
+
+    assert last_run(profiled + data) == last_run(data)
+
+
+def test_a_measured_run_shorter_than_its_profile_run_is_all_that_counts() -> None:
+    profiled = b"".join(b"completed step: %d, seconds: 9.000, loss: nan\n" % step for step in range(15))
+    measured = b"".join(b"completed step: %d, seconds: 1.000, loss: 1.000\n" % step for step in range(4))
+
+    assert last_run(profiled + measured) == last_run(measured)
+
+
+def test_a_rewind_to_a_checkpoint_goes_on_with_the_run() -> None:
+    lines = [b"completed step: %d, seconds: 1.000, loss: 1.000\n" % step for step in [*range(10), *range(5, 12)]]
+
+    assert list(last_run(b"".join(lines))) == list(range(12))
+
+
+@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@given(places=st.lists(st.integers(min_value=0), max_size=30))
+def test_how_the_bytes_are_cut_does_not_matter(log: Path, places: Sequence[int]) -> None:
+    data = log.read_bytes()
+
+    assert repr(parse(*cut(data, places))) == repr(parse(data))
+
+
+@given(places=st.lists(st.integers(min_value=0), max_size=60), ranks=st.integers(1, 3), crlf=st.booleans())
+def test_nor_does_it_where_ranks_are_interleaved(places: Sequence[int], ranks: int, crlf: bool) -> None:
+    data = interleaved(SOME.encode(), ranks, "N: ")
+    data = data.replace(b"\n", b"\r\n") if crlf else data
+
+    assert repr(parse(*cut(data, places))) == repr(parse(data))
+    assert list(last_run(*cut(data, places))) == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_nor_does_the_size_of_the_blocks(log: Path, size: int) -> None:
+    data = log.read_bytes()[-50_000:]
+
+    assert repr(parse(*cut(data, range(0, len(data), size)))) == repr(parse(data))

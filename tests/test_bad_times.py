@@ -1,0 +1,221 @@
+"""Bad times: a full disk, no permission, a framework that dies. One clear line, a documented status, nothing lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+MEMORY = Path("/sys/fs/cgroup/memory")
+
+
+@pytest.fixture
+def small_disk(toy: Any) -> Iterator[Path]:
+    """The home is a file system of half a MiB; the work is done elsewhere."""
+    toy.home.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "llmb-test", str(toy.home)]
+    if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a tmpfs may not be mounted here")
+    yield toy.home
+    subprocess.run(["umount", "-l", str(toy.home)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Take all space that is left."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"x" * 4096)
+        except OSError:
+            return filler
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def test_a_disk_that_is_full_from_the_start_is_a_fault_and_nothing_is_lost(toy: Any, small_disk: Path) -> None:
+    spec = toy.spec(target={"workdir": str(toy.folder / "work")})
+    assert toy.llmb("run", spec).returncode == 0
+    filler = fill(small_disk)
+    before = content(small_disk / "runs")
+    done = toy.llmb("run", spec)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert line.startswith("llmb: the record ")
+    assert "No space left on device; nothing was started" in line
+    assert content(small_disk / "runs") == before
+    assert len(toy.journal("begin")) == 1
+    filler.unlink()
+    [run] = toy.runs("runs")
+    assert run["state"] == "completed"
+
+
+def test_a_disk_that_fills_up_while_a_run_is_followed_costs_nothing_but_an_attach(toy: Any, small_disk: Path) -> None:
+    spec = toy.spec(target={"workdir": str(toy.folder / "work")}, framework={"gate": str(toy.gate), "gate_step": 2})
+    running = toy.start("run", spec)
+    run_id = toy.wait_for_state("running")
+    filler = fill(small_disk)
+    before = content(small_disk / "runs")
+    toy.gate.touch()
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 2
+    line = err.splitlines()[-1]
+    assert line.startswith("llmb: the record ")
+    assert "No space left on device" in line
+    assert f"llmb attach {run_id}" in line
+    assert "Traceback" not in err
+    after = content(small_disk / "runs")
+    assert all(after[name].startswith(data) for name, data in before.items())
+    again = toy.llmb("attach", "--json")
+    assert again.returncode == 2
+    assert "No space left on device" in json.loads(again.stdout)["errors"][0]["message"]
+    filler.unlink()
+    [run] = toy.runs("attach")
+    assert run["state"] == "completed"
+    assert run["metrics"]["step_time_s"] == 0.5
+    assert toy.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
+    assert len(toy.journal("begin")) == 1
+
+
+def test_a_work_disk_that_is_full_when_the_job_ends_does_not_lose_its_end(toy: Any, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "llmb-test", str(work)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a tmpfs may not be mounted here")
+    try:
+        spec = toy.spec(target={"workdir": str(work)}, framework={"gate": str(toy.gate), "gate_step": 4})
+        running = toy.start("run", spec, "--json")
+        toy.wait_for_journal("begin")
+        run_id = toy.wait_for_state("running")
+        toy.wait(lambda: "step 4" in (work / "runs" / run_id / "logs/train.0.0.log").read_text())
+        filler = fill(work)
+        toy.gate.touch()
+        toy.wait_for_journal("end")
+        toy.wait(lambda: (work / "runs" / run_id / "ended.partial").exists())
+        assert running.poll() is None
+        filler.unlink()
+        [run] = json.loads(running.communicate(timeout=60)[0])["runs"]
+        assert run["state"] == "completed"
+    finally:
+        subprocess.run(["umount", "-l", str(work)], check=True)
+
+
+# permission
+
+
+class Ordinary:
+    """Root as an ordinary user, whom permissions stop."""
+
+    def __init__(self, toy: Any) -> None:
+        self._toy = toy
+        powers = "-dac_override,-dac_read_search"
+        self._prefix = ["setpriv", "--bounding-set", powers, "--inh-caps", powers] if os.geteuid() == 0 else []
+
+    def llmb(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [*self._prefix, *self._toy.command(*arguments)]
+        return subprocess.run(command, env=self._toy.env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture
+def ordinary(toy: Any) -> Ordinary:
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        pytest.skip("root cannot be stopped by permissions here")
+    return Ordinary(toy)
+
+
+def test_a_home_without_permission_is_a_fault_of_one_line(toy: Any, ordinary: Ordinary) -> None:
+    toy.home.mkdir(mode=0o555)
+    done = ordinary.llmb("run", toy.spec(target={"workdir": str(toy.folder / "work")}))
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert f"{toy.home}/runs/" in line
+    assert "Permission denied; nothing was started" in line
+    assert toy.journal() == []
+
+
+def test_a_home_that_cannot_be_read_is_a_fault_of_one_line(toy: Any, ordinary: Ordinary) -> None:
+    (toy.home / "runs").mkdir(parents=True)
+    (toy.home / "runs").chmod(0)
+    done = ordinary.llmb("runs")
+    assert done.returncode == 2
+    assert done.stderr == f"llmb: {toy.home / 'runs'} cannot be read: Permission denied\n"
+
+
+def test_a_work_directory_without_permission_is_refused_at_once(toy: Any, ordinary: Ordinary) -> None:
+    work = toy.folder / "work"
+    work.mkdir(mode=0o555)
+    done = ordinary.llmb("run", toy.spec(target={"workdir": str(work)}))
+    assert done.returncode == 4
+    assert done.stderr.splitlines()[-1].startswith(f"llmb: cannot write {work}/runs/")
+    assert done.stderr.splitlines()[-1].endswith("Permission denied")
+    assert "Traceback" not in done.stderr
+    work.chmod(0o755)
+    [run] = toy.runs("attach")
+    assert run["state"] == "completed"
+
+
+# the framework
+
+
+def failed(toy: Any, **options: Any) -> str:
+    done = toy.llmb("run", toy.spec(framework=options))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    return str(done.stdout)
+
+
+def line_of(text: str, name: str) -> str:
+    """One row of what people read; the terminal may fold it."""
+    rows = text.split(f"\n  {name}", 1)[1].split("\n  ")
+    first, *more = rows[0].split("\n") + [row for row in rows[1:] if row.startswith(" ")]
+    return " ".join(" ".join([first, *more]).split())
+
+
+def test_a_framework_that_exits_at_once(toy: Any) -> None:
+    out = failed(toy, end="exit 3", end_step=0)
+    assert line_of(out, "cause") == "phase train, rank 0: exit status 3 (after 0 of 5 steps)"
+    assert line_of(out, "log says") == "toy: giving up"
+
+
+def test_a_framework_that_is_killed(toy: Any) -> None:
+    out = failed(toy, end="kill 9", end_step=2)
+    assert "phase train, rank 0: killed by signal 9 (exit status 137) (after 2 of 5 steps)" in line_of(out, "cause")
+    assert "toy step 2 time 0.5" in line_of(out, "log says")
+
+
+def test_a_framework_that_crashes(toy: Any) -> None:
+    out = failed(toy, end="kill 11", end_step=1)
+    assert "killed by signal 11" in line_of(out, "cause")
+
+
+@pytest.fixture
+def little_memory() -> Iterator[Path]:
+    """A control group (version 1) with 128 MiB of memory."""
+    group = MEMORY / f"llmb-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(128 << 20))
+    except OSError:
+        pytest.skip("memory cannot be limited here")
+    yield group
+    group.rmdir()
+
+
+def test_a_framework_that_runs_out_of_memory(toy: Any, little_memory: Path) -> None:
+    """The kernel's own killer acts."""
+    spec = toy.spec(framework={"end": "memory", "end_step": 3})
+    enter = f'echo $$ >{little_memory}/cgroup.procs; exec "$@"'
+    command = ["bash", "-c", enter, "bash", *toy.command("run", spec)]
+    done = subprocess.run(command, env=toy.env, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert line_of(done.stdout, "cause").startswith("out of memory: phase train, rank 0: killed by signal 9")
+    assert "toy step 3" in line_of(done.stdout, "log says")

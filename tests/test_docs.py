@@ -1,0 +1,60 @@
+"""What the documents say is so."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_every_command_has_its_line_in_the_readme() -> None:
+    listed = subprocess.run([sys.executable, "-m", "llmb", "--help"], capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"^  ([a-z-]+) ", listed.partition("Commands:")[2], re.MULTILINE)
+    assert "run" in commands
+    assert [command for command in commands if f"`llmb {command}" not in README] == []
+
+
+def test_the_two_commands_of_the_readme_are_the_ones_that_ci_runs() -> None:
+    assert "pip install uv && uv run llmb run examples/quickstart.toml" in README
+    assert "pip install uv && uv run --group dev pytest" in README
+    assert '"${uv[@]}" pytest\n' in (ROOT / ".ci/run").read_text()
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
+def test_every_example_is_without_fault(example: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "llmb", "validate", str(example)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_package_states_what_it_needs_of_llmb_with_an_upper_bound() -> None:
+    for file in (ROOT / "plugins").glob("*/pyproject.toml"):
+        needs = tomllib.loads(file.read_text())["project"]["dependencies"]
+        assert [need for need in needs if re.fullmatch(r"llmb>=[\d.]+,<[\d.]+", need)], file
+
+
+def test_core_names_no_framework_and_no_scheduler() -> None:
+    names = re.compile(r"maxtext|slurm|sbatch|enroot|\bdocker\b|nemo_launcher|megatron_bridge", re.IGNORECASE)
+    found = [
+        f"{file.name}: {line.strip()}"
+        for file in (ROOT / "core/src").rglob("*")
+        if file.suffix in (".py", ".sh", ".toml")
+        for line in file.read_text().splitlines()
+        if names.search(line)
+    ]
+    assert found == []
+
+
+def test_the_project_names_no_download_address() -> None:
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    locks = [name for name in files if name.endswith((".lock", "environments/cpu.txt"))]
+    assert "uv.lock" not in locks
+    assert [name for name in locks if "://" in (ROOT / name).read_text()] == []

@@ -1,0 +1,413 @@
+"""What the local scheduler and the engine do together: whole runs of the toy framework on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOKEN = "very-secret-7d1f9c"
+
+
+def processes_of(work: Path) -> list[int]:
+    """The ids of all processes that belong to a job."""
+    mark = f"LLMB_RUN_DIR={work}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+        except OSError:
+            continue
+    return found
+
+
+def pid_of(work: Path, words: str) -> int:
+    """The one process of a job whose command line ends with these words."""
+    for pid in processes_of(work):
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+        if command.endswith(words):
+            return pid
+    raise AssertionError(f"{words} does not run")
+
+
+def end(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    out, err = process.communicate(timeout=60)
+    assert out, err
+    return list(json.loads(out)["runs"])
+
+
+def free(toy: Any) -> bool:
+    """Whether the machine's lock can be had."""
+    return subprocess.run(["flock", "-n", str(toy.folder / "machine.lock"), "true"]).returncode == 0
+
+
+# what happens to processes
+
+
+def test_a_killed_supervisor_is_a_lost_run_that_leaves_nothing_behind(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate)}, workload={"gpus": 2}), "--json")
+    toy.wait_for_journal("begin", 2)
+    run_id = toy.wait_for_state("running")
+    supervisor = int((toy.work(run_id) / "started").read_text().split()[0])
+    os.kill(supervisor, signal.SIGKILL)
+    [run] = end(running)
+    assert run["state"] == "lost"
+    assert "was killed" in run["failure"]["cause"]
+    assert processes_of(toy.work(run_id)) == []
+    assert free(toy)
+    assert toy.journal("end") == []
+
+
+def test_a_rank_that_is_killed_is_named_with_its_signal_and_ends_the_others(toy: Any) -> None:
+    options = {"gate": str(toy.gate), "gate_step": 3, "end": "kill 9", "end_step": 2, "end_rank": 1}
+    run = toy.run(framework=options, workload={"gpus": 4})
+    assert run["state"] == "failed"
+    assert "phase train, rank 1: killed by signal 9 (exit status 137)" in run["failure"]["cause"]
+    assert "toy step 2" in run["failure"]["evidence"]
+    assert processes_of(toy.work(run["run_id"])) == []
+    assert toy.journal("end") == []
+
+
+def test_a_killed_job_script_ends_its_ranks(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate)}), "--json")
+    toy.wait_for_journal("begin")
+    work = toy.work(toy.wait_for_state("running"))
+    os.kill(pid_of(work, "job.sh"), signal.SIGKILL)
+    [run] = end(running)
+    assert run["state"] == "failed"
+    assert "the job's script was killed by signal 9" in run["failure"]["cause"]
+    assert processes_of(work) == []
+
+
+def test_a_training_that_ignores_term_is_killed(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate), "ignore_term": True}), "--json")
+    toy.wait_for_journal("begin")
+    run_id = toy.wait_for_state("running")
+    [cancelled] = toy.runs("cancel", run_id)
+    assert cancelled["state"] == "cancelled"
+    assert end(running) == [cancelled]
+    assert processes_of(toy.work(run_id)) == []
+
+
+def test_ctrl_c_detaches_and_the_run_goes_on(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate)}), start_new_session=True)
+    toy.wait_for_journal("begin")
+    run_id = toy.wait_for_state("running")
+    os.killpg(running.pid, signal.SIGINT)
+    _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert f"llmb attach {run_id}" in err
+    assert "Traceback" not in err
+    toy.gate.touch()
+    [run] = toy.runs("attach", run_id)
+    assert run["state"] == "completed"
+
+
+# turns
+
+
+def test_runs_of_several_llmb_take_turns_and_a_killed_one_frees_the_machine(toy: Any) -> None:
+    spec = toy.spec(framework={"gate": str(toy.gate)})
+    first = toy.start("run", spec, "--json")
+    toy.wait_for_journal("begin")
+    others = [toy.start("run", toy.spec(), "--json") for _ in range(2)]
+    toy.wait(lambda: len(toy.records) == 3 and all((toy.work(each.name) / "started").exists() for each in toy.records))
+    assert len(toy.journal("begin")) == 1
+    run_id = toy.journal("begin")[0].split()[1]
+    first.kill()
+    first.communicate()
+    os.kill(int((toy.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
+    assert len(toy.journal("begin")) == 1  # its orphaned rank still holds the machine
+    [lost] = toy.runs("attach", run_id)
+    assert lost["state"] == "lost"
+    assert [end(each)[0]["state"] for each in others] == ["completed", "completed"]
+    words = [line.split()[:2] for line in toy.journal()[1:]]
+    assert [word for word, _ in words] == ["begin", "end", "begin", "end"]
+    assert words[0][1] == words[1][1] != words[2][1] == words[3][1]
+
+
+def test_waiting_for_its_turn_does_not_count_against_the_time_limit(toy: Any) -> None:
+    first = toy.start("run", toy.spec("first", framework={"gate": str(toy.gate)}), "--json")
+    toy.wait_for_journal("begin")
+    second = toy.start("run", toy.spec("second", workload={"time_limit": "1s"}), "--json")
+    toy.wait(lambda: len(toy.records) == 2)
+    [waiting] = [each.name for each in toy.records if each.name != toy.journal("begin")[0].split()[1]]
+    toy.wait(lambda: (toy.work(waiting) / "started").exists())
+    subprocess.run(["sleep", "1.5"])  # longer than the limit: the only way to see that it does not count
+    toy.gate.touch()
+    assert [end(each)[0]["state"] for each in (first, second)] == ["completed", "completed"]
+
+
+# cancel
+
+
+def test_cancel_while_preparing_submits_nothing(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"task": "data", "task_gate": str(toy.task_gate)}), "--json")
+    run_id = toy.wait_for_state("preparing")
+    toy.wait_for_journal("task-begin")
+    [cancelled] = toy.runs("cancel", run_id)
+    assert cancelled["state"] == "cancelled"
+    assert end(running) == [cancelled]
+    assert not toy.work(run_id).exists()
+    toy.task_gate.touch()
+    toy.wait_for_journal("task-end")  # it is shared: it goes on
+
+
+def test_cancel_while_queued_hurts_no_other_run_and_forgets_its_secret(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    first = toy.start("run", toy.spec("first", framework={"gate": str(toy.gate)}), "--json")
+    toy.wait_for_journal("begin")
+    second = toy.start("run", toy.spec("second", framework={"secrets": ["TOY_TOKEN"]}), "--json")
+    toy.wait(lambda: len(toy.records) == 2)
+    [waiting] = [each.name for each in toy.records if each.name != toy.journal("begin")[0].split()[1]]
+    toy.wait(lambda: (toy.work(waiting) / "started").exists())
+    [cancelled] = toy.runs("cancel", waiting)
+    assert cancelled["state"] == "cancelled"
+    assert end(second) == [cancelled]
+    assert processes_of(toy.work(waiting)) == []
+    assert not list(toy.work(waiting).glob(".*secrets*"))
+    toy.gate.touch()
+    assert end(first)[0]["state"] == "completed"
+    assert len(toy.journal("begin")) == 1
+
+
+def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any) -> None:
+    from llmb.engine import runs
+
+    session = runs.start(__import__("llmb").load(toy.spec()))
+    session.active[0].enter("submitting")
+    session = runs.cancel([session.run_ids[0]])
+    session.drive()
+    assert session.results[0]["state"] == "cancelled"
+    session.drivers[0]._site.submit([session.active[0].planned.script])  # an orphaned bash comes late
+    status = toy.wait(lambda: _ended(session))
+    assert status.cause == "cancelled"
+    assert toy.journal() == []
+
+
+def _ended(session: Any) -> Any:
+    ticket = session.active[0].ticket
+    status = session.drivers[0]._site.poll([ticket])[ticket.id]
+    return status if status.state == "ended" else None
+
+
+# how runs end
+
+
+def test_phases_follow_one_another_and_only_measured_ones_give_figures(toy: Any) -> None:
+    run = toy.run(framework={"warm_up": True}, workload={"gpus": 2})
+    assert run["state"] == "completed"
+    order = [(line.split()[0], line.split()[2]) for line in toy.journal()]
+    assert order[:2] == [("begin", "warm-up.0"), ("end", "warm-up.0")]
+    assert sorted(order[2:]) == [("begin", "train.0"), ("begin", "train.1"), ("end", "train.0"), ("end", "train.1")]
+    assert toy.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
+    assert len((Path(run["directory"]) / "logs/warm-up.0.0.log").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize("written", ["none", "empty"])
+def test_an_output_that_is_missing_or_empty_fails_its_phase(toy: Any, written: str) -> None:
+    run = toy.run(framework={"output": True, "write_output": written})
+    assert run["state"] == "failed"
+    assert "phase train: its output" in run["failure"]["cause"]
+    assert "missing or empty" in run["failure"]["cause"]
+
+
+def test_an_output_that_is_there_is_fine(toy: Any) -> None:
+    assert toy.run(framework={"output": True})["state"] == "completed"
+
+
+def test_a_nan_is_a_failure_whatever_the_exit_status(toy: Any) -> None:
+    run = toy.run(framework={"nan_step": 4})
+    assert run["state"] == "failed"
+    assert "NaN" in run["failure"]["cause"]
+
+
+def test_too_few_steps_are_a_failure_whatever_the_exit_status(toy: Any) -> None:
+    run = toy.run(framework={"end": "stop", "end_step": 3})
+    assert run["state"] == "failed"
+    assert run["reason"] == "it ended without an error after 3 of 5 steps"
+
+
+def test_the_time_limit_ends_a_run(toy: Any) -> None:
+    run = toy.run(framework={"gate": str(toy.gate), "gate_step": 2}, workload={"time_limit": "1s"})
+    assert run["state"] == "timeout"
+    assert "after 2 of 5 steps" in run["failure"]["cause"]
+
+
+def test_a_run_that_hangs_after_its_last_step_has_completed(toy: Any) -> None:
+    run = toy.run(framework={"hang": True}, workload={"time_limit": "1s"})
+    assert run["state"] == "completed"
+    assert run["reason"] == "all 5 of 5 steps were done, then it hung until its time limit"
+    assert run["metrics"]["step_time_s"] == 0.5
+
+
+def test_a_job_that_cannot_take_the_lock_says_so(toy: Any) -> None:
+    (toy.folder / "file").touch()
+    run = toy.run(target={"lock": str(toy.folder / "file/lock")})
+    assert run["state"] == "failed"
+    assert "file" in run["failure"]["cause"]
+
+
+# shared tasks
+
+
+def test_two_runs_share_a_task_and_two_llmb_too(toy: Any) -> None:
+    options = {"task": "data", "task_gate": str(toy.task_gate)}
+    spec = toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"]})
+    both = [toy.start("run", spec, "--json") for _ in range(2)]
+    toy.wait(lambda: len(toy.records) == 4)
+    toy.wait_for_journal("task-begin")
+    toy.task_gate.touch()
+    assert {run["state"] for each in both for run in end(each)} == {"completed"}
+    assert len(toy.journal("task-begin")) == 1
+    assert len(toy.journal("begin")) == 4
+
+
+@pytest.mark.parametrize("on", ["host", "scheduler"])
+def test_a_task_that_fails_fails_every_run_that_needs_it_and_no_other(toy: Any, on: str) -> None:
+    import llmb
+
+    options = {"task": "data", "task_on": on, "task_end": "echo no such data set >&2; exit 3"}
+    results = llmb.run(llmb.load(toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"]})))
+    assert [run["state"] for run in results] == ["failed", "failed"]
+    for run in results:
+        assert "toy data could not be made" in run["failure"]["cause"]
+        assert "no such data set" in run["failure"]["cause"]
+    assert len(toy.journal("task-begin")) == 1
+    assert toy.run()["state"] == "completed"
+
+
+def test_a_task_whose_maker_was_killed_is_made_again(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"task": "data", "task_gate": str(toy.task_gate)}), "--json")
+    toy.wait_for_journal("task-begin")
+    [folder] = (toy.home / "work/tasks").iterdir()
+    os.kill(int((folder / "started").read_text().split()[0]), signal.SIGKILL)
+    toy.wait_for_journal("task-begin", 2)
+    toy.task_gate.touch()
+    [run] = end(running)
+    assert run["state"] == "completed"
+    assert len(toy.journal("task-end")) == 1
+
+
+def test_a_task_that_is_a_job_runs_before(toy: Any) -> None:
+    run = toy.run(framework={"task": "data", "task_on": "scheduler"})
+    assert run["state"] == "completed"
+    assert [line.split()[0] for line in toy.journal()] == ["task-begin", "task-end", "begin", "end"]
+
+
+# what crosses into the job
+
+
+def test_each_rank_finds_its_place_in_its_environment(toy: Any) -> None:
+    run = toy.run(framework={"dump": True}, workload={"gpus": 2})
+    work = toy.work(run["run_id"])
+    ports = set()
+    for rank in "01":
+        lines = (work / f"env.{rank}").read_text().split("\0")
+        env = dict(line.split("=", 1) for line in lines if line)
+        names = {"RANK": rank, "LOCAL_RANK": rank, "NODE_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+        names |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": env["MASTER_PORT"]}
+        assert {name: env[name] for name in names} == names
+        assert {name: env[f"LLMB_{name}"] for name in names} == names
+        assert env["LLMB_JOB_ID"] == run["run_id"]
+        assert env["LLMB_RUN_DIR"] == str(work)
+        assert env["LLMB_ATTEMPT"] == "0"
+        ports.add(env["MASTER_PORT"])
+    assert len(ports) == 1
+    assert ports.pop().isdigit()
+
+
+@pytest.mark.parametrize(
+    "value", ["$(touch pwned)", "`touch pwned`", "it's \"quoted\"; touch pwned", "two\nlines\n", "${HOME}", "a\\", "*", ""]
+)
+def test_every_value_reaches_the_job_as_it_was_written(toy: Any, value: str) -> None:
+    run = toy.run(env={"ODD": value}, framework={"dump": True})
+    lines = (toy.work(run["run_id"]) / "env.0").read_text().split("\0")
+    assert f"ODD={value}" in lines
+    assert not list(toy.folder.rglob("pwned"))
+
+
+def test_every_path_reaches_the_job_as_it_was_written(toy: Any) -> None:
+    odd = toy.folder / "a b'c\"d $(touch pwned) `touch pwned`;&"
+    target = {"workdir": str(odd), "lock": str(odd / "the lock")}
+    run = toy.run(target=target, framework={"task": "data", "journal": str(toy.journal_file), "dump": True})
+    assert run["state"] == "completed", run
+    assert (odd / "runs" / run["run_id"] / "env.0").exists()
+    assert (odd / "the lock").exists()
+    assert not list(toy.folder.rglob("pwned"))
+
+
+@pytest.mark.parametrize("end_of_job", ["nothing", "exit 3"])
+def test_a_secret_reaches_the_job_and_is_written_nowhere(
+    toy: Any, monkeypatch: pytest.MonkeyPatch, end_of_job: str
+) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    options = {"secrets": ["TOY_TOKEN"], "gate": str(toy.gate), "end": end_of_job}
+    running = toy.start("run", toy.spec(framework=options), "--json")
+    toy.wait_for_journal("begin")
+    commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    toy.gate.touch()
+    out, err = running.communicate(timeout=60)
+    [run] = json.loads(out)["runs"]
+    expected = hashlib.sha256(TOKEN.encode()).hexdigest()
+    assert expected in (toy.work(run["run_id"]) / "token.sha256").read_text()
+    assert TOKEN not in out + err + commands
+    files = [file for file in toy.folder.rglob("*") if file.is_file()]
+    assert len(files) > 10
+    assert [file for file in files if TOKEN.encode() in file.read_bytes()] == []
+
+
+def test_a_secret_is_not_left_behind_when_what_was_submitted_is_submitted_again(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a kill between the start of the job and the note that it was started."""
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    run = toy.run(framework={"secrets": ["TOY_TOKEN"]})
+    events = Path(run["directory"]) / "events.jsonl"
+    lines = events.read_text().splitlines(keepends=True)
+    events.write_text("".join(lines[: 1 + next(n for n, line in enumerate(lines) if "submitting" in line)]))
+    [again] = toy.runs("attach", run["run_id"])
+    assert again["state"] == "completed"
+    assert not list(toy.work(run["run_id"]).glob(".*secrets*"))
+    assert len(toy.journal("begin")) == 1
+
+
+def test_a_secret_that_is_not_set_is_a_fault_before_anything_is_touched(toy: Any) -> None:
+    done = toy.llmb("run", toy.spec(framework={"secrets": ["TOY_TOKEN"]}))
+    assert done.returncode == 2
+    assert done.stderr == "llmb: TOY_TOKEN is not set; export it in the environment of llmb\n"
+    assert toy.records == []
+
+
+def test_attaching_without_the_secret_says_so(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import llmb
+    from llmb.engine import runs
+
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    session = runs.start(llmb.load(toy.spec(framework={"secrets": ["TOY_TOKEN"]})))
+    monkeypatch.delenv("TOY_TOKEN")
+    done = toy.llmb("attach")
+    assert done.returncode == 2
+    assert "TOY_TOKEN is not set" in done.stderr
+    [cancelled] = toy.runs("cancel", session.run_ids[0])
+    assert cancelled["state"] == "cancelled"
+
+
+def test_detaching_returns_when_nothing_is_left_to_submit(toy: Any) -> None:
+    done = toy.llmb("run", toy.spec(framework={"task": "data", "gate": str(toy.gate)}), "--detach", "--json")
+    assert done.returncode == 0, done.stderr
+    [run] = json.loads(done.stdout)["runs"]
+    assert run["state"] in ("queued", "running")
+    toy.gate.touch()
+    [run] = toy.runs("attach")
+    assert run["state"] == "completed"
+    assert toy.runs("attach") == []
