@@ -11,12 +11,11 @@ REQUIRE_REAL = "LLMB_REQUIRE_REAL"
 
 
 @pytest.fixture(autouse=True)
-def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees or touches the user's records and targets."""
     folder = tmp_path_factory.mktemp("llmb")
     monkeypatch.setenv("LLMB_HOME", str(folder / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
-    yield
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -10,7 +10,6 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,57 +42,71 @@ def install(moments: Moments) -> None:
     from llmb.engine.record import RunRecord
     from llmb.hosts.local import LocalHost
 
-    def around(owner: Any, name: str, follow: Callable[..., None] | None = None) -> None:
-        original = getattr(owner, name)
-
-        def traced(*arguments: Any, **more: Any) -> Any:
-            if name == "write_result":
-                moments.stage = "finishing"
-            moments.pass_by(f"before {name}")
-            answer = original(*arguments, **more)
-            if follow:
-                follow(*arguments, **more)
-            moments.pass_by(f"after {name}")
-            return answer
-
-        setattr(owner, name, traced)
-
-    def by_event(_record: Any, **event: Any) -> None:
-        stages = {"planned": "preparing", "submitting": "before the start", "running": "running"}
-        moments.stage = stages.get(event.get("state", ""), moments.stage)
-
-    def by_command(_host: Any, script: str, *_: Any, **__: Any) -> None:
-        if moments.stage == "before the start" and "\nsubmit " in script:
-            moments.stage = "after the start"
-
-    run, write = LocalHost.run, os.write
-
-    def run_or_die_within(host: Any, script: str, *more: Any, **named: Any) -> Any:
-        # bash kills this process, and goes on: an orphan
-        within = f"kill -KILL {os.getpid()}\n" if moments.is_next("within run") else ""
-        return run(host, within + script, *more, **named)
-
-    def write_or_die_within(descriptor: int, data: Any) -> int:
-        if moments.is_next("within write"):
-            write(descriptor, bytes(data)[: len(data) // 2])
-            os.kill(os.getpid(), signal.SIGKILL)
-        return write(descriptor, data)
-
-    LocalHost.run = run_or_die_within  # type: ignore[method-assign]
-    os.write = write_or_die_within
-    around(RunRecord, "add_event", by_event)
-    around(LocalHost, "run", by_command)
+    die_within_run(LocalHost, moments)
+    die_within_write(moments)
     for owner, name in (
+        (RunRecord, "add_event"),
         (RunRecord, "append_log"),
         (RunRecord, "write_result"),
         (RunRecord, "try_lock"),
         (RunRecord, "unlock"),
+        (LocalHost, "run"),
         (LocalHost, "put"),
         (LocalHost, "read"),
         (os, "replace"),
         (os, "fsync"),
     ):
-        around(owner, name)
+        die_around(owner, name, moments)
+
+
+def die_around(owner: Any, name: str, moments: Moments) -> None:
+    """Just before, and just after."""
+    original = getattr(owner, name)
+
+    def traced(*arguments: Any, **more: Any) -> Any:
+        if name == "write_result":
+            moments.stage = "finishing"
+        moments.pass_by(f"before {name}")
+        answer = original(*arguments, **more)
+        moments.stage = stage_after(moments.stage, name, arguments, more)
+        moments.pass_by(f"after {name}")
+        return answer
+
+    setattr(owner, name, traced)
+
+
+def stage_after(stage: str, name: str, arguments: tuple[Any, ...], more: dict[str, Any]) -> str:
+    """Where a run is after an effect."""
+    if name == "add_event":
+        stages = {"planned": "preparing", "submitting": "before the start", "running": "running"}
+        return stages.get(more.get("state", ""), stage)
+    if name == "run" and stage == "before the start" and "\nsubmit " in arguments[1]:
+        return "after the start"
+    return stage
+
+
+def die_within_run(host: Any, moments: Moments) -> None:
+    """Bash kills this process and goes on: an orphan."""
+    run = host.run
+
+    def run_or_die(self: Any, script: str, *more: Any, **named: Any) -> Any:
+        within = f"kill -KILL {os.getpid()}\n" if moments.is_next("within run") else ""
+        return run(self, within + script, *more, **named)
+
+    host.run = run_or_die
+
+
+def die_within_write(moments: Moments) -> None:
+    """Half of it is written."""
+    write = os.write
+
+    def write_or_die(descriptor: int, data: Any) -> int:
+        if moments.is_next("within write"):
+            write(descriptor, bytes(data)[: len(data) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return write(descriptor, data)
+
+    os.write = write_or_die
 
 
 def start(job: dict[str, Any]) -> int:
@@ -135,7 +148,6 @@ def run_all(jobs: list[dict[str, Any]]) -> list[int]:
 
 def main() -> None:
     """Serve."""
-    import llmb_local.script  # noqa: F401  # what a run imports, imported once
     import llmb_toy.plugin  # noqa: F401
 
     import llmb.cli.live
@@ -144,6 +156,7 @@ def main() -> None:
     import llmb.cli.runs
     import llmb.engine.runs
     import llmb.spec.load  # noqa: F401
+    import llmb_local.script  # noqa: F401  # what a run imports, imported once
 
     for line in sys.stdin:
         sys.stdout.write(json.dumps(run_all(json.loads(line))) + "\n")

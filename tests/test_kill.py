@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -15,7 +14,7 @@ import pytest
 
 HERE = Path(__file__).parent
 STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
-MOMENTS = 7  # of each stage by default, spread over all of it
+MOMENTS = 6  # of each stage by default, spread over all of it
 GATED = {"preparing": 60, "running": 40}  # stages that wait at a gate until the kill, and so have no end of moments
 
 

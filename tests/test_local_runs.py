@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +141,8 @@ def test_waiting_for_its_turn_does_not_count_against_the_time_limit(toy: Any) ->
     toy.wait(lambda: len(toy.records) == 2)
     [waiting] = [each.name for each in toy.records if each.name != toy.journal("begin")[0].split()[1]]
     toy.wait(lambda: (toy.work(waiting) / "started").exists())
-    subprocess.run(["sleep", "1.5"])  # longer than the limit: the only way to see that it does not count
+    submitted_at = (toy.work(waiting) / "started").stat().st_mtime
+    toy.wait(lambda: time.time() - submitted_at > 1.5)  # it waits for longer than its limit
     toy.gate.touch()
     assert [end(each)[0]["state"] for each in (first, second)] == ["completed", "completed"]
 
@@ -181,9 +183,10 @@ def test_cancel_while_queued_hurts_no_other_run_and_forgets_its_secret(
 
 
 def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any) -> None:
+    import llmb
     from llmb.engine import runs
 
-    session = runs.start(__import__("llmb").load(toy.spec()))
+    session = runs.start(llmb.load(toy.spec()))
     session.active[0].enter("submitting")
     session = runs.cancel([session.run_ids[0]])
     session.drive()
@@ -327,7 +330,8 @@ def test_each_rank_finds_its_place_in_its_environment(toy: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["$(touch pwned)", "`touch pwned`", "it's \"quoted\"; touch pwned", "two\nlines\n", "${HOME}", "a\\", "*", ""]
+    "value",
+    ["$(touch pwned)", "`touch pwned`", 'it\'s "quoted"; touch pwned', "two\nlines\n", "${HOME}", "a\\", "*", ""],
 )
 def test_every_value_reaches_the_job_as_it_was_written(toy: Any, value: str) -> None:
     run = toy.run(env={"ODD": value}, framework={"dump": True})

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import importlib
+import io
 import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb.cli.main import main
 from llmb.engine.plan import plan
 from llmb.plugins.pool import PluginPool
 
@@ -138,19 +143,46 @@ def site(tmp_path: Path) -> Site:
 
 
 class Llmb:
-    """``llmb`` as a process, that sees the distributions of the site besides those of this environment."""
+    """The command line, seeing the distributions of the site besides those of this environment.
 
-    def __init__(self, folder: Path, path: Path) -> None:
+    Called, it runs within this process, which is quick: with the site on ``sys.path``, and without the modules of an
+    earlier call. ``process`` runs it as its user does.
+    """
+
+    def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.path = path
+        self.path = [str(folder / "site")]
 
-    def __call__(self, *arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    def __call__(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        words = list(map(str, arguments))
+        out, err = io.StringIO(), io.StringIO()
+        status: Any = 0
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("default")
+            patch.setattr(sys, "argv", ["llmb", *words])
+            patch.setattr(sys, "path", [*self.path, *sys.path])
+            patch.setattr(sys, "dont_write_bytecode", True)
+            importlib.invalidate_caches()
+            try:
+                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                    main()
+            except SystemExit as end:
+                status = end.code or 0
+            finally:
+                self._forget_modules()
+        return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+    def _forget_modules(self) -> None:
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", "") or "").startswith(str(self.folder)):
+                del sys.modules[name]
+
+    def process(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "llmb", *map(str, arguments)],
             capture_output=True,
             text=True,
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.path), **env},
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(self.path)},
             check=False,
         )
 
@@ -163,4 +195,4 @@ class Llmb:
 
 @pytest.fixture
 def run_llmb(tmp_path: Path) -> Llmb:
-    return Llmb(tmp_path, tmp_path / "site")
+    return Llmb(tmp_path)

@@ -33,7 +33,7 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
 def parse(logs: Iterable[str | Path], *, framework: str) -> StepSeries:
     """The steps of one run, from one log or from those of its ranks. Raises LogError and PluginError."""
     parser = load_framework(framework).parse_log(run=None)
-    series = StepSeries()
+    series = StepSeries(first_step=getattr(parser, "first_step", None))  # a parser may know, and need not
     for log in map(Path, logs):
         try:
             feed_file(parser, log, 0, series.add)

@@ -41,7 +41,9 @@ def test_the_keys_of_target_are_those_of_the_core_and_of_the_scheduler(spec: Any
     assert {"lock", "scheduler", "host", "workdir", "name", "gpus_per_node"} <= set(known)
 
 
-@pytest.mark.parametrize(("table", "nearest"), [("targt", "target"), ("tp", "parallelism.tp"), ("gpus", "workload.gpus")])
+@pytest.mark.parametrize(
+    ("table", "nearest"), [("targt", "target"), ("tp", "parallelism.tp"), ("gpus", "workload.gpus")]
+)
 def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, table: str, nearest: str) -> None:
     spec.usual()
     spec.file.write_text(f"{table} = 1\n{spec.file.read_text()}")

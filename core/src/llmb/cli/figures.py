@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,6 @@ from llmb.cli.main import app
 from llmb.cli.run import AsJson
 
 if TYPE_CHECKING:
-    from llmb.engine.parsing import ParsedLog
     from llmb.values.recipe import Window
 
 Logs = Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs, or directories of logs.", show_default=False)]
@@ -36,9 +36,11 @@ def parse(
 ) -> None:
     """Read training logs: every step, and the mean step time over a window."""
     from llmb.cli import parsed
-    from llmb.engine.parsing import parse_files
+    from llmb.engine.parsing import parse_files, why_no_data
     from llmb.plugins.load import load_framework
 
+    if as_json and as_csv:
+        raise typer.BadParameter("one of them, not both", param_hint="--json, --csv")
     found = parse_files(logs, framework, load_framework(framework), _window(window), steps)
     single = len(logs) == 1 and not logs[0].is_dir()
     if as_json:
@@ -50,13 +52,9 @@ def parse(
     else:
         parsed.print_several(found)
     if not any(log.status != "no_data" for log in found):
-        _say_no_data(found, logs, framework)
+        for path in logs:
+            typer.echo(f"llmb: {path}: {why_no_data(path, framework)}", err=True)
         raise typer.Exit(1)
-
-
-def _say_no_data(found: list[ParsedLog], logs: list[Path], framework: str) -> None:
-    names = ", ".join(str(log.path) for log in found) or ", ".join(map(str, logs))
-    typer.echo(f"llmb: {names}: no step of {framework} is in it; is it the log of another framework?", err=True)
 
 
 def _window(text: str | None) -> Window | None:
@@ -87,6 +85,8 @@ def metrics(
 
     if step_time is None and tflops_per_gpu is None:
         raise typer.BadParameter("one of them is needed", param_hint="--step-time, --tflops-per-gpu")
+    if any(figure is not None and math.isnan(figure) for figure in (step_time, tflops_per_gpu)):
+        raise typer.BadParameter("nan is no figure", param_hint="--step-time, --tflops-per-gpu")
     found = to_json(
         compute(
             address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu

@@ -32,26 +32,31 @@ def steps_csv(log: ParsedLog) -> str:
 
 
 def logs_csv(logs: Sequence[ParsedLog]) -> str:
-    """One line a log."""
+    """One line a log; the path is last, since experiments of several folders may have the same name."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["experiment", "status", *SUMMARY])
+    writer.writerow(["experiment", "status", *SUMMARY, "path"])
     for log in logs:
         table = summary_table(log.summary)
-        writer.writerow([log.path.stem, log.status, *(table[name] for name in SUMMARY)])
+        writer.writerow([log.path.stem, log.status, *(table[name] for name in SUMMARY), log.path])
     return text.getvalue()
 
 
 def print_one(log: ParsedLog) -> None:
-    """The steps, then the mean."""
+    """The steps, then the mean, then why it broke if it did."""
+    if log.series.steps:
+        _print_steps(log)
+        typer.echo(_mean(log))
+    if log.failure:
+        typer.echo(f"{log.failure.cause}: {log.failure.evidence} (line {log.failure.line}); {log.failure.remedy}")
+
+
+def _print_steps(log: ParsedLog) -> None:
     table = plain_table(right=("step", "time s", "TFLOP/s per GPU", "tokens/s per GPU", "loss"))
     for step in log.series.steps:
         cells = (step.time_s, step.tflops_per_gpu, step.tokens_per_s_per_gpu, step.loss)
         table.add_row(str(step.step), *(number(cell) for cell in cells))
     print_table(table)
-    typer.echo(_mean(log))
-    if log.failure:
-        typer.echo(f"{log.failure.cause}: {log.failure.evidence} (line {log.failure.line}); {log.failure.remedy}")
 
 
 def _mean(log: ParsedLog) -> str:
@@ -67,7 +72,9 @@ def _mean(log: ParsedLog) -> str:
 
 
 def print_several(logs: Sequence[ParsedLog]) -> None:
-    """One line a log, then how many succeeded."""
+    """One line a log, then how many succeeded; nothing where there is no log."""
+    if not logs:
+        return
     columns = ("time mean s", "time std s", "TFLOP/s per GPU mean", "TFLOP/s per GPU std")
     table = plain_table(left=("experiment", "status"), right=columns)
     for log in logs:

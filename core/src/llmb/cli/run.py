@@ -13,7 +13,10 @@ if TYPE_CHECKING:
     from llmb.engine.runs import Session
     from llmb.values.workload import Workload
 
-Spec = Annotated[Path, typer.Argument(help="The workload spec, a TOML file.", show_default=False)]
+Spec = Annotated[
+    Path,
+    typer.Argument(help="The workload spec, a TOML file.", show_default=False, readable=False),  # ours to say
+]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key of the spec.")]
 TargetName = Annotated[
     str | None, typer.Option("--target", metavar="NAME", help="Take [target] from the targets file.")

@@ -54,9 +54,9 @@ class ActiveRun:
 
     def _read_anew(self) -> None:
         """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
-        self.series = StepSeries()
-        self.phase = ""
         self._parser: LogParser = self._framework.parse_log(run=self.run)
+        self.series = StepSeries(first_step=getattr(self._parser, "first_step", None))  # a parser may know it
+        self.phase = ""
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._parsed: dict[str, int] = {}
         self._parse_copies()

@@ -21,6 +21,9 @@ from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
+BEGIN = 64 << 10
+"""Bytes of a file by which one sees that it is no text."""
+
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
@@ -49,7 +52,8 @@ def parse_file(
     path: Path, name: str, framework: FrameworkHooks[Any], window: Window | None = None, steps_asked: int | None = None
 ) -> ParsedLog:
     """Read one log to its present end. Raises LogError where it cannot be read."""
-    parser, series = framework.parse_log(run=None), StepSeries()
+    parser = framework.parse_log(run=None)
+    series = StepSeries(first_step=getattr(parser, "first_step", None))  # a parser may know, and need not
     try:
         feed_file(parser, path, 0, series.add)
     except OSError as error:
@@ -78,6 +82,22 @@ def parse_files(
         else:
             found.append(parse_file(path, name, framework, window, steps_asked))
     return found
+
+
+def why_no_data(path: Path, name: str) -> str:
+    """What one can say of a log, or a directory of logs, in which there is not one step of this framework."""
+    if path.is_dir():
+        return f"no file in it has a step of {name}"
+    try:
+        with path.open("rb") as file:
+            begin = file.read(BEGIN)
+    except OSError:  # a pipe that has been read
+        begin = b"?"
+    if not begin:
+        return "is empty"
+    if b"\0" in begin:
+        return f"is binary, and not a log of {name}"
+    return f"no step of {name} is in it; is it the log of another framework?"
 
 
 def _files_below(folder: Path) -> Iterator[Path]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -23,8 +23,6 @@ from llmb.values.errors import LlmbError, RecordError
 from llmb.values.run import Target
 from llmb.values.workload import Workload
 from llmb.version import VERSION
-
-Done = Callable[[Driver], bool]
 
 
 @attrs.define

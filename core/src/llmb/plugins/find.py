@@ -48,27 +48,23 @@ class FoundPlugin:
 
 def find_plugins() -> tuple[FoundPlugin, ...]:
     """All installed plugins, sorted by kind, name and distribution; duplicates are all there."""
-    found = {
-        _describe(entry, distribution)
-        for distribution, entries in _distributions()
-        for entry in entries
-        if entry.group in GROUPS
-    }
+    found = {_describe(entry, distribution) for distribution, entries in _distributions() for entry in entries}
     return tuple(sorted(found, key=lambda plugin: (plugin.kind, plugin.name, plugin.distribution, plugin.version)))
 
 
-def _distributions() -> Iterator[tuple[metadata.Distribution, metadata.EntryPoints]]:
-    """Those that Python would import: the first of a name on the path hides later ones.
+def _distributions() -> Iterator[tuple[metadata.Distribution, list[metadata.EntryPoint]]]:
+    """Those with plugins, as Python would import them: the first of a name on the path hides later ones.
 
     One whose metadata cannot be read is passed over, since it is anybody's, and no run may break by it.
     """
     seen = set()
     for distribution in metadata.distributions():
         try:
-            entries, name = distribution.entry_points, distribution.name
+            entries = [entry for entry in distribution.entry_points if entry.group in GROUPS]
+            name = distribution.name if entries else None
         except Exception:  # noqa: BLE001, S112  # importlib.metadata raises what its parsers happen to raise
             continue
-        if not entries or not name or (normal := re.sub(r"[-_.]+", "-", name).lower()) in seen:
+        if not name or (normal := re.sub(r"[-_.]+", "-", name).lower()) in seen:
             continue
         seen.add(normal)
         yield distribution, entries

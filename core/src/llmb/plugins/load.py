@@ -160,7 +160,9 @@ def _misfits(plugin: object, spec: Any, kind: str) -> Iterator[str]:
             yield from _arguments(name, getattr(plugin, name), getattr(spec, hook))
         else:
             nearest = nearest_name(hook, hooks)
-            yield f"{hook}() is no hook of a {kind}" + (f" (did you mean {nearest!r}?)" if nearest else "")
+            yield f"{hook}() is no hook of {'an' if kind == 'extension' else 'a'} {kind}" + (
+                f" (did you mean {nearest!r}?)" if nearest else ""
+            )
 
 
 def _marked(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -97,8 +97,7 @@ def _apply_override(document: Document, override: str) -> None:
     if not equals or not key.strip():
         raise SpecError(Fault(message=f"{override!r} has no value", file=FROM_SET, expected="key=value"))
     tables = _flat_sweep(_nested(key.strip(), _parse_value(value)))
-    _merge(document.tables, tables)
-    document.origins.update((leaf, FROM_SET) for leaf, _ in flat(tables))
+    document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
 
 
 def _nested(key: str, value: Any) -> dict[str, Any]:
@@ -141,9 +140,13 @@ def _flat_sweep(tables: dict[str, Any]) -> dict[str, Any]:
     return {**tables, "sweep": dict(flat(sweep))} if isinstance(sweep, dict) else tables
 
 
-def _merge(tables: dict[str, Any], over: Mapping[str, Any]) -> None:
+def _merge(tables: dict[str, Any], over: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Put ``over`` into the tables; the keys, dotted, that now hold what was there."""
+    put = []
     for key, value in over.items():
         if isinstance(value, dict) and isinstance(tables.get(key), dict):
-            _merge(tables[key], value)
+            put += _merge(tables[key], value, f"{prefix}{key}.")
         else:
             tables[key] = value
+            put.append(prefix + key)
+    return put

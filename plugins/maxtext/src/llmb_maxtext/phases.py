@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from llmb import FrozenMap, Phase, Run
+from llmb import Fault, FrozenMap, Phase, Run
 
 
 def run_phases(run: Run[Any], extra: Mapping[str, Any]) -> tuple[Phase, ...]:
@@ -16,20 +17,12 @@ def run_phases(run: Run[Any], extra: Mapping[str, Any]) -> tuple[Phase, ...]:
     """
     if "profile" not in run.settings:
         return (_train(run, extra, "train", run.steps),)
-    report = f"{run.paths.run}/nsys/{run.id}-prof.nsys-rep"
-    converted = f"{run.paths.run}/pgle/{run.id}.pbtxt"
-    settings = run.settings
+    folder, settings = run.paths.run, run.settings
+    report, converted = f"{folder}/nsys/{run.id}-prof.nsys-rep", f"{folder}/pgle/{run.id}.pbtxt"
+    files = ("--profile_path", report, "--pgle_output_path", converted)
     convert = Phase(
         name="convert",
-        command=(
-            "bash",
-            f"{run.paths.run}/jax.sh",
-            *settings["convert"]["command"],
-            "--profile_path",
-            report,
-            "--pgle_output_path",
-            converted,
-        ),
+        command=_command(run, (f"{folder}/pgle",), *settings["convert"]["command"], *files),
         ranks="first",
         measured=False,
         outputs=(converted,),
@@ -51,20 +44,29 @@ def _train(
     more_flags: Mapping[str, Any] = FrozenMap(),
     outputs: tuple[str, ...] = (),
 ) -> Phase:
-    nsys = run.settings.get("nsys", {}).get("command", ())
-    report = ("-o", f"{run.paths.run}/nsys/{run.id}-{name}") if nsys else ()
+    folders: list[str] = []
+    nsys = tuple(run.settings.get("nsys", {}).get("command", ()))
+    if nsys:
+        folders.append(f"{run.paths.run}/nsys")
+        nsys += ("-o", f"{folders[-1]}/{run.id}-{name}")
     env = dict(part.get("env", {}))
     flags = {**run.settings.get("xla_flags", {}), **part.get("xla_flags", {}), **more_flags}
     if flags:
-        env["XLA_FLAGS"] = xla_flags({**flags, "xla_dump_to": f"{run.paths.run}/hlo/{name}"})
+        folders.append(f"{run.paths.run}/hlo/{name}")
+        env["XLA_FLAGS"] = xla_flags({**flags, "xla_dump_to": folders[-1]})
     arguments = {**config(run), "run_name": f"{run.id}-{name}", "steps": steps, **extra}
     return Phase(
         name=name,
-        command=("bash", f"{run.paths.run}/jax.sh", *nsys, *report, *run.settings["command"], *_words(arguments)),
+        command=_command(run, folders, *nsys, *run.settings["command"], *_words(arguments)),
         env=FrozenMap(env),
         measured=name != "prof",
         outputs=outputs,
     )
+
+
+def _command(run: Run[Any], folders: Iterable[str], *words: str) -> tuple[str, ...]:
+    """The words behind the wrapper script, which first makes the folders that they write into."""
+    return ("bash", f"{run.paths.run}/jax.sh", *folders, "--", *words)
 
 
 def xla_flags(flags: Mapping[str, Any]) -> str:
@@ -79,15 +81,23 @@ def config(run: Run[Any]) -> dict[str, Any]:
     """
     given = {name: _placed(value, run) for name, value in run.settings["config"].items()}
     derived = {
-        "per_device_batch_size": run.parallelism.micro_batch_size,
+        **batch(run),
         "max_target_length": run.model.seq_len,
         **mesh(run),
     }
     if "model_name" not in given:
         derived |= architecture(run)
-    elif any(key.startswith("model.") for key in run.differences):
+    elif run.proxy:
         derived |= {**architecture(run), "override_model_config": True}
     return {**given, **derived}
+
+
+def batch(run: Run[Any]) -> dict[str, float]:
+    """The batch in MaxText's words: samples of one pass over the number of all devices, and passes of one step."""
+    passes = run.parallelism.gradient_accumulation(run.gpus)
+    share = run.parallelism.global_batch_size / (passes * run.gpus)
+    accumulation = {"gradient_accumulation_steps": passes} if passes > 1 else {}
+    return {"per_device_batch_size": int(share) if share.is_integer() else share, **accumulation}
 
 
 def architecture(run: Run[Any]) -> dict[str, int]:
@@ -105,21 +115,37 @@ def architecture(run: Run[Any]) -> dict[str, int]:
 
 
 def mesh(run: Run[Any]) -> dict[str, int]:
-    """How the axes lie within a node (ICI) and across nodes (DCN).
+    """How the axes lie within a node (ICI) and across nodes (DCN); see `mesh_faults` for what does not fit.
 
     Tensor parallelism and as many shards as fit are kept inside a node; the other shards and all replicas go across.
     On CPUs MaxText knows no nodes: every axis is inside.
     """
-    tp, fsdp = run.parallelism.tp, run.parallelism.fsdp
-    inside = run.gpus if run.gpu_type == "cpu" else run.gpus_per_node
-    fsdp_inside = min(fsdp, inside // tp)
+    tp, fsdp, inside = run.parallelism.tp, run.parallelism.fsdp, _inside(run)
+    fsdp_inside = math.gcd(fsdp, inside // tp)
+    fsdp_across = fsdp // fsdp_inside
     return {
         "ici_tensor_parallelism": tp,
         "ici_fsdp_parallelism": fsdp_inside,
         "ici_data_parallelism": inside // (tp * fsdp_inside),
-        "dcn_fsdp_parallelism": fsdp // fsdp_inside,
-        "dcn_data_parallelism": run.gpus // (inside * (fsdp // fsdp_inside)),
+        "dcn_fsdp_parallelism": fsdp_across,
+        "dcn_data_parallelism": run.gpus // (inside * fsdp_across),
     }
+
+
+def mesh_faults(run: Run[Any]) -> list[Fault]:
+    """Why tensor parallelism and shards do not fit on these nodes, if they do not."""
+    tp, fsdp, inside = run.parallelism.tp, run.parallelism.fsdp, _inside(run)
+    if inside % tp:
+        message = f"tp = {tp} does not fit into a node of {inside}"
+        return [Fault(message=message, key="parallelism.tp", expected=f"a divisor of {inside}")]
+    if run.gpus % (tp * fsdp):
+        message = f"tp x fsdp = {tp} x {fsdp} = {tp * fsdp} does not divide {run.gpus} GPUs"
+        return [Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {run.gpus // tp}")]
+    return []
+
+
+def _inside(run: Run[Any]) -> int:
+    return run.gpus if run.gpu_type == "cpu" else run.gpus_per_node
 
 
 def _placed(value: Any, run: Run[Any]) -> Any:

@@ -9,7 +9,10 @@ import attrs
 
 from llmb import Environment, Fault, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl
 from llmb_maxtext.log import MaxTextLog
-from llmb_maxtext.phases import run_phases
+from llmb_maxtext.phases import batch, mesh, mesh_faults, run_phases
+
+OWN_ARGUMENTS = {"run_name": "", "steps": "workload.steps", "max_target_length": "model.seq_len"}
+"""Arguments of MaxText that the rest of the spec decides, and what decides them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +64,34 @@ def _refused(run: Run[MaxTextOptions]) -> list[Fault]:
         for name in ("pp", "cp", "ep", "etp")
         if (degree := getattr(run.parallelism, name)) != 1
     ]
+    faults = faults or mesh_faults(run) or _own_arguments(run)
     if run.profile is not None:
-        message = "MaxText's recipes always run under nsys, whose report feeds the compiler; there is nothing to choose"
-        faults.append(Fault(message=message, key="profile", expected="no [profile] table"))
-    return faults
+        always = "both runs of this recipe are always under nsys, whose report feeds the compiler"
+        why = always if "nsys" in run.settings else "this recipe runs on CPUs, without a profiler"
+        faults.append(Fault(message=f"there is nothing to choose: {why}", key="profile", expected="no [profile] table"))
+    return [*faults, *_too_few_steps(run)]
+
+
+def _own_arguments(run: Run[MaxTextOptions]) -> list[Fault]:
+    """Arguments that would change what is measured behind the back of the figures."""
+    divided = (*batch(run), *mesh(run), "gradient_accumulation_steps")
+    decided = {**OWN_ARGUMENTS, **dict.fromkeys(divided, "[parallelism]")}
+    return [
+        Fault(
+            message="is decided by the rest of the spec",
+            key=f"framework.config.{name}",
+            expected=f"{decided[name]} in its place" if decided[name] else "no such key",
+        )
+        for name in run.options.config
+        if name in decided
+    ]
+
+
+def _too_few_steps(run: Run[MaxTextOptions]) -> list[Fault]:
+    """MaxText stops at once where the first step that it shall profile comes after the last."""
+    config = {**run.settings["config"], **run.options.config}
+    first = config.get("skip_first_n_steps_for_profiler")
+    if not config.get("profiler") or not isinstance(first, int) or run.steps > first:
+        return []
+    message = f"is {run.steps}, and step {first} is the first that is profiled"
+    return [Fault(message=message, key="workload.steps", expected=f"at least {first + 1}")]

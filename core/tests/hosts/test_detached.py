@@ -1,0 +1,234 @@
+"""Detached jobs on this machine: started once, seen to their end, cancelled, and lost when they are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb.hosts import detached
+from llmb.hosts.local import LocalHost
+from llmb.values.errors import TargetError
+from llmb.values.job import Script
+from llmb.values.status import JobStatus, Ticket
+
+HOST = LocalHost()
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 30
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
+class Job:
+    """A job in a folder, and the count of its starts."""
+
+    def __init__(self, folder: Path, text: str, **more: Any) -> None:
+        self.folder = folder
+        self.script = Script(id="job", directory=str(folder), text=f"echo start >>starts\n: >begun\n{text}\n", **more)
+        self.ticket = Ticket(id="job", directory=str(folder))
+
+    def submit(self) -> None:
+        detached.submit_detached([self.script], HOST)
+
+    @property
+    def status(self) -> JobStatus:
+        return detached.poll_detached([self.ticket], HOST)["job"]
+
+    @property
+    def starts(self) -> int:
+        file = self.folder / "starts"
+        return len(file.read_text().splitlines()) if file.exists() else 0
+
+    @property
+    def supervisor(self) -> int:
+        return int(
+            wait_for(lambda: (self.folder / "started").exists() and self.folder / "started").read_text().split()[0]
+        )
+
+    def ended(self) -> JobStatus:
+        return wait_for(lambda: status if (status := self.status).state == "ended" else None)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "it's a job"
+
+
+def test_what_was_never_submitted_is_absent(folder: Path) -> None:
+    assert Job(folder, "").status == JobStatus(state="absent")
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "cause", "reason"),
+    [
+        ("true", 0, "completed", ""),
+        ("echo no such thing >&2; exit 3", 3, "failed", "no such thing"),
+        ("echo 'phase one: bad' >failed; exit 3", 3, "failed", "phase one: bad"),
+        ("printf 'a\\tb\\nc' >failed; exit 1", 1, "failed", "a b c"),
+        ("kill -9 $$", 137, "failed", "the job's script was killed by signal 9"),
+    ],
+)
+def test_a_job_leaves_how_it_ended(folder: Path, text: str, status: int, cause: str, reason: str) -> None:
+    job = Job(folder, text)
+    job.submit()
+    end = job.ended()
+    assert (end.exit_status, end.cause, end.reason) == (status, cause, reason)
+    assert end.job_id == str(job.supervisor)
+
+
+def test_a_job_that_ends_at_once_keeps_its_exit_status(tmp_path: Path) -> None:
+    for number in range(10):
+        job = Job(tmp_path / str(number), "exit 7")
+        job.submit()
+        assert job.ended().exit_status == 7
+
+
+def test_submitting_twice_starts_once(folder: Path) -> None:
+    job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
+    job.submit()
+    job.submit()
+    wait_for(lambda: job.status.state == "running")
+    job.submit()
+    (folder / "gate").touch()
+    assert job.ended().cause == "completed"
+    job.submit()
+    assert job.ended().cause == "completed"
+    assert job.starts == 1
+
+
+def test_many_that_submit_at_once_start_one(folder: Path) -> None:
+    job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
+    HOST.put({f"{folder}/{name}": "" for name in ("job.sh",)})
+    job.submit()
+    commands = detached._bash("processes.sh", "detached.sh") + f"\nsubmit {str(folder)!r} 0 ''"
+    several = [subprocess.Popen(["bash", "-s"], stdin=subprocess.PIPE, text=True, env={**os.environ}) for _ in range(5)]
+    for each in several:
+        each.communicate("{\n" + commands + "\n}")
+    (folder / "gate").touch()
+    job.ended()
+    assert job.starts == 1
+
+
+def test_with_a_check_it_is_submitted_again_once_it_has_ended(folder: Path) -> None:
+    job = Job(folder, "exit 1", check="false")
+    job.submit()
+    job.ended()
+    job.submit()
+    assert job.ended().exit_status == 1
+    assert wait_for(lambda: job.starts == 2)
+
+
+def test_cancel_ends_all_its_processes_and_no_other(tmp_path: Path) -> None:
+    jobs = [Job(tmp_path / name, "sleep 1000 & setsid sleep 1000 & wait") for name in ("one", "two")]
+    for job in jobs:
+        job.submit()
+        wait_for(lambda job=job: job.starts)
+    detached.cancel_detached([jobs[0].ticket], HOST)
+    assert jobs[0].ended().cause == "cancelled"
+    assert living(jobs[0].folder) == 0
+    assert jobs[1].status.state == "running"
+    detached.cancel_detached([jobs[1].ticket], HOST)
+    assert jobs[1].ended().cause == "cancelled"
+    detached.cancel_detached([jobs[1].ticket], HOST)  # it has ended already
+
+
+def living(folder: Path) -> int:
+    count = 0
+    for file in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            count += f"LLMB_RUN_DIR={folder}".encode() in file.read_bytes().split(b"\0")
+        except OSError:
+            continue
+    return count
+
+
+def test_what_is_cancelled_before_it_is_submitted_never_starts(folder: Path) -> None:
+    job = Job(folder, "")
+    detached.cancel_detached([job.ticket], HOST)
+    assert job.status.state == "absent"
+    job.submit()
+    assert job.ended().cause == "cancelled"
+    assert job.starts == 0
+
+
+def test_a_killed_supervisor_is_lost_and_its_processes_are_ended(folder: Path) -> None:
+    job = Job(folder, "sleep 1000 & setsid sleep 1000 & wait", time_limit_s=1000)
+    job.submit()
+    wait_for(lambda: job.status.state == "running")
+    os.kill(job.supervisor, signal.SIGKILL)
+    end = job.ended()
+    assert end.cause == "lost"
+    wait_for(lambda: living(folder) == 0)
+    assert job.status == end
+
+
+def test_a_process_id_that_belongs_to_another_process_by_now_is_not_believed(folder: Path) -> None:
+    folder.mkdir()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    (folder / "started").write_text(f"{os.getpid()} 1 {boot}\n")
+    assert Job(folder, "").status.cause == "lost"
+
+
+def test_a_process_of_another_boot_is_not_believed(folder: Path) -> None:
+    folder.mkdir()
+    start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+    (folder / "started").write_text(f"{os.getpid()} {start} another-boot\n")
+    assert Job(folder, "").status.cause == "lost"
+
+
+def test_the_time_limit_counts_from_its_turn(folder: Path) -> None:
+    job = Job(folder, "sleep 1000", time_limit_s=1)
+    job.submit()
+    assert job.ended().cause == "timeout"
+
+
+def test_no_secret_outlives_the_job(folder: Path) -> None:
+    job = Job(folder, "exit 1")
+    secret = {f"{folder}/.secrets": "export TOKEN=x\n"}
+    HOST.put(secret, 0o600)
+    assert (folder / ".secrets").stat().st_mode & 0o777 == 0o600
+    job.submit()
+    job.ended()
+    assert not (folder / ".secrets").exists()
+    HOST.put(secret, 0o600)
+    job.submit()  # again, after its end
+    assert not (folder / ".secrets").exists()
+
+
+def test_many_are_asked_for_by_one_command(tmp_path: Path) -> None:
+    jobs = [Job(tmp_path / str(number), f"exit {number}") for number in range(5)]
+    scripts = [
+        Script(id=str(number), directory=job.script.directory, text=job.script.text) for number, job in enumerate(jobs)
+    ]
+    tickets = detached.submit_detached(scripts, HOST)
+    asked: list[str] = []
+
+    class Counting(LocalHost):
+        def run(self, script: str, timeout_s: float = 60.0) -> Any:
+            asked.append(script)
+            return super().run(script, timeout_s)
+
+    def all_ended() -> Any:
+        asked.clear()
+        seen = detached.poll_detached(tickets.values(), Counting())
+        return seen if all(each.state == "ended" for each in seen.values()) else None
+
+    seen = wait_for(all_ended)
+    assert {identity: status.exit_status for identity, status in seen.items()} == {str(n): n for n in range(5)}
+    assert len(asked) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_a_refusal(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TargetError, match=r"cannot write .*/file/job/supervise.sh: (Not a directory|File exists)"):
+        Job(tmp_path / "file" / "job", "").submit()

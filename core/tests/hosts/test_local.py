@@ -1,0 +1,64 @@
+"""This machine as a host."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from llmb.hosts import local
+from llmb.hosts.local import LocalHost
+from llmb.values.errors import TargetError
+
+
+def test_a_command_that_fails_is_an_answer() -> None:
+    answer = LocalHost().run("echo out; echo bad >&2; exit 3")
+    assert (answer.exit_status, answer.stdout, answer.stderr) == (3, "out\n", "bad\n")
+
+
+def test_text_is_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LC_ALL", "C")
+    assert LocalHost().run("echo 'größe'").stdout == "größe\n"
+
+
+def test_bash_reads_all_before_it_starts_any() -> None:
+    """So that a script which was cut off when llmb was killed does nothing."""
+    cut = subprocess.run(["bash", "-s"], input="{\necho started\n", text=True, capture_output=True)
+    assert cut.stdout == ""
+
+
+def test_a_command_is_no_part_of_the_terminals_group() -> None:
+    sid, pid = LocalHost().run("echo $(ps -o sid= -p $$) $$").stdout.split()
+    assert sid == pid
+
+
+def test_one_that_does_not_end_cannot_be_asked() -> None:
+    with pytest.raises(TargetError, match="did not end within"):
+        LocalHost().run("sleep 1000", timeout_s=0.1)
+
+
+def test_without_bash_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(TargetError, match="has no bash"):
+        LocalHost().run("true")
+
+
+def test_files_are_placed_whole_with_their_mode(tmp_path: Path) -> None:
+    LocalHost().put({f"{tmp_path}/a/b": "text", f"{tmp_path}/c": "größe"}, 0o600)
+    assert (tmp_path / "a/b").read_text() == "text"
+    assert (tmp_path / "c").read_bytes() == "größe".encode()
+    assert (tmp_path / "c").stat().st_mode & 0o777 == 0o600
+
+
+def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "READ_LIMIT", 4)
+    (tmp_path / "log").write_bytes(b"0123456789")
+    (tmp_path / "old").write_bytes(b"01")
+    offsets = {f"{tmp_path}/{name}": offset for name, offset in (("log", 3), ("old", 2), ("none", 0))}
+    assert LocalHost().read(offsets) == {f"{tmp_path}/log": b"3456"}
+
+
+def test_what_cannot_be_read_is_not_taken_for_absent(tmp_path: Path) -> None:
+    with pytest.raises(TargetError, match=f"cannot read {tmp_path}: Is a directory"):
+        LocalHost().read({str(tmp_path): 0})

@@ -1,0 +1,433 @@
+"""Plugins as pip leaves them: each that does not work is one line that names it, and hurts only runs that use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+
+KINDS = {"framework": "frameworks", "scheduler": "schedulers", "extension": "extensions"}
+
+RECIPE = """
+release = "1"
+description = "for tests"
+source = "nothing"
+flop_formula = "full"
+window = "last"
+steps = 5
+time_limit = "1m"
+[model]
+layers = 2
+hidden = 64
+ffn = 128
+heads = 4
+query_groups = 4
+vocab = 128
+seq_len = 32
+[[points]]
+gpu_type = ["h100", "npu9"]
+dtype = "bf16"
+gpus = [1, 2]
+global_batch_size = "2 * gpus"
+"""
+
+WORKING = """
+import attrs
+from llmb import Environment, Fault, FrameworkHooks, Job, Phase, SpecError, hookimpl
+
+@attrs.frozen
+class Options:
+    word: str = "x"
+
+class Plugin(FrameworkHooks[Options]):
+    options = Options
+
+    @hookimpl
+    def build_job(self, run):
+        return Job(
+            id=run.id, directory=run.paths.run, phases=(Phase(name="train", command=("true",)),),
+            nodes=1, tasks_per_node=1, gpus_per_node=1, env={}, files={}, time_limit_s=60,
+        )
+"""
+BUILD_JOB = WORKING[WORKING.index("    @hookimpl") :]
+
+
+def framework(site: Any, code: str, *, name: str = "odd", distribution: str = "llmb-odd", **more: Any) -> None:
+    """Install a framework plugin with one recipe."""
+    package = distribution.replace("-", "_")
+    site.install(
+        distribution,
+        files={f"{package}/__init__.py": "", f"{package}/plugin.py": code, f"{package}/recipes/tiny.toml": RECIPE},
+        entry_points={"llmb.frameworks": {name: f"{package}.plugin:Plugin"}},
+        **more,
+    )
+
+
+def extension(site: Any, code: str, *, name: str = "extra", distribution: str = "llmb-extra", **more: Any) -> None:
+    package = distribution.replace("-", "_")
+    site.install(
+        distribution,
+        files={f"{package}.py": code},
+        entry_points={"llmb.extensions": {name: f"{package}:Plugin"}},
+        **more,
+    )
+
+
+@pytest.fixture
+def odd_spec(tmp_path: Path) -> Path:
+    """A spec that uses the plugin of the test."""
+    return write(tmp_path / "odd.toml", recipe="odd/tiny", gpu_type="h100", dtype="bf16")
+
+
+def write(file: Path, scheduler: str = "local", **workload: Any) -> Path:
+    file.write_text(tomli_w.dumps({"workload": {"gpus": 1, **workload}, "target": {"scheduler": scheduler}}))
+    return file
+
+
+def one_line(done: Any) -> str:
+    """The only line on standard error, of a command that ended with 2 and printed nothing else."""
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
+    return str(done.stderr.strip())
+
+
+def listed(run_llmb: Any, name: str) -> list[dict[str, Any]]:
+    return [plugin for plugin in run_llmb.json("plugins")["plugins"] if plugin["name"] == name]
+
+
+def fits_not(text: str) -> str:
+    return f"llmb-odd 1.2.3 does not fit llmb {llmb.VERSION}: {text}"
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("import nothing_of_this_name", "ModuleNotFoundError: No module named 'nothing_of_this_name'"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit('bye')", "SystemExit: bye"),
+        ("def f(:", "SyntaxError: "),
+        ("class Plugins: pass", "has no attribute 'Plugin'"),
+        ("class Plugin:\n    def __init__(self): raise OSError('no\\nlicence')", "OSError: no licence"),
+    ],
+)
+def test_a_plugin_that_breaks_at_import_is_one_line(
+    site: Any, run_llmb: Any, spec: Any, odd_spec: Path, code: str, text: str
+) -> None:
+    framework(site, code)
+    line = one_line(run_llmb("validate", odd_spec))
+    assert line.startswith(
+        f"llmb: {odd_spec}: workload.recipe: llmb-odd 1.2.3 is broken: llmb_odd.plugin:Plugin fails with "
+    )
+    assert text in line
+    assert text in listed(run_llmb, "odd")[0]["error"]
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (WORKING.replace("run)", "runn)"), "build_job() wants runn, and the hook gives run"),
+        (WORKING.replace("run)", "run, target)"), "build_job() wants target, and the hook gives run"),
+        (
+            WORKING.replace("run)", "*, run)"),
+            "build_job() takes run by keyword only, and hooks are called by position",
+        ),
+        (
+            WORKING.replace("def build_job", "def bild_job"),
+            "bild_job() is no hook of a framework (did you mean 'build_job'?)",
+        ),
+        (WORKING.replace("def build_job(self, run)", "def submit(self)"), "submit() is no hook of a framework"),
+        (WORKING.replace("    options = Options\n", ""), "it has no `options`, an attrs class"),
+        (WORKING.replace("@attrs.frozen", ""), "it has no `options`, an attrs class"),
+        (WORKING.replace("options = Options", "options = {}"), "it has no `options`, an attrs class"),
+        (
+            WORKING.replace("options = Options", "options = 3").replace("run)", "ran)"),
+            "build_job() wants ran, and the hook gives run; it has no `options`, an attrs class",
+        ),
+    ],
+)
+def test_a_plugin_that_does_not_fit_its_hooks_is_one_line(
+    site: Any, run_llmb: Any, spec: Any, odd_spec: Path, code: str, text: str
+) -> None:
+    framework(site, code)
+    line = one_line(run_llmb("validate", odd_spec))
+    assert line == f"llmb: {odd_spec}: workload.recipe: {fits_not(text)}"
+    assert listed(run_llmb, "odd")[0]["error"] == fits_not(text)
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
+def test_a_hook_may_leave_out_arguments_and_have_others_with_a_default(
+    site: Any, run_llmb: Any, odd_spec: Path
+) -> None:
+    more = "\n    @hookimpl\n    def prepare_env(self, mine=3):\n        return Environment()\n"
+    framework(site, WORKING + more)
+    assert run_llmb("validate", odd_spec).returncode == 0
+    assert listed(run_llmb, "odd")[0]["hooks"] == ["build_job", "prepare_env"]
+
+
+def test_two_distributions_with_one_name_are_both_told(site: Any, run_llmb: Any, spec: Any, odd_spec: Path) -> None:
+    framework(site, WORKING)
+    framework(site, WORKING, distribution="odd-two", version="4.5")
+    told = "framework 'odd' is brought by llmb-odd 1.2.3 and odd-two 4.5; uninstall all but one"
+    assert one_line(run_llmb("validate", odd_spec)) == f"llmb: {odd_spec}: workload.recipe: {told}"
+    assert [plugin["error"] for plugin in listed(run_llmb, "odd")] == [told, told]
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
+def test_one_name_may_stand_for_plugins_of_two_kinds(site: Any, run_llmb: Any, spec: Any) -> None:
+    framework(site, WORKING, name="local")
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
+def test_a_distribution_that_is_on_the_path_twice_is_no_duplicate(
+    site: Any, run_llmb: Any, odd_spec: Path, tmp_path: Path
+) -> None:
+    framework(site, WORKING, version="2.0")
+    older = type(site)(tmp_path / "older")
+    framework(older, "1 / 0", version="1.0")
+    run_llmb.path.append(str(older.folder))
+    done = run_llmb("validate", odd_spec)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_missing_plugin_names_the_command_that_brings_it(run_llmb: Any, tmp_path: Path) -> None:
+    file = write(tmp_path / "a.toml", recipe="nemo_launcher/x", gpu_type="h100", dtype="bf16")
+    assert one_line(run_llmb("validate", file)) == (
+        f"llmb: {file}: workload.recipe: framework plugin 'nemo_launcher' is not installed; "
+        "`pip install llmb-nemo-launcher` would bring it; expected one of those installed: maxtext"
+    )
+    file = write(tmp_path / "b.toml", recipe="maxtext/llama2-tiny", gpu_type="cpu", dtype="fp32", scheduler="locl")
+    assert one_line(run_llmb("validate", file)).endswith(
+        "scheduler plugin 'locl' is not installed; `pip install llmb-locl` would bring it; "
+        "expected one of those installed: local (did you mean 'local'?)"
+    )
+
+
+def test_a_plugin_for_a_newer_llmb_is_one_line_and_is_not_imported(
+    site: Any, run_llmb: Any, spec: Any, odd_spec: Path
+) -> None:
+    framework(site, "1 / 0", requires=("attrs", "llmb>=99"))
+    told = (
+        f"llmb-odd 1.2.3 is for llmb >=99, and this is llmb {llmb.VERSION}; "
+        "`pip install --upgrade llmb llmb-odd` brings two that fit"
+    )
+    assert one_line(run_llmb("validate", odd_spec)) == f"llmb: {odd_spec}: workload.recipe: {told}"
+    assert listed(run_llmb, "odd")[0]["error"] == told
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "requires",
+    [
+        (),
+        ("llmb",),
+        ("LLMB >= 0.1",),
+        ("llmb>=0.1,<99",),
+        ('llmb>=99; python_version < "3"',),
+        ('llmb>=99; extra == "future"',),
+        ("llmb-odd-helper>=99",),
+        ("not a requirement",),
+    ],
+)
+def test_a_plugin_that_asks_for_nothing_newer_is_taken(
+    site: Any, run_llmb: Any, odd_spec: Path, requires: tuple[str, ...]
+) -> None:
+    framework(site, WORKING, requires=requires)
+    done = run_llmb("validate", odd_spec)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_hook_that_returns_nothing_where_a_value_is_due_is_one_line(site: Any, run_llmb: Any, odd_spec: Path) -> None:
+    framework(site, WORKING.replace("return Job(", "Job("))
+    assert one_line(run_llmb("validate", odd_spec)) == "llmb: llmb-odd 1.2.3: build_job() returned nothing"
+
+
+def test_a_hook_without_default_that_is_not_implemented_is_one_line(site: Any, run_llmb: Any, odd_spec: Path) -> None:
+    framework(site, WORKING.replace(BUILD_JOB, ""))
+    assert one_line(run_llmb("validate", odd_spec)) == "llmb: llmb-odd 1.2.3 does not implement build_job()"
+
+
+@pytest.mark.parametrize("error", ["ValueError('deep inside')", "NotImplementedError('deep inside')"])
+def test_a_hook_that_raises_keeps_its_traceback_and_names_the_distribution(
+    site: Any, run_llmb: Any, spec: Any, odd_spec: Path, error: str
+) -> None:
+    framework(site, WORKING.replace("return Job(", f"raise {error}\n        Job("))
+    done = run_llmb.process("validate", odd_spec)
+    assert done.returncode == 1
+    assert "Traceback" in done.stderr
+    assert "llmb_odd/plugin.py" in done.stderr
+    assert done.stderr.endswith("deep inside\nin build_job() of llmb-odd 1.2.3\n")
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
+@pytest.mark.parametrize("hook", ["build_job", "prepare_env"])
+def test_what_a_hook_refuses_is_told_with_file_and_key_as_written(
+    site: Any, run_llmb: Any, tmp_path: Path, hook: str
+) -> None:
+    refuse = f"""
+    @hookimpl
+    def {hook}(self, run):
+        raise SpecError(Fault(message="is odd", key="workload.gpus", expected="even"), "and besides")
+"""
+    framework(site, WORKING.replace(BUILD_JOB, BUILD_JOB if hook != "build_job" else "") + refuse)
+    file = write(tmp_path / "sweep.toml", recipe="odd/tiny", gpu_type="h100", dtype="bf16", gpus=[1, 2])
+    done = run_llmb("validate", file)
+    assert (done.returncode, done.stderr.splitlines()) == (
+        2,
+        [
+            f"llmb: {file}: workload.gpus[0]: is odd; expected even",
+            f"llmb: {file}: and besides",
+            f"llmb: {file}: workload.gpus[1]: is odd; expected even",
+        ],
+    )
+    fault = run_llmb.json("run", file, "--dry-run", "--set", "workload.gpus=2", status=2)["errors"][0]
+    assert (fault["file"], fault["key"]) == ("--set", "workload.gpus")
+
+
+def test_only_what_a_run_names_is_imported(site: Any, run_llmb: Any, spec: Any, odd_spec: Path) -> None:
+    mark = "import pathlib\npathlib.Path(__file__).with_suffix('.imported').touch()\n"
+    framework(site, mark + WORKING)
+    framework(site, mark + WORKING, name="unused", distribution="llmb-unused")
+    site.install(
+        "llmb-elsewhere",
+        files={"llmb_elsewhere.py": mark},
+        entry_points={"llmb.schedulers": {"elsewhere": "llmb_elsewhere:Plugin"}},
+    )
+    for command in (["--help"], ["runs"], ["validate", spec.usual().file]):
+        assert run_llmb.process(*command).returncode == 0
+        assert list(site.folder.rglob("*.imported")) == []
+    assert run_llmb.process("validate", odd_spec).returncode == 0
+    assert [path.parent.name for path in site.folder.rglob("*.imported")] == ["llmb_odd"]
+
+
+def test_options_with_validators_and_without_defaults_are_checked(site: Any, run_llmb: Any, tmp_path: Path) -> None:
+    options = "word: str = attrs.field(validator=attrs.validators.in_(['a', 'b']))\n    sizes: list[int] = [1]"
+    framework(site, WORKING.replace('word: str = "x"', options))
+    workload = {"recipe": "odd/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1}
+    file = tmp_path / "options.toml"
+
+    def told(**framework: Any) -> list[str]:
+        tables = {"workload": workload, "framework": framework, "target": {"scheduler": "local"}}
+        file.write_text(tomli_w.dumps(tables))
+        return [line.removeprefix(f"llmb: {file}: ") for line in run_llmb("validate", file).stderr.splitlines()]
+
+    assert told(word="a", sizes=[1, 2]) == []
+    assert told(wrod="a") == [
+        "framework.word: is missing; expected a string",
+        "framework.wrod: is not a key here; expected one of word, sizes (did you mean 'word'?)",
+    ]
+    assert told(word="a", sizes=[1, "2"]) == ['framework.sizes[1]: is "2"; expected a whole number']
+    assert told(word="a", sizes="12") == ['framework.sizes: is "12"; expected a list, each a whole number']
+    [refused] = told(word="c")
+    assert refused == "framework: 'word' must be in ['a', 'b'] (got 'c')"
+
+
+@pytest.mark.parametrize(
+    "metadata", [{"METADATA": "\n"}, {"entry_points.txt": "not = a section\n"}, {"METADATA": "Name: \n"}]
+)
+def test_a_distribution_whose_metadata_is_broken_hurts_no_run(
+    site: Any, run_llmb: Any, spec: Any, metadata: dict[str, str]
+) -> None:
+    framework(site, WORKING)
+    [info] = site.folder.glob("*.dist-info")
+    for name, text in metadata.items():
+        (info / name).write_text(text)
+    done = run_llmb("validate", spec.usual().file)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("1 / 0", "llmb-extra 1.2.3 is broken: llmb_extra:Plugin fails with ZeroDivisionError: division by zero"),
+        ("", "llmb-extra 1.2.3 is broken: llmb_extra:Plugin fails with AttributeError: module 'llmb_extra' has no "
+        "attribute 'Plugin'"),
+        (
+            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerator(self): return ()",
+            f"llmb-extra 1.2.3 does not fit llmb {llmb.VERSION}: accelerator() is no hook of an extension "
+            "(did you mean 'accelerators'?)",
+        ),
+        (
+            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self): return 1 / 0",
+            "llmb-extra 1.2.3: ZeroDivisionError: division by zero",
+        ),
+        (
+            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self): return ['npu9']",
+            "llmb-extra 1.2.3: TypeError: 'npu9' is no Accelerator",
+        ),
+        (
+            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self): pass",
+            "llmb-extra 1.2.3: accelerators() returned nothing",
+        ),
+    ],
+)  # fmt: skip
+def test_a_broken_extension_is_one_warning_and_the_run_goes_on(
+    site: Any, run_llmb: Any, spec: Any, code: str, told: str
+) -> None:
+    extension(site, code)
+    spec.usual()
+    for command in (["validate"], ["run", "--dry-run"]):
+        done = run_llmb(*command, spec.file)
+        assert (done.returncode, done.stderr) == (0, f"llmb: left out: {told}\n")
+    assert run_llmb.json("run", spec.file, "--dry-run")["runs"]
+
+
+def test_a_broken_extension_is_one_plain_line_for_the_user_too(site: Any, run_llmb: Any, spec: Any) -> None:
+    extension(site, "1 / 0")
+    done = run_llmb.process("run", spec.usual().file, "--dry-run", "--json")
+    assert (done.returncode, len(json.loads(done.stdout)["runs"])) == (0, 1)
+    assert done.stderr == (
+        "llmb: left out: llmb-extra 1.2.3 is broken: llmb_extra:Plugin fails with ZeroDivisionError: division by zero\n"
+    )
+
+
+def test_a_duplicate_extension_is_a_warning(site: Any, run_llmb: Any, spec: Any) -> None:
+    extension(site, "1 / 0")
+    extension(site, "1 / 0", distribution="extra-two")
+    assert run_llmb("validate", spec.usual().file).stderr == (
+        "llmb: left out: extension 'extra' is brought by extra-two 1.2.3 and llmb-extra 1.2.3; uninstall all but one\n"
+    )
+
+
+def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llmb: Any, tmp_path: Path) -> None:
+    framework(site, WORKING)
+    file = write(tmp_path / "npu.toml", recipe="odd/tiny", gpu_type="npu9", dtype="bf16")
+    assert 'workload.gpu_type: is "npu9"; expected one of a100' in one_line(run_llmb("validate", file))
+    extension(
+        site,
+        "from llmb import Accelerator, hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self):\n"
+        "        return [Accelerator(name='npu9', gpus_per_node=4, dtypes=('bf16',), peak_flops={'bf16': 1e15})]\n",
+    )
+    [run] = run_llmb.json("run", file, "--dry-run")["runs"]
+    assert run["gpu_type"] == "npu9"
+    assert listed(run_llmb, "extra") == [
+        {
+            "name": "extra",
+            "kind": "extension",
+            "distribution": "llmb-extra",
+            "version": "1.2.3",
+            "hooks": ["accelerators"],
+            "error": None,
+        }
+    ]
+
+
+def test_plugins_lists_those_that_work_and_those_that_do_not(site: Any, run_llmb: Any) -> None:
+    framework(site, "1 / 0")
+    document = run_llmb.json("plugins")
+    assert document.keys() == {"plugins"}
+    plugins = {plugin["name"]: plugin for plugin in document["plugins"]}
+    assert all(
+        plugin.keys() == {"name", "kind", "distribution", "version", "hooks", "error"} for plugin in plugins.values()
+    )
+    assert plugins["maxtext"]["error"] is None
+    assert set(plugins["local"]["hooks"]) >= {"build_job", "submit", "poll", "cancel"}
+    assert plugins["odd"]["hooks"] == []
+    done = run_llmb("plugins")
+    assert done.returncode == 0
+    assert "llmb-odd 1.2.3 is broken" in done.stdout

@@ -1,0 +1,164 @@
+"""``llmb validate`` and ``llmb run --dry-run``: what they print, how they end, and that they touch nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JOB_KEYS = {
+    "image",
+    "nodes",
+    "tasks_per_node",
+    "gpus_per_node",
+    "time_limit_s",
+    "env",
+    "mounts",
+    "files",
+    "phases",
+}
+PHASE_KEYS = {"name", "command", "env", "ranks", "measured", "outputs"}
+
+
+def nothing_touched(folder: Path) -> bool:
+    home = Path(os.environ["LLMB_HOME"])
+    return not home.exists() and {path.name for path in folder.iterdir()} <= {"spec.toml", "site"}
+
+
+def test_validate_tells_how_many_runs_there_are(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
+    spec.usual(workload={"gpus": [1, 2]})
+    done = run_llmb("validate", spec.file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{spec.file}: 2 runs, no fault\n", "")
+    assert run_llmb.json("validate", spec.file)["file"] == str(spec.file)
+    assert nothing_touched(tmp_path)
+
+
+@pytest.mark.parametrize("command", [["validate"], ["run"], ["run", "--dry-run"]])
+def test_each_fault_is_one_line_and_the_status_is_2(
+    spec: Any, run_llmb: Any, tmp_path: Path, command: list[str]
+) -> None:
+    spec.usual(workload={"gpus": "64"}, target={"lok": 1})
+    done = run_llmb.process(*command, spec.file, "--set", "model.layer=3")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines() == [
+        f'llmb: {spec.file}: workload.gpus: is "64"; expected a whole number of at least 1',
+        "llmb: --set: model.layer: is not a key here; expected one of layers, hidden, ffn, heads, query_groups, "
+        "vocab, seq_len, experts, top_k (did you mean 'layers'?)",
+        f"llmb: {spec.file}: target.lok: is not a key here; expected one of lock, grace_s, scheduler, name, host, "
+        "workdir, gpus_per_node (did you mean 'lock'?)",
+    ]
+    assert nothing_touched(tmp_path)
+
+
+def test_faults_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
+    spec.usual(workload={"gpu_type": "cpuu"}, mounts={"a": "b"})
+    for command in (["validate"], ["run"], ["run", "--dry-run"]):
+        errors = run_llmb.json(*command, spec.file, status=2)["errors"]
+        assert [error.keys() for error in errors] == [{"message", "file", "key", "expected", "nearest"}] * 2
+        assert errors[1] == {
+            "message": 'is "cpuu"',
+            "file": str(spec.file),
+            "key": "workload.gpu_type",
+            "expected": "one of a100, b200, b300, cpu, gb200, gb300, gh200, h100, h200",
+            "nearest": "cpu",
+        }
+    assert nothing_touched(tmp_path)
+
+
+def test_what_a_scheduler_refuses_names_the_file(spec: Any, run_llmb: Any) -> None:
+    done = run_llmb("validate", spec.big().file)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"llmb: {spec.file}: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_dry_run_as_json_holds_the_job_the_script_and_the_preparation(
+    spec: Any, run_llmb: Any, tmp_path: Path
+) -> None:
+    spec.usual(workload={"repeats": 2}, mounts={"/a": "/x:ro"}, env={"NAME": "value with spaces"})
+    document = run_llmb.json("run", spec.file, "--dry-run")
+    assert document.keys() == {"runs"}
+    assert [run["repeat"] for run in document["runs"]] == [1, 2]
+    for run in document["runs"]:
+        assert run.keys() >= {"recipe", "gpu_type", "dtype", "gpus", "steps", "job", "script", "preparation"}
+        assert run["job"].keys() == JOB_KEYS
+        assert all(phase.keys() == PHASE_KEYS for phase in run["job"]["phases"])
+        assert all(isinstance(word, str) for phase in run["job"]["phases"] for word in phase["command"])
+        assert run["job"]["mounts"] == [{"source": "/a", "target": "/x", "read_only": True}]
+        assert run["job"]["env"]["NAME"] == "value with spaces"
+        assert [task.keys() for task in run["preparation"]] == [{"key", "kind", "job", "script", "check"}]
+        assert run["script"].startswith("#!")
+    assert nothing_touched(tmp_path)
+
+
+def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
+    done = run_llmb("run", spec.usual().file, "--dry-run")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("# llama2-tiny-cpu-fp32-1 (repeat 1): maxtext/llama2-tiny, release 0.2.5\n")
+    assert "\n#!/usr/bin/env bash\n" in done.stdout
+    assert nothing_touched(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"\xff", b"", b"[workload", None])
+def test_a_file_that_cannot_be_used_is_one_line(
+    spec: Any, run_llmb: Any, tmp_path: Path, content: bytes | None
+) -> None:
+    if content is not None:
+        spec.file.write_bytes(content)
+    done = run_llmb("run", spec.file if content is not None else tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"llmb: {spec.file if content is not None else tmp_path}: ")
+    assert done.stderr.count("\n") == 1
+    assert nothing_touched(tmp_path)
+
+
+WITHOUT_CAPABILITIES = """
+import ctypes, json, os, sys
+from llmb.cli.main import main
+if os.getuid() == 0:  # root without its capabilities is denied what the mode of a file denies
+    header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+    assert ctypes.CDLL(None).capset(header, none) == 0
+sys.argv = ["llmb", *json.loads(sys.argv[1])]
+main()
+"""
+
+
+def without_privilege(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """``llmb`` as a process for which permissions count, also where the tests are run by root."""
+    command = [sys.executable, "-c", WITHOUT_CAPABILITIES, json.dumps(list(map(str, arguments)))]
+    return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
+
+
+@pytest.fixture
+def closed(tmp_path: Path) -> Iterator[Path]:
+    """A folder without permission, once the test has closed it."""
+    folder = tmp_path / "closed"
+    folder.mkdir()
+    yield folder
+    folder.chmod(0o700)
+
+
+def test_a_spec_without_permission_is_one_line(spec: Any) -> None:
+    spec.usual().file.chmod(0)
+    done = without_privilege("validate", spec.file)
+    assert (done.returncode, done.stderr) == (2, f"llmb: {spec.file}: may not be read by this user\n")
+
+
+def test_a_spec_in_a_folder_without_permission_is_one_line(spec: Any, closed: Path) -> None:
+    file = spec.usual().file.rename(closed / "spec.toml")
+    closed.chmod(0)
+    done = without_privilege("validate", file)
+    assert (done.returncode, done.stderr) == (2, f"llmb: {file}: may not be read by this user\n")
+
+
+def test_a_configuration_folder_without_permission_is_one_line(spec: Any, closed: Path) -> None:
+    closed.chmod(0)
+    done = without_privilege("validate", spec.usual().file, "--target", "box", XDG_CONFIG_HOME=str(closed))
+    file = closed / "llmb" / "targets.toml"
+    assert (done.returncode, done.stderr) == (2, f"llmb: {file}: may not be read by this user\n")

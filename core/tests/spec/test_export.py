@@ -1,0 +1,106 @@
+"""``run.toml``: a run as a spec of its own, that loads again to the same run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import llmb
+from llmb.plugins.pool import PluginPool
+from llmb.spec.export import export_run, import_run
+
+PROVENANCE = {"llmb": "0", "plugins": {"llmb-maxtext": "0"}, "created": "2026-01-01T00:00:00+00:00"}
+
+
+def again(placed: llmb.PlacedRun, folder: Path) -> tuple[Path, llmb.PlacedRun]:
+    file = folder / "run.toml"
+    file.write_text(export_run(placed, PROVENANCE), encoding="utf-8")
+    return file, import_run(file, PluginPool())
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        {},
+        {"workload": {"steps": 70, "time_limit": "90m", "repeats": 2}},
+        {"measure": {"window": [12, 40], "tolerance": 0.1}},
+        {"measure": {"window": "last"}},
+        {"workload": {"image": "example.org/other:1"}},
+        {"workload": {"image": "ghcr.io/nvidia/jax:maxtext-2024-12-09"}},
+        {"workload": {"gpus": 96}, "parallelism": {"fsdp": 96, "global_batch_size": 192}},
+        {"parallelism": {"pp": 2, "vp": 2, "micro_batch_size": 1}},
+        {"parallelism": {"vp": 1}},
+        {"model": {"layers": 8, "vocab": 1000}},
+        {"framework": {"config": {"a": 1, "b": "x", "c": True, "d": 0.5}}},
+        {"env": {"A": "1", "QUOTED": "a \"b\" 'c' \\ \n é"}},
+        {"mounts": {"/a": "/x", "/b.c": "/y:ro", "/d": "/z:rw"}},
+        {"profile": {"tool": "nsys", "start_step": 3, "stop_step": 9, "ranks": [0, 2], "gpu_metrics": True}},
+        {"profile": {"tool": "nccl-trace"}},
+        {"target": {"workdir": "/work", "lock": "/a.lock"}},
+    ],
+)
+def test_a_run_loads_again_as_it_was(spec: Any, tmp_path: Path, tables: dict[str, Any]) -> None:
+    for placed in spec.big(**tables).load().runs:
+        file, back = again(placed, tmp_path)
+        assert back.run == placed.run
+        assert back.target == placed.target
+        [anew] = llmb.load(file).runs
+        ours = {"id": placed.run.id, "paths": placed.run.paths, "repeat": placed.run.repeat}
+        assert attrs.evolve(anew.run, **ours) == placed.run
+        assert anew.run.id != placed.run.id
+
+
+def test_a_run_of_a_named_target_loads_again_where_that_name_is_gone(
+    spec: Any, tmp_path: Path, write_targets: Any
+) -> None:
+    targets = write_targets('[box]\nscheduler = "local"\nworkdir = "/box"\nlock = "/box.lock"\n')
+    spec.usual()
+    [placed] = spec.load(target="box").runs
+    targets.unlink()
+    file, back = again(placed, tmp_path)
+    assert (back.target, back.target.name) == (placed.target, "box")
+    assert llmb.load(file).runs[0].target == placed.target
+
+
+def test_a_record_can_be_run_elsewhere(spec: Any, tmp_path: Path, write_targets: Any) -> None:
+    write_targets('[box]\nscheduler = "local"\nworkdir = "/box"\n')
+    file, _ = again(spec.usual().load().runs[0], tmp_path)
+    [placed] = llmb.load(file, target="box", overrides=["workload.steps=60"]).runs
+    assert (placed.target.workdir, placed.run.steps) == ("/box", 60)
+
+
+def test_every_default_is_written_out(spec: Any, tmp_path: Path) -> None:
+    import tomllib
+
+    file, _ = again(spec.usual().load().runs[0], tmp_path)
+    tables = tomllib.loads(file.read_text())
+    assert tables["workload"].keys() == {"recipe", "gpu_type", "dtype", "gpus", "steps", "time_limit"}
+    assert tables["parallelism"].keys() == {
+        "tp", "pp", "vp", "cp", "ep", "etp", "fsdp", "micro_batch_size", "global_batch_size",
+    }  # fmt: skip
+    assert tables["model"].keys() >= {"layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len"}
+    assert tables["measure"] == {"window": [10, 49], "tolerance": 0.05}
+    assert tables["target"].keys() >= {"scheduler", "workdir", "gpus_per_node", "lock"}
+    assert tables["provenance"].keys() == {"llmb", "plugins", "created", "run_id", "repeat"}
+
+
+def test_provenance_is_ignored_by_the_loader(spec: Any) -> None:
+    [run] = spec.usual(provenance={"run_id": "abcde-x", "anything": 3}).runs()
+    assert run.id != "abcde-x"
+
+
+def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
+    from llmb.spec.published import override_model
+    from llmb.spec.tables import ModelTable
+
+    published = llmb.Model(layers=2, hidden=8, ffn=8, heads=2, query_groups=2, vocab=100, seq_len=8, flops_vocab=128)
+    assert override_model(published, ModelTable(layers=4, vocab=100)).flops_vocab == 128
+    assert override_model(published, ModelTable(vocab=200)).flops_vocab is None
+
+
+def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
+    with pytest.raises(llmb.RecordError, match=r"has no provenance\.run_id"):
+        import_run(spec.usual().file, PluginPool())

@@ -1,0 +1,170 @@
+"""Lists are a sweep; ``--set`` overrides any key; a fault names the key as it was written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import llmb
+
+
+def test_lists_of_the_workload_make_their_product_the_last_varying_fastest(spec: Any) -> None:
+    runs = spec.big(workload={"gpu_type": ["h100"], "dtype": ["bf16", "fp8"], "gpus": [64, 128]}).runs()
+    assert [(run.dtype, run.gpus) for run in runs] == [("bf16", 64), ("bf16", 128), ("fp8", 64), ("fp8", 128)]
+    assert len({run.id for run in runs}) == 4
+
+
+def test_recipes_of_one_framework_may_be_listed_beside_its_options(spec: Any) -> None:
+    both = {"recipe": ["maxtext/llama2-70b"], "gpus": [64, 128]}
+    runs = spec.big(workload=both, framework={"config": {"remat_policy": "full"}}).runs()
+    assert [run.options.config["remat_policy"] for run in runs] == ["full", "full"]
+    assert runs[0].differences == ("framework.config",)
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        '"parallelism.fsdp" = [64, 32]\n"framework.config.remat" = ["full", "none"]',
+        'parallelism.fsdp = [64, 32]\nframework.config.remat = ["full", "none"]',
+        'parallelism = { fsdp = [64, 32] }\nframework = { config = { remat = ["full", "none"] } }',
+    ],
+)
+def test_sweep_takes_quoted_and_bare_dotted_keys_alike(spec: Any, sweep: str) -> None:
+    spec.big()
+    spec.write(f"{spec.file.read_text()}\n[sweep]\n{sweep}\n")
+    assert [(run.parallelism.fsdp, run.options.config["remat"]) for run in spec.runs()] == [
+        (64, "full"),
+        (64, "none"),
+        (32, "full"),
+        (32, "none"),
+    ]
+
+
+def test_values_of_a_sweep_may_be_lists_themselves(spec: Any) -> None:
+    runs = spec.usual(sweep={"measure.window": ["last", [5, 9]]}).runs()
+    assert [run.window for run in runs] == ["last", (5, 9)]
+
+
+def test_sweep_may_name_targets(spec: Any, write_targets: Any) -> None:
+    write_targets('[a]\nscheduler = "local"\nworkdir = "/a"\n[b]\nscheduler = "local"\nworkdir = "/b"\n')
+    spec.write('[workload]\nrecipe = "maxtext/llama2-tiny"\ngpu_type = "cpu"\ndtype = "fp32"\ngpus = 1\n')
+    spec.write(spec.file.read_text() + '[sweep]\n"target.name" = ["a", "b"]\n')
+    assert [placed.target.workdir for placed in spec.load().runs] == ["/a", "/b"]
+
+
+def test_repeats_are_runs_of_their_own(spec: Any) -> None:
+    runs = spec.usual(workload={"repeats": 3}).runs()
+    assert [run.repeat for run in runs] == [1, 2, 3]
+    assert len({run.paths.run for run in runs}) == 3
+
+
+def test_a_fault_names_the_value_of_a_list_by_its_index(spec: Any) -> None:
+    found = spec.big(workload={"gpus": [64, 96], "dtype": ["bf16", "bf8"]}, sweep={"parallelism.tp": [1, 24]}).faults()
+    assert set(found) == {"workload.gpus[1]", "workload.dtype[1]", "sweep.parallelism.tp[1]", "workload.gpus[0]"}
+
+
+def test_an_unknown_key_of_a_sweep_is_one_fault_however_many_its_values(spec: Any) -> None:
+    found = spec.usual(sweep={"parallelism.tpp": [1, 2], "target.lok": ["a", "b"]}).faults()
+    assert {key: fault.nearest for key, fault in found.items()} == {
+        "sweep.parallelism.tpp": "tp",
+        "sweep.target.lok": "lock",
+    }
+
+
+def test_a_fault_that_all_points_share_is_told_once(spec: Any) -> None:
+    found = spec.big(workload={"gpus": [64, 128, 256]}, parallelism={"tp": 24}).faults()
+    assert sorted(found) == ["parallelism.tp", "workload.gpus[0]", "workload.gpus[1]", "workload.gpus[2]"]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "key", "message", "expected"),
+    [
+        ({"parallelism.tp": 3}, "sweep.parallelism.tp", "is 3", "a list of values to try"),
+        ({"parallelism.tp": "3"}, "sweep.parallelism.tp", 'is "3"', "a list of values to try"),
+        ({"parallelism.tp": []}, "sweep.parallelism.tp", "is an empty list", "at least one value to try"),
+        ({"tp": [1]}, "sweep.tp", "is not a key to sweep", 'a dotted key such as "parallelism.tp"'),
+        ({"workload.gpus": [1]}, "sweep.workload.gpus", "is swept, and workload.gpus is set too", "one of the two"),
+        ({"workload.steps": [0]}, "sweep.workload.steps[0]", "is 0", "a whole number of at least 1"),
+        ({"nothing.here": [0]}, "nothing", "is not a key here", None),
+    ],
+)
+def test_a_sweep_that_is_none_is_a_fault(
+    spec: Any, sweep: dict[str, Any], key: str, message: str, expected: str | None
+) -> None:
+    fault = spec.usual(sweep=sweep).faults()[key]
+    assert fault.message == message
+    assert expected is None or fault.expected == expected
+
+
+def test_an_empty_list_of_the_workload_is_a_fault(spec: Any) -> None:
+    assert spec.usual(workload={"gpus": []}).faults()["workload.gpus"].message == "is []"
+
+
+@pytest.mark.parametrize(
+    ("override", "read"),
+    [
+        ("workload.steps=60", lambda run: run.steps == 60),
+        ("workload.steps = 60", lambda run: run.steps == 60),
+        ('workload."steps"=60', lambda run: run.steps == 60),
+        ("workload.time_limit=2h", lambda run: run.time_limit_s == 7200),
+        ('workload.time_limit="2h"', lambda run: run.time_limit_s == 7200),
+        ("measure.window=[3, 7]", lambda run: run.window == (3, 7)),
+        ("measure.window=last", lambda run: run.window == "last"),
+        ("framework.config.remat=full", lambda run: run.options.config["remat"] == "full"),
+        ("framework.config={a = 1}", lambda run: run.options.config["a"] == 1),
+        ("env.LIST=1,2", lambda run: run.env["LIST"] == "1,2"),
+        ("env.COLOUR=a#b", lambda run: run.env["COLOUR"] == "a#b"),
+        ("workload.image=5#b", lambda run: run.image.ref == "5#b"),
+        ("env.EMPTY=", lambda run: run.env["EMPTY"] == ""),
+        ("env.PAIR=a=b", lambda run: run.env["PAIR"] == "a=b"),
+        ("env.LINES=1\n[env]", lambda run: run.env["LINES"] == "1\n[env]"),
+    ],
+)
+def test_set_takes_a_dotted_key_and_a_value_in_toml_else_a_string(spec: Any, override: str, read: Any) -> None:
+    [run] = spec.usual().runs(override)
+    assert read(run)
+
+
+def test_set_replaces_a_list_and_an_earlier_set(spec: Any) -> None:
+    spec.big(workload={"gpus": [64, 128]})
+    assert [run.gpus for run in spec.runs("workload.gpus=256")] == [256]
+    assert [run.gpus for run in spec.runs("workload.gpus=256", "workload.gpus=[512, 64]")] == [512, 64]
+
+
+@pytest.mark.parametrize("key", ['sweep."parallelism.fsdp"', "sweep.parallelism.fsdp"])
+def test_set_replaces_a_sweep_however_either_is_written(spec: Any, key: str) -> None:
+    spec.big(sweep={"parallelism.fsdp": [64, 32]})
+    assert [run.parallelism.fsdp for run in spec.runs(f"{key}=[16]")] == [16]
+
+
+def test_set_beside_a_sweep_of_the_same_key_is_a_fault_and_not_ignored(spec: Any) -> None:
+    spec.big(sweep={"parallelism.fsdp": [64, 32]})
+    assert "sweep.parallelism.fsdp" in spec.faults("parallelism.fsdp=16")
+
+
+def test_a_fault_of_an_override_says_that_it_came_from_set(spec: Any) -> None:
+    found = spec.big().faults("workload.gpus=[64, 96]", "model.layer=3", "x.y=1")
+    assert {key: fault.file for key, fault in found.items()} == {"model.layer": "--set", "x": "--set"}
+    assert spec.faults("model.layer=3", "workload.gpus=0")["workload.gpus"].file == "--set"
+    assert spec.usual(workload={"steps": 0}).faults("workload.gpus=1")["workload.steps"].file == str(spec.file)
+    assert spec.big().faults("workload.gpus=[64, 96]")["workload.gpus[1]"].file == "--set"
+    assert spec.faults("sweep.parallelism.tp=[24]")["sweep.parallelism.tp[0]"].file == "--set"
+
+
+@pytest.mark.parametrize(
+    ("override", "text"),
+    [
+        ("workload.steps", "--set: 'workload.steps' has no value; expected key=value"),
+        ("=3", "--set: '=3' has no value; expected key=value"),
+        ("work load=3", "--set: 'work load' is not a dotted key; expected table.key=value"),
+        ("a..b=3", "--set: 'a..b' is not a dotted key; expected table.key=value"),
+        ("a\nb=3", "--set: 'a\\nb' is not a dotted key; expected table.key=value"),
+    ],
+)
+def test_an_override_that_is_none_is_one_line(spec: Any, override: str, text: str) -> None:
+    with pytest.raises(llmb.SpecError) as raised:
+        spec.usual().load(override, "also wrong")
+    first, second = str(raised.value).splitlines()
+    assert first == text
+    assert second == "--set: 'also wrong' has no value; expected key=value"

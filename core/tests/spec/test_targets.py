@@ -1,0 +1,113 @@
+"""Named targets: ``targets.toml`` in the user's configuration directory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+WORKLOAD = '[workload]\nrecipe = "maxtext/llama2-tiny"\ngpu_type = "cpu"\ndtype = "fp32"\ngpus = 1\n'
+TARGETS = """
+[box]
+scheduler = "local"
+workdir = "/box"
+lock = "/box.lock"
+[other]
+scheduler = "local"
+workdir = "/other"
+[wrong]
+scheduler = "local"
+lok = "x"
+workdir = "relative"
+[incomplete]
+workdir = "/x"
+"""
+
+
+def test_a_name_takes_the_target_from_the_file(spec: Any, write_targets: Any) -> None:
+    write_targets(TARGETS)
+    [placed] = spec.write(WORKLOAD + '[target]\nname = "box"').load().runs
+    target = placed.target
+    assert (target.name, target.scheduler, target.workdir, target.options.lock) == (
+        "box",
+        "local",
+        "/box",
+        "/box.lock",
+    )
+
+
+def test_keys_of_the_spec_override_those_of_the_file(spec: Any, write_targets: Any) -> None:
+    write_targets(TARGETS)
+    spec.write(WORKLOAD + '[target]\nname = "box"\nworkdir = "/mine"\nlock = "/mine.lock"')
+    [placed] = spec.load().runs
+    assert (placed.target.workdir, placed.target.options.lock) == ("/mine", "/mine.lock")
+    [placed] = spec.load("target.workdir=/set").runs
+    assert placed.target.workdir == "/set"
+
+
+def test_the_option_names_the_target_of_a_spec_that_names_none(spec: Any, write_targets: Any) -> None:
+    write_targets(TARGETS)
+    [placed] = spec.write(WORKLOAD).load(target="box").runs
+    assert (placed.target.name, placed.target.workdir) == ("box", "/box")
+
+
+def test_the_option_wins_over_the_name_and_the_specs_own_keys_stay(spec: Any, write_targets: Any) -> None:
+    write_targets(TARGETS)
+    spec.write(WORKLOAD + '[target]\nname = "box"\nlock = "/mine.lock"')
+    [placed] = spec.load(target="other").runs
+    assert (placed.target.workdir, placed.target.options.lock) == ("/other", "/mine.lock")
+
+
+def test_the_option_replaces_a_target_that_the_spec_describes_whole(spec: Any, write_targets: Any) -> None:
+    write_targets(TARGETS)
+    spec.write(WORKLOAD + '[target]\nscheduler = "elsewhere"\naccount = "me"\nworkdir = "/elsewhere"')
+    [placed] = spec.load("target.lock=/set.lock", target="box").runs
+    assert (placed.target.scheduler, placed.target.workdir, placed.target.options.lock) == (
+        "local",
+        "/box",
+        "/set.lock",
+    )
+
+
+def test_an_unknown_name_is_told_with_the_nearest(spec: Any, write_targets: Any) -> None:
+    file = write_targets(TARGETS)
+    found = spec.write(WORKLOAD + '[target]\nname = "bix"\nlock = "/x"').faults()
+    assert set(found) == {"target.name"}
+    fault = found["target.name"]
+    assert (fault.file, fault.nearest) == (str(spec.file), "box")
+    assert fault.message == f"there is no target 'bix' in {file}"
+    assert fault.expected == "one of box, incomplete, other, wrong"
+    assert spec.faults(target="bux")["target.name"].file == "--target"
+
+
+@pytest.mark.parametrize("text", ["", None, "box = 3\n"])
+def test_without_targets_a_name_says_what_to_write_where(spec: Any, write_targets: Any, text: str | None) -> None:
+    if text is not None:
+        write_targets(text)
+    fault = spec.write(WORKLOAD).faults(target="box")["target.name"]
+    assert fault.message.endswith("targets.toml")
+    assert fault.expected == "a table [box] with a scheduler in that file"
+
+
+def test_a_name_is_not_ignored_where_the_spec_states_all_keys(spec: Any, write_targets: Any) -> None:
+    write_targets(TARGETS)
+    assert "target.name" in spec.usual(target={"name": "bix"}).faults()
+
+
+def test_faults_in_the_file_name_it_and_their_key_there(spec: Any, write_targets: Any) -> None:
+    file = write_targets(TARGETS)
+    found = spec.write(WORKLOAD).faults(target="wrong")
+    assert {key: fault.file for key, fault in found.items()} == {"wrong.lok": str(file), "wrong.workdir": str(file)}
+    assert found["wrong.lok"].nearest == "lock"
+    fault = spec.faults(target="incomplete")["incomplete"]
+    assert (fault.file, fault.message) == (str(file), "has no scheduler")
+
+
+def test_a_targets_file_that_is_no_toml_is_a_fault_only_of_specs_that_name_a_target(
+    spec: Any, write_targets: Any
+) -> None:
+    file = write_targets("[box")
+    [fault] = spec.write(WORKLOAD).faults(target="box").values()
+    assert fault.file == str(file)
+    assert fault.message.startswith("is not TOML")
+    assert len(spec.usual().runs()) == 1

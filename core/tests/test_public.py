@@ -1,0 +1,80 @@
+"""The public names of llmb, and what it costs to import them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import llmb
+
+HEAVY = {"cattrs", "jinja2", "pluggy", "rich", "tomli_w", "typer", "fabric", "packaging", "sqlite3", "numpy"}
+
+
+def test_every_public_name_is_there() -> None:
+    assert llmb.__all__ == sorted(set(llmb.__all__))
+    for name in llmb.__all__:
+        assert getattr(llmb, name) is not None
+    assert dir(llmb) == llmb.__all__
+
+
+def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="llmb has no public name 'nothing'"):
+        llmb.nothing  # type: ignore[attr-defined]  # noqa: B018  # that is what is tested
+
+
+def test_what_type_checkers_see_is_what_is_imported() -> None:
+    tree = ast.parse(Path(llmb.__file__).read_text(encoding="utf-8"))
+    [block] = [node for node in tree.body if isinstance(node, ast.If)]
+    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+    assert len(imports) == len(block.body)
+    seen = [(alias.name, alias.asname, node.module) for node in imports for alias in node.names]
+    assert all(name == exported for name, exported, _ in seen)
+    assert {name: module for name, _, module in seen} == {
+        name: module for module, names in llmb._MODULES.items() for name in names
+    }
+
+
+def test_a_public_name_is_the_one_of_its_module() -> None:
+    for module, names in llmb._MODULES.items():
+        for name in names:
+            assert getattr(llmb, name) is getattr(import_module(module), name)
+
+
+def imported_by(code: str) -> set[str]:
+    """The modules that a fresh interpreter has after this code, beyond those that it starts with."""
+    script = (
+        f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stderr.split())
+
+
+def packages(modules: set[str]) -> set[str]:
+    return {module.partition(".")[0] for module in modules}
+
+
+def test_importing_llmb_imports_nothing_else() -> None:
+    modules = imported_by("import llmb")
+    assert {module for module in modules if module.startswith("llmb")} == {"llmb"}
+    assert packages(modules) & (HEAVY | {"attrs", "attr"}) == set()
+
+
+def test_importing_the_command_line_imports_no_heavy_module() -> None:
+    assert packages(imported_by("import llmb.cli.main")) & (HEAVY - {"typer", "rich"}) == set()
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
+def test_help_imports_no_plugin_and_looks_for_none(arguments: list[str]) -> None:
+    modules = imported_by(
+        f"import sys\nfrom llmb.cli.main import main\nsys.argv = ['llmb', *{arguments}]\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
+    )
+    assert packages(modules) & (HEAVY - {"typer", "rich"}) == set()
+    assert packages(modules) & {"llmb_local", "llmb_maxtext"} == set()
+    assert {module for module in modules if module.startswith(("llmb.plugins", "llmb.engine", "llmb.spec"))} == set()
+    assert "importlib.metadata" not in modules

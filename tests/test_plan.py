@@ -1,0 +1,77 @@
+"""A plan is pure: it tells all that would be done, and does none of it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import llmb
+from llmb.engine.plan import plan
+from llmb.plugins.pool import PluginPool
+
+EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")
+_seen: list[str] | None = None
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    if _seen is None:
+        return
+    if event in EFFECTS or (
+        event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    ):
+        _seen.append(f"{event} {arguments}")
+
+
+@pytest.fixture
+def effects() -> Iterator[list[str]]:
+    """What this process does to the world meanwhile."""
+    global _seen  # an audit hook can never be taken away again
+    sys.addaudithook(_audit)
+    _seen = []
+    yield _seen
+    _seen = None
+
+
+def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    options = {"task": "data", "warm_up": True}
+    spec = toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"], "gpus": [1, 2]})
+    seen = request.getfixturevalue("effects")
+    planned = plan(llmb.load(spec), PluginPool())
+    assert seen == []
+    assert not toy.home.exists()
+    assert [each.run.gpus for each in planned] == [1, 2, 1, 2]
+    assert {task.key for each in planned for task in each.tasks} == {planned[0].tasks[0].key}
+    for each in planned:
+        assert each.script.id == each.run.id == each.job.id
+        assert each.run.id in each.script.text
+        assert [phase.name for phase in each.job.phases] == ["warm-up", "train"]
+
+
+def test_a_plan_is_the_same_each_time(toy: Any) -> None:
+    workload = llmb.load(toy.spec(framework={"task": "data"}))
+    assert plan(workload, PluginPool()) == plan(workload, PluginPool())
+
+
+def test_the_faults_of_all_runs_are_told_at_once(toy: Any) -> None:
+    workload = llmb.load(toy.spec(workload={"gpus": [1, 2]}, target={"scheduler": "local"}))
+    with pytest.raises(llmb.SpecError) as refused:
+        plan(workload, Refusing())
+    assert [fault.message for fault in refused.value.faults] == ["no 1 GPUs", "no 2 GPUs"]
+
+
+class Refusing(PluginPool):
+    """The toy refuses every job."""
+
+    def framework(self, name: str) -> Any:
+        from llmb_toy.plugin import Toy
+
+        class Refuses(Toy):
+            def build_job(self, run: Any) -> Any:
+                raise llmb.SpecError(f"no {run.gpus} GPUs")
+
+        return Refuses()
