@@ -417,6 +417,29 @@ def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llm
     ]
 
 
+def test_a_gpu_with_less_memory_than_the_recipe_needs_is_refused(site: Any, run_llmb: Any, odd_spec: Path) -> None:
+    framework(site, WORKING)
+    recipe = site.folder / "llmb_odd" / "recipes" / "tiny.toml"
+    recipe.write_text(f"memory_gb = 141\n{RECIPE}")
+    assert one_line(run_llmb("validate", odd_spec)) == (
+        f"llmb: {odd_spec}: workload.gpu_type: h100 has 80 GB of memory; expected at least 141 GB for odd/tiny"
+    )
+
+
+def test_a_recipe_with_a_fault_names_its_own_file_and_hurts_no_other_run(
+    site: Any, run_llmb: Any, spec: Any, odd_spec: Path
+) -> None:
+    framework(site, WORKING)
+    recipe = site.folder / "llmb_odd" / "recipes" / "tiny.toml"
+    recipe.write_text(RECIPE.replace("steps = 5", "stebs = 5"))
+    told = run_llmb("validate", odd_spec).stderr.splitlines()
+    assert [line.partition("; ")[0] for line in told] == [
+        f"llmb: {recipe}: stebs: is not a key here",
+        f"llmb: {recipe}: steps: is missing",
+    ]
+    assert run_llmb("validate", spec.usual().file).returncode == 0
+
+
 def test_plugins_lists_those_that_work_and_those_that_do_not(site: Any, run_llmb: Any) -> None:
     framework(site, "1 / 0")
     document = run_llmb.json("plugins")

@@ -1,29 +1,29 @@
-"""Why a run broke, from its logs: the earliest text that is known to be a cause, else the log's last words."""
+"""Why a run broke, from its logs: the earliest text that is known to be a cause."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import attrs
 
+from llmb.logs.last_words import TAIL, last_error, meaningful, shown
+from llmb.logs.last_words import last_words as last_words  # for those who ask this module for both
 from llmb.values.failure import Failure, Signature
 
 BLOCK = 4 << 20
 OVERLAP = 4096  # so that a text which lies across two blocks is found
-LAST_LINES = 3
-LONGEST_LINE = 400
-PYTHON_ERROR = re.compile(rb"^(?:[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit))(?:: .*)?$")
+AROUND = 400  # bytes of a line that are shown after the text that was found
+PREFIX = 200  # bytes before it that are shown, where the line began there
 
 
 @attrs.frozen
 class _Hit:
-    primary: bool
-    offset: int
     path: Path
+    offset: int
     signature: Signature
 
 
@@ -34,39 +34,35 @@ def known_signatures() -> tuple[Signature, ...]:
 
 
 def diagnose(logs: Iterable[Path], more: Iterable[Signature] = ()) -> Failure | None:
-    """The cause that the logs of one run tell, or null where they know none. Logs that are not there are left out."""
+    """The cause that the logs of one run tell, or null where they know none. Logs that are not there are left out.
+
+    A primary text is the cause wherever it is. Where there are only secondary ones, which tell that something else
+    broke before, an exception that a log ends with, or that stands before such a text, is shown as evidence.
+    """
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
-    signatures = {signature.needle.encode(): signature for signature in (*known_signatures(), *more)}
-    hits = [hit for path in paths if (hit := _first_hit(path, signatures))]
+    hits = _hits(paths, [*known_signatures(), *more])
     if not hits:
         return None
-    best = min(hits, key=lambda hit: (not hit.primary, hit.offset))
+    best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
     line, text = _line_at(best.path, best.offset)
+    if not best.signature.primary and (error := _own_error(paths, {hit.path: hit.offset for hit in hits})):
+        line, text = error
     return Failure(cause=best.signature.cause, evidence=text, line=line, remedy=best.signature.remedy)
 
 
-def last_words(logs: Iterable[Path]) -> str:
-    """The error that ended a log, or its last lines: of the first log that has any."""
-    for path in logs:
-        if not path.is_file():
-            continue
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - 64 * 1024))
-            lines = [line.strip() for line in file.read().splitlines() if line.strip()]
-        errors = [line for line in lines[-40:] if PYTHON_ERROR.match(line)]
-        if chosen := errors[-1:] or lines[-LAST_LINES:]:
-            return " | ".join(_shown(line) for line in chosen)
-    return ""
+def _hits(paths: Sequence[Path], signatures: Sequence[Signature]) -> list[_Hit]:
+    by_needle = {signature.needle.encode(): signature for signature in signatures if signature.needle}
+    return [hit for path in paths if (hit := _first_hit(path, by_needle))]
 
 
-def _first_hit(path: Path, signatures: dict[bytes, Signature]) -> _Hit | None:
+def _first_hit(path: Path, signatures: Mapping[bytes, Signature]) -> _Hit | None:
     """The earliest primary text of one log, else its earliest other one."""
-    pattern = re.compile(b"|".join(re.escape(needle) for needle in signatures))
+    pattern = re.compile(b"|".join(re.escape(needle) for needle in sorted(signatures, key=len, reverse=True)))
     secondary = None
     for start, block in _blocks(path):
         for match in pattern.finditer(block):
-            hit = _Hit(signatures[match[0]].primary, start + match.start(), path, signatures[match[0]])
-            if hit.primary:
+            hit = _Hit(path, start + match.start(), signatures[match[0]])
+            if hit.signature.primary:
                 return hit
             secondary = secondary or hit
     return secondary
@@ -81,21 +77,30 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
             kept = (kept + new)[-OVERLAP:]
 
 
+def _own_error(paths: Iterable[Path], hits: Mapping[Path, int]) -> tuple[int, str] | None:
+    """The last exception before the text that was found in a log, or at the end of a log in which none was."""
+    for path in paths:
+        end = hits.get(path, path.stat().st_size)
+        start = max(0, end - TAIL)
+        with path.open("rb") as file:
+            file.seek(start)
+            tail = file.read(end - start)
+        if error := last_error(meaningful(tail)):
+            return _line_at(path, start + tail.rindex(error))
+    return None
+
+
 def _line_at(path: Path, offset: int) -> tuple[int, str]:
-    """The number (from 1) and the text of the line that holds this byte."""
+    """The number (from 1) and the text of the line that holds this byte; of a long line the part from there on."""
     number = 1
     with path.open("rb") as file:
         while (left := offset - file.tell()) > 0:
             number += file.read(min(BLOCK, left)).count(b"\n")
-        file.seek(max(0, offset - LONGEST_LINE))
-        around = file.read(2 * LONGEST_LINE + 1)
-    middle = offset - max(0, offset - LONGEST_LINE)
-    while around[middle : middle + 1] == b"\n":  # a text that begins with the end of the line before
-        middle += 1
-        number += 1
-    before = around[:middle].rpartition(b"\n")[2]
-    return number, _shown(before + around[middle:].partition(b"\n")[0])
-
-
-def _shown(line: bytes) -> str:
-    return line.decode(errors="replace").strip()[:LONGEST_LINE]
+        file.seek(max(0, offset - PREFIX))
+        before, after = file.read(min(offset, PREFIX)), file.read(AROUND)
+    while after.startswith(b"\n"):  # a text that begins with the end of the line before
+        number, before, after = number + 1, b"", after[1:]
+    prefix = re.split(rb"[\r\n]", before)[-1]
+    if len(prefix) == len(before) == PREFIX:  # the line began further ahead
+        prefix = b""
+    return number, shown(prefix + re.split(rb"[\r\n]", after)[0])

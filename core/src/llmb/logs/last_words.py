@@ -1,0 +1,82 @@
+"""What a log said last, without the stack traces that bury it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+TAIL = 64 << 10
+"""Bytes at the end of a log that are looked at."""
+
+RECENT = 40
+"""Lines, stack traces not counted, in which an error is taken for the end of the log rather than for an old story."""
+
+LAST_LINES = 3
+LONGEST_LINE = 400
+
+_LABEL = re.compile(rb"(?:\s*\d{1,6}: |\[(?:default|rank)?\d+\]: ?|localhost: |[\w.-]+\d: )+")
+"""Which rank a line is from."""
+
+_ERROR = re.compile(
+    rb"""(?: [A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|\.Empty) (?: :\ .* )? $   # an exception of Python
+           | F\d{4}(?:\d{4})?\ \d\d:\d\d:\d+\.\d+\ .*                                   # a fatal line of glog or absl
+           | Fatal\ Python\ error:\ .*                                                  # faulthandler
+         )""",
+    re.VERBOSE,
+)
+
+_TRACE = re.compile(
+    rb"""\s*(?: frame\ \#\d+: | \#?\d+\ +0x[0-9a-f]+ | @\s+0x[0-9a-f]+ | PC:\ @ | 0x[0-9a-f]+:\     # C++
+              | \S*\(\S*\+0x[0-9a-f]+\)\ ?\[0x | \*\*\*\ (?:Check\ failure|SIG[A-Z]+\ ) | =+\ backtrace
+              | File\ ".*",?\ line\ \d+ | Traceback\ \(most | (?:Current\ t|T)hread\ 0x | Extension\ modules: # Python
+              | <no\ Python\ frame> | [~^\s]+$ | [-=]+$
+            )""",
+    re.VERBOSE,
+)
+
+
+def last_words(logs: Iterable[Path]) -> str:
+    """The error that ended a log, of the first log that has one; else the last lines of the first log that has any."""
+    told = [lines for path in logs if (lines := meaningful(_tail(path)))]
+    for lines in told:
+        if error := last_error(lines):
+            return shown(error)
+    return " | ".join(shown(line) for line in told[0][-LAST_LINES:]) if told else ""
+
+
+def last_error(lines: Sequence[bytes]) -> bytes | None:
+    """The last line that is an exception or a fatal message, if it is among the recent ones."""
+    return next((line for line in reversed(lines[-RECENT:]) if _ERROR.match(_unlabelled(line).strip())), None)
+
+
+def meaningful(tail: bytes) -> list[bytes]:
+    """The lines without empty ones and without what is only a stack trace, its lines of code included."""
+    kept: list[bytes] = []
+    code_follows = False
+    for line in tail.splitlines():
+        text = _unlabelled(line)
+        is_code = code_follows and text.startswith(b"    ")
+        is_trace = _TRACE.match(text) is not None
+        if text.strip() and not is_code and not is_trace:
+            kept.append(line.strip())
+        code_follows = is_trace
+    return kept
+
+
+def shown(line: bytes) -> str:
+    """A line as evidence: text, and not too long."""
+    return line.decode(errors="replace").strip()[:LONGEST_LINE]
+
+
+def _unlabelled(line: bytes) -> bytes:
+    label = _LABEL.match(line)
+    return line[label.end() :] if label else line
+
+
+def _tail(path: Path) -> bytes:
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - TAIL))
+        return file.read(TAIL)

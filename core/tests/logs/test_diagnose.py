@@ -1,0 +1,202 @@
+"""Why a run broke: made-up logs for the rules, real ones for the causes that the table knows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from llmb.logs import diagnose as module
+from llmb.logs.diagnose import diagnose, known_signatures
+from llmb.values.failure import Signature
+
+REAL = Path(__file__).parents[4] / "shared" / "logs"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB."
+WATCHDOG = "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE)"
+VICTIM = """\
+E1121 05:01:02.075402  157988 coordination_service_agent.cc:332] Polled an error from coordination service (...)
+F1121 05:01:02.075587  157988 client.h:77] Terminating process because the JAX distributed service detected fatal \
+errors. This most likely indicates that another task died; see the other task logs for more details.
+"""
+
+FALLEN = Signature(needle="the sky fell", cause="the sky", remedy="hold it up")
+SHAKEN = Signature(needle="it shook", cause="a shock", remedy="look elsewhere", primary=False)
+
+
+def write(folder: Path, **logs: str) -> list[Path]:
+    paths = []
+    for name, text in logs.items():
+        paths.append(folder / f"{name}.log")
+        paths[-1].write_bytes(text.encode())
+    return paths
+
+
+def cause_of(folder: Path, **logs: str) -> str | None:
+    found = diagnose(write(folder, **logs), [FALLEN, SHAKEN])
+    return found.cause if found else None
+
+
+def test_a_known_text_is_told_with_its_line_and_what_to_do(tmp_path: Path) -> None:
+    found = diagnose(write(tmp_path, run=f"one\ntwo\r\n3: {OOM}\nfour\n"))
+
+    assert found is not None
+    assert (found.cause, found.evidence, found.line) == ("the accelerator is out of memory", f"3: {OOM}", 3)
+    assert "smaller micro batch" in found.remedy
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "all is well\n", "\0\1\2" * 1000])
+def test_a_log_that_knows_no_cause_has_none(tmp_path: Path, text: str) -> None:
+    assert diagnose([*write(tmp_path, run=text), tmp_path / "missing.log", tmp_path]) is None
+
+
+def test_the_earliest_cause_counts(tmp_path: Path) -> None:
+    assert cause_of(tmp_path, run=f"the sky fell\n{OOM}\n") == "the sky"
+    assert cause_of(tmp_path, run=f"{OOM}\nthe sky fell\n") == "the accelerator is out of memory"
+
+
+def test_a_cause_counts_before_what_follows_from_another(tmp_path: Path) -> None:
+    assert cause_of(tmp_path, run="it shook\nthe sky fell\n") == "the sky"
+    assert cause_of(tmp_path, first="it shook\n", second="x" * 10_000 + "the sky fell\n") == "the sky"
+    assert cause_of(tmp_path, run=f"it shook\n{WATCHDOG}\n") == "a shock"
+
+
+def test_of_two_that_begin_at_one_place_the_longer_text_counts(tmp_path: Path) -> None:
+    exact = Signature(needle="the sky fell twice", cause="two skies", remedy="")
+    found = diagnose(write(tmp_path, run="the sky fell twice\n"), [FALLEN, exact])
+
+    assert found is not None
+    assert found.cause == "two skies"
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 5, 11, 12, 13, 64])
+def test_a_text_across_two_blocks_is_found_on_its_line(
+    tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "BLOCK", block)
+    found = diagnose(write(tmp_path, run="one\ntwo\nthree: the sky fell\nfour\n"), [FALLEN])
+
+    assert found is not None
+    assert (found.evidence, found.line) == ("three: the sky fell", 3)
+
+
+def test_a_text_that_begins_with_the_end_of_a_line_is_on_the_next(tmp_path: Path) -> None:
+    found = diagnose(write(tmp_path, run="one\ntwo\nMemoryError\nfour\n"))
+
+    assert found is not None
+    assert (found.cause, found.evidence, found.line) == ("the host is out of memory", "MemoryError", 3)
+
+
+@pytest.mark.parametrize("before", ["x" * 100_000, "bar |####| 3/9\r" * 1000], ids=["long line", "bar drawn anew"])
+def test_evidence_of_a_long_line_is_the_part_that_tells(tmp_path: Path, before: str) -> None:
+    found = diagnose(write(tmp_path, run=f"one\n{before}the sky fell{' on us' * 1000}\n"), [FALLEN])
+
+    assert found is not None
+    assert found.evidence.startswith("the sky fell on us")
+    assert (len(found.evidence) <= 400, found.line) == (True, 2)
+
+
+# Processes that die because another one did
+
+
+def test_a_process_that_is_ended_because_another_died_is_no_cause(tmp_path: Path) -> None:
+    found = diagnose(write(tmp_path, rank0=VICTIM))
+
+    assert found is not None
+    assert (found.cause, found.line) == ("another process of the run died", 1)
+    assert cause_of(tmp_path, rank0=VICTIM, rank1="\n" * 5000 + OOM) == "the accelerator is out of memory"
+
+
+@pytest.mark.parametrize("order", [("rank0", "rank1"), ("rank1", "rank0")])
+def test_where_another_process_ended_with_an_exception_that_is_the_evidence(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    logs = {"rank0": VICTIM, "rank1": "one\nTraceback (most recent call last):\nValueError: 7 is no mesh\n" + VICTIM}
+    found = diagnose(write(tmp_path, **{name: logs[name] for name in order}))
+
+    assert found is not None
+    assert (found.cause, found.evidence) == ("another process of the run died", "ValueError: 7 is no mesh")
+    assert (found.line, found.remedy) == (3, "look for the rank that failed first")
+
+
+# The table itself
+
+
+def test_the_table_names_its_sources_and_no_text_twice() -> None:
+    signatures = known_signatures()
+
+    assert all(each.source and each.remedy and each.cause for each in signatures)
+    assert len({each.needle for each in signatures}) == len(signatures)
+    assert max(len(each.needle) for each in signatures) < module.OVERLAP
+
+
+def test_the_table_names_no_framework_and_no_scheduler() -> None:
+    text = (Path(module.__file__).parent / "signatures.toml").read_text().lower()
+
+    assert not re.findall(r"maxtext|nemo|megatron|slurm|srun|pyxis|enroot|docker", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "WARNING: apex is not installed: No module named 'apex'\n",
+        "torch.OutOfMemoryErrors are caught\n",
+        "NCCL WARN [Proxy Service 8] Failed to execute operation Close from rank 10, retcode 3\n",
+    ],
+)
+def test_what_only_looks_like_a_failure_is_none(tmp_path: Path, text: str) -> None:
+    assert diagnose(write(tmp_path, run=text)) is None
+
+
+# Real logs
+
+CAUSES: Mapping[str, tuple[str, int]] = {
+    "01": ("the accelerator is out of memory", 7),
+    "11": ("the processes are bound to CPU cores that the node does not have", 11),
+    "13": ("a process crashed (segmentation fault)", 3),
+    "19": ("a GPU has a hardware fault (uncorrectable ECC error)", 12),
+    "21": ("a GPU or its driver failed", 2),
+    "23": ("the accelerator is out of memory", 16),
+    "31": ("the accelerator is out of memory", 9),
+    "47": ("the account has no access to the model's files", 2),
+    "49": ("the accelerator is out of memory", 1),
+    "51": ("the accelerator is out of memory", 1),
+    "53": ("another process of the run died", 1),
+    "57": ("the driver reports a GPU fault (Xid)", 1),
+}
+
+
+def real(name: str) -> Path:
+    logs = sorted(REAL.glob(f"failure/{name}-*"))
+    if not logs:
+        pytest.skip("the real logs are not here")
+    return logs[0]
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_real_failure_has_its_true_cause(name: str) -> None:
+    found = diagnose([real(name)])
+
+    assert found is not None
+    assert (found.cause, found.line) == CAUSES[name]
+
+
+@pytest.mark.parametrize("name", ["27", "29"])
+def test_a_watchdog_s_timeout_is_told_with_the_exception_that_came_before_it(name: str) -> None:
+    found = diagnose([real(name)])
+
+    assert found is not None
+    assert (found.cause, "FileNotFoundError" in found.evidence) == ("a rank waited in vain for the others", True)
+
+
+@pytest.mark.parametrize("log", sorted(REAL.glob("*/*BENIGN*")), ids=lambda path: path.stem)
+def test_a_run_that_succeeded_has_no_cause_of_failure(log: Path) -> None:
+    assert diagnose([log]) is None
+
+
+@pytest.mark.parametrize("framework", ["maxtext", "megatron", "nemo"])
+def test_no_log_of_a_training_that_went_well_has_a_cause_of_failure(framework: str) -> None:
+    found = {log.name: diagnose([log]) for log in REAL.glob(f"{framework}/*.log")}
+
+    assert [name for name, failure in found.items() if failure] == []

@@ -1,0 +1,124 @@
+"""MaxText's logs as files: that grow, that are no logs, and of a size that no memory holds."""
+
+from __future__ import annotations
+
+import random
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import llmb
+from llmb import Step
+from llmb.figures.window import summarise
+from llmb.logs.reading import feed_file
+from llmb.logs.series import StepSeries
+from llmb_maxtext.log import MaxTextLog
+
+GIB, MIB = 1 << 30, 1 << 20
+
+
+def line(step: int, time_s: float = 2.0) -> bytes:
+    return b"completed step: %d, seconds: %.3f, TFLOP/s/device: %.3f, loss: 8.000\n" % (step, time_s, 800 / time_s)
+
+
+def steps_of(series: StepSeries) -> list[tuple[int, float | None]]:
+    return [(step.step, step.time_s) for step in series.steps]
+
+
+@given(sizes=st.lists(st.integers(0, 200), max_size=40))
+def test_a_log_that_grows_while_it_is_read_gives_each_step_once(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
+) -> None:
+    whole = b"noise\r\n" + b"".join(line(step, 1 + step / 8) for step in range(30))
+    log = tmp_path_factory.mktemp("log") / "run.log"
+    log.touch()
+    parser, series, offset, written = MaxTextLog(), StepSeries(), 0, 0
+    found: list[Step] = []
+
+    def take(items: object) -> None:
+        found.extend(item for item in items if isinstance(item, Step))  # type: ignore[attr-defined]  # an iterable
+        series.add(items)  # type: ignore[arg-type]  # as above
+
+    for size in [*sizes, len(whole)]:
+        with log.open("ab") as file:
+            file.write(whole[written : written + size])
+        written = min(len(whole), written + size)
+        offset = feed_file(parser, log, offset, take)
+        assert offset == written
+    take(parser.close())
+
+    assert [step.step for step in found] == list(range(30))
+    assert steps_of(series) == [(step, 1 + step / 8) for step in range(30)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_ranks_that_print_in_bursts_give_the_steps_of_one(tmp_path: Path, ranks: int) -> None:
+    """Buffered output comes many lines at a time; unlabelled, a rank is then up to a burst ahead of the others.
+
+    The second rank's first burst looks just like a new run, and is taken for one: all its steps come again.
+    """
+    burst = 8
+    chunks = [range(begin, begin + burst) for begin in range(0, 48, burst)]
+    printed = [step for chunk in chunks for _ in range(ranks) for step in chunk]
+    log = tmp_path / "run.log"
+    log.write_bytes(b"".join(line(step) for step in printed))
+
+    assert steps_of(llmb.parse([log], framework="maxtext")) == [(step, 2.0) for step in range(48)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_labelled_bursts_of_any_length_give_the_steps_of_one(tmp_path: Path, ranks: int) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes(b"".join(b"%d: " % rank + line(step) for rank in range(ranks) for step in range(48)))
+    series = llmb.parse([log], framework="maxtext")
+
+    assert (series.attempt, steps_of(series)) == (0, [(step, 2.0) for step in range(48)])
+
+
+def test_a_step_that_is_absurdly_fast_is_a_step_and_outside_the_window(tmp_path: Path) -> None:
+    log = tmp_path / "run.log"
+    log.write_bytes(b"".join(line(step, time_s) for step, time_s in enumerate([0.002, 44.9, 0.319, 5.668, 5.668])))
+    series = llmb.parse([log], framework="maxtext")
+
+    assert steps_of(series)[0] == (0, 0.002)
+    assert summarise(series.steps, "last").step_time_s == 5.668
+    assert summarise(series.steps, (3, 4)).step_time_s == 5.668
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n" * 10_000,
+        random.Random(1).randbytes(300_000),
+        b"Training epoch 0, iteration 0/19 | train_step_timing in s: 4.9 | global_step: 0\n" * 100,
+        b" iteration        1/     100 | elapsed time per iteration (ms): 1617.2 | lm loss: 7.5E+00 |\n" * 100,
+        b"completed step: " * 10_000,
+    ],
+    ids=["empty", "blank", "binary", "NeMo", "Megatron", "needles alone"],
+)
+def test_what_is_no_log_of_maxtext_has_no_step(tmp_path: Path, content: bytes) -> None:
+    log = tmp_path / "other.log"
+    log.write_bytes(content)
+
+    assert list(llmb.parse([log], framework="maxtext").steps) == []
+
+
+@pytest.mark.parametrize("filler", [b"x", b"completed step", b"completed step: 1, "], ids=["plain", "half", "needles"])
+def test_a_gigabyte_without_a_newline_costs_no_memory_and_hides_no_step(filler: bytes) -> None:
+    size = GIB if filler == b"x" else 2 * MIB  # each needle costs time
+    block = (filler * MIB)[:MIB]
+    parser = MaxTextLog()
+    tracemalloc.start()
+    try:
+        found = [item for _ in range(size // MIB) for item in parser.feed(block)]
+        found += parser.feed(b"\n" + line(3))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert [item.step for item in found if isinstance(item, Step)][-1] == 3
+    assert peak < 8 * MIB
