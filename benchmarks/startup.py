@@ -1,6 +1,6 @@
 """Start-up as ratios, measured in one run: `llmb --help`, `import llmb`, and what `llmb run` adds to the bare command.
 
-    python benchmarks/startup.py [--run]        --run also trains the quickstart (some minutes)
+python benchmarks/startup.py [--run]        --run also trains the quickstart (some minutes)
 """
 
 from __future__ import annotations
@@ -55,8 +55,12 @@ def added_by_run() -> bool:
     with tempfile.TemporaryDirectory() as home:
         llmb = [sys.executable, "-m", "llmb", "run", str(ROOT / "examples/quickstart.toml"), "--json"]
         env = {**os.environ, "LLMB_HOME": home}
-        subprocess.run([*llmb, "--set", "workload.steps=2", "--set", "measure.window='last'"],
-                       env=env, check=True, stdout=subprocess.DEVNULL)  # makes the environment, measures the peak
+        subprocess.run(
+            [*llmb, "--set", "workload.steps=2", "--set", "measure.window='last'"],
+            env=env,
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )  # makes the environment, measures the peak
         added = []
         for _ in range(3):
             started = time.perf_counter()

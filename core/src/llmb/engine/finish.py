@@ -14,7 +14,6 @@ from llmb.figures.window import Summary, summarise
 from llmb.logs.diagnose import diagnose, last_words
 from llmb.plugins.pool import PluginPool
 from llmb.values.failure import Failure
-from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run, Target
 from llmb.values.status import JobStatus
 
@@ -37,15 +36,8 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
     metrics = _metrics(run, summary, target, pool) if steps else None
     verdict, reason = _judge(run, metrics, summary, outcome, active.series.nan)
     failure = _failure(active, outcome, pool) if outcome.state != "completed" else None
-    result = {
-        "run_id": run.id,
+    result = as_planned(active) | {
         "state": outcome.state,
-        "recipe": run.recipe,
-        "gpu_type": run.gpu_type,
-        "dtype": run.dtype,
-        "gpus": run.gpus,
-        "job_id": active.job_id,
-        "directory": str(active.record.directory),
         "metrics": figures.to_json(metrics) if metrics else None,
         "verdict": verdict,
         "reason": outcome.reason or reason,
@@ -110,22 +102,20 @@ def _failure(active: ActiveRun, outcome: Outcome, pool: PluginPool) -> Failure:
     return Failure(cause=outcome.reason, remedy=outcome.remedy)
 
 
-def as_planned(active: ActiveRun) -> FrozenMap[str, Any]:
+def as_planned(active: ActiveRun) -> dict[str, Any]:
     """What is known of a run that has not ended, in the keys of a result."""
     run = active.run
-    return FrozenMap(
-        {
-            "run_id": run.id,
-            "state": active.state,
-            "recipe": run.recipe,
-            "gpu_type": run.gpu_type,
-            "dtype": run.dtype,
-            "gpus": run.gpus,
-            "job_id": active.job_id,
-            "directory": str(active.record.directory),
-            "metrics": None,
-            "verdict": None,
-            "reason": "",
-            "failure": None,
-        }
-    )
+    return {
+        "run_id": run.id,
+        "state": active.state,
+        "recipe": run.recipe,
+        "gpu_type": run.gpu_type,
+        "dtype": run.dtype,
+        "gpus": run.gpus,
+        "job_id": active.job_id,
+        "directory": str(active.record.directory),
+        "metrics": None,
+        "verdict": None,
+        "reason": "",
+        "failure": None,
+    }

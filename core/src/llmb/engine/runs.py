@@ -35,7 +35,7 @@ class Session:
     @property
     def results(self) -> list[dict[str, Any]]:
         """One object a run, with the keys of ``llmb run --json``."""
-        return [each.record.result() or dict(as_planned(each)) for each in self.active]
+        return [each.record.result() or as_planned(each) for each in self.active]
 
     @property
     def run_ids(self) -> list[str]:

@@ -15,7 +15,7 @@ from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.rules import parallelism_faults
-from llmb.values.run import Paths, Profile, Run, Target
+from llmb.values.run import Paths, Run, Target
 
 TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
 
@@ -63,7 +63,7 @@ def assemble_run(
         time_limit_s=workload.time_limit or recipe.time_limit_s,
         env=spec.env,
         mounts=tuple(_mount(source, target) for source, target in spec.mounts.items()),
-        profile=Profile(**attrs.asdict(spec.profile)) if spec.profile else None,
+        profile=spec.profile,
         settings=base.settings,
         options=None,
         paths=Paths(run="", cache=""),

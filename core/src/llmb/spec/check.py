@@ -14,13 +14,13 @@ from llmb.spec.tables import (
     MeasureTable,
     ModelTable,
     ParallelismTable,
-    ProfileTable,
     SpecTables,
     TargetTable,
     WorkloadTable,
 )
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
+from llmb.values.run import Profile
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fau
     workload = take("workload", WorkloadTable) if "workload" in tables else None
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
     measure = take("measure", MeasureTable)
-    profile = take("profile", ProfileTable) if "profile" in tables else None
+    profile = take("profile", Profile) if "profile" in tables else None
     env, mounts = _strings(tables, "env", faults), _strings(tables, "mounts", faults)
     faults += [*_env_faults(env), *_mount_faults(mounts)]
     target = _target(tables["target"], faults) if "target" in tables else None

@@ -11,11 +11,11 @@ from llmb.spec.tables import (
     MeasureTable,
     ModelTable,
     ParallelismTable,
-    ProfileTable,
     TargetTable,
     WorkloadTable,
 )
 from llmb.values.nearest import nearest_name
+from llmb.values.run import Profile
 
 TABLES: Mapping[str, Any] = {
     "workload": WorkloadTable,
@@ -24,7 +24,7 @@ TABLES: Mapping[str, Any] = {
     "framework": None,
     "env": None,
     "mounts": None,
-    "profile": ProfileTable,
+    "profile": Profile,
     "measure": MeasureTable,
     "target": TargetTable,
 }

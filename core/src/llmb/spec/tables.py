@@ -8,6 +8,7 @@ from typing import Literal
 import attrs
 
 from llmb.spec.structure import Duration, PositiveFloat, PositiveInt
+from llmb.values.run import Profile
 
 
 @attrs.frozen(kw_only=True)
@@ -55,18 +56,6 @@ class ModelTable:
 
 
 @attrs.frozen(kw_only=True)
-class ProfileTable:
-    """[profile]: a capture; such a run is recorded, and never judged."""
-
-    tool: Literal["nsys", "nccl-trace"]
-    start_step: int | None = None
-    stop_step: int | None = None
-    ranks: tuple[int, ...] | None = None
-    gpu_metrics: bool = False
-    cpu: bool = False
-
-
-@attrs.frozen(kw_only=True)
 class MeasureTable:
     """[measure]: the measuring window, and the fraction by which a step time may lie above the baseline (0.05)."""
 
@@ -93,7 +82,7 @@ class SpecTables:
     parallelism: ParallelismTable
     model: ModelTable
     measure: MeasureTable
-    profile: ProfileTable | None
+    profile: Profile | None
     env: Mapping[str, str]
     mounts: Mapping[str, str]
     target: TargetTable

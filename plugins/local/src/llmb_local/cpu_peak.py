@@ -6,6 +6,7 @@ machine's jobs, so not beside one; where one runs for long and nothing is kept y
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -75,11 +76,9 @@ def measure() -> float:
 def _cpu_name() -> str:
     """What the figure holds for: this host's CPU and the cores that this process may use."""
     model = platform.processor() or platform.machine()
-    try:
+    with contextlib.suppress(OSError):  # not Linux: the architecture has to do
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next((line.partition(":")[2] for line in lines if line.startswith("model name")), model)
-    except OSError:
-        pass  # not Linux: the architecture has to do
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     name = "-".join(f"{platform.node()} {model}".split())
     return "".join(each if each.isalnum() or each in "-." else "-" for each in f"{name}-{cores}")
