@@ -10,9 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llmb.engine.index import summaries as summaries
     from llmb.engine.observe import Observer as Observer
     from llmb.engine.observe import Progress as Progress
+    from llmb.engine.plan import PlannedRun as PlannedRun
+    from llmb.engine.plan import plan as plan
     from llmb.engine.runs import Session as Session
+    from llmb.engine.runs import cancel as cancel
+    from llmb.engine.runs import resume as resume
+    from llmb.engine.runs import start as start
     from llmb.figures.metrics import Metrics as Metrics
     from llmb.hookspecs import ExtensionHooks as ExtensionHooks
     from llmb.hookspecs import FrameworkHooks as FrameworkHooks
@@ -27,6 +33,10 @@ if TYPE_CHECKING:
     from llmb.library import parse as parse
     from llmb.library import run as run
     from llmb.logs.lines import LineParser as LineParser
+    from llmb.plugins.listing import list_plugins as list_plugins
+    from llmb.plugins.pool import PluginPool as PluginPool
+    from llmb.plugins.recipes import load_recipe as load_recipe
+    from llmb.plugins.recipes import recipe_addresses as recipe_addresses
     from llmb.spec.structure import Duration as Duration
     from llmb.spec.structure import PositiveFloat as PositiveFloat
     from llmb.spec.structure import PositiveInt as PositiveInt
@@ -74,12 +84,17 @@ if TYPE_CHECKING:
 # that is not used.
 _MODULES = {
     "llmb.engine.observe": ("Observer", "Progress"),
-    "llmb.engine.runs": ("Session",),
+    "llmb.engine.index": ("summaries",),
+    "llmb.engine.plan": ("PlannedRun", "plan"),
+    "llmb.engine.runs": ("Session", "cancel", "resume", "start"),
     "llmb.figures.metrics": ("Metrics",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
+    "llmb.plugins.listing": ("list_plugins",),
+    "llmb.plugins.pool": ("PluginPool",),
+    "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),
     "llmb.spec.structure": ("Duration", "PositiveFloat", "PositiveInt"),
     "llmb.values.errors": (
         "Fault",

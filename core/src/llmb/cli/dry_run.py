@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
+import attrs
 import typer
 
 from llmb.engine.plan import PlannedRun, PlannedTask
@@ -18,6 +19,7 @@ def as_table(planned: PlannedRun) -> dict[str, Any]:
     """The spec's values, and ``job``, ``script`` and ``preparation`` as they would be."""
     run = planned.run
     return {
+        "name": run.name,
         "recipe": run.recipe,
         "release": run.release,
         "gpu_type": run.gpu_type,
@@ -25,12 +27,19 @@ def as_table(planned: PlannedRun) -> dict[str, Any]:
         "gpus": run.gpus,
         "steps": run.steps,
         "repeat": run.repeat,
-        "parallelism": {**thaw(unstructure(run.parallelism)), "dp": run.parallelism.data_parallel(run.gpus)},
+        "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
         "model": thaw(unstructure(run.model)),
         "window": run.window if run.window == "last" else list(run.window),
         "tolerance": run.tolerance,
         "differences": list(run.differences),
+        "image": run.image.ref if run.image else None,
+        "time_limit_s": run.time_limit_s,
+        "framework": thaw(unstructure(run.options)),
+        "env": dict(run.env),
+        "mounts": [attrs.asdict(mount) for mount in run.mounts],
+        "profile": attrs.asdict(run.profile) if run.profile else None,
         "target": {
+            "name": planned.target.name,
             "scheduler": planned.target.scheduler,
             "host": planned.target.host,
             "workdir": planned.target.workdir,
@@ -51,7 +60,7 @@ def job_table(job: Job) -> dict[str, Any]:
         "gpus_per_node": job.gpus_per_node,
         "time_limit_s": job.time_limit_s,
         "env": dict(job.env),
-        "mounts": [{"source": each.source, "target": each.target, "read_only": each.read_only} for each in job.mounts],
+        "mounts": [attrs.asdict(mount) for mount in job.mounts],
         "files": dict(job.files),
         "phases": [
             {

@@ -60,6 +60,7 @@ def _exit_status(arguments: list[str]) -> int:
             error.show()  # type: ignore[attr-defined]  # those that reach us are click's, which all can
         return 2
     except (typer.Abort, KeyboardInterrupt):
+        typer.echo("llmb: interrupted", err=True)
         return 130
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone: nothing to say and no one to say it to

@@ -104,7 +104,7 @@ def print_list(recipes: Iterable[Recipe]) -> None:
         span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
         cells = (row["address"], row["release"], ", ".join(row["gpu_types"]), ", ".join(row["dtypes"]), span)
         table.add_row(*cells, row["description"])
-    print_table(table)
+    print_table(table, optional=2)
 
 
 def print_points(recipe: Recipe) -> None:

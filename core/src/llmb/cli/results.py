@@ -104,7 +104,7 @@ def print_runs(runs: Iterable[dict[str, Any]]) -> None:
             f"{100 * mfu:.2f}" if mfu is not None else "",
             (run["created"] or "").replace("T", " ").removesuffix("+00:00"),
         )
-    print_table(table)
+    print_table(table, optional=4)
 
 
 def print_metrics(metrics: dict[str, Any]) -> None:
@@ -137,10 +137,16 @@ def plain_table(left: Iterable[str] = (), right: Iterable[str] = ()) -> Table:
     return table
 
 
-def print_table(table: Table) -> None:
-    """On a terminal, to its width. Piped output is for other programs: its lines are whole, without trailing blanks."""
+def print_table(table: Table, optional: int = 0) -> None:
+    """On a terminal, to its width, where the last ``optional`` columns give way so that the others stay whole.
+
+    Piped output is for other programs: its lines are whole, without trailing blanks.
+    """
     console = Console(highlight=False)
     if console.is_terminal:
+        for _ in range(optional):
+            if console.measure(table, options=console.options.update(width=PIPED_WIDTH)).maximum > console.width:
+                table.columns.pop()
         console.print(table)
         return
     wide = Console(highlight=False, width=PIPED_WIDTH)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from llmb.cli.main import app
+from llmb.values.status import END_STATES
 
 if TYPE_CHECKING:
     from llmb.engine.runs import Session
@@ -54,7 +55,7 @@ def run(
 
     with observer() as watching:
         session = start(workload, watching)
-        _drive(session, detach)
+        _drive(session, as_json, detach)
     _end(session, as_json, check, detach)
 
 
@@ -82,7 +83,7 @@ def attach(runs: MaybeRuns = None, check: Check = False, as_json: AsJson = False
 
     with observer() as watching:
         session = resume(runs or (), watching)
-        _drive(session, detach=False)
+        _drive(session, as_json)
     _end(session, as_json, check)
 
 
@@ -94,28 +95,33 @@ def cancel(runs: Runs, as_json: AsJson = False) -> None:
 
     with observer() as watching:
         session = engine.cancel(runs, watching)
-        _drive(session, detach=False)
+        _drive(session, as_json)
     _print(session, as_json)
 
 
-def _drive(session: Session, detach: bool) -> None:
+def _drive(session: Session, as_json: bool, detach: bool = False) -> None:
     """Drive to the end; Ctrl-C detaches from what runs, and cancels nothing."""
     try:
         session.drive(detach=detach)
     except KeyboardInterrupt:
-        typer.echo(_how_to_attach(session), err=True)
+        if as_json:
+            _print(session, as_json)
+        _tell_how_to_attach(session)
         raise typer.Exit(130) from None
 
 
-def _how_to_attach(session: Session) -> str:
-    return f"detached; go on with: llmb attach {' '.join(session.run_ids)}"
+def _tell_how_to_attach(session: Session) -> None:
+    going = [result["run_id"] for result in session.results if result["state"] not in END_STATES]
+    if going:
+        typer.echo(f"detached; go on with: llmb attach {' '.join(going)}", err=True)
 
 
 def _end(session: Session, as_json: bool, check: bool, detach: bool = False) -> None:
     _print(session, as_json)
     if detach and not as_json:
-        typer.echo(_how_to_attach(session), err=True)
-    if status := 0 if detach else worst_status(session.results, check):
+        _tell_how_to_attach(session)
+    results = [result for result in session.results if result["state"] in END_STATES or not detach]
+    if status := worst_status(results, check):
         raise typer.Exit(status)
 
 

@@ -51,21 +51,25 @@ def logs(
     run: OneRun,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
 ) -> None:
-    """Print the logs of a run, as far as they have been read from the target."""
+    """Print the logs of a run; with -f it is followed as `llmb attach` does, and its logs are shown."""
     from llmb.engine.record import find_record
+    from llmb.engine.runs import resume
 
     record = find_record(run)
     shown: dict[str, int] = {}
+    _print_new(record, shown)
+    if not follow or record.ended:
+        return
+
+    def show_and_wait(pause_s: float) -> None:
+        _print_new(record, shown)
+        time.sleep(min(pause_s, FOLLOW_PAUSE_S))
+
     try:
-        while True:
-            ended = record.ended
-            new = _print_new(record, shown)
-            if (ended and not new) or not follow:
-                return
-            if not new:
-                time.sleep(FOLLOW_PAUSE_S)
+        resume([record.run_id]).drive(wait=show_and_wait)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    _print_new(record, shown)
 
 
 def _print_new(record: RunRecord, shown: dict[str, int]) -> bool:

@@ -21,6 +21,7 @@ from llmb.values.status import END_STATES, RunState, Ticket
 from llmb.values.steps import LogParser
 
 RECENT_STEPS = 20
+STEPS_TO_BELIEVE = 4  # the times of the first ones are off in both directions: compilation, asynchronous dispatch
 
 
 @attrs.frozen
@@ -158,7 +159,7 @@ class ActiveRun:
             name=self.run.name,
             state=self.state,
             phase=self.phase,
-            step=step.step if step else None,
+            step=self.series.count if step else None,
             steps=self.run.steps,
             step_time_s=step.time_s if step else None,
             left_s=left,
@@ -166,6 +167,6 @@ class ActiveRun:
         )
 
     def _time_left(self, step: Any) -> float | None:
-        if step is None or not self._recent:
+        if step is None or len(self._recent) < STEPS_TO_BELIEVE:
             return None
         return max(0, self.run.steps - self.series.count) * statistics.median(self._recent)

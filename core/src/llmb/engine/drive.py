@@ -59,11 +59,16 @@ class Driver:
             return self._advance()
         except TargetError as error:
             if not any(run.state in UNDER_WAY for run in self._runs):
-                raise  # nothing runs there: say so at once
+                raise self._told(error) from error  # nothing runs there: say so at once
             if time.monotonic() - self._told_at > PATIENCE_S:
                 self._observer.message(f"{error}; asking again (the runs there go on)")
                 self._told_at = time.monotonic()
             return False
+
+    def _told(self, error: TargetError) -> TargetError:
+        """The same, with what can be done about the runs."""
+        ids = " ".join(run.run.id for run in self._runs if not run.ended)
+        return TargetError(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
 
     def _advance(self) -> bool:
         mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
@@ -205,12 +210,21 @@ def drive(
 def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None]) -> None:
     shortest, longest = _intervals(drivers)
     pause = shortest
+    going, refused = list(drivers), list[TargetError]()
     while True:
-        changed = [driver.tick() for driver in drivers if not done(driver)]
-        if all(done(driver) for driver in drivers):
-            return
+        changed = []
+        for driver in [each for each in going if not done(each)]:
+            try:
+                changed.append(driver.tick())
+            except TargetError as error:  # the runs on other targets go on
+                refused.append(error)
+                going.remove(driver)
+        if all(done(driver) for driver in going):
+            break
         pause = shortest if any(changed) else min(pause * 1.5, longest)
         wait(pause)
+    if refused:
+        raise TargetError(*(fault for error in refused for fault in error.faults))
 
 
 def _intervals(drivers: Sequence[Driver]) -> tuple[float, float]:

@@ -38,11 +38,13 @@ def summary(record: RunRecord) -> dict[str, Any]:
     spec: dict[str, Any] = {}
     with suppress(OSError, ValueError):
         spec = tomllib.loads((record.directory / "run.toml").read_text())
-    workload, state = spec.get("workload", {}), record.state()
-    created = spec.get("provenance", {}).get("created")
+    workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
+    created = provenance.get("created")
     from_spec = {key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus")}
     empty = {"metrics": None, "verdict": None, "reason": "", "failure": None}
+    state: dict[str, Any] = {"state": "lost"}
     try:
+        state = record.state()
         result = record.result() or {}
     except RecordError as error:  # the list of all runs is not lost with one of them
         result = {"reason": str(error)}
@@ -55,6 +57,11 @@ def summary(record: RunRecord) -> dict[str, Any]:
         **{key: result.get(key, value) for key, value in empty.items()},
         "created": created,
     }
+
+
+def _table(spec: dict[str, Any], name: str) -> dict[str, Any]:
+    table = spec.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def _stamp(record: RunRecord) -> str:

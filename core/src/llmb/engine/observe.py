@@ -11,7 +11,7 @@ from llmb.values.status import RunState
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """How a run stands: state, phase, step of how many, the current step time and the time left in seconds."""
+    """How a run stands: state, phase, how many steps of how many are done, step time and time left in seconds."""
 
     run_id: str
     name: str

@@ -112,8 +112,10 @@ class RunRecord:
         except FileNotFoundError:
             return None
         except ValueError:
-            raise RecordError(f"{self.directory / 'result.json'} is not the result of a run any more") from None
-        return dict(result)
+            result = None
+        if not isinstance(result, dict):
+            raise RecordError(f"{self.directory / 'result.json'} is not the result of a run any more")
+        return result
 
     def append_log(self, name: str, data: bytes) -> None:
         """Add new bytes to the local copy of a log. Raises RecordError; what did not fit is read again later."""

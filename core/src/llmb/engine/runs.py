@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -42,9 +43,12 @@ class Session:
         """The ids of these runs."""
         return [each.run.id for each in self.active]
 
-    def drive(self, *, detach: bool = False) -> None:
-        """Until every run has ended, or with ``detach`` until nothing is left to submit. Raises LlmbError."""
-        drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended))
+    def drive(self, *, detach: bool = False, wait: Callable[[float], None] = time.sleep) -> None:
+        """Until every run has ended, or with ``detach`` until nothing is left to submit.
+
+        ``wait`` is called between two looks with the seconds that it may take. Raises LlmbError.
+        """
+        drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
 
 
 def start(workload: Workload, observer: Observer | None = None) -> Session:
@@ -56,8 +60,7 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     planned = plan(workload, pool)
     refuse_missing_secrets(planned)
     sites = _sites([each.target for each in planned], pool)
-    for site in sites.values():
-        site.probe()
+    _probe(sites.values(), observer or Silent())
     records = _create_records(planned, pool)
     active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
     return _session(active, sites, pool, observer)
@@ -101,8 +104,7 @@ def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
             continue
         active.append(_active(planned, record, pool))
     sites = _sites([each.planned.target for each in active if not each.ended], pool)
-    for site in sites.values():
-        site.probe()
+    _probe(sites.values(), observer or Silent())
     return _session(active, sites, pool, observer)
 
 
@@ -113,6 +115,12 @@ def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
         if not each.ended:
             each.record.request_cancel()
     return session
+
+
+def _probe(sites: Iterable[Site], observer: Observer) -> None:
+    for site in sites:
+        if told := site.probe():
+            observer.message(told)
 
 
 def _session(

@@ -41,14 +41,19 @@ class Site:
         self.target = target
         self._tasks: dict[str, _TaskProgress] = {}
 
-    def probe(self) -> None:
-        """Fill in the target's facts. Raises TargetError where it cannot be asked."""
+    def probe(self) -> str:
+        """Fill in the target's facts; what could not be found is returned as one line for people.
+
+        Raises TargetError where the target cannot be asked.
+        """
         script = self.scheduler.probe(target=self.target)
         if not script:
-            return
+            return ""
         answer = self.host.run(script, timeout_s=120)
         pairs = (line.partition("=") for line in answer.stdout.splitlines() if "=" in line)
         self.target = attrs.evolve(self.target, facts=FrozenMap({key: value for key, _, value in pairs}))
+        lines = answer.stderr.strip().splitlines() or ["the probe failed"]
+        return f"not all is known of the target: {lines[-1]}" if answer.exit_status else ""
 
     def expect(self, tasks: Iterable[PlannedTask]) -> None:
         """Tasks that a run needs, in order; those known already are shared."""

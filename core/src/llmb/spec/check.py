@@ -25,6 +25,8 @@ from llmb.values.run import Profile
 T = TypeVar("T")
 
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
+SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|_KEY$", re.I)
+OURS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
@@ -45,6 +47,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fau
     profile = take("profile", Profile) if "profile" in tables else None
     env, mounts = _strings(tables, "env", faults), _strings(tables, "mounts", faults)
     faults += [*_env_faults(env), *_mount_faults(mounts)]
+    faults += [fault for name in TABLES if name != "env" for fault in _secret_faults(tables.get(name), name)]
     target = _target(tables["target"], faults) if "target" in tables else None
     if not isinstance(framework := tables.get("framework", {}), dict):
         faults.append(Fault(message=f"is {show(framework)}", key="framework", expected="a table"))
@@ -93,11 +96,26 @@ def _env_faults(env: Mapping[str, str]) -> list[Fault]:
         key = f"env.{name}"
         if not VARIABLE_NAME.fullmatch(name):
             faults.append(Fault(message="is not the name of a variable", key=key, expected="letters, digits and _"))
-        elif SECRET_NAME.search(name):
-            message = "looks like a secret, and a spec is recorded"
-            faults.append(Fault(message=message, key=key, expected=f"{name} in the environment of llmb instead"))
+        elif SECRET_VARIABLE.search(name):
+            faults.append(_secret(key, f"{name} in the environment of llmb instead"))
+        elif OURS.fullmatch(name):
+            faults.append(Fault(message="is set by llmb for each task", key=key, expected="another variable"))
         if "\0" in value:
             faults.append(Fault(message="holds a NUL character", key=key, expected="text"))
+    return faults
+
+
+def _secret(key: str, expected: str) -> Fault:
+    return Fault(message="looks like a secret, and a spec is recorded", key=key, expected=expected)
+
+
+def _secret_faults(table: Any, key: str) -> list[Fault]:
+    """Strings under a name that is a secret's, in any table: they would reach records and command lines."""
+    faults = []
+    for name, value in table.items() if isinstance(table, Mapping) else ():
+        if isinstance(value, str) and SECRET_NAME.search(name):
+            faults.append(_secret(f"{key}.{name}", "it in a variable of the environment of llmb"))
+        faults += _secret_faults(value, f"{key}.{name}")
     return faults
 
 

@@ -30,7 +30,9 @@ def main(folder: Path, lock: Path) -> None:
         partial = kept.with_suffix(f".{os.getpid()}")
         partial.write_text(json.dumps({"fp32": peak}))
         partial.replace(kept)
-    if peak is not None:
+    if peak is None:
+        sys.exit("the peak of this CPU is not measured yet, and not beside a running job: there will be no MFU")
+    else:
         sys.stdout.write(f"peak_flops.fp32={peak:.6g}\n")
 
 

@@ -4,8 +4,8 @@ set -u
 cd /work/runs/abcde-tiny || exit 1
 mkdir -p logs
 
-export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
 unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
+export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
 if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi
 
 # One job at a time on this machine. The kernel frees the lock when the last process of a job is gone.

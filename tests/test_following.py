@@ -1,0 +1,63 @@
+"""Who follows a run, and what one bad run or record does to the others."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+
+def test_following_the_logs_of_a_detached_run_brings_it_to_its_end(toy: Any) -> None:
+    assert toy.llmb("run", toy.spec(), "--detach").returncode == 0
+    [record] = toy.records
+    followed = toy.llmb("logs", record.name, "-f")
+    assert followed.returncode == 0, followed.stderr
+    assert followed.stdout == "".join(log.read_text() for log in sorted((record / "logs").iterdir()))
+    assert json.loads(toy.llmb("show", record.name, "--json").stdout)["state"] == "completed"
+
+
+def test_a_target_that_refuses_does_not_hold_up_the_runs_on_others(toy: Any) -> None:
+    refusing = toy.folder / "a-file"
+    refusing.write_text("in the way of a directory")
+    bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{refusing}/work"}))
+    assert bad.returncode == 4
+    assert toy.llmb("run", toy.spec("good"), "--detach").returncode == 0
+    attached = toy.llmb("attach")
+    assert attached.returncode == 4
+    assert "llmb cancel" in attached.stderr
+    states = {run["state"] for run in json.loads(toy.llmb("runs", "--json").stdout)["runs"]}
+    assert states == {"completed", "submitting"}
+
+
+def test_detaching_from_a_run_that_has_failed_already_tells_so_by_the_exit_status(toy: Any) -> None:
+    done = toy.llmb("run", toy.spec(framework={"task": "data", "task_end": "echo no such data set >&2; exit 3"}), "--detach")
+    assert done.returncode == 1
+    assert "llmb attach" not in done.stderr
+
+
+@pytest.mark.parametrize(("file", "text"), [("run.toml", "workload = 3\n"), ("result.json", "5\n")])
+def test_one_damaged_record_does_not_hide_the_others(toy: Any, file: str, text: str) -> None:
+    for _ in range(2):
+        toy.run()
+    damaged, whole = toy.records
+    (damaged / file).write_text(text)
+    listed = toy.llmb("runs", "--json")
+    assert listed.returncode == 0, listed.stderr
+    states = {run["run_id"]: run["state"] for run in json.loads(listed.stdout)["runs"]}
+    assert states[whole.name] == "completed"
+    assert damaged.name in states
+
+
+@pytest.mark.parametrize("name", ["LLMB_RUN_DIR", "RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"])
+def test_what_every_task_is_told_by_llmb_cannot_be_overridden(toy: Any, name: str) -> None:
+    refused = toy.llmb("validate", toy.spec(env={name: "1"}))
+    assert refused.returncode == 2
+    assert f"env.{name}: is set by llmb for each task" in refused.stderr
+
+
+def test_a_secret_is_refused_in_whatever_table_it_stands(toy: Any) -> None:
+    refused = toy.llmb("validate", toy.spec(framework={"hf_access_token": "hf_abc"}))
+    assert refused.returncode == 2
+    assert "framework.hf_access_token: looks like a secret" in refused.stderr
+    assert "hf_abc" not in refused.stderr + refused.stdout
