@@ -31,7 +31,9 @@ def test_a_target_that_refuses_does_not_hold_up_the_runs_on_others(toy: Any) -> 
 
 
 def test_detaching_from_a_run_that_has_failed_already_tells_so_by_the_exit_status(toy: Any) -> None:
-    done = toy.llmb("run", toy.spec(framework={"task": "data", "task_end": "echo no such data set >&2; exit 3"}), "--detach")
+    done = toy.llmb(
+        "run", toy.spec(framework={"task": "data", "task_end": "echo no such data set >&2; exit 3"}), "--detach"
+    )
     assert done.returncode == 1
     assert "llmb attach" not in done.stderr
 

@@ -1,0 +1,54 @@
+"""What is said of a run beside its published baseline, end to end."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+
+def judged(toy: Any, *arguments: str, **tables: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Exit status and the one run of a spec of the judged recipe; nothing in it differs from what is published."""
+    workload = {"recipe": "toy/judged", "dtype": "bf16"} | tables.pop("workload", {})
+    spec = toy.spec(workload=workload, **({"framework": {"journal": "/dev/null"}} | tables))
+    done = toy.llmb("run", spec, "--json", *arguments)
+    [run] = json.loads(done.stdout)["runs"]
+    return done.returncode, run
+
+
+def test_a_run_within_the_tolerance_passes(toy: Any) -> None:
+    status, run = judged(toy, "--check")
+    assert (status, run["verdict"]) == (0, "pass")
+    assert run["metrics"]["baseline"]["step_time_ratio"] == pytest.approx(0.5 / 0.49)
+    assert run["reason"] == "step time 0.5 s is 1.020 x the published 0.49 s (1.0), within 5 %"
+
+
+@pytest.mark.parametrize(("check", "status"), [((), 0), (("--check",), 3)])
+def test_a_slower_run_fails_and_with_check_the_exit_status_says_so(
+    toy: Any, check: tuple[str, ...], status: int
+) -> None:
+    found, run = judged(toy, *check, workload={"dtype": "fp8"})
+    assert (found, run["state"], run["verdict"]) == (status, "completed", "fail")
+
+
+def test_the_tolerance_is_the_specs_to_choose(toy: Any) -> None:
+    _, run = judged(toy, workload={"dtype": "fp8"}, measure={"tolerance": 0.3})
+    assert run["verdict"] == "pass"
+
+
+def test_a_run_that_is_not_what_was_published_is_undecided_and_says_in_what(toy: Any) -> None:
+    status, run = judged(toy, "--check", model={"layers": 2})
+    assert (status, run["verdict"]) == (0, "undecided")
+    assert "model.layers" in run["reason"]
+
+
+def test_a_profiled_run_is_never_judged(toy: Any) -> None:
+    _, run = judged(toy, profile={"tool": "nsys"})
+    assert run["verdict"] is None
+    assert "profile" in run["reason"]
+
+
+def test_a_run_that_failed_is_undecided(toy: Any) -> None:
+    status, run = judged(toy, "--check", framework={"nan_step": 3})
+    assert (status, run["state"], run["verdict"]) == (1, "failed", "undecided")
