@@ -107,4 +107,3 @@ class Local(SchedulerHooks[LocalOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
-
