@@ -51,7 +51,7 @@ class Local(SchedulerHooks[LocalOptions]):
 
     options = LocalOptions
     single_node = True
-    poll_interval_s = (0.05, 0.4)
+    poll_interval_s = (0.05, 0.25)
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
