@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from llmb.spec.structure import Duration as Duration
     from llmb.spec.structure import PositiveFloat as PositiveFloat
     from llmb.spec.structure import PositiveInt as PositiveInt
+    from llmb.values.check import Check as Check
     from llmb.values.errors import Fault as Fault
     from llmb.values.errors import LlmbError as LlmbError
     from llmb.values.errors import LogError as LogError
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from llmb.values.job import Job as Job
     from llmb.values.job import Mount as Mount
     from llmb.values.job import Phase as Phase
+    from llmb.values.job import Repository as Repository
     from llmb.values.job import Script as Script
     from llmb.values.job import Task as Task
     from llmb.values.job import Venv as Venv
@@ -96,6 +98,7 @@ _MODULES = {
     "llmb.plugins.pool": ("PluginPool",),
     "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),
     "llmb.spec.structure": ("Duration", "PositiveFloat", "PositiveInt"),
+    "llmb.values.check": ("Check",),
     "llmb.values.errors": (
         "Fault",
         "LlmbError",
@@ -109,7 +112,18 @@ _MODULES = {
     "llmb.values.failure": ("Failure", "Signature"),
     "llmb.values.frozen": ("FrozenMap", "content_key"),
     "llmb.values.host": ("Answer",),
-    "llmb.values.job": ("Dataset", "Environment", "Image", "Job", "Mount", "Phase", "Script", "Task", "Venv"),
+    "llmb.values.job": (
+        "Dataset",
+        "Environment",
+        "Image",
+        "Job",
+        "Mount",
+        "Phase",
+        "Repository",
+        "Script",
+        "Task",
+        "Venv",
+    ),
     "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
     "llmb.values.recipe": ("Baseline", "Recipe"),
     "llmb.values.run": ("Paths", "Profile", "Run", "Target"),

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 import pluggy
 
+from llmb.values.check import Check
 from llmb.values.failure import Signature
 from llmb.values.host import Answer
 from llmb.values.job import Dataset, Environment, Job, Script, Task
@@ -123,6 +124,11 @@ class SchedulerHooks(Protocol[OptionsT]):
     def probe(self, target: Target[OptionsT]) -> str:
         """Bash that prints ``key=value`` lines about the target; they become ``target.facts``."""
         return ""
+
+    @_first
+    def checks(self, target: Target[OptionsT]) -> Sequence[Check]:
+        """What ``llmb doctor`` tells of the target, from what the probe found there."""
+        return ()
 
     @_first
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:

@@ -32,10 +32,24 @@ class Venv:
 
 
 @attrs.frozen(kw_only=True)
+class Repository:
+    """A git repository at one commit, which the core fetches once into the cache of the target."""
+
+    name: str
+    url: str
+    commit: str
+
+    def folder(self, cache: str) -> str:
+        """Where its files lie, at that commit."""
+        return f"{cache}/repositories/{self.name}-{self.commit[:12]}"
+
+
+@attrs.frozen(kw_only=True)
 class Environment:
     """What a job needs around it. ``secrets`` are names of variables of the user's environment, never values."""
 
     base: Image | Venv | None = None
+    repositories: tuple[Repository, ...] = ()
     secrets: tuple[str, ...] = ()
 
 
@@ -54,7 +68,8 @@ class Phase:
 
     ``command`` is a list of words, always quoted: what differs by rank is done by a script among the job's files
     that reads the rank's environment. ``ranks``: every task, the first alone, or one on each node. ``outputs``
-    must be there and not be empty when the phase ends. Figures come from the logs of measured phases alone.
+    must be there and not be empty when the phase ends. Figures come from the logs of measured phases alone. A phase
+    that is not ``contained`` runs on the node itself, outside the container or virtual environment.
     """
 
     name: str
@@ -62,6 +77,7 @@ class Phase:
     env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     ranks: Ranks = "all"
     measured: bool = True
+    contained: bool = True
     outputs: tuple[str, ...] = ()
 
 
@@ -72,6 +88,7 @@ class Job:
     ``files`` maps a path on the target to the text placed there. ``gpus_per_node`` is 0 where the work needs none.
     Each task finds RANK, LOCAL_RANK, NODE_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, the same
     behind ``LLMB_``, and LLMB_JOB_ID, LLMB_RUN_DIR and LLMB_ATTEMPT in its environment, whatever the scheduler.
+    ``domain_nodes`` is how many nodes at a time must be of one NVLink domain, where that matters.
     """
 
     id: str
@@ -80,6 +97,7 @@ class Job:
     nodes: int
     tasks_per_node: int
     gpus_per_node: int
+    domain_nodes: int | None = None
     environment: Environment = Environment()
     env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     mounts: tuple[Mount, ...] = ()
@@ -94,12 +112,14 @@ class Task:
     The key names the content and is the task's identity everywhere, so runs and other ``llmb`` processes share it.
     ``work`` is a job for the scheduler, or bash for the target's host; ``check`` is bash that exits with 0 when the
     result is there and whole. The check alone is believed, before and after, never a record or an exit status.
+    ``space_gb`` is the free space that making it takes below the work directory; it is asked for before.
     """
 
     key: str
     kind: str
     work: Job | str
     check: str
+    space_gb: float = 0.0
 
 
 @attrs.frozen(kw_only=True)

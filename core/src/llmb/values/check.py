@@ -1,0 +1,15 @@
+"""One thing that `llmb doctor` looked at."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Check:
+    """What was looked at, whether it is as runs need it, what was found, and what to do where it is not."""
+
+    name: str
+    ok: bool
+    detail: str = ""
+    remedy: str = ""
