@@ -8,12 +8,13 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from parts.sshd import SSHD, Sshd
 
 TOY = Path(__file__).parent / "toy"
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
@@ -146,3 +147,20 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyRuns:
 def toy_class() -> type[ToyRuns]:
     """To make more than one home."""
     return ToyRuns
+
+
+@pytest.fixture(scope="session")
+def sshd_session() -> Iterator[Sshd]:
+    """One SSH server for all tests."""
+    if SSHD is None:
+        pytest.skip("sshd is not installed")
+    with Sshd() as server:
+        yield server
+
+
+@pytest.fixture
+def sshd(sshd_session: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
+    """An SSH server, with this process's home as its client's."""
+    for name, value in sshd_session.env.items():
+        monkeypatch.setenv(name, value)
+    return sshd_session
