@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import typer
 
@@ -22,3 +23,25 @@ def plugins(as_json: AsJson = False) -> None:
     from llmb.cli.results import print_plugins
 
     print_plugins(found)
+
+
+@app.command()
+def doctor(
+    target: Annotated[
+        str | None, typer.Argument(metavar="[TARGET]", help="A target of the targets file; else this machine.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look at a target: what is there, what runs would need, and what to do about it. Exits with 1 where it lacks."""
+    import attrs
+
+    from llmb.engine.doctor import examine
+
+    checks = examine(target)
+    if as_json:
+        typer.echo(json.dumps({"checks": [attrs.asdict(check) for check in checks]}, indent=2))
+    else:
+        from llmb.cli.results import print_checks
+
+        print_checks(checks)
+    raise typer.Exit(0 if all(check.ok for check in checks) else 1)

@@ -1,4 +1,4 @@
-"""Runs and plugins as people read them."""
+"""Runs, plugins and checks as people read them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from llmb.values.check import Check
 
 PIPED_WIDTH = 400
 
@@ -124,6 +126,20 @@ def print_plugins(plugins: Iterable[dict[str, Any]]) -> None:
     for plugin in plugins:
         told = Text(plugin["error"], style="red") if plugin["error"] else Text(", ".join(plugin["hooks"]))
         table.add_row(plugin["kind"], plugin["name"], plugin["distribution"], plugin["version"], told)
+    print_table(table)
+
+
+def print_checks(checks: Iterable[Check]) -> None:
+    """One line a check, and below those that fail what to do."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for check in checks:
+        mark = Text("ok", style="green") if check.ok else Text("missing", style="red")
+        table.add_row(mark, check.name, Text(check.detail))
+        if check.remedy and not check.ok:
+            table.add_row("", "", Text(check.remedy, style="yellow"))
     print_table(table)
 
 

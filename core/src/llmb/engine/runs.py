@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -61,9 +61,19 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     refuse_missing_secrets(planned)
     sites = _sites([each.target for each in planned], pool)
     _probe(sites.values(), observer or Silent())
+    planned = plan(_as_probed(workload, sites), pool)  # what was found there may refuse a run, or change its script
     records = _create_records(planned, pool)
     active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
     return _session(active, sites, pool, observer)
+
+
+def _as_probed(workload: Workload, sites: Mapping[tuple[str, ...], Site]) -> Workload:
+    """The same runs, with the facts of their targets."""
+    runs = tuple(
+        attrs.evolve(each, target=attrs.evolve(each.target, facts=sites[_site_key(each.target)].target.facts))
+        for each in workload.runs
+    )
+    return attrs.evolve(workload, runs=runs)
 
 
 def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[RunRecord]:

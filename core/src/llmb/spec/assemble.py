@@ -20,15 +20,15 @@ from llmb.values.run import Paths, Run, Target
 TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
 
 
-def assemble_target(spec: SpecTables, options: Any) -> Target[Any]:
+def assemble_target(table: TargetTable, options: Any, gpu_types: tuple[str, ...]) -> Target[Any]:
     """The target, in this machine's own work directory where the spec names none."""
     return Target(
-        scheduler=spec.target.scheduler,
-        name=spec.target.name,
-        host=spec.target.host,
-        workdir=spec.target.workdir or str(home_folder() / "work"),
+        scheduler=table.scheduler,
+        name=table.name,
+        host=table.host,
+        workdir=table.workdir or str(home_folder() / "work"),
         options=options,
-        gpu_types=(spec.workload.gpu_type,),
+        gpu_types=gpu_types,
     )
 
 

@@ -48,7 +48,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fau
     env, mounts = _strings(tables, "env", faults), _strings(tables, "mounts", faults)
     faults += [*_env_faults(env), *_mount_faults(mounts)]
     faults += [fault for name in TABLES if name != "env" for fault in _secret_faults(tables.get(name), name)]
-    target = _target(tables["target"], faults) if "target" in tables else None
+    target = check_target(tables["target"], faults) if "target" in tables else None
     if not isinstance(framework := tables.get("framework", {}), dict):
         faults.append(Fault(message=f"is {show(framework)}", key="framework", expected="a table"))
     if faults or workload is None or target is None or parallelism is None or model is None or measure is None:
@@ -129,7 +129,7 @@ def _mount_faults(mounts: Mapping[str, str]) -> list[Fault]:
     return faults
 
 
-def _target(table: Any, faults: list[Fault]) -> TargetTable | None:
+def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
     """The core's keys of [target]; the others are for the scheduler's own class."""
     if not isinstance(table, dict):
         expected = 'a table [target], such as scheduler = "local"'

@@ -65,7 +65,7 @@ class Resolver:
         if faults:
             return (), faults
         run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
-        target = assemble_target(spec, parts.target_options)
+        target = assemble_target(spec.target, parts.target_options, (spec.workload.gpu_type,))
         repeats = range(1, (spec.workload.repeats or 1) + 1)
         return tuple(self._placed(run, target, written, repeat) for repeat in repeats), []
 

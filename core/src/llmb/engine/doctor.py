@@ -1,0 +1,154 @@
+"""What `llmb doctor` tells: of this machine's records and plugins, of a target, and of what recipes need there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from llmb.engine.plan import plan_run
+from llmb.engine.site import Site
+from llmb.hosts.open import open_host
+from llmb.paths import home_folder
+from llmb.plugins.listing import list_plugins
+from llmb.plugins.pool import PluginPool
+from llmb.plugins.recipes import load_recipe, recipe_addresses
+from llmb.spec.place import load_target
+from llmb.spec.resolve import Resolver
+from llmb.values.check import Check
+from llmb.values.errors import LlmbError
+from llmb.values.recipe import Recipe
+from llmb.values.run import Target
+from llmb.values.workload import Written
+
+ENOUGH_GB = 1.0  # of free space for records and logs
+
+
+def examine(name: str | None = None) -> tuple[Check, ...]:
+    """Look at a target of the targets file; without a name, at this machine through its schedulers of one node.
+
+    Raises SpecError or PluginError where there is no such target, and TargetError where it cannot be reached.
+    """
+    pool = PluginPool()
+    checks = [_records(), *_plugins()]
+    tables = [{"name": name}] if name is not None else [{"scheduler": each} for each in _single_node(pool)]
+    for table in tables:
+        checks += _target(*load_target(table, pool), pool)
+    return tuple(checks)
+
+
+def _single_node(pool: PluginPool) -> Iterator[str]:
+    for name in sorted({each.name for each in pool.installed if each.kind == "scheduler"}):
+        try:
+            if pool.scheduler(name).single_node:
+                yield name
+        except LlmbError:
+            continue  # told among the plugins
+
+
+def _records() -> Check:
+    """Whether the record of runs can be written."""
+    folder = home_folder()
+    there = next(each for each in (folder, *folder.parents) if each.exists())
+    if not os.access(there, os.W_OK):
+        return Check(
+            name="records", ok=False, detail=f"{folder} cannot be written", remedy="set LLMB_HOME to another folder"
+        )
+    free_gb = shutil.disk_usage(there).free / 1e9
+    detail = f"{folder}, {free_gb:.0f} GB free"
+    if free_gb < ENOUGH_GB:
+        return Check(name="records", ok=False, detail=detail, remedy=f"free at least {ENOUGH_GB:g} GB there")
+    return Check(name="records", ok=True, detail=detail)
+
+
+def _plugins() -> list[Check]:
+    broken = [each for each in list_plugins() if each["error"]]
+    if not broken:
+        return [Check(name="plugins", ok=True, detail="all that are installed work")]
+    return [
+        Check(name=f"plugin {each['name']}", ok=False, detail=each["error"], remedy="install or remove it")
+        for each in broken
+    ]
+
+
+def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> Iterator[Check]:
+    scheduler = pool.scheduler(target.scheduler)
+    site = Site(scheduler, open_host(target), target)
+    told = site.probe()
+    where = target.host or "this machine"
+    yield Check(name="reachable", ok=True, detail=f"{where} answers")
+    if told:
+        yield Check(name="probe", ok=False, detail=told)
+    yield _work_directory(site)
+    yield from scheduler.checks(target=site.target)
+    for framework in sorted({address.partition("/")[0] for address in recipe_addresses(pool.installed)}):
+        yield _framework(framework, site.target, table, pool)
+
+
+def _work_directory(site: Site) -> Check:
+    """Whether the directory of all runs can be made and written, without making it."""
+    workdir = site.target.workdir
+    script = f"""directory={shlex.quote(workdir)}
+while [ ! -e "$directory" ]; do directory=$(dirname "$directory"); done
+[ -d "$directory" ] && [ -w "$directory" ] && df -Pk "$directory" | tail -n 1"""
+    answer = site.host.run(script)
+    words = answer.stdout.split()
+    if answer.exit_status or len(words) < 4 or not words[3].isdigit():
+        remedy = "set target.workdir to a directory that you may write and that all nodes share"
+        return Check(name="work directory", ok=False, detail=f"{workdir} cannot be written", remedy=remedy)
+    return Check(name="work directory", ok=True, detail=f"{workdir}, {int(words[3]) * 1024 / 1e9:.0f} GB free")
+
+
+def _framework(framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> Check:
+    """Which of a framework's recipes could run there, and what each of the others lacks."""
+    can, cannot = [], []
+    for address in recipe_addresses(pool.installed):
+        if address.partition("/")[0] != framework:
+            continue
+        if missing := _missing(address, target, table, pool):
+            cannot.append(f"{address.partition('/')[2]}: {missing}")
+        else:
+            can.append(address.partition("/")[2])
+    parts = [f"can run here: {', '.join(can)}"] if can else []
+    parts += [f"cannot: {'; '.join(cannot)}"] if cannot else []
+    remedy = "" if can else "see what each recipe lacks, or name another target"
+    return Check(name=framework, ok=bool(can), detail=". ".join(parts), remedy=remedy)
+
+
+def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> str:
+    """Why no published point of a recipe can run there; empty where one can."""
+    try:
+        recipe = load_recipe(address, pool.installed)
+    except LlmbError as error:
+        return str(error.faults[0])
+    whys = [_refusal(each, target, pool) for each in _smallest(recipe, table)]
+    return "" if "" in whys else next(iter(whys), "it has no published points")
+
+
+def _smallest(recipe: Recipe, table: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A workload for each GPU type and dtype of a recipe, at its smallest published number of GPUs."""
+    least: dict[tuple[str, str], int] = {}
+    for point in recipe.points:
+        key = (point.gpu_type, point.dtype)
+        least[key] = min(point.gpus, least.get(key, point.gpus))
+    for (gpu_type, dtype), gpus in least.items():
+        workload = {"recipe": recipe.address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
+        yield {"workload": workload, "target": dict(table)}
+
+
+def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool) -> str:
+    """What refuses a workload there: spec, framework, scheduler, or a secret that is not set."""
+    runs, faults = Resolver(pool, lambda name: name).resolve(tables, Written())
+    if faults:
+        return faults[0].message
+    placed = attrs.evolve(runs[0], target=attrs.evolve(runs[0].target, facts=target.facts))
+    try:
+        planned = plan_run(placed, pool)
+    except LlmbError as error:
+        return error.faults[0].message
+    missing = [name for name in planned.script.secrets if not os.environ.get(name)]
+    return f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""

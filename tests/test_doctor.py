@@ -1,0 +1,74 @@
+"""`llmb doctor`: what is there, what is missing, and what to do about it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+
+def checks(toy: Any, *arguments: str, status: int, **env: str) -> dict[str, dict[str, Any]]:
+    done = toy.llmb("doctor", *arguments, "--json", env=env)
+    assert done.returncode == status, done.stdout + done.stderr
+    return {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+
+
+def name_target(name: str, **table: Any) -> None:
+    file = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "targets.toml")
+    file.parent.mkdir(parents=True)
+    file.write_text(tomli_w.dumps({name: table}))
+
+
+def test_this_machine_and_what_each_framework_could_run_here(toy: Any) -> None:
+    found = checks(toy, status=0)
+    assert all(found[name]["ok"] for name in ("records", "plugins", "reachable", "work directory", "toy", "maxtext"))
+    assert "can run here: judged, tiny" in found["toy"]["detail"]
+    assert "llama2-tiny" in found["maxtext"]["detail"]
+    assert not (toy.home / "work").exists()
+
+
+def test_a_named_target_is_looked_at_with_its_own_keys(toy: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    name_target("box", scheduler="local", workdir=str(tmp_path / "file" / "work"))
+    found = checks(toy, "box", status=1)
+    assert not found["work directory"]["ok"]
+    assert "target.workdir" in found["work directory"]["remedy"]
+
+
+def test_a_target_that_is_not_known_is_one_line(toy: Any) -> None:
+    name_target("eos", scheduler="local")
+    done = toy.llmb("doctor", "eoss")
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "no target 'eoss'" in line
+    assert "did you mean 'eos'" in line
+
+
+def test_every_fault_of_a_named_target_is_told(toy: Any) -> None:
+    name_target("box", scheduler="local", workdir="relative", grace="1")
+    lines = toy.llmb("doctor", "box").stderr.splitlines()
+    assert len(lines) == 2
+    assert all("targets.toml: box." in line for line in lines)
+
+
+def test_a_broken_plugin_is_told_and_the_rest_is_looked_at(toy: Any, tmp_path: Path) -> None:
+    folder = tmp_path / "site" / "llmb_broken-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: llmb-broken\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[llmb.frameworks]\nbroken = llmb_broken:Plugin\n")
+    path = os.pathsep.join([str(tmp_path / "site"), toy.env["PYTHONPATH"]])
+    found = checks(toy, status=1, PYTHONPATH=path)
+    assert "llmb-broken 1.0" in found["plugin broken"]["detail"]
+    assert found["toy"]["ok"]
+
+
+def test_for_people_it_is_a_line_a_check_with_the_remedy_below(toy: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    name_target("box", scheduler="local", workdir=str(tmp_path / "file" / "work"))
+    lines = toy.llmb("doctor", "box").stdout.splitlines()
+    [missing] = [number for number, line in enumerate(lines) if line.startswith("missing")]
+    assert "work directory" in lines[missing]
+    assert "set target.workdir" in lines[missing + 1]
