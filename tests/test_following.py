@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+import llmb
 
 
 def test_following_the_logs_of_a_detached_run_brings_it_to_its_end(toy: Any) -> None:
@@ -15,6 +18,31 @@ def test_following_the_logs_of_a_detached_run_brings_it_to_its_end(toy: Any) -> 
     assert followed.returncode == 0, followed.stderr
     assert followed.stdout == "".join(log.read_text() for log in sorted((record / "logs").iterdir()))
     assert json.loads(toy.llmb("show", record.name, "--json").stdout)["state"] == "completed"
+
+
+class OpensTheGate:
+    """Lets the training go on once the MFU of a running run was seen."""
+
+    def __init__(self, gate: Path) -> None:
+        self.gate = gate
+        self.seen: list[float] = []
+
+    def progress(self, progress: llmb.Progress) -> None:
+        if progress.state == "running" and progress.mfu is not None:
+            self.seen.append(progress.mfu)
+            self.gate.touch()
+
+    def message(self, text: str) -> None:
+        raise AssertionError(text)
+
+
+def test_the_mfu_is_seen_while_the_run_goes_on(toy: Any) -> None:
+    watching = OpensTheGate(toy.gate)
+    workload = llmb.load(toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}))
+    session = llmb.start(workload, watching)
+    session.drive()
+    [result] = session.results
+    assert watching.seen[0] == pytest.approx(result["metrics"]["mfu"])
 
 
 def test_a_target_that_refuses_does_not_hold_up_the_runs_on_others(toy: Any) -> None:

@@ -12,9 +12,9 @@ def running(step: int | None = None, **more: object) -> Progress:
     return Progress(run_id="k3x9f-tiny", name="tiny", state="running", phase="train", step=step, steps=50, **more)  # type: ignore[arg-type]
 
 
-def test_the_line_tells_phase_step_step_time_and_time_left() -> None:
-    line = describe(running(7, step_time_s=0.1337, left_s=65.2))
-    assert line == "k3x9f-tiny: train, step 7 of 50, 0.134 s/step, 1:05 left"
+def test_the_line_tells_phase_step_step_time_mfu_and_time_left() -> None:
+    line = describe(running(7, step_time_s=0.1337, mfu=0.4127, left_s=65.2))
+    assert line == "k3x9f-tiny: train, step 7 of 50, 0.134 s/step, MFU 41.3 %, 1:05 left"
 
 
 def test_before_the_first_step_there_is_only_the_phase() -> None:

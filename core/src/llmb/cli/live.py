@@ -33,7 +33,7 @@ def observer() -> Iterator[Observer]:
 
 
 def describe(progress: Progress) -> str:
-    """One line: the run, its state or phase, step of how many, the step time, the time left."""
+    """One line: the run, its state or phase, step of how many, step time, MFU, time left."""
     parts = [progress.phase or "running" if progress.state == "running" else progress.state]
     if progress.detail:
         parts.append(progress.detail)
@@ -41,6 +41,8 @@ def describe(progress: Progress) -> str:
         parts.append(f"step {progress.step} of {progress.steps}")
     if progress.step_time_s is not None and progress.state == "running":
         parts.append(f"{progress.step_time_s:.3g} s/step")
+    if progress.mfu is not None and progress.state == "running":
+        parts.append(f"MFU {100 * progress.mfu:.1f} %")
     if progress.left_s is not None:
         parts.append(f"{clock(progress.left_s)} left")
     return f"{progress.run_id}: {', '.join(parts)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import deque
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from llmb.engine.measure import measure_run
 from llmb.engine.observe import Progress
 from llmb.engine.plan import PlannedRun
 from llmb.engine.record import RunRecord
@@ -18,7 +20,7 @@ from llmb.logs.reading import blocks_of
 from llmb.logs.series import StepSeries
 from llmb.values.run import Run
 from llmb.values.status import END_STATES, RunState, Ticket
-from llmb.values.steps import LogParser
+from llmb.values.steps import LogParser, Step
 
 RECENT_STEPS = 20
 STEPS_TO_BELIEVE = 4  # the times of the first ones are off in both directions: compilation, asynchronous dispatch
@@ -43,6 +45,8 @@ class ActiveRun:
     def __init__(self, planned: PlannedRun, record: RunRecord, framework: FrameworkHooks[Any]) -> None:
         self.planned = planned
         self.record = record
+        self.peak_flops: float | None = None
+        """Dense peak of one GPU in FLOP/s, once its driver knows it; for people who watch."""
         self._framework = framework
         self._take_over()
         self._read_anew()
@@ -162,11 +166,24 @@ class ActiveRun:
             step=self.series.count if step else None,
             steps=self.run.steps,
             step_time_s=step.time_s if step else None,
+            mfu=self._mfu(step),
             left_s=left,
             detail=detail,
         )
 
-    def _time_left(self, step: Any) -> float | None:
+    def _mfu(self, step: Step | None) -> float | None:
+        """Of this step alone, as the recipe's publisher states it; null where the step's time cannot be."""
+        if step is None or self.peak_flops is None or not _can_be(step.time_s):
+            return None
+        tflops = step.tflops_per_gpu if _can_be(step.tflops_per_gpu) else None
+        return measure_run(self.run, step.time_s, tflops, self.peak_flops).mfu
+
+    def _time_left(self, step: Step | None) -> float | None:
         if step is None or len(self._recent) < STEPS_TO_BELIEVE:
             return None
         return max(0, self.run.steps - self.series.count) * statistics.median(self._recent)
+
+
+def _can_be(figure: float | None) -> bool:
+    """Whether a logged time or rate is one that arithmetic can go on with."""
+    return figure is not None and 0 < figure < math.inf

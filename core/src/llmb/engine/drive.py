@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 
 from llmb.engine.active import ActiveRun
 from llmb.engine.finish import finish
+from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask, refuse_missing_secrets
 from llmb.engine.site import Site
@@ -37,6 +38,7 @@ class Driver:
         self._cancelled: set[str] = set()
         for run in self._runs:
             site.expect(run.planned.tasks)
+            run.peak_flops = peak_flops(run.run, site.target, pool)
 
     @property
     def ended(self) -> bool:

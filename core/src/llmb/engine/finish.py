@@ -7,6 +7,7 @@ from typing import Any
 import attrs
 
 from llmb.engine.active import ActiveRun
+from llmb.engine.measure import measure_run, peak_flops
 from llmb.engine.outcome import Evidence, Outcome, decide
 from llmb.figures import metrics as figures
 from llmb.figures.verdict import judge
@@ -33,7 +34,8 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
         )
     )
     summary = summarise(steps, run.window)
-    metrics = _metrics(run, summary, target, pool) if steps else None
+    peak = peak_flops(run, target, pool) if steps else None
+    metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
     verdict, reason = _judge(run, metrics, summary, outcome, active.series.nan)
     failure = _failure(active, outcome, pool) if outcome.state != "completed" else None
     result = as_planned(active) | {
@@ -45,33 +47,6 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
     }
     active.record.write_result(result, steps)
     active.enter(outcome.state)
-
-
-def _metrics(run: Run[Any], summary: Summary, target: Target[Any], pool: PluginPool) -> figures.Metrics:
-    return figures.measure(
-        model=run.model,
-        flop_formula=run.flop_formula,
-        mfu_from=run.mfu_from,
-        global_batch_size=run.parallelism.global_batch_size,
-        gpus=run.gpus,
-        step_time_s=summary.step_time_s,
-        tflops_per_gpu=summary.tflops_per_gpu,
-        peak_flops=peak_flops(run, target, pool),
-        proxy=run.proxy,
-        baseline=run.baseline,
-    )
-
-
-def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | None:
-    """Dense peak of one GPU in FLOP/s: from extensions or the core's table, else the framework, else the scheduler."""
-    if (peak := run.accelerator.peak_flops.get(run.dtype)) is not None:
-        return peak
-    framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
-    peak = framework.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype)
-    if peak is not None:
-        return peak
-    target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
-    return scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
 
 
 def _judge(

@@ -11,7 +11,7 @@ from llmb.values.status import RunState
 
 @attrs.frozen(kw_only=True)
 class Progress:
-    """How a run stands: state, phase, how many steps of how many are done, step time and time left in seconds."""
+    """How a run stands: state, phase, steps done of how many, step time and time left in seconds, MFU as a fraction."""
 
     run_id: str
     name: str
@@ -20,6 +20,7 @@ class Progress:
     step: int | None = None
     steps: int | None = None
     step_time_s: float | None = None
+    mfu: float | None = None
     left_s: float | None = None
     detail: str = ""
 

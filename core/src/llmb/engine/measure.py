@@ -1,0 +1,39 @@
+"""The figures of a run, from what its log tells and the peak of its GPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from llmb.figures.metrics import Metrics, measure
+from llmb.plugins.pool import PluginPool
+from llmb.values.run import Run, Target
+
+
+def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | None:
+    """Dense peak of one GPU in FLOP/s: from extensions or the core's table, else the framework, else the scheduler."""
+    if (peak := run.accelerator.peak_flops.get(run.dtype)) is not None:
+        return peak
+    framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
+    peak = framework.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype)
+    if peak is not None:
+        return peak
+    target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
+    return scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+
+
+def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None) -> Metrics:
+    """The metrics of a run at this step time in s, this logged TFLOP/s, and this dense peak of a GPU in FLOP/s."""
+    return measure(
+        model=run.model,
+        flop_formula=run.flop_formula,
+        mfu_from=run.mfu_from,
+        global_batch_size=run.parallelism.global_batch_size,
+        gpus=run.gpus,
+        step_time_s=step_time_s,
+        tflops_per_gpu=tflops_per_gpu,
+        peak_flops=peak,
+        proxy=run.proxy,
+        baseline=run.baseline,
+    )
