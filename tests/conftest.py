@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts import slurm as slurm_parts
 from parts.sshd import SSHD, Sshd
 
 TOY = Path(__file__).parent / "toy"
@@ -47,10 +48,11 @@ class ToyRuns:
 
     def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
         """Write a spec; ``tables`` are merged into the usual one."""
+        local = {"scheduler": "local", "lock": str(self.folder / "machine.lock"), "grace_s": 1}
         usual: dict[str, dict[str, Any]] = {
             "workload": {"recipe": "toy/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1},
             "framework": {"journal": str(self.journal_file)},
-            "target": {"scheduler": "local", "lock": str(self.folder / "machine.lock"), "grace_s": 1},
+            "target": {} if "scheduler" in tables.get("target", {}) else local,
         }
         for table, keys in tables.items():
             usual[table] = usual.get(table, {}) | keys
@@ -164,3 +166,53 @@ def sshd(sshd_session: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
     for name, value in sshd_session.env.items():
         monkeypatch.setenv(name, value)
     return sshd_session
+
+
+@pytest.fixture(scope="session")
+def slurm_session() -> Iterator[slurm_parts.Cluster]:
+    """One Slurm cluster with accounting for all tests."""
+    if lacking := slurm_parts.missing():
+        pytest.skip(lacking)
+    with slurm_parts.Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> slurm_parts.Cluster:
+    """A Slurm cluster on which this process, and what it starts, is a client."""
+    for name, value in slurm_session.env.items():
+        monkeypatch.setenv(name, value)
+    return slurm_session
+
+
+class SlurmRuns(ToyRuns):
+    """Runs of the toy framework on a Slurm cluster."""
+
+    def __init__(self, folder: Path, cluster: slurm_parts.Cluster) -> None:
+        super().__init__(folder)
+        self.cluster = cluster
+        self.workdir = folder / "shared"
+
+    def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
+        target = {"scheduler": "slurm", "workdir": str(self.workdir), "exclusive": False, "mem": "200M"}
+        return super().spec(name, **{**tables, "target": target | tables.get("target", {})})
+
+    def work(self, run_id: str) -> Path:
+        return self.workdir / "runs" / run_id
+
+    def jobs(self) -> dict[str, list[str]]:
+        """The ids of all jobs that the queue knows, by their name."""
+        found: dict[str, list[str]] = {}
+        for line in self.cluster.order("squeue", "-a", "-h", "-t", "all", "-o", "%j %i").splitlines():
+            name, job_id = line.split()
+            found.setdefault(name, []).append(job_id)
+        return found
+
+
+@pytest.fixture
+def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> SlurmRuns:
+    """Runs of the toy framework on a Slurm cluster, by the library and by the command line."""
+    runs = SlurmRuns(tmp_path, slurm)
+    monkeypatch.syspath_prepend(str(TOY))
+    monkeypatch.setenv("LLMB_HOME", str(runs.home))
+    return runs

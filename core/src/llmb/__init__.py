@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from llmb.values.run import Profile as Profile
     from llmb.values.run import Run as Run
     from llmb.values.run import Target as Target
+    from llmb.values.status import Cause as Cause
     from llmb.values.status import JobStatus as JobStatus
     from llmb.values.status import Ticket as Ticket
     from llmb.values.steps import LogParser as LogParser
@@ -127,7 +128,7 @@ _MODULES = {
     "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
     "llmb.values.recipe": ("Baseline", "Recipe"),
     "llmb.values.run": ("Paths", "Profile", "Run", "Target"),
-    "llmb.values.status": ("JobStatus", "Ticket"),
+    "llmb.values.status": ("Cause", "JobStatus", "Ticket"),
     "llmb.values.steps": ("LogParser", "Notice", "Step"),
     "llmb.values.workload": ("PlacedRun", "Workload"),
     "llmb.version": ("VERSION",),

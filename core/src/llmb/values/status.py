@@ -13,7 +13,7 @@ END_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "tim
 
 Verdict = Literal["pass", "fail", "undecided"]
 
-JobState = Literal["absent", "pending", "running", "ended"]
+JobState = Literal["absent", "unknown", "pending", "running", "ended"]
 Cause = Literal[
     "",
     "completed",
@@ -27,23 +27,30 @@ Cause = Literal[
     "launch failure",
     "dependency",
     "deadline",
+    "impossible",
 ]
 
 
 @attrs.frozen(kw_only=True)
 class Ticket:
-    """Names something submitted by the run's (or task's) own id; without ``job_id`` the scheduler looks for it."""
+    """Names something submitted by the run's (or task's) own id; without ``job_id`` the scheduler looks for it.
+
+    ``refused`` is why the scheduler did not take it, and what to do about that; then there is no job.
+    """
 
     id: str
     directory: str
     job_id: str | None = None
+    refused: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class JobStatus:
     """How one job stands. ``absent``: asked, and not there. Where one cannot ask, TargetError is raised instead.
 
-    ``attempt`` counts restarts by the scheduler; each attempt writes logs of its own.
+    ``unknown``: of this job alone it cannot be told yet, since the scheduler's accounts lag behind. A pending job with
+    a cause will never start: it is to be cancelled. ``attempt`` counts restarts by the scheduler; each attempt writes
+    logs of its own. ``remedy`` is what to do about an end that the scheduler knows more of than the core.
     """
 
     state: JobState
@@ -51,4 +58,5 @@ class JobStatus:
     cause: Cause = ""
     exit_status: int | None = None
     reason: str = ""
+    remedy: str = ""
     attempt: int = 0

@@ -1,0 +1,1 @@
+"""Runs llmb jobs on a Slurm cluster."""

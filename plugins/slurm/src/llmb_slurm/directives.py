@@ -1,0 +1,61 @@
+"""The #SBATCH lines of a job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from llmb import Job, SpecError, Target, content_key
+from llmb_slurm.options import OWN_KEYS, SlurmOptions
+
+LOG = "slurm.log"
+PLAIN = re.compile(r"[\w@%+=:,./&|!*\[\]-]+", re.ASCII)
+
+
+def job_mark(job_id: str, directory: str) -> str:
+    """What a job carries as its comment: the id, and by which work directory it is meant."""
+    return f"llmb {job_id} {content_key(directory)}"
+
+
+def directives(job: Job, target: Target[SlurmOptions]) -> list[str]:
+    """The options of sbatch, one a line; sbatch takes off quotes as a shell does, and expands nothing."""
+    return [
+        f"--{name}" if value is True else f"--{name}={_quoted(name, str(value))}" for name, value in _pairs(job, target)
+    ]
+
+
+def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | int | float | bool]]:
+    options = target.options
+    yield "job-name", job.id
+    yield "comment", job_mark(job.id, job.directory)
+    yield "output", LOG
+    yield "open-mode", "append"
+    yield "nodes", job.nodes
+    yield "ntasks-per-node", job.tasks_per_node
+    if job.gpus_per_node and options.gpu_request != "none":
+        is_gres = options.gpu_request == "gres"
+        yield options.gpu_request, f"gpu:{job.gpus_per_node}" if is_gres else job.gpus_per_node
+    yield "time", _time(job.time_limit_s)
+    for name in OWN_KEYS:
+        value = getattr(options, name)
+        if name not in ("mpi", "segment") and value is not None and value is not False:
+            yield name, value
+    if options.dependency is not None:
+        yield "kill-on-invalid-dep", "yes"
+    if job.domain_nodes and options.segment:
+        yield "segment", job.domain_nodes
+    yield from options.sbatch.items()
+
+
+def _time(seconds: int) -> str:
+    """Hours, minutes and seconds; Slurm rounds up to whole minutes."""
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _quoted(name: str, value: str) -> str:
+    if PLAIN.fullmatch(value):
+        return value
+    if not value.isprintable():
+        raise SpecError(f"--{name} is {value!r}, and Slurm can carry only printable text of one line in it")
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,100 @@
+"""The keys of [target] for ``scheduler = "slurm"``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import attrs
+
+from llmb import FrozenMap
+
+Runtime = Literal["pyxis", "venv", "none"]
+GpuRequest = Literal["gres", "gpus-per-node", "none"]
+
+LONG_OPTION = re.compile(r"[a-z][a-z0-9]+(-[a-z0-9]+)*")
+OWN_KEYS = (
+    *("account", "partition", "qos", "reservation", "nodelist", "exclude", "constraint", "dependency", "nice"),
+    *("mem", "exclusive", "mpi", "segment"),
+)
+"""Options of sbatch that have a key of their own."""
+
+DECIDED = {
+    **{name: f"target.{name}" for name in OWN_KEYS},
+    "gres": 'target.gpu_request = "gres"',
+    "gpus": "workload.gpus",
+    "gpus-per-node": 'target.gpu_request = "gpus-per-node"',
+    "nodes": "workload.gpus and target.gpus_per_node",
+    "ntasks": "workload.gpus",
+    "ntasks-per-node": "target.gpus_per_node",
+    "time": "workload.time_limit",
+    **dict.fromkeys(
+        ("array", "chdir", "comment", "error", "export", "job-name", "kill-on-invalid-dep", "open-mode", "output",
+         "parsable", "test-only", "wait", "wrap"),
+        "",
+    ),
+}  # fmt: skip
+"""Options of sbatch that may not be among the further ones, each with the key that decides it."""
+
+
+def _from_environment(*names: str) -> Callable[[], str | None]:
+    """A default: the first of these variables that is set in the environment of llmb."""
+
+    def default() -> str | None:
+        return next((value for name in names if (value := os.environ.get(name))), None)
+
+    return default
+
+
+def _one_line(_instance: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
+    """Slurm has no way to carry a line's end or another control character in an option."""
+    if value is not None and (not value or not value.isprintable()):
+        raise ValueError(f"{attribute.name} is {value!r}, and Slurm can carry only printable text of one line in it")
+
+
+def _further(_instance: Any, _attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
+    for name, setting in value.items():
+        if not LONG_OPTION.fullmatch(name):
+            raise ValueError(f"{name!r} is no long option of sbatch, such as licenses or switches")
+        if name in DECIDED:
+            instead = f"; set {DECIDED[name]} instead" if DECIDED[name] else ""
+            raise ValueError(f"{name} is decided by llmb{instead}")
+        if setting is False:
+            raise ValueError(f"{name} is false; true is a flag without a value, and what is not wanted is left out")
+        if isinstance(setting, str):
+            _one_line(_instance, attrs.fields(SlurmOptions).sbatch, setting)
+
+
+def _text(default: Callable[[], str | None] = lambda: None) -> Any:
+    return attrs.field(factory=default, validator=_one_line)
+
+
+@attrs.frozen(kw_only=True)
+class SlurmOptions:
+    """How jobs are asked for on this cluster. See docs/slurm.md.
+
+    ``runtime``: where a job's processes run: in a container by pyxis, in a virtual environment on the shared work
+    directory, or as they are (none); absent, as the recipe needs it. ``gpu_request``: how GPUs are asked for, as the
+    site wants it. ``account`` and ``partition``, where absent, come from SBATCH_ACCOUNT or SLURM_ACCOUNT and from
+    SBATCH_PARTITION or SLURM_PARTITION. ``segment``: ask for whole NVLink domains where a job needs them. ``sbatch``:
+    any further option of sbatch; true is a flag without a value. The others are the options of that name.
+    """
+
+    runtime: Runtime | None = None
+    gpu_request: GpuRequest = "gres"
+    account: str | None = _text(_from_environment("SBATCH_ACCOUNT", "SLURM_ACCOUNT"))
+    partition: str | None = _text(_from_environment("SBATCH_PARTITION", "SLURM_PARTITION"))
+    qos: str | None = _text()
+    reservation: str | None = _text()
+    nodelist: str | None = _text()
+    exclude: str | None = _text()
+    constraint: str | None = _text()
+    dependency: str | None = _text()
+    nice: int | None = None
+    mem: str = attrs.field(default="0", validator=_one_line)
+    exclusive: bool = True
+    mpi: str | None = _text()
+    segment: bool = True
+    sbatch: Mapping[str, bool | int | float | str] = attrs.field(factory=FrozenMap, validator=_further)

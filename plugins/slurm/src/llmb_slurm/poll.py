@@ -1,0 +1,154 @@
+"""How many jobs stand: one question to the queue; for those that ended, their directories and the accounts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+
+import attrs
+
+from llmb import Cause, Host, JobStatus, TargetError, Ticket
+from llmb_slurm.directives import job_mark
+from llmb_slurm.status import Row, from_sacct, from_squeue, job_status
+
+FORGOTTEN_AFTER_S = 60
+"""How long a job must be missing from the queue, its end untold, before it counts as lost: accounts lag behind."""
+
+TIMEOUT_S = 120.0
+
+
+@attrs.frozen(kw_only=True)
+class Left:
+    """What a job left behind in its directory: whether there is any trace, and its own word of how it ended."""
+
+    traces: bool
+    claim: str
+    missing_s: int
+    attempt: int
+    ended: tuple[str, int, str] | None
+
+    @property
+    def own_word(self) -> str:
+        """Why it ended, where it knew."""
+        return self.ended[2] if self.ended else ""
+
+
+@attrs.frozen
+class Accounts:
+    """The answer of sacct: its rows, or that it cannot tell now."""
+
+    rows: Mapping[str, Row]
+    can_tell: bool
+
+
+def poll_jobs(tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+    """How each stands. Raises TargetError where one cannot ask."""
+    ids, queue = _ask_queue(tickets, host)
+    running = {ticket.id: job_status(row) for ticket in tickets if (row := _row(ticket, ids, queue))}
+    over = [each for each in tickets if each.id not in running or running[each.id].state == "ended"]
+    over = [each for each in over if each.id in running or each.id in ids]
+    left = _ask_directories(over, running, host)
+    gone = {ids[each.id] for each in over if each.id not in running}
+    gone |= {left[each.id].claim for each in over if left[each.id].claim not in ("", ids.get(each.id), *queue)}
+    accounts = _ask_accounts(gone, host)
+    told = {each.id: _told(ids[each.id], left[each.id], queue, accounts) for each in over if each.id in ids}
+    absent = {each.id: JobStatus(state="absent") for each in tickets}
+    return {**absent, **running, **told}
+
+
+def find_jobs(tickets: Sequence[Ticket], host: Host) -> list[str]:
+    """The ids of those jobs that there are."""
+    return list(_ask_queue(tickets, host)[0].values())
+
+
+def _ask_queue(tickets: Sequence[Ticket], host: Host) -> tuple[dict[str, str], dict[str, Row]]:
+    """Each ticket's job id, where there is one, and the rows of the queue by job id."""
+    nameless = [shlex.join(["known", each.id, each.directory]) for each in tickets if not each.job_id]
+    lines = ask(host, "\n".join([*nameless, "queue || exit 1"]), "squeue").splitlines()
+    divide = lines.index("queue")
+    queue = {row.job_id: row for line in lines[divide + 1 :] if (row := from_squeue(line))}
+    known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
+    known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
+    marks = {row.comment: row.job_id for row in queue.values()}
+    known |= {
+        each.id: marks[mark]
+        for each in tickets
+        if each.id not in known and (mark := job_mark(each.id, each.directory)) in marks
+    }
+    return known, queue
+
+
+def _row(ticket: Ticket, ids: Mapping[str, str], queue: Mapping[str, Row]) -> Row | None:
+    return queue.get(ids.get(ticket.id, ""))
+
+
+def _ask_directories(over: Iterable[Ticket], ended: Mapping[str, JobStatus], host: Host) -> dict[str, Left]:
+    calls = [shlex.join(["left", each.id, each.directory, "" if each.id in ended else "missing"]) for each in over]
+    lines = ask(host, "\n".join(calls), "the run's directory").splitlines() if calls else []
+    return dict(_left(line) for line in lines)
+
+
+def _left(line: str) -> tuple[str, Left]:
+    identity, traces, claim, missing_s, attempt, ended = line.split("\t", 5)
+    job_id, _, rest = ended.partition("\t")
+    status, _, why = rest.partition("\t")
+    return identity, Left(
+        traces=traces == "yes",
+        claim=claim,
+        missing_s=int(missing_s),
+        attempt=int(attempt or 0),
+        ended=(job_id, int(status), why) if status.isdigit() else None,
+    )
+
+
+def _ask_accounts(job_ids: Iterable[str], host: Host) -> Accounts:
+    wanted = ",".join(sorted(job_ids))
+    if not wanted:
+        return Accounts({}, can_tell=True)
+    header, *lines = ask(host, f"accounts {shlex.quote(wanted)}", "sacct").splitlines()
+    if header == "accounts cannot be asked":
+        return Accounts({}, can_tell=False)
+    return Accounts({row.job_id: row for line in lines if (row := from_sacct(line))}, can_tell=True)
+
+
+def _told(job_id: str, left: Left, queue: Mapping[str, Row], accounts: Accounts) -> JobStatus:
+    """How a job stands that has ended, or that the queue does not know any more."""
+    if left.claim and left.claim != job_id:  # a twin was sent by mistake, and did nothing
+        job_id = left.claim
+    row = queue.get(job_id) or accounts.rows.get(job_id)
+    if row is not None and (row.stage == "ended" or job_id in queue):
+        return _with_own_word(job_status(row), left)
+    if left.ended and left.ended[0] == job_id:
+        status, why = left.ended[1:]
+        cause: Cause = "failed" if status else "completed"
+        return JobStatus(
+            state="ended", job_id=job_id, cause=cause, exit_status=status, reason=why, attempt=left.attempt
+        )
+    if not accounts.can_tell or left.missing_s < FORGOTTEN_AFTER_S:
+        return JobStatus(state="unknown", job_id=job_id, attempt=left.attempt)
+    reason = "neither Slurm's queue nor its accounts know how it ended"
+    return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=left.attempt)
+
+
+def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
+    """The same, with why the job itself says it failed, where Slurm says no more than that."""
+    if status.state != "ended":
+        return status
+    attempt = max(status.attempt, left.attempt)
+    if status.cause != "failed" or status.reason:
+        return attrs.evolve(status, attempt=attempt)
+    if not left.traces:
+        reason = "its script found no work directory; do all nodes share target.workdir?"
+        return attrs.evolve(status, attempt=attempt, reason=reason)
+    return attrs.evolve(status, attempt=attempt, reason=left.own_word)
+
+
+def ask(host: Host, calls: str, what: str) -> str:
+    """What bash prints with the functions of poll.sh. Raises TargetError where it fails."""
+    functions = files("llmb_slurm").joinpath("poll.sh").read_text()
+    answer = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)
+    if answer.exit_status:
+        told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]
+        raise TargetError(f"Slurm cannot be asked ({what}): {told[-1]}")
+    return answer.stdout

@@ -1,0 +1,37 @@
+# Functions by which jobs are asked for. Nothing here changes anything but files that llmb itself keeps.
+
+known() { # id, directory: the job that was submitted for it
+  local job=''
+  { read -r job <"$2/job_id"; } 2>/dev/null || job=$(readlink "$2/claim")
+  printf '%s\t%s\n' "$1" "$job"
+}
+
+queue() { # all jobs of the user that the controller still knows
+  echo queue
+  squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Comment:|,Reason:|'
+}
+
+left() { # id, directory, missing or nothing: what a job that has ended, or that nobody knows, left behind
+  local claim='' attempt='' ended='' since=0 traces=no
+  if [ -e "$2/slurm.log" ]; then traces=yes; fi
+  claim=$(readlink "$2/claim") && traces=yes
+  { read -r attempt <"$2/attempt"; } 2>/dev/null
+  { read -r ended <"$2/ended"; } 2>/dev/null
+  rm -f "$2/.secrets"
+  if [ -n "$3" ]; then # missing
+    [ -e "$2/missing" ] || : >"$2/missing"
+    since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))
+  fi
+  printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$traces" "$claim" "$since" "$attempt" "$ended"
+}
+
+accounts() { # job ids, with commas: what the accounts say of them
+  local told
+  if told=$(sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
+    printf 'accounts\n%s\n' "$told"
+  elif [[ $told == *disabled* ]]; then
+    echo "no accounts"
+  else
+    printf 'accounts cannot be asked\n%s\n' "${told%%$'\n'*}"
+  fi
+}

@@ -1,0 +1,75 @@
+"""The batch script of a job."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from llmb import FrozenMap, Image, Job, Phase, SpecError, Target
+from llmb_slurm.containers import container_options, image_file
+from llmb_slurm.directives import LOG, directives
+from llmb_slurm.options import SlurmOptions
+
+RANKS = {"all": "all_ranks", "first": "first_rank", "node": "each_node"}
+
+
+def batch_script(job: Job, target: Target[SlurmOptions], venv: str | None) -> str:
+    """The script of a job: readable, with every value from a spec quoted. Raises SpecError for what Slurm cannot do.
+
+    ``venv`` is the folder of the virtual environment in which contained phases run, where they do.
+    """
+    import jinja2  # heavy, and not needed to poll
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
+    )
+    environment.filters["q"] = lambda value: shlex.quote(str(value))
+    image = job.environment.base if in_container(job, target) else None
+    container = container_options(job, target) if image else ()
+    return environment.from_string(files("llmb_slurm").joinpath("job.sh.j2").read_text()).render(
+        job=job,
+        directives=directives(job, target),
+        venv=venv,
+        image=image,
+        image_file=image_file(image, target.cache) if isinstance(image, Image) else None,
+        container=container,
+        mpi=f"--mpi={shlex.quote(target.options.mpi)} " if target.options.mpi else "",
+        phases=[_phase(phase, contained=bool(container)) for phase in job.phases],
+    )
+
+
+def in_container(job: Job, target: Target[SlurmOptions]) -> bool:
+    """Whether the job's contained phases run in a container."""
+    return isinstance(job.environment.base, Image) and target.options.runtime in (None, "pyxis")
+
+
+def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:
+    options = f'"${{{RANKS[phase.ranks]}[@]}}"'
+    if contained and phase.contained:
+        options += ' "${container[@]}"'
+    env = [f"{name}={value}" for name, value in phase.env.items()]
+    return {
+        "name": phase.name,
+        "options": options,
+        "place": "inside" if phase.contained else "outside",
+        "words": shlex.join([*(["env", *env] if env else []), *phase.command]),
+        "outputs": phase.outputs,
+    }
+
+
+def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
+    """A log for each phase, in which srun labels each line with its rank; behind them Slurm's own words."""
+    return FrozenMap(_logs(job))
+
+
+def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for phase in job.phases:
+        if phase.name == "slurm" or "/" in phase.name or "%" in phase.name:
+            raise SpecError(f"a phase cannot be called {phase.name!r} on Slurm, where it names a log")
+        yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)
+    yield "slurm", (f"{job.directory}/{LOG}",)

@@ -1,0 +1,74 @@
+"""Jobs submitted once each, and cancelled."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
+from itertools import groupby
+from pathlib import PurePosixPath
+
+from llmb import Host, Script, TargetError, Ticket
+from llmb_slurm.directives import job_mark
+from llmb_slurm.poll import find_jobs
+from llmb_slurm.refusals import remedy
+
+AT_ONCE = 200  # jobs in one command, so that it ends in time also where the controller is slow
+TIMEOUT_S = 600.0
+CANNOT_ASK = 75
+
+
+def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    """Submit those that were not submitted before. Raises TargetError where one cannot know whether they were."""
+    tickets: dict[str, Ticket] = {}
+    for begin in range(0, len(scripts), AT_ONCE):
+        some = scripts[begin : begin + AT_ONCE]
+        host.put({path: text for script in some for path, text in _files(script)})
+        tickets |= _submit(some, host)
+    return tickets
+
+
+def _files(script: Script) -> Iterator[tuple[str, str]]:
+    yield f"{script.directory}/job.sh", script.text
+    yield from script.files.items()
+
+
+def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
+    calls = []
+    for folder, together in groupby(sorted(scripts, key=_folder), _folder):
+        calls.append(shlex.join(["lock", folder]))
+        calls += [
+            shlex.join(["submit", each.id, job_mark(each.id, each.directory), each.directory, each.check])
+            for each in together
+        ]
+    functions = "\n".join(_bash(name) for name in ("environment.sh", "submit.sh"))
+    answer = host.run("\n".join([functions, *calls]), timeout_s=TIMEOUT_S)
+    if answer.exit_status:
+        told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]
+        raise TargetError(f"jobs could not be submitted: {told[-1]}")
+    directories = {script.id: script.directory for script in scripts}
+    return {ticket.id: ticket for line in answer.stdout.splitlines() if (ticket := _ticket(line, directories))}
+
+
+def _folder(script: Script) -> str:
+    return str(PurePosixPath(script.directory).parent)
+
+
+def _ticket(line: str, directories: Mapping[str, str]) -> Ticket:
+    identity, job_id, told = line.split("\t", 2)
+    refused = f"sbatch refused it: {told.strip()}{remedy(told)}" if not job_id else ""
+    return Ticket(id=identity, directory=directories[identity], job_id=job_id or None, refused=refused)
+
+
+def cancel_jobs(tickets: Sequence[Ticket], host: Host) -> None:
+    """End these jobs and no others; what has ended already is left alone."""
+    forget = shlex.join(["rm", "-f", *(f"{ticket.directory}/.secrets" for ticket in tickets)])
+    job_ids = find_jobs(tickets, host)
+    cancel = shlex.join(["cancel", *job_ids]) if job_ids else ""
+    answer = host.run(f"{_bash('cancel.sh')}\n{forget}\n{cancel}", timeout_s=TIMEOUT_S)
+    if answer.exit_status:
+        raise TargetError(f"jobs could not be cancelled: {answer.stderr.strip()}")
+
+
+def _bash(name: str) -> str:
+    return files("llmb_slurm").joinpath(name).read_text()

@@ -1,0 +1,302 @@
+"""A real Slurm cluster on this machine: its own munge key, ports and folder, emulated nodes, GPUs that are files.
+
+``SLURM_CONF`` (see `Cluster.env`) is all that a client needs. Nothing in /etc is read or changed. Needs root: each
+node's daemon lives in a mount and UTS namespace of its own, so that it has its own host name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from parts.database import Database
+
+DEADLINE_S = 60.0
+PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "sbatch", "squeue", "sacct", "unshare")
+CPUS_PER_NODE, MEMORY_MB, GPUS_PER_NODE = 64, 64000, 8
+
+
+def missing() -> str:
+    """What of a cluster's parts this machine lacks, or nothing."""
+    absent = [name for name in PROGRAMS if not shutil.which(name, path=_path())]
+    if os.geteuid() != 0:
+        return "a Slurm cluster of our own needs root"
+    return f"{', '.join(absent)} not installed (see .ci/install-parts)" if absent else ""
+
+
+def _path() -> str:
+    return os.environ.get("PATH", "") + ":/usr/sbin"
+
+
+class Cluster:
+    """Nodes node1, node2, ... with 8 GPUs each.
+
+    ``accounting`` is a slurmdbd with MariaDB; without it sacct knows nothing. ``cgroups`` are what out-of-memory needs.
+    ``settings`` are further lines of slurm.conf. Partitions: batch (the default), short (at most 2 minutes, 2 nodes),
+    scavenger (its jobs give way to the others, and are requeued) and urgent (those of scavenger give way to its own).
+    """
+
+    def __init__(
+        self,
+        *,
+        nodes: int = 4,
+        accounting: bool = True,
+        cgroups: bool = False,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.nodes = [f"node{number}" for number in range(1, nodes + 1)]
+        self.folder = Path(tempfile.mkdtemp(prefix="llmb-slurm-"))
+        self.folder.chmod(0o755)
+        self.shared = self.folder / "shared"
+        """A folder for jobs, as if it were on a shared file system."""
+        self._cgroups = cgroups
+        self._settings = dict(settings or {})
+        self._ports = free_ports(nodes + 2)
+        self._database = Database(self.folder) if accounting else None
+        self._daemons: dict[str, subprocess.Popen[bytes]] = {}
+
+    def __enter__(self) -> Cluster:
+        self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.stop()
+
+    @property
+    def env(self) -> dict[str, str]:
+        """What a client of this cluster has in its environment."""
+        return {"SLURM_CONF": str(self.folder / "slurm.conf")}
+
+    def start(self) -> None:
+        """Start all daemons, and wait until every node is idle."""
+        self.shared.mkdir()
+        self._write_files()
+        self._start_munge()
+        if self._database:
+            self._database.start()
+            self._start_accounting()
+        self.start_controller()
+        for node in self.nodes:
+            self.start_node(node)
+        wait_until(self._all_idle, "idle nodes")
+
+    def stop(self) -> None:
+        """End all daemons and what outlives them, and remove the folder."""
+        for name in [name for name in self._daemons if name != "munged"]:
+            self.kill(name)
+        if self._database:
+            self._database.stop()
+        self.kill("munged")
+        self._end_leftovers()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # what happens to daemons
+
+    def kill(self, name: str) -> None:
+        """End one daemon, as a crash does: slurmctld, slurmdbd, munged, or a node by its name."""
+        daemon = self._daemons.pop(name, None)
+        if daemon is not None:
+            os.killpg(daemon.pid, signal.SIGKILL)
+            daemon.wait()
+
+    def start_controller(self) -> None:
+        """Start slurmctld, which goes on from its state where there is one."""
+        self._start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
+        wait_until(lambda: "UP" in self.ask("scontrol", "ping"), "slurmctld")
+
+    def start_accounting(self) -> None:
+        """Start slurmdbd again."""
+        self._start("slurmdbd", ["slurmdbd", "-D"])
+        wait_until(lambda: self.run("sacctmgr", "-n", "show", "cluster").returncode == 0, "slurmdbd")
+
+    def start_node(self, node: str) -> None:
+        """Start the daemon of a node, in namespaces of its own."""
+        inside = f"hostname {node}; mount --bind {self.folder}/hosts /etc/hosts; exec slurmd -D -N {node}"
+        self._start(node, ["unshare", "--mount", "--uts", "sh", "-c", inside])
+
+    def _start(self, name: str, command: list[str]) -> None:
+        with (self.folder / f"{name}.out").open("ab") as out:
+            self._daemons[name] = subprocess.Popen(
+                command,
+                env={"PATH": _path(), **self.env, "HOME": "/root"},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                start_new_session=True,
+            )
+
+    # questions and orders
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a client of this cluster."""
+        return subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True, check=False)
+
+    def ask(self, *command: str) -> str:
+        """What a client prints."""
+        return self.run(*command).stdout
+
+    def order(self, *command: str) -> str:
+        """What a client prints, that must succeed."""
+        done = self.run(*command)
+        assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+        return done.stdout
+
+    def _all_idle(self) -> bool:
+        states = self.ask("sinfo", "-h", "-N", "-p", "batch", "-o", "%N %T").splitlines()
+        return sorted(states) == sorted(f"{node} idle" for node in self.nodes)
+
+    # files
+
+    def _write_files(self) -> None:
+        controller, accounting, *_ = self._ports
+        settings = {
+            "ClusterName": "llmbtest",
+            "SlurmctldHost": f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
+            "SlurmctldPort": controller,
+            "SlurmUser": "root",
+            "AuthType": "auth/munge",
+            "AuthInfo": f"socket={self.folder}/munge.sock,cred_expire=5",
+            "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # else it listens on every address
+            "StateSaveLocation": self.folder / "state",
+            "SlurmdSpoolDir": f"{self.folder}/spool/%n",
+            "SlurmctldPidFile": self.folder / "slurmctld.pid",
+            "SlurmdPidFile": f"{self.folder}/slurmd.%n.pid",
+            "ProctrackType": "proctrack/cgroup" if self._cgroups else "proctrack/linuxproc",
+            "TaskPlugin": "task/cgroup" if self._cgroups else "task/none",
+            "SlurmdParameters": "config_overrides",  # more CPUs than this machine has
+            "SelectType": "select/cons_tres",
+            "SelectTypeParameters": "CR_CPU_Memory",
+            "GresTypes": "gpu",
+            "DefMemPerCPU": 100,
+            "ReturnToService": 2,
+            "SchedulerParameters": "sched_interval=1,bf_interval=1,batch_sched_delay=0",
+            "SlurmdTimeout": 10,
+            "KillWait": 2,
+            "JobRequeue": 1,
+            "PreemptType": "preempt/partition_prio",
+            "PreemptMode": "REQUEUE",
+            "MpiDefault": "none",
+            **self._accounting_settings(accounting),
+            **self._settings,
+        }
+        lines = [f"{key}={value}" for key, value in settings.items()]
+        lines += [self._node_line(number) for number in range(len(self.nodes))]
+        every = ",".join(self.nodes)
+        lines += [
+            f"PartitionName=batch Nodes={every} Default=YES MaxTime=1-0 PriorityTier=5 State=UP",
+            f"PartitionName=short Nodes={','.join(self.nodes[:2])} MaxTime=2 PriorityTier=5 State=UP",
+            f"PartitionName=scavenger Nodes={every} MaxTime=60 PriorityTier=1 State=UP",
+            f"PartitionName=urgent Nodes={every} MaxTime=60 PriorityTier=9 PreemptMode=OFF State=UP",
+        ]
+        (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n")
+        for name in ("state", "spool", "dev"):
+            (self.folder / name).mkdir()
+        (self.folder / "gres.conf").write_text(
+            "".join(f"NodeName={node} Name=gpu Type=h100 File={self.folder}/dev/gpu[0-7]\n" for node in self.nodes)
+        )
+        for number in range(GPUS_PER_NODE):
+            os.mknod(self.folder / f"dev/gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(240, number))
+        names = "".join(f"127.0.0.1 {node}\n" for node in self.nodes)
+        (self.folder / "hosts").write_text(Path("/etc/hosts").read_text() + names)
+        if self._cgroups:
+            text = "CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nAllowedSwapSpace=0\n"
+            (self.folder / "cgroup.conf").write_text(text)
+
+    def _node_line(self, number: int) -> str:
+        return (
+            f"NodeName={self.nodes[number]} NodeHostname={socket.gethostname().split('.')[0]} NodeAddr=127.0.0.1 "
+            f"Port={self._ports[2 + number]} Sockets=2 CoresPerSocket={CPUS_PER_NODE // 2} RealMemory={MEMORY_MB} "
+            f"Gres=gpu:h100:{GPUS_PER_NODE} Feature=h100,ib"
+        )
+
+    def _accounting_settings(self, port: int) -> dict[str, object]:
+        if not self._database:
+            return {"AccountingStorageType": "accounting_storage/none", "JobCompType": "jobcomp/none"}
+        return {
+            "AccountingStorageType": "accounting_storage/slurmdbd",
+            "AccountingStorageHost": "127.0.0.1",
+            "AccountingStoragePort": port,
+            "AccountingStoragePass": self.folder / "munge.sock",  # where munge is, not a password
+            "AccountingStorageEnforce": "associations,limits,qos",
+            "AccountingStorageTRES": "gres/gpu",
+            "JobAcctGatherType": "jobacct_gather/linux",
+            "JobAcctGatherFrequency": 1,
+        }
+
+    def _start_munge(self) -> None:
+        key = self.folder / "munge.key"
+        key.write_bytes(os.urandom(128))
+        key.chmod(0o400)
+        files = {
+            "key-file": key,
+            "socket": self.folder / "munge.sock",
+            "pid-file": self.folder / "munge.pid",
+            "log-file": self.folder / "munge.log",
+            "seed-file": self.folder / "munge.seed",
+        }
+        options = [f"--{name}={path}" for name, path in files.items()]
+        self._start("munged", ["munged", "--foreground", "--force", "--num-threads=4", *options])
+        wait_until((self.folder / "munge.sock").exists, "munged")
+
+    def _start_accounting(self) -> None:
+        assert self._database
+        settings = {
+            "DbdHost": "localhost",
+            "DbdAddr": "127.0.0.1",
+            "DbdPort": self._ports[1],
+            "SlurmUser": "root",
+            "AuthType": "auth/munge",
+            "AuthInfo": f"socket={self.folder}/munge.sock",
+            "PidFile": self.folder / "slurmdbd.pid",
+            "LogFile": self.folder / "slurmdbd.log",
+            **self._database.slurm_settings,
+        }
+        file = self.folder / "slurmdbd.conf"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        file.chmod(0o600)
+        self.start_accounting()
+        accounts = self.folder / "accounts"
+        accounts.write_text(
+            "Cluster - 'llmbtest':QOS='normal'\nParent - 'root'\nUser - 'root':DefaultAccount='proj1'\n"
+            "Account - 'proj1'\nAccount - 'proj2'\n"
+            "Parent - 'proj1'\nUser - 'root':AdminLevel='Administrator':DefaultAccount='proj1'\n"
+            "Parent - 'proj2'\nUser - 'root'\n"
+        )
+        self.order("sacctmgr", "-i", "load", str(accounts))
+
+    def _end_leftovers(self) -> None:
+        """Steps and jobs outlive their daemons; they carry our SLURM_CONF."""
+        mark = f"SLURM_CONF={self.env['SLURM_CONF']}".encode()
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if folder.name != str(os.getpid()) and mark in (folder / "environ").read_bytes().split(b"\0"):
+                    os.kill(int(folder.name), signal.SIGKILL)
+            except OSError:
+                continue
+
+
+def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+    """Until a condition holds."""
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports on which nothing listens."""
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [int(probe.getsockname()[1]) for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
