@@ -155,6 +155,25 @@ def test_a_recipe_is_a_value() -> None:
     assert hash(read(HEAD + POINTS + BASELINES)) == hash(read(HEAD + POINTS + BASELINES))
 
 
+VARIANT = """
+[[points]]
+gpu_type = "h100"
+dtype = "fp8"
+gpus = 128
+tp = 2
+ep = 8
+global_batch_size = 256
+options = { scaling = "mx" }
+"""
+
+
+def test_a_point_with_options_is_a_variant_and_no_point() -> None:
+    recipe = read(HEAD + POINTS + VARIANT + BASELINES)
+    [variant] = recipe.variants
+    assert recipe.points == read(HEAD + POINTS + BASELINES).points
+    assert (dict(variant.options), variant.parallelism.tp, variant.baseline) == ({"scaling": "mx"}, 2, None)
+
+
 def test_baselines_are_attached_to_their_points() -> None:
     recipe = read(HEAD + POINTS + BASELINES)
     found = {(each.gpu_type, each.dtype, each.gpus): each.baseline for each in recipe.points if each.baseline}
@@ -236,6 +255,11 @@ def test_all_faults_are_told_at_once() -> None:
 def test_what_is_not_toml_is_told_with_its_line() -> None:
     (fault,) = faults_of("release = \n")
     assert "line 1" in fault.message
+
+
+def test_variants_alone_are_no_recipe() -> None:
+    (fault,) = faults_of(HEAD + VARIANT)
+    assert str(fault).startswith("moe.toml: points: all have options; expected one that a spec without [framework]")
 
 
 def test_a_recipe_without_points_is_none() -> None:

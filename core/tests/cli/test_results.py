@@ -35,6 +35,15 @@ def test_a_result_shows_the_figures_that_training_is_compared_by(capsys: pytest.
         assert figure in shown
 
 
+@pytest.mark.parametrize(("computed", "noted"), [(0.3673, True), (0.33, False), (None, False)])
+def test_two_ways_to_have_the_mfu_that_differ_by_more_than_3_percent_are_pointed_out(
+    computed: float | None, noted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_results([result(metrics=METRICS | {"mfu": 0.334, "mfu_logged": 0.334, "mfu_computed": computed})])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ("MFU is 33.40 % by the logged TFLOP/s and 36.73 % by step time" in shown) == noted
+
+
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
     failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
     print_results([result(state="failed", metrics=None, reason="a disk is full", failure=failure)])

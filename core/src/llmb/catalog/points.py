@@ -39,6 +39,7 @@ _CHECKS: Mapping[str, Check] = {
     **_EXTRAS,
     "model": raw,
     "framework": settings,
+    "options": settings,
 }
 _REQUIRED = ("gpu_type", "dtype", "gpus", "global_batch_size")
 
@@ -55,7 +56,7 @@ def read_points(
     ``model`` and ``framework`` are the recipe's own, which a table may override in part. Without a model (its table
     is wrong) the tables are still checked, but for what their numbers amount to.
     """
-    points: dict[PointKey, tuple[str, Point]] = {}
+    points: dict[tuple[PointKey, Mapping[str, Any]], tuple[str, Point]] = {}
     faults: list[Fault] = []
     for index, table in enumerate(tables):
         key = f"points[{index}]"
@@ -68,9 +69,10 @@ def read_points(
         faults += wrong
         for point in expanded:
             name = point_key(point)
-            if name in points:
-                faults.append(Fault(message=f"{point_name(name)} is in {points[name][0]} already", key=key))
-            points.setdefault(name, (key, point))
+            if (name, point.options) in points:
+                before, _ = points[name, point.options]
+                faults.append(Fault(message=f"{point_name(name)} is in {before} already", key=key))
+            points.setdefault((name, point.options), (key, point))
     return tuple(_with_baseline(point, baselines) for _, point in points.values()), faults
 
 
@@ -115,6 +117,7 @@ def _expand(
             model=model,
             parallelism=parallelism,
             settings=framework,
+            options=values.get("options", FrozenMap()),
             **extras,
         )
         for gpu_type, dtype in itertools.product(values["gpu_type"], values["dtype"])
@@ -152,5 +155,7 @@ def _moved(fault: Fault, key: str) -> str:
 
 
 def _with_baseline(point: Point, baselines: Mapping[PointKey, tuple[str, Baseline]]) -> Point:
+    if point.options:
+        return point
     _, baseline = baselines.get(point_key(point), ("", None))
     return attrs.evolve(point, baseline=baseline)

@@ -1,5 +1,8 @@
 """Recipes: TOML text to a checked `Recipe`, with every fault of the file at once.
 
+A table of points with ``options = { name = "value" }`` is a variant: it takes the place of the points of the same
+gpu_type and dtype where a spec's [framework] holds these options.
+
 The file; what is not marked optional is required::
 
     release = "24.11"                   # of the publisher
@@ -122,7 +125,7 @@ def read_recipe(text: str, *, address: str, framework: str, file: str) -> Recipe
     )
     faults += [*_window_faults(values), *wrong_model, *wrong_image, *wrong_points, *wrong_baselines]
     if not faults:
-        faults = _without_point(baselines, points)
+        faults = _without_point(baselines, points) + _only_variants(points)
     if faults or model is None:
         raise RecipeError(*located(faults, file))
     return Recipe(
@@ -139,7 +142,8 @@ def read_recipe(text: str, *, address: str, framework: str, file: str) -> Recipe
         time_limit_s=values["time_limit"],
         memory_gb=values.get("memory_gb"),
         image=image,
-        points=points,
+        points=tuple(point for point in points if not point.options),
+        variants=tuple(point for point in points if point.options),
     )
 
 
@@ -167,8 +171,14 @@ def _window_faults(values: Mapping[str, Any]) -> list[Fault]:
     return [Fault(message=f"ends at step {window[1]} of {steps}", key="window", expected=f"at most {steps}")]
 
 
+def _only_variants(points: tuple[Point, ...]) -> list[Fault]:
+    if any(not point.options for point in points):
+        return []
+    return [Fault(message="all have options", key="points", expected="one that a spec without [framework] runs")]
+
+
 def _without_point(baselines: Mapping[PointKey, tuple[str, Baseline]], points: tuple[Point, ...]) -> list[Fault]:
-    known = {point_key(point): point_name(point_key(point)) for point in points}
+    known = {point_key(point): point_name(point_key(point)) for point in points if not point.options}
     return [
         Fault(
             message=f"{point_name(point)} is not a point of this recipe",

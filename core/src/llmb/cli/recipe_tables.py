@@ -115,7 +115,7 @@ def print_points(recipe: Recipe) -> None:
         left=("GPU", "dtype"),
         right=("GPUs", "GBS", "MBS", "parallelism", "step s", "tokens/s", "MFU %", "days to 1T"),
     )
-    for point in recipe.points:
+    for point in (*recipe.points, *recipe.variants):
         table.add_row(
             point.gpu_type,
             point.dtype,
@@ -139,10 +139,11 @@ def _published(baseline: Baseline | None) -> tuple[str, ...]:
 
 
 def _degrees(point: Point) -> str:
-    """The degrees that are not 1, with the proxy's layers where it is one."""
+    """The degrees that are not 1, with the proxy's layers where it is one, and the options that a variant needs."""
     degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
     used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
-    return " ".join([*used, *([f"L{point.model.layers}"] if point.proxy else [])])
+    options = [f"({name} = {value})" for name, value in point.options.items()]
+    return " ".join([*used, *([f"L{point.model.layers}"] if point.proxy else []), *options])
 
 
 def _each(values: Iterable[Any]) -> list[Any]:

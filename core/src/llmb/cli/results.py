@@ -14,6 +14,9 @@ from llmb.values.check import Check
 
 PIPED_WIDTH = 400
 
+SAME_MFU = 0.03
+"""How far the two ways to have the MFU may lie apart, relative to the logged one."""
+
 STYLES = {
     "completed": "green",
     "failed": "red",
@@ -54,6 +57,7 @@ def _figures(metrics: dict[str, Any] | None) -> list[tuple[str, str]]:
         ("tokens/s", number(metrics["tokens_per_s"])),
         ("TFLOP/s per GPU", number(metrics["model_tflops_per_gpu"])),
         ("MFU", _mfu(metrics)),
+        ("note", _two_mfu(metrics)),
         ("days to 1T tokens", number(metrics["days_per_1t_tokens"])),
     ]
     return [(name, value) for name, value in rows if value]
@@ -63,6 +67,17 @@ def _mfu(metrics: dict[str, Any]) -> str:
     if metrics["mfu"] is None:
         return ""
     return f"{100 * metrics['mfu']:.2f} % of {metrics['peak_flops'] / 1e12:.4g} TFLOP/s"
+
+
+def _two_mfu(metrics: dict[str, Any]) -> str:
+    """A word on the two ways to have the MFU, where they tell different things of the same run."""
+    logged, computed = metrics["mfu_logged"], metrics["mfu_computed"]
+    if logged is None or computed is None or abs(computed / logged - 1) <= SAME_MFU:
+        return ""
+    return (
+        f"MFU is {100 * logged:.2f} % by the logged TFLOP/s and {100 * computed:.2f} % by step time and the recipe's "
+        "formula: one of them counts other FLOPs, or the log's figures are not of the same steps"
+    )
 
 
 def number(value: float | None, unit: str = "") -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -18,6 +19,19 @@ def published_points(recipe: Recipe, gpu_type: str, dtype: str, faults: list[Fau
     """The points published for this GPU type and dtype; none, and a fault, where there is none."""
     points = _narrow(recipe.points, "gpu_type", gpu_type, recipe, faults)
     return _narrow(points, "dtype", dtype, recipe, faults) if points else ()
+
+
+def with_options(recipe: Recipe, points: tuple[Point, ...], options: Any) -> tuple[Point, ...]:
+    """The recipe's variants for these points where the spec's [framework] asks for them, else the points."""
+    if not points or not isinstance(options, Mapping):
+        return points
+    wanted = (points[0].gpu_type, points[0].dtype)
+    chosen = (
+        variant
+        for variant in recipe.variants
+        if (variant.gpu_type, variant.dtype) == wanted and variant.options.items() <= options.items()
+    )
+    return tuple(chosen) or points
 
 
 def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, faults: list[Fault]) -> tuple[Point, ...]:

@@ -13,7 +13,7 @@ from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
 from llmb.spec.check import TARGET_KEYS, check_options, check_tables
-from llmb.spec.published import choose_point, published_points
+from llmb.spec.published import choose_point, published_points, with_options
 from llmb.values.errors import Fault, LlmbError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
@@ -84,6 +84,7 @@ class Resolver:
         points: tuple[Point, ...] = ()
         if accelerator and dtype and _has_dtype(accelerator, dtype, faults) and recipe:
             points = published_points(recipe, accelerator.name, dtype, faults)
+            points = with_options(recipe, points, tables.get("framework"))
         if accelerator and recipe:
             faults += _memory(accelerator, recipe)
         return _Parts(

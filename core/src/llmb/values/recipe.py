@@ -33,7 +33,10 @@ class Baseline:
 
 @attrs.frozen(kw_only=True)
 class Point:
-    """One published combination. ``settings`` is the framework's own part of the recipe at this point."""
+    """One published combination. ``settings`` is the framework's own part of the recipe at this point.
+
+    ``options`` are the options of [framework] under which it holds: empty but in a recipe's variants.
+    """
 
     gpu_type: str
     dtype: str
@@ -45,12 +48,16 @@ class Point:
     offload_layers: int = 0
     cuda_graphs: bool = False
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=freeze)
+    options: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=freeze)
     baseline: Baseline | None = None
 
 
 @attrs.frozen(kw_only=True)
 class Recipe:
     """All points of one release of a recipe.
+
+    ``variants`` take the place of points where a spec's [framework] asks for it: another FP8 recipe may need another
+    division over GPUs.
 
     ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` tells
     which MFU the publisher states: from step time and formula, or from the TFLOP/s that the framework logs.
@@ -70,6 +77,7 @@ class Recipe:
     memory_gb: float | None
     image: Image | None
     points: tuple[Point, ...]
+    variants: tuple[Point, ...] = ()
 
     def find(self, gpu_type: str, dtype: str, gpus: int) -> Point | None:
         """The point published for this combination, if there is one."""

@@ -7,7 +7,12 @@ from typing import Literal, Protocol
 
 import attrs
 
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap
+
+
+def _figures(value: Mapping[str, float]) -> FrozenMap[str, float]:
+    """Numbers have nothing inside to freeze, and there are as many of them as a log has lines."""
+    return value if isinstance(value, FrozenMap) else FrozenMap(value)
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +28,7 @@ class Step:
     loss: float | None = None
     tflops_per_gpu: float | None = None
     tokens_per_s_per_gpu: float | None = None
-    figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=freeze)
+    figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=_figures)
     mean_of: int = 1
     attempt: int = 0
 
