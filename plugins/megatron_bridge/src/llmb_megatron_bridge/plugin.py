@@ -1,0 +1,129 @@
+"""The Megatron-Bridge framework: its environment, its command lines, its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any, Literal
+
+import attrs
+
+from llmb import (
+    Environment,
+    FrameworkHooks,
+    FrozenMap,
+    Job,
+    LogParser,
+    Mount,
+    Phase,
+    Run,
+    SpecError,
+    Venv,
+    hookimpl,
+)
+from llmb_megatron_bridge.command import placed, repository, train_phase
+from llmb_megatron_bridge.config_file import config_file
+from llmb_megatron_bridge.faults import faults
+from llmb_megatron_bridge.log import MegatronLog
+
+VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
+"""Steers power towards the tensor cores; it needs the right to, on the nodes themselves."""
+
+
+@attrs.frozen(kw_only=True)
+class BridgeOptions:
+    """[framework].
+
+    ``fp8_recipe`` is how FP8 is scaled: "cs" (current scaling, the recipes' own) or "mx". ``config`` holds further
+    overrides of Megatron-Bridge's configuration (``"optimizer.lr" = 1e-4``); they win over the recipe's. ``vboost``
+    gives power to the tensor cores first, on each node before the training. ``hf_token``: whether HF_TOKEN is needed;
+    absent, the recipe tells.
+    """
+
+    fp8_recipe: Literal["cs", "mx"] | None = None
+    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+    vboost: bool = False
+    hf_token: bool | None = None
+
+
+class MegatronBridge(FrameworkHooks[BridgeOptions]):
+    """Trains with Megatron-Bridge: one process per GPU."""
+
+    options = BridgeOptions
+    window = (35, 44)  # of the published recipes
+
+    @hookimpl
+    def prepare_env(self, run: Run[BridgeOptions]) -> Environment:
+        """The recipe's image with the repository of its scripts, or the locked virtual environment."""
+        fetched = repository(run)
+        base: Any = run.image
+        if base is None:
+            lock = files("llmb_megatron_bridge").joinpath("environments", run.settings["lock"]).read_text()
+            base = Venv(lock=lock, python=run.settings["python"])
+        return Environment(
+            base=base,
+            repositories=(fetched,) if fetched else (),
+            secrets=("HF_TOKEN",) if _needs_token(run) else (),
+        )
+
+    @hookimpl
+    def build_job(self, run: Run[BridgeOptions]) -> Job:
+        """One training phase, after one on each node where vboost is asked for. Raises SpecError."""
+        if wrong := faults(run):
+            raise SpecError(*wrong)
+        vboost = Phase(name="vboost", command=VBOOST, ranks="node", measured=False, contained=False)
+        return Job(
+            id=run.id,
+            directory=run.paths.run,
+            phases=(*((vboost,) if run.options.vboost else ()), train_phase(run, run.options.config)),
+            nodes=run.nodes,
+            tasks_per_node=run.gpus_per_node,
+            gpus_per_node=0 if run.gpu_type == "cpu" else run.gpus_per_node,
+            domain_nodes=_domain_nodes(run),
+            env=_env(run),
+            mounts=_mounts(run),
+            files=_files(run),
+            time_limit_s=run.time_limit_s,
+        )
+
+    @hookimpl
+    def parse_log(self, run: Run[BridgeOptions] | None) -> LogParser:
+        """A parser of iteration and step time lines, of Megatron-LM and its forks too."""
+        return MegatronLog()
+
+
+def _needs_token(run: Run[BridgeOptions]) -> bool:
+    wanted = run.options.hf_token
+    return bool(run.settings.get("hf_token", {}).get("required") if wanted is None else wanted)
+
+
+def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
+    with_token = run.settings.get("hf_token", {}).get("env", {}) if _needs_token(run) else {}
+    env = {**run.settings["env"], **with_token}
+    return FrozenMap((name, placed(value, run)) for name, value in env.items())
+
+
+def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
+    """The scripts alone: the rest of the repository must not be taken for what the image has."""
+    fetched = repository(run)
+    if fetched is None:
+        return ()
+    scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
+    return (Mount(source=scripts, target=scripts, read_only=True),)
+
+
+def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
+    shipped = files("llmb_megatron_bridge")
+    texts = {f"{run.paths.run}/{name}": shipped.joinpath(name).read_text() for name in run.settings["files"]}
+    if name := run.settings.get("config_file"):
+        texts[f"{run.paths.run}/{name}"] = config_file(run)
+    return FrozenMap(texts)
+
+
+def _domain_nodes(run: Run[Any]) -> int | None:
+    """How many nodes at a time must be of one NVLink domain: as many as divide the job and fit into one."""
+    domain_gpus = run.accelerator.domain_gpus
+    if domain_gpus is None:
+        return None
+    most = max(1, domain_gpus // run.gpus_per_node)
+    return max(nodes for nodes in range(1, most + 1) if run.nodes % nodes == 0)

@@ -1,0 +1,78 @@
+"""Which step a line without a number belongs to."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+
+import attrs
+
+from llmb import Step
+
+_LOOK_AHEAD = 8
+"""How many lines of one kind may have lost their counterpart before those that have one are no longer found."""
+
+_WAITING = 4096
+"""Steps that wait for their TFLOP/s: in logs of ranks apart, those of a whole benchmark; Megatron-LM prints none."""
+
+
+@attrs.frozen
+class StepTime:
+    """What rank 0 prints: seconds, and TFLOP/s per GPU."""
+
+    time_s: float
+    tflops_per_gpu: float
+
+    def may_be(self, step: Step) -> bool:
+        """Whether it is the same step, by its time: two decimals here, and clocks of two ranks."""
+        return step.time_s is not None and abs(self.time_s - step.time_s) <= 0.01 + 0.05 * step.time_s
+
+
+class StepTimes:
+    """Joins the two kinds of line, each of which comes in the order of the steps, but either of which may be ahead.
+
+    The oldest that agree in their time belong together; what is older than they are has lost its counterpart. (Where
+    two steps agree so well that they could be confused, their TFLOP/s, which follow from the time, are the same.)
+    """
+
+    def __init__(self) -> None:
+        self._times: deque[StepTime] = deque()
+        self._steps: deque[Step] = deque(maxlen=_WAITING)
+        self._last: int | None = None
+
+    def complete(self, step: Step) -> Step:
+        """The step with the TFLOP/s that were printed before it; without, if they are yet to come."""
+        if self._last is not None and step.step <= self._last:
+            self._steps.clear()  # another run has begun
+        self._last = step.step
+        for place in range(min(_LOOK_AHEAD, len(self._times))):
+            if self._times[place].may_be(step):
+                found = self._times[place]
+                for _ in range(place + 1):
+                    self._times.popleft()
+                return _with_tflops(step, found)
+        self._steps.append(step)
+        return step
+
+    def add(self, time: StepTime) -> list[Step]:
+        """The step that this belongs to, once more and now with its TFLOP/s, if it was printed before."""
+        for place, step in enumerate(islice(self._steps, _LOOK_AHEAD)):
+            if time.may_be(step):
+                for _ in range(place + 1):
+                    self._steps.popleft()
+                return [_with_tflops(step, time)] if step.tflops_per_gpu is None else []
+        self._times.append(time)
+        return []
+
+    def close(self) -> list[Step]:
+        """Where no step had a number: all of them, counted from 1."""
+        if self._last is not None:
+            return []
+        return [
+            Step(step=number, time_s=time.time_s, tflops_per_gpu=time.tflops_per_gpu)
+            for number, time in enumerate(self._times, start=1)
+        ]
+
+
+def _with_tflops(step: Step, time: StepTime) -> Step:
+    return step if step.tflops_per_gpu is not None else attrs.evolve(step, tflops_per_gpu=time.tflops_per_gpu)

@@ -1,0 +1,171 @@
+"""The recipes that the plugin ships: the published tables, and the figures that follow from them."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+import pytest
+
+import llmb
+from llmb.catalog.accelerators import accelerators
+from llmb.catalog.recipes import read_recipe
+from llmb.values.frozen import thaw
+from llmb.values.recipe import Point, Recipe
+
+SIZES = ("8b", "70b", "405b")
+GPUS = {
+    "8b": dict.fromkeys(("gb300", "gb200", "b200", "h100"), (8, 16, 32, 64, 128)),
+    "70b": {"gb300": (64, 128, 256, 512, 1024), "gb200": (64, 128, 256, 512)}
+    | dict.fromkeys(("b200", "h100"), (64, 128, 256, 512, 1024)),
+    "405b": {"gb300": (128, 256, 512, 1024), "gb200": (128, 256, 512), "b200": (128, 256, 512, 1024), "h100": (1024,)},
+}
+
+# The README of 25.10, FP8, row by row: FSDP, TP, PP, CP, VP, MBS, GA, CUDA graphs, recomputed and offloaded layers.
+README = {
+    ("gb300", "405b"): (True, 2, 1, 1, None, 1, 1, False, 0, 80),
+    ("gb300", "70b"): (True, 1, 1, 1, None, 2, 1, False, 0, 40),
+    ("gb300", "8b"): (False, 1, 1, 1, None, 2, 8, True, 0, 0),
+    ("gb200", "405b"): (True, 2, 1, 1, None, 1, 1, False, 0, 80),
+    ("gb200", "70b"): (True, 1, 1, 1, None, 2, 1, False, 0, 40),
+    ("gb200", "8b"): (False, 1, 1, 1, None, 2, 8, True, 0, 0),
+    ("b200", "405b"): (False, 4, 8, 2, 8, 1, 32, False, 0, 0),
+    ("b200", "70b"): (True, 1, 1, 1, None, 1, 2, False, 5, 0),
+    ("b200", "8b"): (False, 1, 1, 1, None, 2, 8, True, 0, 0),
+    ("h100", "405b"): (False, 8, 8, 2, 8, 1, 64, False, 0, 0),
+    ("h100", "70b"): (False, 4, 8, 1, 5, 1, 64, False, 5, 0),
+    ("h100", "8b"): (True, 1, 1, 1, None, 1, 16, True, 0, 0),
+}
+BATCH = {"8b": lambda gpus: 16 * gpus, "70b": lambda gpus: 2 * gpus, "405b": lambda gpus: gpus // 2}
+
+
+def recipe_of(name: str) -> Recipe:
+    text = (resources.files("llmb_megatron_bridge") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+    return read_recipe(text, address=f"megatron_bridge/{name}", framework="megatron_bridge", file=f"{name}.toml")
+
+
+SEED = {size: recipe_of(f"llama3.1-{size}") for size in SIZES}
+NEXT = {size: recipe_of(f"llama3.1-{size}@25.12") for size in SIZES}
+
+
+def point_of(recipe: Recipe, gpu_type: str, dtype: str, gpus: int) -> Point:
+    point = recipe.find(gpu_type, dtype, gpus)
+    assert point is not None
+    return point
+
+
+def row(point: Point) -> tuple[Any, ...]:
+    parallelism = point.parallelism
+    dp = parallelism.data_parallel(point.gpus)
+    assert parallelism.fsdp in (1, dp * parallelism.cp)
+    return (
+        *(parallelism.fsdp > 1, parallelism.tp, parallelism.pp, parallelism.cp, parallelism.vp),
+        *(parallelism.micro_batch_size, parallelism.gradient_accumulation(point.gpus)),
+        *(point.cuda_graphs, point.recompute_layers, point.offload_layers),
+    )
+
+
+@pytest.mark.parametrize(("gpu_type", "size"), README)
+def test_fp8_is_the_published_table_at_every_number_of_gpus(gpu_type: str, size: str) -> None:
+    for gpus in GPUS[size][gpu_type]:
+        point = point_of(SEED[size], gpu_type, "fp8", gpus)
+        assert row(point) == README[gpu_type, size]
+        assert point.parallelism.global_batch_size == BATCH[size](gpus)
+        assert (point.model.seq_len, point.model.layers) == (8192, {"8b": 32, "70b": 80, "405b": 126}[size])
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_points_are_the_published_numbers_of_gpus_and_no_others(size: str) -> None:
+    found = {(point.gpu_type, point.dtype, point.gpus) for point in SEED[size].points}
+    assert found == {(gpu, dtype, each) for gpu in GPUS[size] for dtype in ("fp8", "bf16") for each in GPUS[size][gpu]}
+
+
+@pytest.mark.parametrize("recipe", [*SEED.values(), *NEXT.values()], ids=lambda recipe: recipe.address)
+def test_every_point_runs_on_a_gpu_that_can(recipe: Recipe) -> None:
+    for point in (*recipe.points, *recipe.variants):
+        gpu = accelerators()[point.gpu_type]
+        assert point.dtype in gpu.dtypes
+        assert point.gpus % gpu.gpus_per_node == 0
+    assert {point.gpu_type for point in recipe.variants} == {"gb300", "gb200", "b200"}
+    assert {dict(point.options)["fp8_recipe"] for point in recipe.variants} == {"mx"}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_release_is_data(size: str) -> None:
+    releases = [(recipe.release, recipe.image, recipe.points[0].settings["repository"]["commit"])
+                for recipe in (SEED[size], NEXT[size])]  # fmt: skip
+    assert releases == [
+        ("25.10", llmb.Image(ref="nvcr.io/nvidia/nemo:25.09.00"), "f23d790cf6ff26f7731c637925656ed7f94473ba"),
+        ("25.12", llmb.Image(ref="nvcr.io/nvidia/nemo:25.11.01"), "15927667edd2ff6f37b0b06f485f9d812775124b"),
+    ]
+    assert "nvfp4" in {point.dtype for point in NEXT[size].points}
+    assert "nvfp4" not in {point.dtype for point in SEED[size].points}
+
+
+@pytest.mark.parametrize(
+    ("size", "gpu_type", "dtype", "gpus", "expected"),
+    [
+        ("70b", "gb300", "nvfp4", 64, (False, 1, 4, 1, 5, 1, 8, False, 0, 0)),
+        ("70b", "gb200", "nvfp4", 512, (False, 2, 4, 1, 5, 1, 16, False, 0, 0)),
+        ("70b", "b200", "fp8", 64, (True, 1, 1, 1, None, 1, 2, False, 0, 5)),
+        ("405b", "gb200", "fp8", 128, (True, 2, 1, 1, None, 1, 1, False, 0, 92)),
+        ("8b", "gb300", "nvfp4", 8, (False, 1, 1, 1, None, 4, 4, True, 0, 0)),
+        ("8b", "h100", "bf16", 8, (False, 1, 1, 2, None, 1, 32, False, 0, 0)),
+    ],
+)
+def test_the_later_release_has_points_of_its_own(
+    size: str, gpu_type: str, dtype: str, gpus: int, expected: tuple[Any, ...]
+) -> None:
+    assert row(point_of(NEXT[size], gpu_type, dtype, gpus)) == expected
+
+
+# Environment: release, size, GPU type, dtype; what is set, and what is not.
+ENVIRONMENT = [
+    (SEED["70b"], "h100", "fp8", {"NVTE_FWD_LAYERNORM_SM_MARGIN": "20", "CUDA_DEVICE_MAX_CONNECTIONS": "1",
+                                  "NCCL_P2P_NET_CHUNKSIZE": "2097152", "NVTE_NORM_FWD_USE_CUDNN": "1"}, ()),
+    (SEED["405b"], "h100", "fp8", {"TORCH_NCCL_HIGH_PRIORITY": "1"}, ("NVTE_NORM_FWD_USE_CUDNN",)),
+    (SEED["405b"], "gb200", "fp8", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
+                                    "CUDA_DEVICE_MAX_CONNECTIONS": "32", "NCCL_NET_GDR_LEVEL": "PHB",
+                                    "NVTE_BWD_LAYERNORM_SM_MARGIN": "16"}, ("NCCL_P2P_NET_CHUNKSIZE",)),
+    (SEED["405b"], "gb300", "bf16", {"NCCL_NET_GDR_C2C": "1"}, ("PYTORCH_CUDA_ALLOC_CONF",)),
+    (SEED["8b"], "h100", "fp8", {"NCCL_NVLS_ENABLE": "1", "NCCL_CTA_POLICY": "1"}, ("CUDA_DEVICE_MAX_CONNECTIONS",)),
+    (SEED["8b"], "b200", "bf16", {"NCCL_NVLS_ENABLE": "0", "NVTE_FUSED_ATTN": "1"}, ("NCCL_NET_GDR_LEVEL",)),
+    (NEXT["8b"], "h100", "fp8", {"NCCL_NVLS_ENABLE": "0", "NCCL_CTA_POLICY": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "8",
+                                 "NVTE_NORM_FWD_USE_CUDNN": "1"}, ("NVTE_FUSED_ATTN",)),
+    (NEXT["405b"], "gb200", "fp8", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}, ("NCCL_NET_GDR_LEVEL",)),
+    (NEXT["405b"], "gb300", "fp8", {"NVTE_NORM_FWD_USE_CUDNN": "1"}, ("PYTORCH_CUDA_ALLOC_CONF",)),
+    (NEXT["70b"], "b200", "nvfp4", {"NCCL_P2P_NET_CHUNKSIZE": "2097152", "TORCH_NCCL_HIGH_PRIORITY": "1"},
+     ("NVTE_NORM_FWD_USE_CUDNN",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("recipe", "gpu_type", "dtype", "present", "absent"), ENVIRONMENT)
+def test_the_environment_is_that_of_release_gpu_size_and_dtype(
+    recipe: Recipe, gpu_type: str, dtype: str, present: dict[str, str], absent: tuple[str, ...]
+) -> None:
+    for point in recipe.points:
+        if (point.gpu_type, point.dtype) == (gpu_type, dtype):
+            env: dict[str, str] = thaw(point.settings["env"])
+            assert {name: env.get(name) for name in present} == present
+            assert not set(absent) & set(env)
+
+
+def test_the_published_example_comes_out_and_its_two_mfu_differ() -> None:
+    found = llmb.metrics(
+        "megatron_bridge/llama3.1-405b",
+        gpu_type="gb200", dtype="fp8", gpus=128, step_time_s=5.74147, tflops_per_gpu=1636.80,
+    )  # fmt: skip
+    assert found.mfu == found.mfu_logged == pytest.approx(0.3340, abs=5e-5)
+    assert found.tokens_per_s is not None
+    assert 91_300 < found.tokens_per_s < 91_400
+    assert found.days_per_1t_tokens == pytest.approx(126.7, abs=0.05)
+    assert found.mfu_computed is not None
+    assert found.mfu_computed / found.mfu_logged - 1 > 0.03
+
+
+@pytest.mark.parametrize(("size", "flops"), [("8b", 4.2165e14), ("70b", 3.68e15), ("405b", 2.068e16)])
+def test_flops_are_counted_as_the_framework_counts_them(size: str, flops: float) -> None:
+    found = llmb.metrics(f"megatron_bridge/llama3.1-{size}", gpu_type="h100", dtype="fp8", gpus=1024 if size == "405b"
+                         else 64, step_time_s=10.0)  # fmt: skip
+    assert found.flops_per_sequence == pytest.approx(flops, rel=1e-3)
+    assert found.peak_flops == 1979e12
