@@ -196,15 +196,17 @@ def test_a_distribution_that_is_on_the_path_twice_is_no_duplicate(
 
 
 def test_a_missing_plugin_names_the_command_that_brings_it(run_llmb: Any, tmp_path: Path) -> None:
-    file = write(tmp_path / "a.toml", recipe="nemo_launcher/x", gpu_type="h100", dtype="bf16")
+    installed = {kind: ", ".join(each["name"] for each in llmb.list_plugins() if each["kind"] == kind)
+                 for kind in ("framework", "scheduler")}  # fmt: skip
+    file = write(tmp_path / "a.toml", recipe="acme_trainer/x", gpu_type="h100", dtype="bf16")
     assert one_line(run_llmb("validate", file)) == (
-        f"llmb: {file}: workload.recipe: framework plugin 'nemo_launcher' is not installed; "
-        "`pip install llmb-nemo-launcher` would bring it; expected one of those installed: maxtext"
+        f"llmb: {file}: workload.recipe: framework plugin 'acme_trainer' is not installed; "
+        f"`pip install llmb-acme-trainer` would bring it; expected one of those installed: {installed['framework']}"
     )
     file = write(tmp_path / "b.toml", recipe="maxtext/llama2-tiny", gpu_type="cpu", dtype="fp32", scheduler="locl")
     assert one_line(run_llmb("validate", file)).endswith(
         "scheduler plugin 'locl' is not installed; `pip install llmb-locl` would bring it; "
-        "expected one of those installed: local, slurm (did you mean 'local'?)"
+        f"expected one of those installed: {installed['scheduler']} (did you mean 'local'?)"
     )
 
 
