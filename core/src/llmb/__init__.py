@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from llmb.hosts.detached import cancel_detached as cancel_detached
     from llmb.hosts.detached import poll_detached as poll_detached
     from llmb.hosts.detached import submit_detached as submit_detached
+    from llmb.hosts.venv import venv_folder as venv_folder
+    from llmb.hosts.venv import venv_task as venv_task
     from llmb.library import load as load
     from llmb.library import metrics as metrics
     from llmb.library import parse as parse
@@ -93,6 +95,7 @@ _MODULES = {
     "llmb.figures.metrics": ("Metrics",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
+    "llmb.hosts.venv": ("venv_folder", "venv_task"),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.plugins.listing": ("list_plugins",),

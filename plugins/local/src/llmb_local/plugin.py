@@ -26,9 +26,9 @@ from llmb import (
     hookimpl,
     poll_detached,
     submit_detached,
+    venv_task,
 )
 from llmb_local.script import job_script, lock_word, phase_logs
-from llmb_local.venv import venv_task
 
 GRACE_S = PositiveInt(10)
 
@@ -61,7 +61,11 @@ class Local(SchedulerHooks[LocalOptions]):
                 f"the recipe runs in the image {environment.base.ref}, "
                 "and this version of llmb-local has no container runtime"
             )
-        return (venv_task(environment.base, target.cache),) if isinstance(environment.base, Venv) else ()
+        if not isinstance(environment.base, Venv):
+            return ()
+        import uv  # its folder is where the program is; not needed to poll
+
+        return (venv_task(environment.base, target.cache, uv=uv.find_uv_bin(), python=sys.executable),)
 
     @hookimpl
     def build_job(self, job: Job, target: Target[LocalOptions]) -> Script:

@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Mapping
 from importlib.resources import files
 
-from llmb import FrozenMap, Job, Phase, Venv
-from llmb_local.venv import venv_folder
+from llmb import FrozenMap, Job, Phase, Venv, venv_folder
 
 
 def job_script(job: Job, cache: str, *, lock: str, grace_s: int) -> str:

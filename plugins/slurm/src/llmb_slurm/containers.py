@@ -1,12 +1,17 @@
-"""Containers by pyxis, from images that enroot imported."""
+"""Containers by pyxis, from images that enroot imports once."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
+from importlib.resources import files
 
-from llmb import Image, Job, Mount, SpecError, Target, content_key
+from llmb import FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Task, content_key
 from llmb_slurm.options import SlurmOptions
+
+IMPORT_LIMIT_S = 2 * 3600
+SPACE_GB = 30.0  # of the largest of the published images, 22 GB, with some room
 
 
 def image_key(image: Image) -> str:
@@ -18,6 +23,36 @@ def image_key(image: Image) -> str:
 def image_file(image: Image, cache: str) -> str:
     """Where an imported image lies."""
     return f"{cache}/images/{image_key(image)}.sqsh"
+
+
+def enroot_address(image: Image) -> str:
+    """The image as enroot wants it: ``#`` after the registry, and by its digest where that is known."""
+    registry, slash, rest = image.ref.partition("/")
+    has_registry = slash and ("." in registry or ":" in registry or registry == "localhost")
+    name = rest if has_registry else image.ref
+    if image.digest:
+        name = f"{re.sub(r':[^/:]*$', '', name)}@{image.digest}"
+    return f"docker://{registry}#{name}" if has_registry else f"docker://{name}"
+
+
+def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
+    """Import an image on a compute node, where there is room and time for it; checked by the file itself."""
+    key, file = image_key(image), image_file(image, target.cache)
+    directory = f"{target.workdir}/tasks/{key}"
+    scripts = {name: files("llmb_slurm").joinpath(name).read_text() for name in ("import_image.sh", "whole_image.sh")}
+    command = ("bash", f"{directory}/import_image.sh", file, enroot_address(image))
+    job = Job(
+        id=key,
+        directory=directory,
+        phases=(Phase(name="import", command=command, ranks="first", measured=False, contained=False),),
+        nodes=1,
+        tasks_per_node=1,
+        gpus_per_node=0 if "cpu" in target.gpu_types else 1,  # some partitions refuse jobs that ask for none
+        files=FrozenMap({f"{directory}/{name}": text for name, text in scripts.items()}),
+        time_limit_s=IMPORT_LIMIT_S,
+    )
+    check = f"{scripts['whole_image.sh']}\nwhole_image {shlex.quote(file)}"
+    return Task(key=key, kind="container image", work=job, check=check, space_gb=SPACE_GB)
 
 
 def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llmb import (
+    Environment,
     Host,
+    Image,
     Job,
     JobStatus,
     SchedulerHooks,
     Script,
     Target,
+    Task,
     Ticket,
+    Venv,
     hookimpl,
+    venv_task,
 )
+from llmb_slurm.containers import import_task
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
+from llmb_slurm.runtime import runtime_of
 from llmb_slurm.script import batch_script, phase_logs
 from llmb_slurm.submit import cancel_jobs, submit_jobs
 
@@ -26,12 +33,20 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     options = SlurmOptions
 
     @hookimpl
+    def prepare_env(self, environment: Environment, target: Target[SlurmOptions]) -> tuple[Task, ...]:
+        """An image is imported by a job, a virtual environment made on the host; neither where runtime is none."""
+        runtime, base = runtime_of(environment, target), environment.base
+        if isinstance(base, Image) and runtime == "pyxis":
+            return (import_task(base, target),)
+        return (venv_task(base, target.cache),) if isinstance(base, Venv) and runtime == "venv" else ()
+
+    @hookimpl
     def build_job(self, job: Job, target: Target[SlurmOptions]) -> Script:
         """A batch script with a barrier between its phases."""
         return Script(
             id=job.id,
             directory=job.directory,
-            text=batch_script(job, target, None),
+            text=batch_script(job, target),
             files=job.files,
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",

@@ -6,19 +6,17 @@ import shlex
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from llmb import FrozenMap, Image, Job, Phase, SpecError, Target
+from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, venv_folder
 from llmb_slurm.containers import container_options, image_file
 from llmb_slurm.directives import LOG, directives
 from llmb_slurm.options import SlurmOptions
+from llmb_slurm.runtime import runtime_of
 
 RANKS = {"all": "all_ranks", "first": "first_rank", "node": "each_node"}
 
 
-def batch_script(job: Job, target: Target[SlurmOptions], venv: str | None) -> str:
-    """The script of a job: readable, with every value from a spec quoted. Raises SpecError for what Slurm cannot do.
-
-    ``venv`` is the folder of the virtual environment in which contained phases run, where they do.
-    """
+def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
+    """The script of a job: readable, with every value from a spec quoted. Raises SpecError for what Slurm cannot do."""
     import jinja2  # heavy, and not needed to poll
 
     environment = jinja2.Environment(
@@ -29,23 +27,20 @@ def batch_script(job: Job, target: Target[SlurmOptions], venv: str | None) -> st
         autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
     )
     environment.filters["q"] = lambda value: shlex.quote(str(value))
-    image = job.environment.base if in_container(job, target) else None
+    base = job.environment.base
+    runtime = runtime_of(job.environment, target)
+    image = base if isinstance(base, Image) and runtime == "pyxis" else None
     container = container_options(job, target) if image else ()
     return environment.from_string(files("llmb_slurm").joinpath("job.sh.j2").read_text()).render(
         job=job,
         directives=directives(job, target),
-        venv=venv,
+        venv=venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else None,
         image=image,
-        image_file=image_file(image, target.cache) if isinstance(image, Image) else None,
+        image_file=image_file(image, target.cache) if image else None,
         container=container,
         mpi=f"--mpi={shlex.quote(target.options.mpi)} " if target.options.mpi else "",
         phases=[_phase(phase, contained=bool(container)) for phase in job.phases],
     )
-
-
-def in_container(job: Job, target: Target[SlurmOptions]) -> bool:
-    """Whether the job's contained phases run in a container."""
-    return isinstance(job.environment.base, Image) and target.options.runtime in (None, "pyxis")
 
 
 def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 import uv
 
-from llmb import Environment, Script, Target, Task, Ticket, Venv, poll_detached, submit_detached
+from llmb import Script, Task, Ticket, Venv, poll_detached, submit_detached, venv_task
+from llmb.hosts import venv as venvs
 from llmb.hosts.local import LocalHost
-from llmb_local.plugin import Local, LocalOptions
 
 HOST = LocalHost()
 TINY = Venv(
@@ -40,8 +40,7 @@ class Making:
     """The task of an environment, as the engine runs it."""
 
     def __init__(self, workdir: Path, venv: Venv) -> None:
-        target = Target(scheduler="local", workdir=str(workdir), options=LocalOptions())
-        [self.task] = Local().prepare_env(Environment(base=venv), target)
+        self.task = venv_task(venv, f"{workdir}/cache", uv=uv.find_uv_bin(), python=sys.executable)
         self.folder = workdir / "tasks" / self.task.key
         self.venv = workdir / "cache/venv" / self.task.key
 
@@ -111,6 +110,19 @@ esac
 """
 
 
+FAKE_PYTHON = """#!/bin/bash
+[ "$1 $2" = "-m venv" ] || exit 1
+mkdir -p "$3/bin"
+cat >"$3/bin/uv" <<'END'
+{uv}END
+cat >"$3/bin/pip" <<'END'
+#!/bin/bash
+echo "$@" >>{folder}/pip-calls
+END
+chmod +x "$3/bin/uv" "$3/bin/pip"
+"""
+
+
 @pytest.fixture
 def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A uv that notes how it is called, and waits for a gate before it installs."""
@@ -175,15 +187,32 @@ def test_the_interpreter_is_one_that_fits(
     installed: dict[str, str],
     chosen: str | None,
 ) -> None:
-    from llmb_local import venv
-
-    monkeypatch.setattr(venv, "MINOR_VERSIONS", range(8, 100))
+    monkeypatch.setattr(venvs, "MINOR_VERSIONS", range(8, 100))
     pythons(tmp_path, monkeypatch, running, **installed)
     (fake_uv / "gate").touch()
     making = Making(tmp_path, Venv(lock=TINY.lock, python=">=3.97"))
     making.start()
     said = making.end()
     assert said.strip().endswith(f"with {tmp_path / chosen}" if chosen else "with >=3.97")
+
+
+def test_without_a_uv_one_is_installed_into_the_cache_once(tmp_path: Path) -> None:
+    """A fake Python brings a uv; a second environment finds it."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "mkdir", "rm", "mv", "dirname", "cat", "ln", "chmod"):
+        (tools / name).symlink_to(f"/usr/bin/{name}")
+    fake = tools / "python3"
+    fake.write_text(FAKE_PYTHON.format(folder=tmp_path, uv=FAKE_UV.format(folder=tmp_path, python=sys.executable)))
+    fake.chmod(0o755)
+    (tmp_path / "gate").touch()
+    env = {"PATH": str(tools), "HOME": str(tmp_path), "PYENV_ROOT": str(tmp_path)}
+    for venv in (TINY, Venv(lock=TINY.lock, python=">=3.12")):
+        task = venv_task(venv, f"{tmp_path}/cache")
+        assert isinstance(task.work, str)
+        subprocess.run(["/bin/bash", "-c", task.work], env=env, check=True)
+        assert HOST.run(task.check).exit_status == 0
+    assert (tmp_path / "pip-calls").read_text().splitlines() == ["install --quiet uv"]
 
 
 def test_two_locks_are_two_environments_and_one_lock_is_one(tmp_path: Path) -> None:

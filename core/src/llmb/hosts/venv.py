@@ -1,12 +1,12 @@
-"""A virtual environment from a lock file, made once by uv."""
+"""A virtual environment from a lock file, made once by uv on the host of a target."""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from importlib.resources import files
 
-from llmb import Task, Venv, content_key
+from llmb.values.frozen import content_key
+from llmb.values.job import Task, Venv
 
 MINOR_VERSIONS = range(8, 30)  # of Python 3
 
@@ -21,16 +21,19 @@ def venv_folder(venv: Venv, cache: str) -> str:
     return f"{cache}/venv/{venv_key(venv)}"
 
 
-def venv_task(venv: Venv, cache: str) -> Task:
-    """Make it, and know whether it is whole: its last file is written last, and its interpreter starts."""
-    import uv  # its folder is where the program is; not needed to poll
+def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task:
+    """Make it, and know whether it is whole: its last file is written last, and its interpreter starts.
 
+    ``uv`` and ``python`` are the programs to try first on that host. Without them uv is looked up there, or installed
+    into the cache; an interpreter that uv has to bring lies there too, where all nodes that share the cache find it.
+    """
     folder = shlex.quote(venv_folder(venv, cache))
     settings = {
         "venv": venv_folder(venv, cache),
-        "uv": uv.find_uv_bin(),
+        "cache": cache,
+        "uv": uv,
         "wanted": venv.python,
-        "running": sys.executable,
+        "running": python,
     }
     lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
     lines += [
@@ -39,7 +42,7 @@ def venv_task(venv: Venv, cache: str) -> Task:
         "cat <<'END_OF_LOCK'",
         venv.lock.rstrip("\n"),
     ]
-    lines += ["END_OF_LOCK", "}", files("llmb_local").joinpath("make_venv.sh").read_text()]
+    lines += ["END_OF_LOCK", "}", files("llmb.hosts").joinpath("make_venv.sh").read_text()]
     return Task(
         key=venv_key(venv),
         kind="virtual environment",

@@ -1,0 +1,126 @@
+"""Images by pyxis and enroot: their addresses and files."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb import Image, Target
+from llmb_slurm.containers import enroot_address, image_file, import_task
+from llmb_slurm.options import SlurmOptions
+
+ENROOT = """#!/bin/bash
+echo "$@" >>{folder}/calls
+[ "$1 $2" = "import --output" ] || exit 2
+[ ! -e "$3" ] || {{ echo "File already exists" >&2; exit 1; }}
+cat {folder}/content >"$3"
+exit $(cat {folder}/status)
+"""
+
+
+def squashfs(size: int, says: int | None = None) -> bytes:
+    """A superblock that says how long the file is, and the rest."""
+    head = b"hsqs" + bytes(36) + struct.pack("<Q", size if says is None else says)
+    return head + bytes(size - len(head))
+
+
+@pytest.mark.parametrize(
+    ("ref", "digest", "address"),
+    [
+        ("nvcr.io/nvidia/nemo:24.09", None, "docker://nvcr.io#nvidia/nemo:24.09"),
+        ("ghcr.io/nvidia/jax:x", "sha256:ab", "docker://ghcr.io#nvidia/jax@sha256:ab"),
+        ("localhost:5000/a:1", None, "docker://localhost:5000#a:1"),
+        ("localhost:5000/a", "sha256:ab", "docker://localhost:5000#a@sha256:ab"),
+        ("ubuntu:22.04", None, "docker://ubuntu:22.04"),
+        ("library/ubuntu", None, "docker://library/ubuntu"),
+    ],
+)
+def test_an_address_has_a_hash_behind_its_registry(ref: str, digest: str | None, address: str) -> None:
+    assert enroot_address(Image(ref=ref, digest=digest)) == address
+
+
+class Import:
+    """The job of an import, run here with a stand-in for enroot."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        self.answers(squashfs(1000))
+        enroot = folder / "bin/enroot"
+        enroot.parent.mkdir()
+        enroot.write_text(ENROOT.format(folder=folder))
+        enroot.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{enroot.parent}:{os.environ['PATH']}")
+        image = Image(ref="nvcr.io/nvidia/nemo:24.09")
+        target = Target(scheduler="slurm", workdir=str(folder / "work"), options=SlurmOptions())
+        self.task = import_task(image, target)
+        self.file = Path(image_file(image, target.cache))
+        assert not isinstance(self.task.work, str)
+        for path, text in self.task.work.files.items():
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text(text)
+
+    def answers(self, content: bytes, status: int = 0) -> None:
+        (self.folder / "content").write_bytes(content)
+        (self.folder / "status").write_text(str(status))
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        assert not isinstance(self.task.work, str)
+        return subprocess.run(self.task.work.phases[0].command, capture_output=True, text=True)
+
+    @property
+    def whole(self) -> bool:
+        return subprocess.run(["bash", "-c", self.task.check]).returncode == 0
+
+    @property
+    def calls(self) -> list[str]:
+        file = self.folder / "calls"
+        return file.read_text().splitlines() if file.exists() else []
+
+
+@pytest.fixture
+def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
+    return Import(tmp_path, monkeypatch)
+
+
+def test_an_image_is_imported_once_and_kept(importing: Any) -> None:
+    assert not importing.whole
+    assert importing.run().returncode == 0
+    assert importing.whole
+    assert importing.run().returncode == 0
+    assert len(importing.calls) == 1
+    assert importing.calls[0].endswith("docker://nvcr.io#nvidia/nemo:24.09")
+
+
+def test_a_second_import_waits_for_the_first_and_has_nothing_left_to_do(importing: Any) -> None:
+    command = list(importing.task.work.phases[0].command)
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
+    assert [each.wait() for each in both] == [0, 0]
+    assert len(importing.calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [(squashfs(1000), 1), (squashfs(1000, says=5000), 0), (b"", 0), (b"<html>not an image</html>", 0)],
+    ids=["enroot failed", "cut off", "empty", "something else"],
+)
+def test_what_is_not_whole_is_not_kept_and_is_made_again(importing: Any, content: bytes, status: int) -> None:
+    importing.answers(content, status)
+    failed = importing.run()
+    assert failed.returncode != 0
+    assert "Traceback" not in failed.stderr
+    assert not importing.whole
+    assert list(importing.file.parent.glob("*partial*")) == []
+    importing.answers(squashfs(1000))
+    assert importing.run().returncode == 0
+    assert importing.whole
+
+
+def test_a_file_that_was_cut_off_afterwards_counts_as_missing(importing: Any) -> None:
+    importing.run()
+    importing.file.write_bytes(importing.file.read_bytes()[:500])
+    assert not importing.whole

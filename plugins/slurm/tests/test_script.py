@@ -1,0 +1,211 @@
+"""The batch script of a job, letter by letter: golden/*.sbatch is what these jobs become."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Venv
+from llmb_slurm.options import SlurmOptions
+from llmb_slurm.plugin import Slurm
+
+GOLDEN = Path(__file__).parent / "golden"
+UPDATE = "LLMB_UPDATE_GOLDEN"
+
+VENV = Environment(base=Venv(lock="one==1\n", python=">=3.12"))
+IMAGE = Environment(base=Image(ref="nvcr.io/nvidia/nemo:24.09", digest="sha256:12ab"), secrets=("HF_TOKEN",))
+
+
+def job(**changes: Any) -> Job:
+    usual = {
+        "id": "abcde-tiny",
+        "directory": "/work/runs/abcde-tiny",
+        "phases": (Phase(name="train", command=("python", "train.py")),),
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "gpus_per_node": 0,
+        "time_limit_s": 1800,
+    }
+    return Job(**usual | changes)
+
+
+def target(**options: Any) -> Target[SlurmOptions]:
+    return Target(scheduler="slurm", workdir="/work", options=SlurmOptions(**options))
+
+
+PHASES = (
+    Phase(name="clocks", command=("nvidia-smi", "-lgc", "1980"), ranks="node", measured=False, contained=False),
+    Phase(name="prof", command=("nsys", "profile", "train"), measured=False, outputs=("/work/a report",)),
+    Phase(name="convert", command=("convert", "it's"), ranks="first", outputs=("/work/pgle",)),
+    Phase(name="perf", command=("train", "$(touch x)"), env=FrozenMap({"XLA_FLAGS": "--x=1 --y=2"})),
+)
+EVERYTHING: dict[str, Any] = {
+    "gpu_request": "gpus-per-node",
+    "account": "proj",
+    "partition": "batch,long",
+    "qos": "high",
+    "reservation": "bench mark",
+    "nodelist": "node[1-8]",
+    "exclude": "node9",
+    "constraint": "gpu&memory",
+    "dependency": "afterok:1:2",
+    "nice": 10,
+    "mem": "100G",
+    "exclusive": False,
+    "mpi": "pmix",
+    "sbatch": FrozenMap({"licenses": "a:1", "switches": 1, "contiguous": True, "wckey": 'it"s \\ $(touch x)'}),
+}
+JOBS = {
+    "one-phase": (job(), target()),
+    "venv-two-nodes": (
+        job(nodes=2, environment=VENV, env=FrozenMap({"ODD": 'it\'s $(touch x)\n"two" lines'})),
+        target(),
+    ),
+    "container-four-phases": (
+        job(
+            nodes=8,
+            tasks_per_node=8,
+            gpus_per_node=8,
+            environment=IMAGE,
+            phases=PHASES,
+            env=FrozenMap({"FLAGS": "--a --b=1"}),
+            mounts=(Mount(source="/data", target="/dataset", read_only=True),),
+        ),
+        target(),
+    ),
+    "every-option": (job(nodes=2, gpus_per_node=4), target(**EVERYTHING)),
+    "nvlink-domains": (job(nodes=16, tasks_per_node=4, gpus_per_node=4, domain_nodes=16), target()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_defaults_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_script_is_the_golden_one(name: str) -> None:
+    text = Slurm().build_job(*JOBS[name]).text
+    file = GOLDEN / f"{name}.sbatch"
+    if os.environ.get(UPDATE):
+        file.write_text(text)
+    golden = file.read_text().splitlines(keepends=True)
+    changed = "".join(difflib.unified_diff(golden, text.splitlines(keepends=True), str(file), "now"))
+    assert not changed, f"\n{changed}\nif this is meant: {UPDATE}=1 pytest {__file__}"
+
+
+def test_no_golden_script_is_left_over() -> None:
+    assert {file.stem for file in GOLDEN.glob("*.sbatch")} == set(JOBS)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_bash_understands_it(name: str) -> None:
+    checked = subprocess.run(["bash", "-n", str(GOLDEN / f"{name}.sbatch")], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_every_phase_has_a_log_for_each_attempt_and_slurm_one_of_its_own() -> None:
+    logs = Slurm().build_job(*JOBS["container-four-phases"]).logs
+    assert list(logs) == ["clocks", "prof", "convert", "perf", "slurm"]
+    assert logs["perf"] == ("/work/runs/abcde-tiny/logs/perf.{attempt}.log",)
+    assert logs["slurm"] == ("/work/runs/abcde-tiny/slurm.log",)
+
+
+def directive(name: str, **options: Any) -> list[str]:
+    lines = Slurm().build_job(job(gpus_per_node=8, domain_nodes=4), target(**options)).text.splitlines()
+    return [line.removeprefix("#SBATCH --") for line in lines if line.startswith(f"#SBATCH --{name}")]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "lines"),
+    [
+        ("g", {}, ["gres=gpu:8"]),
+        ("g", {"gpu_request": "gpus-per-node"}, ["gpus-per-node=8"]),
+        ("g", {"gpu_request": "none"}, []),
+        ("segment", {}, ["segment=4"]),
+        ("segment", {"segment": False}, []),
+        ("exclusive", {}, ["exclusive"]),
+        ("exclusive", {"exclusive": False}, []),
+        ("dependency", {}, []),
+        ("kill-on-invalid-dep", {"dependency": "afterok:1"}, ["kill-on-invalid-dep=yes"]),
+        ("constraint", {"constraint": "gpu&memory"}, ["constraint=gpu&memory"]),
+        ("time", {}, ["time=00:30:00"]),
+    ],
+)
+def test_what_is_asked_for(name: str, options: dict[str, Any], lines: list[str]) -> None:
+    assert directive(name, **options) == lines
+
+
+@pytest.mark.parametrize("variable", ["SBATCH_ACCOUNT", "SLURM_ACCOUNT"])
+def test_an_account_that_is_absent_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "proj7")
+    assert directive("account") == ["account=proj7"]
+    assert directive("account", account="proj8") == ["account=proj8"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"account": "a\nb"}, r"account is 'a\\nb', and Slurm can carry only printable text of one line"),
+        ({"qos": ""}, "qos is ''"),
+        ({"sbatch": {"job-name": "x"}}, "job-name is decided by llmb"),
+        ({"sbatch": {"time": "1:00"}}, "time is decided by llmb; set workload.time_limit instead"),
+        ({"sbatch": {"gres": "gpu:1"}}, 'gres is decided by llmb; set target.gpu_request = "gres" instead'),
+        ({"sbatch": {"N": 2}}, "'N' is no long option of sbatch"),
+        ({"sbatch": {"licenses\n": "a"}}, "is no long option of sbatch"),
+        ({"sbatch": {"licenses": "a\nb"}}, "only printable text"),
+        ({"sbatch": {"contiguous": False}}, "contiguous is false"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SlurmOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("environment", "runtime", "expected"),
+    [
+        (IMAGE, "venv", '"pyxis", or "none"'),
+        (VENV, "pyxis", '"venv", or "none"'),
+    ],
+)
+def test_a_runtime_that_does_not_fit_the_recipe_is_refused(
+    environment: Environment, runtime: str, expected: str
+) -> None:
+    for call in (
+        lambda: Slurm().build_job(job(environment=environment), target(runtime=runtime)),
+        lambda: Slurm().prepare_env(environment, target(runtime=runtime)),
+    ):
+        with pytest.raises(SpecError, match=expected) as refused:
+            call()
+        assert refused.value.faults[0].key == "target.runtime"
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "kinds"),
+    [
+        (IMAGE, {}, ["container image"]),
+        (IMAGE, {"runtime": "pyxis"}, ["container image"]),
+        (IMAGE, {"runtime": "none"}, []),
+        (VENV, {}, ["virtual environment"]),
+        (VENV, {"runtime": "none"}, []),
+        (Environment(), {"runtime": "pyxis"}, []),
+    ],
+)
+def test_what_is_prepared(environment: Environment, options: dict[str, Any], kinds: list[str]) -> None:
+    assert [task.kind for task in Slurm().prepare_env(environment, target(**options))] == kinds
+    text = Slurm().build_job(job(environment=environment), target(**options)).text
+    assert ("--container-image" in text) == (kinds == ["container image"])
+    assert ("VIRTUAL_ENV=" in text) == (kinds == ["virtual environment"])
+
+
+def test_a_mount_that_pyxis_cannot_carry_is_refused() -> None:
+    odd = job(environment=IMAGE, mounts=(Mount(source="/a,b", target="/c"),))
+    with pytest.raises(SpecError, match=r"pyxis cannot mount '/a,b'"):
+        Slurm().build_job(odd, target())

@@ -1,0 +1,67 @@
+"""What would be submitted to a Slurm cluster: without one, and without touching anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+GPUS = [64, 128, 256, 512, 1024, 2048]
+
+
+def directives(script: str) -> set[str]:
+    return {line.removeprefix("#SBATCH ") for line in script.splitlines() if line.startswith("#SBATCH")}
+
+
+@pytest.fixture
+def planned(toy: Any, tmp_path: Path) -> list[dict[str, Any]]:
+    file = tmp_path / "w.toml"
+    workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": ["bf16", "fp8"], "gpus": GPUS}
+    target = {"scheduler": "slurm", "host": "eos", "workdir": "/lustre/me", "account": "proj", "partition": "batch"}
+    file.write_text(tomli_w.dumps({"workload": workload, "target": target}))
+    done = toy.llmb("run", str(file), "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert not toy.home.exists()
+    return list(json.loads(done.stdout)["runs"])
+
+
+def test_llama2_70b_at_every_published_scale(planned: list[dict[str, Any]]) -> None:
+    assert [run["gpus"] for run in planned] == GPUS * 2
+    for run in planned:
+        nodes = run["gpus"] // 8
+        assert run["job"]["nodes"] == nodes
+        asked = {f"--nodes={nodes}", "--ntasks-per-node=8", "--gres=gpu:8", "--exclusive", "--mem=0"}
+        assert asked | {"--account=proj", "--partition=batch", "--time=01:00:00"} <= directives(run["script"])
+        phases = [line.split()[1:3] for line in run["script"].splitlines() if line.startswith("phase ")]
+        first, every = '"${first_rank[@]}"', '"${all_ranks[@]}"'
+        assert phases == [["prof", every], ["convert", first], ["perf", every]]
+
+
+def test_the_image_is_imported_once_for_all_of_them(planned: list[dict[str, Any]]) -> None:
+    keys = {step["key"] for run in planned for step in run["preparation"]}
+    assert len(keys) == 1
+    [step] = planned[0]["preparation"]
+    assert step["kind"] == "container image"
+    assert "docker://ghcr.io#nvidia/jax:maxtext-2024-12-09" in step["script"]
+    image = f"/lustre/me/cache/images/{step['key']}.sqsh"
+    assert f"--container-image={image}" in planned[0]["script"]
+
+
+def test_faults_of_the_target_are_told_at_once_with_their_keys(toy: Any, tmp_path: Path) -> None:
+    target = {
+        "scheduler": "slurm",
+        "acount": "x",
+        "runtime": "docker",
+        "nice": "high",
+        "sbatch": {"N": 1, "licenses": ["a"]},
+    }
+    done = toy.llmb("validate", toy.spec(target=target), "--json")
+    assert done.returncode == 2
+    errors = {error["key"]: error for error in json.loads(done.stdout)["errors"]}
+    assert errors["target.acount"]["nearest"] == "account"
+    assert errors["target.runtime"]["expected"] == '"pyxis" or "venv" or "none"'
+    assert "target.nice" in errors
+    assert any(key.startswith("target.sbatch") for key in errors)
