@@ -2,11 +2,12 @@
 
     python benchmarks/parse_speed.py [--mb 500] [--repeats 5]
 
-Two logs are made. ``noisy`` is like that of a real GPU job: one step line in some 20 kB of what NCCL, XLA, absl and
-torch print. ``dense`` has nothing but the step lines of eight ranks; grep has little to skip there, and every line
-costs Python what a step costs. Only the first one has a bar to pass. The best of several repeats counts, taken in
-turns, so that a busy machine hurts both. How fast grep is depends on the text between the steps, by a factor of two
-between logs; so the ratio does, too.
+Three logs are made. ``noisy`` is MaxText's as of a real GPU job: one step line in some 20 kB of what NCCL, XLA, absl
+and torch print. ``bars`` is NeMo's: a progress bar that is drawn anew three times a step, behind carriage returns, one
+step in some 50 kB. ``dense`` has nothing but the step lines of eight ranks; grep has little to skip there, and every
+line costs Python what a step costs, so it alone has no bar to pass. The best of several repeats counts, taken in turns,
+so that a busy machine hurts both. How fast grep is depends on the text between the steps, by a factor of two between
+logs; so the ratio does, too.
 """
 
 from __future__ import annotations
@@ -23,14 +24,18 @@ from pathlib import Path
 
 from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
+from llmb.values.steps import LogParser
 from llmb_maxtext.log import MaxTextLog
+from llmb_nemo_launcher.log import NeMoLog
 
 BAR = 0.5  # of grep's speed
 FLAT_MB = 8.0  # how much more memory ten times the log may take
 MB = 1_000_000
 STEP_EVERY = 20_000  # bytes
+BARS_EVERY = 50_000  # bytes; for each step there are three bars, two of which have figures
 ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
 
+PARSERS: dict[str, Callable[[], LogParser]] = {"bars": NeMoLog}
 DIGITS = {"#": "0123456789", "~": "0123456789abcdef"}
 
 # What real logs print between their steps; # is any digit, ~ any hexadecimal one.
@@ -78,6 +83,26 @@ def dense(size: int) -> Iterator[bytes]:
         size, step = size - len(block), step + 1
 
 
+def bars(size: int) -> Iterator[bytes]:
+    """NeMo's progress bar: three draws in each `BARS_EVERY` bytes."""
+    dice = random.Random(4)
+    stretches = [_noise(dice, BARS_EVERY - 450) for _ in range(200)]
+    total = size // BARS_EVERY
+    step, before = 0, "v_num=None"
+    while size > 0:
+        time_s, loss = dice.uniform(14.6, 14.8), dice.uniform(2, 12)
+        after = (
+            f"v_num=None, reduced_train_loss={loss:.3f}, global_step={step:.3f}, "
+            f"consumed_samples={128.0 * (step + 1)}, train_step_timing in s={time_s:.2f}"
+        )
+        step += 1
+        head = f"\rEpoch 0: :  10%|█         | {step}/{total} [00:49<07:25"
+        drawn = f"{head}]{head}, {before}]{head}, {after}]".encode()
+        block = drawn + dice.choice(stretches)
+        yield block
+        size, before = size - len(block), after
+
+
 def _noise(dice: random.Random, size: int) -> bytes:
     text = ""
     while len(text) < size:
@@ -100,14 +125,15 @@ def write(path: Path, blocks: Iterable[bytes]) -> Path:
 
 
 def parse(path: Path) -> StepSeries:
-    parser, series = MaxTextLog(), StepSeries()
+    parser, series = PARSERS.get(path.stem, MaxTextLog)(), StepSeries()
     feed_file(parser, path, 0, series.add)
     series.add(parser.close())
     return series
 
 
 def grep(path: Path) -> int:
-    return int(subprocess.run(["grep", "-c", "completed step", path], stdout=subprocess.PIPE, check=True).stdout)
+    wanted = "train_step_timing" if path.stem == "bars" else "completed step"
+    return int(subprocess.run(["grep", "-c", wanted, path], stdout=subprocess.PIPE, check=True).stdout)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -159,15 +185,21 @@ def main() -> int:
 def report(folder: Path, size_mb: int, repeats: int) -> int:
     """Print all figures; 1 where one misses its bar."""
     print(f"{'log':8}{'MB':>6}{'steps':>9}{'grep s':>9}{'parse s':>9}{'MB/s':>8}{'ratio':>8}{'bar':>6}")
-    large, ranks = write(folder / "noisy.log", noisy(size_mb * MB)), write(folder / "dense.log", dense(size_mb * MB))
+    large = write(folder / "noisy.log", noisy(size_mb * MB))
     ratio = print_row(large, size_mb, repeats, BAR)
-    print_row(ranks, size_mb, 1, None)
+    drawn = print_row(write(folder / "bars.log", bars(size_mb * MB)), size_mb, repeats, BAR)
+    (folder / "bars.log").unlink()
+    print_row(write(folder / "dense.log", dense(size_mb * MB)), size_mb, 1, None)
     small = write(folder / "small.log", noisy(size_mb * MB // 10))
     low, high = peak_mb(small), peak_mb(large)
     print(f"peak memory: {low:.1f} MB for {size_mb // 10} MB of log, {high:.1f} MB for {size_mb} MB")
     fed, added = read_again(large)
     print(f"after {added} more bytes, {fed} bytes are read")
-    checks = {"speed": ratio >= BAR, "flat memory": high - low <= FLAT_MB, "only what is new is read": fed == added}
+    checks = {
+        "speed": min(ratio, drawn) >= BAR,
+        "flat memory": high - low <= FLAT_MB,
+        "only what is new is read": fed == added,
+    }
     for name, passed in checks.items():
         print(f"{name}: {'pass' if passed else 'FAIL'}")
     return 0 if all(checks.values()) else 1

@@ -17,7 +17,9 @@ from llmb.cli import figures, inspect, run  # noqa: F401  # they add their comma
 from llmb.cli import main as command_line
 
 BASELINES = Path(__file__).parents[1] / "core" / "tests" / "figures" / "baselines.csv"
-ROWS = [row for row in csv.DictReader(BASELINES.read_text().splitlines()) if row["framework"] == "maxtext"]
+ALL_ROWS = list(csv.DictReader(BASELINES.read_text().splitlines()))
+ROWS = [row for row in ALL_ROWS if row["framework"] == "maxtext"]
+CONTRADICTORY = ("llama3.1-70b", "bf16", "2048")  # the publisher's other figures are of 14.92 s, beside 14.98 s
 
 STEP_KEYS = ["step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu"]
 METRICS_KEYS = [
@@ -305,22 +307,39 @@ def test_a_framework_that_is_not_installed_is_one_line_and_exit_2(llmb: Llmb, lo
 # Metrics
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['dtype']}-{row['gpus']}")
+@pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: f"{row['recipe']}-{row['dtype']}-{row['gpus']}")
 def test_the_published_figures_follow_from_the_published_step_times(llmb: Llmb, row: dict[str, str]) -> None:
     point = ("--gpu-type", row["gpu"], "--dtype", row["dtype"], "--gpus", row["gpus"])
-    answer = llmb("metrics", f"maxtext/{row['recipe']}", *point, "--step-time", row["step_time_s"], "--json")
+    contradictory = (row["recipe"], row["dtype"], row["gpus"]) == CONTRADICTORY
+    step_time_s = "14.92" if contradictory else row["step_time_s"]
+    answer = llmb("metrics", f"{row['framework']}/{row['recipe']}", *point, "--step-time", step_time_s, "--json")
     metrics = answer.json
 
     assert answer.status == 0
-    assert metrics["tokens_per_s"] == pytest.approx(float(row["tokens_per_s"]), abs=0.006)
-    assert metrics["mfu"] == pytest.approx(float(row["mfu_percent"]) / 100, abs=0.001)
-    assert metrics["days_per_1t_tokens"] == pytest.approx(float(row["days_per_1t_tokens"]), abs=0.0051)
-    assert metrics["baseline"]["step_time_ratio"] == 1.0
+    assert metrics["tokens_per_s"] == as_printed(row["tokens_per_s"])
+    if row["mfu_percent"]:
+        assert metrics["mfu"] == pytest.approx(float(row["mfu_percent"]) / 100, abs=0.001)
+    assert metrics["days_per_1t_tokens"] == as_printed(row["days_per_1t_tokens"])
+    assert metrics["global_batch_size"] == int(row["global_batch_size"])
+    assert metrics["seq_len"] == int(row["seq_len"])
+    assert (metrics["baseline"]["step_time_ratio"] == 1.0) is not contradictory
     assert metrics["baseline"]["tokens_per_s"] == float(row["tokens_per_s"])
 
 
+def as_printed(figure: str) -> object:
+    """What rounds to this figure, as far as it has decimals; null where none is printed."""
+    if not figure:
+        return None
+    decimals = len(figure.partition(".")[2])
+    return pytest.approx(float(figure), abs=0.51 * 10.0**-decimals)
+
+
 def test_all_rows_are_there() -> None:
-    assert len(ROWS) == 12
+    assert (len(ROWS), len(ALL_ROWS)) == (12, 52)
+
+
+def test_a_row_that_contradicts_itself_is_shown_as_such(llmb: Llmb) -> None:
+    assert "note: h100 bf16 on 2048 GPUs contradicts itself" in llmb("recipes", "nemo_launcher/llama3.1-70b").out
 
 
 def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:

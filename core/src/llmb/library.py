@@ -33,13 +33,14 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
 def parse(logs: Iterable[str | Path], *, framework: str) -> StepSeries:
     """The steps of one run, from one log or from those of its ranks. Raises LogError and PluginError."""
     parser = load_framework(framework).parse_log(run=None)
-    series = StepSeries(first_step=getattr(parser, "first_step", None))  # a parser may know, and need not
+    series = StepSeries()
     for log in map(Path, logs):
         try:
             feed_file(parser, log, 0, series.add)
         except OSError as error:
             raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(log))) from error
     series.add(parser.close())
+    series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
     return series
 
 

@@ -23,6 +23,7 @@ flop_formula = "causal"
 mfu_from = "logged"
 window = [35, 44]
 steps = 50
+profile_steps = {{ nccl-trace = 10 }}
 time_limit = "1h30m"
 memory_gb = 80
 
@@ -114,6 +115,7 @@ def test_what_holds_for_the_whole_recipe() -> None:
     assert (recipe.address, recipe.framework, recipe.release) == ("acme/moe@1.0", "acme", "1.0")
     assert (recipe.flop_formula, recipe.mfu_from, recipe.window) == ("causal", "logged", (35, 44))
     assert (recipe.steps, recipe.time_limit_s, recipe.memory_gb) == (50, 5400, 80)
+    assert recipe.profile_steps == {"nccl-trace": 10}
     assert recipe.image == Image(ref="registry.example/train:1", digest="sha256:" + 64 * "0")
     assert recipe.model == Model(
         layers=16, hidden=64, ffn=128, heads=8, query_groups=4, vocab=1000, seq_len=2048, experts=8, top_k=2
@@ -193,7 +195,7 @@ def test_baselines_are_attached_to_their_points() -> None:
 
 
 def test_what_may_be_left_out() -> None:
-    optional = ("mfu_from", "memory_gb", "[image]", "ref", "digest", "experts", "top_k")
+    optional = ("mfu_from", "profile_steps", "memory_gb", "[image]", "ref", "digest", "experts", "top_k")
     text = "\n".join(line for line in HEAD.splitlines() if not line.startswith(optional))
     recipe = read(text + POINTS.replace("ep = 8\n", "").replace("ep = 2\n", ""))
     assert (recipe.mfu_from, recipe.memory_gb, recipe.image) == ("step time", None, None)
@@ -207,6 +209,8 @@ def test_what_may_be_left_out() -> None:
         ("steps = 50", 'steps = "50"', 'steps: is "50"; expected a whole number of at least 1'),
         ("steps = 50", "steps = true", "steps: is true; expected a whole number of at least 1"),
         ("steps = 50", "steps = 40", "window: ends at step 44 of 40; expected at most 40"),
+        ("nccl-trace = 10", "nccl = 10", "profile_steps: is a table; expected a table of steps by tool: nsys or nccl-"),
+        ("nccl-trace = 10", "nsys = 0", "profile_steps: is a table; expected a whole number of at least 1"),
         ("[35, 44]", "[44, 35]", "window: is [44, 35]; expected"),
         ("[35, 44]", '"first"', 'window: is "first"; expected "last", or [first, last]'),
         ('"causal"', '"casual"', 'flop_formula: is "casual"; expected "full" or "causal" or "full-without-gqa"'),

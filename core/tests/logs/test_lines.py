@@ -114,6 +114,16 @@ def test_a_notice_may_name_the_log_that_it_is_from() -> None:
     assert list(parser.feed(b"of 9\n", "rank0.log")) == [Notice(kind="total steps", value=9, text="rank0.log")]
 
 
+def test_a_parser_knows_the_label_of_the_line_that_it_reads() -> None:
+    class Labels(Echo):
+        def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+            return [Notice(kind="finished", text=self.label.decode())]
+
+    found = parse(b"0: step 1\n[default3]:step 1\nstep 1", parser=Labels())
+
+    assert [item.text for item in found if isinstance(item, Notice)] == ["0: ", "[default3]:", ""]
+
+
 def test_each_source_has_its_own_unfinished_line_and_its_own_numbering() -> None:
     parser, series = ToyParser(), StepSeries()
     for number in range(20):

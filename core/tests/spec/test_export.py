@@ -104,3 +104,12 @@ def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
 def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
     with pytest.raises(llmb.RecordError, match=r"has no provenance\.run_id"):
         import_run(spec.usual().file, PluginPool())
+
+
+def test_a_capture_has_the_steps_that_its_recipe_states_where_the_spec_states_none(spec: Any) -> None:
+    spec.write(
+        '[workload]\nrecipe = "nemo_launcher/llama3.1-8b"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\n'
+        '[profile]\ntool = "nccl-trace"\n[target]\nscheduler = "local"\n'
+    )
+
+    assert [spec.runs(*more)[0].steps for more in ([], ["workload.steps=20"], ['profile.tool="nsys"'])] == [10, 20, 50]

@@ -12,6 +12,7 @@ The file; what is not marked optional is required::
     mfu_from = "step time"              # optional: or "logged", the TFLOP/s that the framework prints
     window = "last"                     # or [first, last], in the framework's own step numbers
     steps = 50
+    profile_steps = { nsys = 25 }       # optional: steps under a tool of [profile], where not as above
     time_limit = "1h"
     memory_gb = 80                      # optional: what each GPU must have
     [image]                             # optional
@@ -64,6 +65,7 @@ from llmb.values.job import Image
 from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import Baseline, MfuSource, Point, Recipe, Window
 from llmb.values.rules import model_faults
+from llmb.values.run import ProfileTool
 
 
 def _window(value: Any) -> Window:
@@ -74,6 +76,13 @@ def _window(value: Any) -> Window:
         if first <= last:
             return first, last
     raise ValueError('"last", or [first, last] in the framework\'s own step numbers')
+
+
+def _profile_steps(value: Any) -> FrozenMap[str, int]:
+    tools = get_args(ProfileTool)
+    if isinstance(value, Mapping) and value.keys() <= set(tools):
+        return FrozenMap((tool, whole(steps)) for tool, steps in value.items())
+    raise ValueError(f"a table of steps by tool: {' or '.join(tools)}")
 
 
 def _digest(value: Any) -> str:
@@ -96,6 +105,7 @@ _CHECKS: Mapping[str, Check] = {
     "mfu_from": one_of(*get_args(MfuSource)),
     "window": _window,
     "steps": whole,
+    "profile_steps": _profile_steps,
     "time_limit": duration,
     "memory_gb": number,
     "image": raw,
@@ -104,7 +114,7 @@ _CHECKS: Mapping[str, Check] = {
     "points": _tables,
     "baselines": _tables,
 }
-_OPTIONAL = ("mfu_from", "memory_gb", "image", "framework", "baselines")
+_OPTIONAL = ("mfu_from", "profile_steps", "memory_gb", "image", "framework", "baselines")
 _REQUIRED = tuple(name for name in _CHECKS if name not in _OPTIONAL)
 
 
@@ -139,6 +149,7 @@ def read_recipe(text: str, *, address: str, framework: str, file: str) -> Recipe
         mfu_from=values.get("mfu_from", "step time"),
         window=values["window"],
         steps=values["steps"],
+        profile_steps=values.get("profile_steps", FrozenMap()),
         time_limit_s=values["time_limit"],
         memory_gb=values.get("memory_gb"),
         image=image,

@@ -60,7 +60,7 @@ class ActiveRun:
     def _read_anew(self) -> None:
         """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
         self._parser: LogParser = self._framework.parse_log(run=self.run)
-        self.series = StepSeries(first_step=getattr(self._parser, "first_step", None))  # a parser may know it
+        self.series = StepSeries()
         self.phase = ""
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._parsed: dict[str, int] = {}
@@ -148,6 +148,7 @@ class ActiveRun:
     def _add(self, found: Any) -> None:
         found = list(found)
         self.series.add(found)
+        self.series.first_step = getattr(self._parser, "first_step", None)  # a parser may know by now, and need not
         self._recent.extend(item.time_s for item in found if getattr(item, "time_s", None))
 
     def close_logs(self) -> None:

@@ -53,12 +53,13 @@ def parse_file(
 ) -> ParsedLog:
     """Read one log to its present end. Raises LogError where it cannot be read."""
     parser = framework.parse_log(run=None)
-    series = StepSeries(first_step=getattr(parser, "first_step", None))  # a parser may know, and need not
+    series = StepSeries()
     try:
         feed_file(parser, path, 0, series.add)
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     series.add(parser.close())
+    series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
     status = log_status(series, steps_asked)
     return ParsedLog(
         path=path,

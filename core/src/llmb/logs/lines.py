@@ -53,16 +53,18 @@ class LineParser(LogParser):
     needles: Sequence[bytes] = ()
 
     first_step: int | None = None
-    """The number that the framework gives to its first step, where that is always the same."""
+    """The number that the framework gives to its first step, where that is known: always, or once a step was read."""
 
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
         self.source = ""
+        self.label = b""
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """What a line that holds a needle says.
 
-        The line comes without its end, and with whatever prefix it has; ``self.source`` names the log that it is from.
+        The line comes without its end, and with whatever prefix it has; ``self.source`` names the log that it is from,
+        and ``self.label`` is the beginning by which ranks that share a log label their lines.
         """
         raise NotImplementedError
 
@@ -75,12 +77,10 @@ class LineParser(LogParser):
         log = self._logs.get(source)
         if log is None:
             log = self._logs[source] = _Log(source)
-        if b"\r" in block:
-            block = block.replace(b"\r", b"\n")
         found: list[Step | Notice] = []
         begin = 0
         if log.rest:  # only the block's first line is joined with it: the block is not copied
-            begin = block.find(b"\n") + 1 or len(block)
+            begin = _line_end(block, 0, len(block)) + 1 or len(block)
             log.rest = self._scan(log.rest + block[:begin], 0, log, found)
         if begin < len(block):
             log.rest = self._scan(block, begin, log, found)
@@ -93,7 +93,8 @@ class LineParser(LogParser):
             rest, log.rest = log.rest, b""
             self.source = log.source
             if places_of(self.needles, rest):
-                self._take(self.read_torn_line(rest), rest, log, found)
+                self.label = _label(rest)
+                self._take(self.read_torn_line(rest), log, found)
             self._add(log.numbering.close(), log, found)
         return found
 
@@ -104,23 +105,23 @@ class LineParser(LogParser):
             if place < begin:
                 continue  # a second needle of the same line
             low = max(begin, place - BEFORE)
-            start = data.rfind(b"\n", low, place) + 1 or low
-            end = data.find(b"\n", place, place + AFTER)
+            start = _line_start(data, low, place) or low
+            end = _line_end(data, place, place + AFTER)
             if end < 0:
                 end = place + AFTER
                 if end > len(data):
                     return data[start:]
             line = data[start:end]
-            self._take(self.read_line(line), line, log, found)
+            self.label = _label(line)
+            self._take(self.read_line(line), log, found)
             begin = end
         kept = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
-        return data[max(kept, data.rfind(b"\n", kept) + 1) :]
+        return data[max(kept, _line_start(data, kept, len(data))) :]
 
-    def _take(self, items: Iterable[Step | Notice], line: bytes, log: _Log, found: list[Step | Notice]) -> None:
+    def _take(self, items: Iterable[Step | Notice], log: _Log, found: list[Step | Notice]) -> None:
         for item in items:
             if isinstance(item, Step):
-                label = _LABEL.match(line)
-                self._add(log.numbering.take(item, label[0] if label else b""), log, found)
+                self._add(log.numbering.take(item, self.label), log, found)
             else:
                 found.append(item)
 
@@ -130,3 +131,20 @@ class LineParser(LogParser):
             if step.loss != step.loss and log.told_nan < step.attempt:  # NaN alone differs from itself
                 log.told_nan = step.attempt
                 found.append(Notice(kind="nan", text=f"the loss of step {step.step} is NaN"))
+
+
+def _line_start(data: bytes, low: int, high: int) -> int:
+    """Where the line begins that goes on at ``high``; 0 where no line ends between ``low`` and there."""
+    return max(data.rfind(b"\n", low, high), data.rfind(b"\r", low, high)) + 1
+
+
+def _line_end(data: bytes, low: int, high: int) -> int:
+    """Where the next line ends, by LF or CR, before ``high``; -1 where none does."""
+    line_feed = data.find(b"\n", low, high)
+    carriage_return = data.find(b"\r", low, high if line_feed < 0 else line_feed)
+    return line_feed if carriage_return < 0 else carriage_return
+
+
+def _label(line: bytes) -> bytes:
+    label = _LABEL.match(line)
+    return label[0] if label else b""

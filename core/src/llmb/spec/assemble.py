@@ -15,7 +15,7 @@ from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.rules import parallelism_faults
-from llmb.values.run import Paths, Run, Target
+from llmb.values.run import Paths, Profile, Run, Target
 
 TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
 
@@ -48,7 +48,7 @@ def assemble_run(
         dtype=workload.dtype,
         gpus=workload.gpus,
         gpus_per_node=min(per_node, workload.gpus),  # a part of one node is allowed
-        steps=workload.steps or recipe.steps,
+        steps=workload.steps or _steps(recipe, spec.profile),
         model=model,
         parallelism=override_parallelism(base.parallelism, spec.parallelism),
         flop_formula=recipe.flop_formula,
@@ -69,6 +69,11 @@ def assemble_run(
         paths=Paths(run="", cache=""),
         accelerator=accelerator,
     )
+
+
+def _steps(recipe: Recipe, profile: Profile | None) -> int:
+    """As many as are published, for a capture where one is asked for."""
+    return recipe.profile_steps.get(profile.tool, recipe.steps) if profile else recipe.steps
 
 
 def _image(wanted: str | None, of_recipe: Image | None) -> Image | None:

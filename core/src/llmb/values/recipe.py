@@ -61,6 +61,7 @@ class Recipe:
 
     ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` tells
     which MFU the publisher states: from step time and formula, or from the TFLOP/s that the framework logs.
+    ``profile_steps`` is how many steps a run has under a profiler, where that is not ``steps``.
     """
 
     address: str
@@ -73,6 +74,7 @@ class Recipe:
     mfu_from: MfuSource
     window: Window
     steps: int
+    profile_steps: Mapping[str, int] = attrs.field(factory=FrozenMap, converter=freeze)
     time_limit_s: int
     memory_gb: float | None
     image: Image | None

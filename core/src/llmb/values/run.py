@@ -12,6 +12,7 @@ from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.recipe import Baseline, MfuSource, Window
 
+ProfileTool = Literal["nsys", "nccl-trace"]
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
 
 
@@ -27,7 +28,7 @@ class Paths:
 class Profile:
     """A capture that the user asked for. Such a run is recorded, and never judged against a baseline."""
 
-    tool: Literal["nsys", "nccl-trace"]
+    tool: ProfileTool
     start_step: int | None = None
     stop_step: int | None = None
     ranks: tuple[int, ...] | None = None

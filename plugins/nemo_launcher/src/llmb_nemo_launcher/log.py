@@ -1,0 +1,179 @@
+"""NeMo's step lines: the progress bar of NeMo 1, and the lines of NeMo 2."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from llmb import LineParser, Notice, Step
+
+_NAMES = {
+    "train_step_timing in s": "time_s",
+    "reduced_train_loss": "loss",
+    "TFLOPS_per_GPU": "tflops_per_gpu",
+    "tokens_per_sec_per_gpu": "tokens_per_s_per_gpu",
+}
+
+_BAR_BEGIN = b"Epoch "
+_TIME, _LOSS = b"train_step_timing in s=", b"reduced_train_loss="
+_LINE = b"Training epoch "
+_BUFFER = b"buffer_size: "
+"""In the configuration that NeMo prints at its start: over how many steps it averages the times that it prints."""
+
+_PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
+_ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
+_DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
+_BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
+_ROUNDED_STEP = re.compile(rb"global_step=[\d.]+e")
+_NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf)")
+_FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
+
+
+@attrs.define
+class _Drawn:
+    """What one rank has drawn: its last bar, and the last step of which the figures were told."""
+
+    place: bytes = b""
+    figures: bytes = b""
+    told: bytes = b""
+
+    def is_news(self, place: bytes, figures: bytes) -> bool:
+        """Whether these are figures of this very step; ``place`` is the 2/20 of the bar.
+
+        A bar is drawn two or three times a step: the first time with the figures of the step before, and at the end
+        of training again with those it had. Figures that did not change are old; only where the step among them is
+        rounded (3.1e+4) may a second bar have new ones that look the same.
+        """
+        unchanged, again = figures == self.figures, place == self.place
+        self.place, self.figures = place, figures
+        if unchanged and (place == self.told or not (again and _ROUNDED_STEP.search(figures))):
+            return False
+        self.told = place
+        return True
+
+
+class NeMoLog(LineParser):
+    """Reads both generations; a log has one of them.
+
+    NeMo 1 draws ``Epoch 0: :  10%|█ | 2/20 [00:49<07:25, reduced_train_loss=11.20, global_step=1.000, ...]``. Its
+    figures have some four digits, so the step is the 2 of 2/20; where DLLogger prints the same step in full, that
+    counts. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, in which the iteration is of an
+    epoch and the step is ``global_step``. ``timing_buffer`` is the number of steps over which NeMo 1 averages its
+    times, where the recipe states it; else the log itself may.
+    """
+
+    def __init__(self, timing_buffer: int | None = None) -> None:
+        super().__init__()
+        self.needles = (_TIME, _LOSS, _LINE, _BUFFER) if timing_buffer is None else (_TIME, _LOSS, _LINE)
+        self._buffer = timing_buffer
+        self._drawn: dict[tuple[str, bytes], _Drawn] = {}
+        self._total: int | None = None
+
+    def read_line(self, line: bytes) -> list[Step | Notice]:
+        """The steps of a line, more than one where bars were glued together, and how many there will be."""
+        if _LINE in line:
+            return list(self._read_iteration(line, torn=False))
+        begin = line.find(_BAR_BEGIN)
+        if begin < 0:
+            return self._read_buffer(line)
+        following = line.find(_BAR_BEGIN, begin + 1)
+        if following < 0:
+            return self._read_bar(line, begin, len(line))
+        return self._read_bar(line, begin, following) + self.read_line(line[following:])
+
+    def read_torn_line(self, line: bytes) -> list[Step | Notice]:
+        """As `read_line`, without a last figure of which digits may be missing."""
+        return list(self._read_iteration(line, torn=True)) if _LINE in line else self.read_line(line)
+
+    def _read_iteration(self, line: bytes, *, torn: bool) -> Iterator[Step | Notice]:
+        match = _ITERATION.search(line)
+        if match is None:
+            return
+        fields = line[match.end() :].decode(errors="replace").split(" | ")
+        if torn and not _is_whole(fields[-1]):
+            fields.pop()
+        figures = _figures(field.partition(": ") for field in fields)
+        if not figures:
+            return
+        self._begin(0, (_LINE,))
+        yield from self._total_steps(int(match[2]) + 1)
+        yield _step(int(figures.pop("global_step", int(match[1]))), figures)
+
+    def _read_bar(self, line: bytes, begin: int, end: int) -> list[Step | Notice]:
+        opened = line.find(b" [", begin, end)
+        closed = line.find(b"]", opened, end)
+        place = line[line.rfind(b" ", begin, opened) + 1 : opened]
+        postfix = line[line.find(b", ", opened, end) : closed if closed > 0 else line.rfind(b", ", opened, end)]
+        if opened < 0 or not self._drawn_here().is_news(place, postfix):
+            return []
+        count = _PLACE.fullmatch(place)
+        figures = _figures(field.partition("=") for field in postfix.decode(errors="replace").split(", "))
+        if count is None or not figures:
+            return []
+        self._begin(1, (_TIME,) if _TIME in postfix else (_LOSS,))
+        number = int(count[1])
+        exact = _DLLOGGER.match(line, closed + 1, end) if closed > 0 else None
+        if exact and int(exact[1]) + 1 == number:
+            pairs = line[exact.end() : end].decode(errors="replace").split("  ")
+            figures |= _figures(pair.partition(" : ") for pair in pairs)
+        step = _step(number, figures, mean_of=max(1, min(number, self._buffer or 1)))
+        return [*self._total_steps(int(count[2])), step] if count[2] else [step]
+
+    def _read_buffer(self, line: bytes) -> list[Step | Notice]:
+        """Before the first step, the configuration tells over how many steps times will be averaged."""
+        if self.first_step is None and self._buffer is None and (size := _BUFFER_SIZE.search(line)):
+            self._buffer = int(size[1])
+        return []
+
+    def _drawn_here(self) -> _Drawn:
+        key = (self.source, self.label)
+        drawn = self._drawn.get(key)
+        if drawn is None:
+            drawn = self._drawn[key] = _Drawn()
+        return drawn
+
+    def _begin(self, first_step: int, needles: tuple[bytes, ...]) -> None:
+        """The log's generation is known: nothing else need be looked for."""
+        if self.first_step is None:
+            self.first_step = first_step
+            self.needles = needles
+
+    def _total_steps(self, total: int) -> Iterator[Notice]:
+        if total != self._total:
+            self._total = total
+            yield Notice(kind="total steps", text=f"{total} steps", value=total)
+
+
+def _figures(pairs: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+    """The pairs of a name and a number; what is no number (``v_num=None``) is left out."""
+    found = {}
+    for name, separator, value in pairs:
+        if not separator or name == "v_num":
+            continue
+        try:
+            found[name] = float(value)
+        except ValueError:
+            if number := _NUMBER.match(value):  # something is glued to it
+                found[name] = float(number[0])
+    return found
+
+
+def _is_whole(field: str) -> bool:
+    """Whether a field that nothing ends has all its digits: NeMo 2 prints four, and drops zeros at the end."""
+    name, _, value = field.partition(": ")
+    return _NAMES.get(name) in ("time_s", "loss") and _FOUR_DIGITS.fullmatch(value) is not None
+
+
+def _step(number: int, figures: Mapping[str, float], mean_of: int = 1) -> Step:
+    known: dict[str, float] = {}
+    more: dict[str, float] = {}
+    for name, value in figures.items():
+        if name in _NAMES:
+            known[_NAMES[name]] = value
+        else:
+            more[name] = value
+    if "loss" in more:  # Lightning's own, before NeMo printed another
+        known.setdefault("loss", more.pop("loss"))
+    return Step(step=number, mean_of=mean_of, figures=more, **known)  # type: ignore[arg-type]  # names of floats

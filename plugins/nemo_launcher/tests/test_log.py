@@ -1,0 +1,195 @@
+"""What NeMo's bars and lines mean, and what happens to them on the way."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import pytest
+
+from llmb import Notice, Step
+from llmb_nemo_launcher.log import NeMoLog
+
+BAR = "reduced_train_loss=11.20, global_step=1.000, consumed_samples=256.0, train_step_timing in s=24.80"
+OLD = "reduced_train_loss=11.30, global_step=0.000, consumed_samples=128.0, train_step_timing in s=44.90"
+
+
+def items(*blocks: str, buffer: int | None = None) -> list[Step | Notice]:
+    parser = NeMoLog(buffer)
+    return [item for block in blocks for item in parser.feed(block.encode())] + list(parser.close())
+
+
+def steps(*blocks: str, buffer: int | None = None) -> list[Step]:
+    return [item for item in items(*blocks, buffer=buffer) if isinstance(item, Step)]
+
+
+def bar(place: str, figures: str = "", epoch: int = 0) -> str:
+    rest = f", {figures}" if figures else ""
+    return f"\rEpoch {epoch}: :  10%|█         | {place} [00:49<07:25{rest}]"
+
+
+# NeMo 1
+
+
+def test_a_bar() -> None:
+    assert items(bar("2/20", BAR) + "\n") == [
+        Notice(kind="total steps", text="20 steps", value=20),
+        Step(step=2, time_s=24.8, loss=11.2, figures={"global_step": 1.0, "consumed_samples": 256.0}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "time_s", "loss"),
+    [
+        ("Epoch 0:   6%|▌  | 6/100 [00:04<01:0,  1.3it/s, loss=6.1, v_num=, train_step_timing in s=0.7]", 6, 0.7, 6.1),
+        ("Epoch 0: : 9it [00:02,  3.58it/s, v_num=9-11, train_step_timing in s=0.151][NeMo I x]", 9, 0.151, None),
+        ("Epoch 0: : 3/? [00:02<?, v_num=, reduced_train_loss=2.1, train_step_timing in s=0.5]", 3, 0.5, 2.1),
+        ("Epoch 0: :   0%|   | 2000/603000 [1:03:17<317:00:58, v_num=, reduced_train_loss=2.600, global_step=2e+3, "
+         "consumed_samples=1.28e+6, train_step_timing in s=1.900, val_loss=2.800]dation DataLoader 0: : 51it [00:20]",
+         2000, 1.9, 2.6),
+        ("Epoch 0: :  47%|█ | 7/15 [06:19<07:13, reduced_train_loss=11.50, global_step=5.000]", 7, None, 11.5),
+        ("Epoch 0: : 100%| 50/50 [31:51<00:0, reduced_train_loss=nan, train_step_timing in s=5.9]", 50, 5.9, math.nan),
+        ("0: Epoch 0: :  10%|█ | 2/20 [00:49<07:2, reduced_train_loss=11.2, train_step_timing in s=2.8]", 2, 2.8, 11.2),
+    ],
+    ids=["2023", "total unknown", "question mark", "rounded and overwritten", "no timing", "nan", "label"],
+)  # fmt: skip
+def test_bars_of_every_age(line: str, step: int, time_s: float | None, loss: float | None) -> None:
+    [found] = steps(line + "\n")
+
+    assert (found.step, found.time_s) == (step, time_s)
+    assert found.loss == pytest.approx(loss, nan_ok=True) if loss is not None else found.loss is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Epoch 0: :   5%|▌         | 1/20 [00:44<14:12]",
+        "Validation DataLoader 0: : 51it [00:20,  2.53it/s, reduced_train_loss=1.0]",
+        "Epoch 0, global step 20: 'val_loss' was not in top 10, train_step_timing in s=1.0",
+        "[NeMo I 2025-06-11 01:57:25 nemo_logging:393] train_step_timing in s: [44.85, 24.77, 18.06]",
+        "Epoch 0: :   5%|▌         | 1/20 [00:44<14:12, v_num=12, reduced_train_loss=",
+        "train_step_timing in s=1.0",
+    ],
+)
+def test_what_is_no_step(line: str) -> None:
+    assert steps(line + "\n") == []
+
+
+def test_a_redraw_with_the_figures_of_the_step_before_is_no_step() -> None:
+    found = steps(bar("1/20", OLD), bar("2/20"), bar("2/20", OLD), bar("2/20", BAR), bar("2/20", BAR), "\n")
+
+    assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (2, 24.8)]
+
+
+def test_figures_that_are_rounded_may_look_the_same_for_a_new_step() -> None:
+    rounded = "reduced_train_loss=2.10, global_step=3.1e+4, consumed_samples=4e+6, train_step_timing in s=4.700"
+    found = steps(*(bar(f"{step}/40000", rounded) for step in (31000, 31001, 31001, 31002, 31002)), "\n")
+
+    assert [step.step for step in found] == [31000, 31001, 31002]
+
+
+def test_a_framework_that_logs_each_tenth_step_has_each_tenth_step() -> None:
+    tenth = "reduced_train_loss=2.1, global_step=9.000, train_step_timing in s=4.700"
+    found = steps(*(bar(f"{step}/50", tenth) * 2 for step in range(10, 20)), bar("20/50", BAR), "\n")
+
+    assert [step.step for step in found] == [10, 20]
+
+
+def test_what_dllogger_prints_in_full_counts_more_than_the_bar() -> None:
+    exact = "DLL 2025-06-11 01:56:01.007935 - 1 reduced_train_loss : 11.159525  grad_norm : 44.6  epoch : 0 \n"
+    first, second = steps(bar("2/20", BAR) + exact, bar("3/20", OLD) + exact)
+
+    assert (first.loss, first.time_s, first.figures["grad_norm"]) == (11.159525, 24.8, 44.6)
+    assert (second.step, second.loss) == (3, 11.3)  # it is of another step
+
+
+def test_bars_that_were_glued_together_are_all_read() -> None:
+    found = steps(f"{bar('1/20', OLD)}{bar('2/20', BAR)}\n".replace("\r", ""))
+
+    assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (2, 24.8)]
+
+
+@pytest.mark.parametrize(
+    ("head", "buffer", "means"),
+    [
+        ("", None, [1] * 7),
+        ("", 5, [1, 2, 3, 4, 5, 5, 5]),
+        ("|     sync_cuda: true\n|     buffer_size: 5\n", None, [1, 2, 3, 4, 5, 5, 5]),
+        ("0:         buffer_size: 3\n", None, [1, 2, 3, 3, 3, 3, 3]),
+        ("  shuffle_buffer_size: 5\n{'buffer_size': 5}\n", None, [1] * 7),
+        ("|     buffer_size: 5\n", 1, [1] * 7),
+    ],
+    ids=["raw", "recipe", "log", "label", "another buffer", "the recipe is believed"],
+)
+def test_a_step_says_over_how_many_steps_its_time_is_a_mean(head: str, buffer: int | None, means: list[int]) -> None:
+    bars = [bar(f"{step}/7", f"reduced_train_loss=1.{step}, train_step_timing in s=4.7") for step in range(1, 8)]
+
+    assert [step.mean_of for step in steps(head, *bars, "\n", buffer=buffer)] == means
+
+
+# NeMo 2
+
+LINE = (
+    "Training epoch 1, iteration 10/999 | lr: 4.498e-06 | global_batch_size: 512 | global_step: 29 | "
+    "max_memory_reserved: 127785762816 | reduced_train_loss: 11.03 | train_step_timing in s: 46.84 | "
+    "TFLOPS_per_GPU: 1.249e+03 | tokens_per_sec_per_gpu: 1.073e+04 | consumed_samples: 15360"
+)
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    ["", "(pretraining, pid=4112) ", "ining-demo/0 [default0]:", "[2025-11-20T14:55:23+08:00] retraining/0 ", "12: "],
+)
+def test_a_line_of_nemo_2(prefix: str) -> None:
+    total, step = items(f"{prefix}{LINE}\n")
+
+    assert total == Notice(kind="total steps", text="1000 steps", value=1000)
+    assert step == Step(
+        step=29,
+        time_s=46.84,
+        loss=11.03,
+        tflops_per_gpu=1249.0,
+        tokens_per_s_per_gpu=10730.0,
+        figures={
+            "lr": 4.498e-06,
+            "global_batch_size": 512.0,
+            "max_memory_reserved": 127785762816.0,
+            "consumed_samples": 15360.0,
+        },
+    )
+
+
+def test_a_line_without_a_timing_is_a_step_without_a_time() -> None:
+    [step] = steps("Training epoch 0, iteration 2/999 | lr: 0 | global_step: 2 | reduced_train_loss: 2.464\n")
+
+    assert (step.step, step.time_s, step.loss, step.figures) == (2, None, 2.464, {"lr": 0.0})
+
+
+def test_text_that_is_glued_to_the_last_figure_is_left_out() -> None:
+    [step] = steps("Training epoch 0, iteration 2/9 | global_step: 2 | consumed_samples: 384[NeMo W 2025] Dropping\n")
+
+    assert step.figures["consumed_samples"] == 384.0
+
+
+def test_validation_is_no_training_step() -> None:
+    assert steps("Validation: iteration 3/8\nTraining epoch 0, iteration 3/8\n") == []
+
+
+# The end of a log that is cut
+
+
+@pytest.mark.parametrize("whole", [LINE.replace("46.84", "46.80"), bar("2/20", BAR)[1:]], ids=["NeMo 2", "NeMo 1"])
+def test_a_figure_that_may_lack_digits_is_left_out(whole: str) -> None:
+    [expected] = steps(whole + "\n")
+
+    for length in range(len(whole)):
+        for step in steps(whole[:length]):
+            for name, value in attrs.asdict(step, filter=lambda _field, value: isinstance(value, float)).items():
+                assert value == getattr(expected, name), (whole[:length], name)
+            assert step.figures.items() <= expected.figures.items() | {("global_step", 29.0)}
+
+
+def test_a_last_line_without_an_end_keeps_a_time_that_is_whole() -> None:
+    [step] = steps("Training epoch 0, iteration 0/19 | global_step: 0 | train_step_timing in s: 10.31")
+
+    assert step.time_s == 10.31
