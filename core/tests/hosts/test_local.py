@@ -52,7 +52,7 @@ def test_files_are_placed_whole_with_their_mode(tmp_path: Path) -> None:
 
 
 def test_only_what_is_new_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "READ_LIMIT", 4)
+    monkeypatch.setattr(local, "read_limit", lambda _files: 4)
     (tmp_path / "log").write_bytes(b"0123456789")
     (tmp_path / "old").write_bytes(b"01")
     offsets = {f"{tmp_path}/{name}": offset for name, offset in (("log", 3), ("old", 2), ("none", 0))}

@@ -111,3 +111,29 @@ def test_a_targets_file_that_is_no_toml_is_a_fault_only_of_specs_that_name_a_tar
     assert fault.file == str(file)
     assert fault.message.startswith("is not TOML")
     assert len(spec.usual().runs()) == 1
+
+
+@pytest.mark.parametrize(
+    "host", ["eos", "eos-login.example", "me@eos", "me@eos:2222", "10.0.0.1:22", "me@fe80::1%eth0"]
+)
+def test_a_host_is_what_ssh_takes(spec: Any, host: str) -> None:
+    assert "target.host" not in spec.usual(target={"host": host, "workdir": "/work"}).faults()
+
+
+@pytest.mark.parametrize(
+    "host", ["", "eos login", "$(touch x)", "-oProxyCommand=x", "eos:port", "me@", "a;b", "`x`@eos"]
+)
+def test_a_host_that_is_none_is_a_fault(spec: Any, host: str) -> None:
+    fault = spec.usual(target={"host": host, "workdir": "/work"}).faults()["target.host"]
+    assert fault.expected == '"host", "user@host" or "user@host:port", as ssh takes it'
+
+
+@pytest.mark.parametrize("workdir", ["~/llmb", "llmb", "$HOME/llmb", "/new\nline"])
+def test_a_work_directory_elsewhere_is_absolute(spec: Any, workdir: str) -> None:
+    fault = spec.usual(target={"host": "eos", "workdir": workdir}).faults()["target.workdir"]
+    assert fault.expected == "an absolute path on eos (its home is what `ssh eos pwd` prints)"
+
+
+def test_a_work_directory_elsewhere_has_no_default(spec: Any) -> None:
+    fault = spec.usual(target={"host": "eos"}).faults()["target.workdir"]
+    assert (fault.message, fault.expected) == ("is missing", "a directory of eos that all its nodes share")

@@ -18,7 +18,7 @@ from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask, refuse_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import TargetError
+from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.status import JobStatus
 
 BEFORE = frozenset({"planned", "preparing"})
@@ -35,6 +35,7 @@ class Driver:
         self._pool = pool
         self._observer = observer
         self._told_at = -PATIENCE_S
+        self._handing_over = self._handed_over = False  # something is being started there, or may have been
         self._cancelled: set[str] = set()
         for run in self._runs:
             site.expect(run.planned.tasks)
@@ -57,15 +58,31 @@ class Driver:
 
     def tick(self) -> bool:
         """Bring every run forward once; true when something changed. A target that cannot be asked is waited for."""
+        if self._site.refusal is not None:
+            raise self._told(self._site.refusal)
+        self._handing_over = False
         try:
-            return self._advance()
+            changed = self._advance()
         except TargetError as error:
-            if not any(run.state in UNDER_WAY for run in self._runs):
+            self._handed_over |= isinstance(error, UnknownOutcomeError) and self._handing_over
+            if not self._something_is_there:
                 raise self._told(error) from error  # nothing runs there: say so at once
-            if time.monotonic() - self._told_at > PATIENCE_S:
-                self._observer.message(f"{error}; asking again (the runs there go on)")
-                self._told_at = time.monotonic()
+            self._tell_once_in_a_while(error)
             return False
+        if self._told_at > 0:
+            self._told_at = -PATIENCE_S
+            self._observer.message(f"{self._site.name} answers again")
+        return changed
+
+    @property
+    def _something_is_there(self) -> bool:
+        """Something was started that goes on without this process, or may have been."""
+        return self._handed_over or self._site.busy or any(run.state in UNDER_WAY for run in self._runs)
+
+    def _tell_once_in_a_while(self, error: TargetError) -> None:
+        if time.monotonic() - self._told_at > PATIENCE_S:
+            self._observer.message(f"{error}; asking again (what runs there goes on)")
+            self._told_at = time.monotonic()
 
     def _told(self, error: TargetError) -> TargetError:
         """The same, with what can be done about the runs."""
@@ -124,7 +141,10 @@ class Driver:
             else:
                 changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
                 missing.append(task.key)
-        return self._site.make(missing) or changed
+        self._handing_over = bool(missing)
+        changed |= self._site.make(missing)
+        self._handing_over = False
+        return changed
 
     def _next_task(self, run: ActiveRun) -> PlannedTask | None:
         return next((task for task in run.planned.tasks if self._site.task(task.key)[0] != "done"), None)
@@ -133,7 +153,9 @@ class Driver:
         if not runs:
             return False
         self._place_secrets(runs)
+        self._handing_over = True
         tickets = self._site.submit([run.planned.script for run in runs])
+        self._handing_over = False
         for run in runs:
             self._enter(run, "queued", job_id=tickets[run.run.id].job_id)
         return True
@@ -141,10 +163,12 @@ class Driver:
     def _place_secrets(self, runs: list[ActiveRun]) -> None:
         """The values travel in a file that the owner alone can read; the job removes it."""
         refuse_missing_secrets(run.planned for run in runs)
+        files = {}
         for run in runs:
             lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in run.planned.script.secrets]
             if lines:
-                self._site.host.put({f"{run.planned.script.directory}/.secrets": "".join(lines)}, 0o600)
+                files[f"{run.planned.script.directory}/.secrets"] = "".join(lines)
+        self._site.host.put(files, 0o600)
 
     def _follow(self, runs: list[ActiveRun]) -> bool:
         seen = self._site.poll([run.ticket for run in runs])

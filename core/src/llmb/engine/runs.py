@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,13 +17,13 @@ from llmb.engine.observe import Observer, Silent
 from llmb.engine.plan import PlannedRun, plan, plan_run, refuse_missing_secrets
 from llmb.engine.record import RunRecord, all_records, find_record, runs_folder
 from llmb.engine.site import Site
-from llmb.hosts.open import open_host
+from llmb.hosts.open import Hosts
 from llmb.plugins.find import find_plugins
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
-from llmb.values.errors import LlmbError, RecordError
+from llmb.values.errors import LlmbError, RecordError, TargetError
 from llmb.values.run import Target
-from llmb.values.workload import Workload
+from llmb.values.workload import PlacedRun, Workload
 from llmb.version import VERSION
 
 
@@ -32,6 +33,7 @@ class Session:
 
     active: list[ActiveRun]
     drivers: list[Driver]
+    hosts: Hosts
 
     @property
     def results(self) -> list[dict[str, Any]]:
@@ -48,7 +50,10 @@ class Session:
 
         ``wait`` is called between two looks with the seconds that it may take. Raises LlmbError.
         """
-        drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
+        try:
+            drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
+        finally:
+            self.hosts.close()
 
 
 def start(workload: Workload, observer: Observer | None = None) -> Session:
@@ -59,21 +64,20 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     pool = PluginPool()
     planned = plan(workload, pool)
     refuse_missing_secrets(planned)
-    sites = _sites([each.target for each in planned], pool)
+    hosts = Hosts()
+    sites = _sites([each.target for each in planned], pool, hosts)
     _probe(sites.values(), observer or Silent())
-    planned = plan(_as_probed(workload, sites), pool)  # what was found there may refuse a run, or change its script
+    probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
+    planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
     records = _create_records(planned, pool)
     active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
-    return _session(active, sites, pool, observer)
+    return _session(active, sites, hosts, pool, observer)
 
 
-def _as_probed(workload: Workload, sites: Mapping[tuple[str, ...], Site]) -> Workload:
-    """The same runs, with the facts of their targets."""
-    runs = tuple(
-        attrs.evolve(each, target=attrs.evolve(each.target, facts=sites[_site_key(each.target)].target.facts))
-        for each in workload.runs
-    )
-    return attrs.evolve(workload, runs=runs)
+def _as_probed(placed: PlacedRun, sites: Mapping[tuple[str, ...], Site]) -> PlacedRun:
+    """The same run, with the facts of its target."""
+    site = sites.get(_site_key(placed.target))
+    return attrs.evolve(placed, target=attrs.evolve(placed.target, facts=site.target.facts)) if site else placed
 
 
 def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[RunRecord]:
@@ -102,20 +106,36 @@ def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
     """
     observer = observer or Silent()
     named = [find_record(each) for each in wanted]
-    pool = PluginPool()
-    active = []
+    pool, hosts = PluginPool(), Hosts()
+    told = _Told(observer, strict=bool(named))
+    placed: list[tuple[RunRecord, PlacedRun]] = []
     for record in named or [each for each in all_records() if not each.ended]:
+        with told(record):
+            placed.append((record, import_run(record.directory / "run.toml", pool)))
+    sites = _sites([each.target for record, each in placed if not record.ended], pool, hosts)
+    _probe(sites.values(), observer, keep_refusals=True)
+    active = []
+    for record, each in placed:
+        with told(record):
+            active.append(_active(plan_run(_as_probed(each, sites), pool), record, pool))
+    return _session(active, sites, hosts, pool, observer)
+
+
+@attrs.frozen
+class _Told:
+    """A run whose spec or plugins are gone is told of; it is a fault where it was named."""
+
+    observer: Observer
+    strict: bool
+
+    @contextmanager
+    def __call__(self, record: RunRecord) -> Iterator[None]:
         try:
-            planned = plan_run(import_run(record.directory / "run.toml", pool), pool)
+            yield
         except LlmbError as error:
-            if named:
+            if self.strict:
                 raise
-            observer.message(f"{record.run_id} is left alone: {error}")
-            continue
-        active.append(_active(planned, record, pool))
-    sites = _sites([each.planned.target for each in active if not each.ended], pool)
-    _probe(sites.values(), observer or Silent())
-    return _session(active, sites, pool, observer)
+            self.observer.message(f"{record.run_id} is left alone: {error}")
 
 
 def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
@@ -127,14 +147,26 @@ def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
     return session
 
 
-def _probe(sites: Iterable[Site], observer: Observer) -> None:
+def _probe(sites: Iterable[Site], observer: Observer, *, keep_refusals: bool = False) -> None:
+    """Ask each site what it is. With ``keep_refusals`` one that cannot be asked does not hold up the others."""
     for site in sites:
-        if told := site.probe():
-            observer.message(told)
+        try:
+            told = site.probe()
+        except TargetError as error:
+            if not keep_refusals:
+                raise
+            site.refusal = error
+        else:
+            if told:
+                observer.message(told)
 
 
 def _session(
-    active: Sequence[ActiveRun], sites: dict[tuple[str, ...], Site], pool: PluginPool, observer: Observer | None
+    active: Sequence[ActiveRun],
+    sites: dict[tuple[str, ...], Site],
+    hosts: Hosts,
+    pool: PluginPool,
+    observer: Observer | None,
 ) -> Session:
     drivers = [
         Driver(
@@ -145,25 +177,25 @@ def _session(
         )
         for key, site in sites.items()
     ]
-    return Session(list(active), drivers)
+    return Session(list(active), drivers, hosts)
 
 
 def _site_key(target: Target[Any]) -> tuple[str, ...]:
     return (target.scheduler, target.host or "", target.workdir)
 
 
-def _sites(targets: Iterable[Target[Any]], pool: PluginPool) -> dict[tuple[str, ...], Site]:
+def _sites(targets: Iterable[Target[Any]], pool: PluginPool, hosts: Hosts) -> dict[tuple[str, ...], Site]:
     """One site for each scheduler, host and work directory, told of all GPU types that its runs ask for."""
     grouped: dict[tuple[str, ...], list[Target[Any]]] = {}
     for target in targets:
         grouped.setdefault(_site_key(target), []).append(target)
-    return {key: _site(group, pool) for key, group in grouped.items()}
+    return {key: _site(group, pool, hosts) for key, group in grouped.items()}
 
 
-def _site(group: list[Target[Any]], pool: PluginPool) -> Site:
+def _site(group: list[Target[Any]], pool: PluginPool, hosts: Hosts) -> Site:
     gpu_types = tuple(dict.fromkeys(name for target in group for name in target.gpu_types))
     target = attrs.evolve(group[0], gpu_types=gpu_types)
-    return Site(pool.scheduler(target.scheduler), open_host(target), target)
+    return Site(pool.scheduler(target.scheduler), hosts.open(target), target)
 
 
 def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:

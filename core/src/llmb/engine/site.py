@@ -32,13 +32,15 @@ class _TaskProgress:
 class Site:
     """Runs go through ``submit`` and ``poll``; the tasks before them are brought forward by ``look`` and ``make``.
 
-    A task's check alone tells whether it is done: its record may be old, its exit status a lie.
+    A task's check alone tells whether it is done: its record may be old, its exit status a lie. ``refusal`` is why the
+    target could not be asked at all, where runs of others were to go on nevertheless.
     """
 
     def __init__(self, scheduler: SchedulerHooks[Any], host: Host, target: Target[Any]) -> None:
         self.scheduler = scheduler
         self.host = host
         self.target = target
+        self.refusal: TargetError | None = None
         self._tasks: dict[str, _TaskProgress] = {}
 
     def probe(self) -> str:
@@ -59,6 +61,16 @@ class Site:
         """Tasks that a run needs, in order; those known already are shared."""
         for planned in tasks:
             self._tasks.setdefault(planned.key, _TaskProgress(planned))
+
+    @property
+    def name(self) -> str:
+        """What people call its machine."""
+        return self.target.host or "this machine"
+
+    @property
+    def busy(self) -> bool:
+        """Whether tasks are being made there."""
+        return any(task.state == "running" for task in self._tasks.values())
 
     def task(self, key: str) -> tuple[TaskState, str]:
         """How a task stands, and why it failed."""

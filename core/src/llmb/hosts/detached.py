@@ -25,9 +25,11 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
     if not scripts:
         return {}
     supervise = _bash("processes.sh", "supervise.sh")
+    files: dict[str, str] = {}
     for script in scripts:
-        host.put({f"{script.directory}/supervise.sh": supervise, f"{script.directory}/job.sh": script.text})
-        host.put(script.files)
+        files |= {f"{script.directory}/supervise.sh": supervise, f"{script.directory}/job.sh": script.text}
+        files |= script.files
+    host.put(files)
     calls = [
         shlex.join(["submit", script.directory, str(script.time_limit_s or 0), "again" if script.check else ""])
         for script in scripts

@@ -8,10 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from llmb.files import write_atomically
+from llmb.hosts.limits import read_limit
 from llmb.values.errors import TargetError
 from llmb.values.host import Answer
-
-READ_LIMIT = 4 << 20  # bytes of one file in one call, so that following a large log costs no memory
 
 
 class LocalHost:
@@ -50,14 +49,14 @@ class LocalHost:
                 raise TargetError(f"cannot write {path}: {error.strerror}") from error
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
-        """New bytes of files, `READ_LIMIT` of each at most."""
-        found = {}
+        """New bytes of files, as many as `read_limit` allows."""
+        found, limit = {}, read_limit(len(offsets))
         for name, offset in offsets.items():
             try:
                 with open(name, "rb", buffering=0) as file:
                     if os.fstat(file.fileno()).st_size > offset:
                         file.seek(offset)
-                        found[name] = file.read(READ_LIMIT)
+                        found[name] = file.read(limit)
             except FileNotFoundError:
                 continue
             except OSError as error:

@@ -1,17 +1,37 @@
-"""The host of a target."""
+"""The hosts of targets."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from llmb.hookspecs import Host
 from llmb.hosts.local import LocalHost
-from llmb.values.errors import SpecError
 from llmb.values.run import Target
+
+if TYPE_CHECKING:
+    from llmb.hosts.ssh import SshHost
+
+
+class Hosts:
+    """The machines that one session speaks to, each over one connection however many targets are there."""
+
+    def __init__(self) -> None:
+        self._remote: dict[str, SshHost] = {}
+
+    def open(self, target: Target[Any]) -> Host:
+        """The target's host; nothing is connected before something is asked there."""
+        if target.host is None:
+            return LocalHost()
+        from llmb.hosts.ssh import SshHost  # heavy, and not needed for this machine
+
+        return self._remote.setdefault(target.host, SshHost(target.host))
+
+    def close(self) -> None:
+        """End all connections; whoever asks again opens them again."""
+        for host in self._remote.values():
+            host.close()
 
 
 def open_host(target: Target[Any]) -> Host:
-    """This machine. Raises SpecError for a target on another one, which this version cannot reach."""
-    if target.host is not None:
-        raise SpecError(f"target.host {target.host!r}: this version of llmb runs jobs on this machine only")
-    return LocalHost()
+    """The host of one target alone."""
+    return Hosts().open(target)

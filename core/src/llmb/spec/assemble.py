@@ -111,9 +111,6 @@ def _machine(run: Run[Any], target: TargetTable) -> Iterator[Fault]:
     if target.gpus_per_node and run.nodes == 1 and run.gpus > target.gpus_per_node:
         message = f"{run.gpus} GPUs on one machine that has {target.gpus_per_node}"
         yield Fault(message=message, key="workload.gpus", expected=f"at most {target.gpus_per_node}")
-    if target.host and not target.workdir:
-        expected = f"a directory of {target.host} that all its nodes share"
-        yield Fault(message="is missing", key="target.workdir", expected=expected)
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:

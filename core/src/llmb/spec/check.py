@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -28,6 +28,9 @@ SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|
 SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|_KEY$", re.I)
 OURS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+HOST = re.compile(
+    r"([^\s@'\"`$;&|<>(){}\\]+@)?([A-Za-z0-9_][A-Za-z0-9._-]*(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%a-z]+)"
+)
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
 
@@ -139,9 +142,25 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
     if isinstance(table.get("name"), str):  # the targets file has no such target, or that has none, and so it was told
         wrong = tuple(fault for fault in wrong if fault.message != "is missing")
     faults.extend(wrong)
-    if target is not None and target.workdir is not None and not target.workdir.startswith("/"):
-        faults.append(Fault(message=f"is {show(target.workdir)}", key="target.workdir", expected="an absolute path"))
+    if target is not None:
+        faults.extend(_place_faults(target))
     return target
+
+
+def _place_faults(target: TargetTable) -> Iterator[Fault]:
+    """Where the runs go must be known before anything is asked there."""
+    host, workdir = target.host, target.workdir
+    if host is not None and not HOST.fullmatch(host):
+        expected = '"host", "user@host" or "user@host:port", as ssh takes it'
+        yield Fault(message=f"is {show(host)}", key="target.host", expected=expected)
+    elif host and not workdir:
+        expected = f"a directory of {host} that all its nodes share"
+        yield Fault(message="is missing", key="target.workdir", expected=expected)
+    if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
+        expected = (
+            f"an absolute path on {host} (its home is what `ssh {host} pwd` prints)" if host else "an absolute path"
+        )
+        yield Fault(message=f"is {show(workdir)}", key="target.workdir", expected=expected)
 
 
 def check_options(

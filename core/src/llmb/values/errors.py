@@ -66,6 +66,10 @@ class TargetError(LlmbError):
     exit_status = 4
 
 
+class UnknownOutcomeError(TargetError):
+    """The connection was lost in the middle of a command: whether it was done is not known."""
+
+
 def located(faults: Iterable[Fault], file: str | None) -> tuple[Fault, ...]:
     """The same faults, with the file named where it was not."""
     return tuple(attrs.evolve(fault, file=fault.file or file) for fault in faults)

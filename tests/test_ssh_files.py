@@ -1,0 +1,131 @@
+"""Files on a host over SSH: placed whole, read byte by byte, with whatever names and content."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.network import Network
+from parts.sshd import Sshd
+
+from llmb.values.errors import TargetError
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def host(sshd: Sshd) -> Iterator[Any]:
+    from llmb.hosts.ssh import SshHost
+
+    host = SshHost(sshd.host)
+    yield host
+    host.close()
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+NASTY = ("it's", "a b", '$(touch x)"`touch x`', "new\nline", "größe", "-rf", "*", "\\")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o755])
+def test_files_are_placed_with_their_content_and_mode(host: Any, tmp_path: Path, mode: int) -> None:
+    files = {f"{tmp_path}/{name}/{name}": f"text of {name}\n" for name in NASTY}
+    for _ in range(2):  # the second time they are replaced
+        host.put(files, mode)
+        assert files_of(tmp_path) == {f"{name}/{name}": f"text of {name}\n".encode() for name in NASTY}
+        assert {Path(file).stat().st_mode & 0o777 for file in files} == {mode}
+
+
+def test_a_thousand_files_take_one_command(host: Any, sshd: Sshd, tmp_path: Path) -> None:
+    host.run("true")
+    asked: list[str] = []
+    shell = host._shell
+    run = shell.run
+    shell.run = lambda script, *more: asked.append(script) or run(script, *more)
+    host.put({f"{tmp_path}/{number}/job.sh": f"echo {number}\n" for number in range(1000)})
+    assert len(files_of(tmp_path)) == 1000
+    assert len(asked) == 1
+
+
+def test_a_reader_never_sees_a_part_of_a_file(host: Any, tmp_path: Path) -> None:
+    """What was open stays whole, since the new file takes the old one's place."""
+    file = tmp_path / "job.sh"
+    host.put({str(file): "old\n" * 1000})
+    with file.open() as old:
+        host.put({str(file): "new\n"})
+        assert old.read() == "old\n" * 1000
+    assert file.read_text() == "new\n"
+
+
+def test_what_cannot_be_placed_is_a_refusal_that_leaves_nothing_behind(host: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(TargetError, match=r"cannot write on cluster: .*/file/.*: Not a directory"):
+        host.put({f"{tmp_path}/good": "x", f"{tmp_path}/file/bad": "x"})
+    assert files_of(tmp_path) == {"file": b""}
+    assert host.run("echo next").stdout == "next\n"
+
+
+def test_files_are_placed_where_there_is_no_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from llmb.hosts.ssh import SshHost
+
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("bash", "cat", "head", "mv", "tar", "timeout", "rm", "xargs"):
+        (tools / name).symlink_to(str(shutil.which(name)))
+    (tmp_path / ".bash_profile").write_text(f"export PATH={tools}\n")
+    with Sshd(env={"HOME": str(tmp_path)}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        host = SshHost(server.host)
+        assert host.run("command -v perl").exit_status == 1
+        host.put({f"{tmp_path}/out/{name}": name for name in NASTY})
+        host.close()
+    assert files_of(tmp_path / "out") == {name: name.encode() for name in NASTY}
+
+
+def test_only_what_is_new_is_read_byte_by_byte(host: Any, tmp_path: Path) -> None:
+    data = os.urandom(100_000) + b"llmb-\n\0\r\n0 5\n"
+    logs = {f"{tmp_path}/{name}": offset for name, offset in zip(NASTY, (0, 1, 99_999, 5, 6, 7, 8, 9), strict=True)}
+    for log in logs:
+        Path(log).write_bytes(data)
+    (tmp_path / "old").write_bytes(data)
+    more = {f"{tmp_path}/none": 0, f"{tmp_path}/nowhere/log": 0, f"{tmp_path}/old": len(data)}
+    assert host.read(logs | more) == {log: data[offset:] for log, offset in logs.items()}
+
+
+def test_a_large_log_is_read_a_part_at_a_time(host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmb.hosts.ssh.read_limit", lambda _files: 4)
+    log = tmp_path / "log"
+    log.write_bytes(b"0123456789")
+    assert host.read({str(log): 3}) == {str(log): b"3456"}
+
+
+def test_what_cannot_be_read_is_not_taken_for_absent(host: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "log", "Not a directory")):
+        with pytest.raises(TargetError, match=rf"cannot read on cluster: .*{path}.*: {why}"):
+            host.read({str(path): 0, f"{tmp_path}/file": 0})
+
+
+def test_following_a_log_moves_little_more_than_the_log(host: Any, sshd: Sshd, tmp_path: Path) -> None:
+    log, size = tmp_path / "log", 0
+    try:
+        with Network(sshd.address, sshd.port) as network:
+            sshd.write_config(port=network.port)
+            host.run("true")
+            before = network.bytes
+            with log.open("ab", buffering=0) as file:
+                for _ in range(20):
+                    file.write(os.urandom(50_000))
+                    size += len(host.read({str(log): size})[str(log)])
+            assert size == 1_000_000
+            assert network.bytes - before < 1.1 * size
+            host.close()
+    finally:
+        sshd.write_config()

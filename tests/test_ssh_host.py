@@ -1,0 +1,446 @@
+"""A host over SSH, by a real server: what is asked there, and each way in which one cannot ask."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.network import Network
+from parts.sshd import Sshd, make_key
+
+from llmb.values.errors import TargetError, UnknownOutcomeError
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def server() -> Iterator[Sshd]:
+    """One of its own, whose files a test may change."""
+    with Sshd() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
+    for name, value in server.env.items():
+        monkeypatch.setenv(name, value)
+    return server
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[str], Any]]:
+    from llmb.hosts.ssh import SshHost
+
+    made: list[SshHost] = []
+
+    def make(name: str = "cluster") -> SshHost:
+        made.append(SshHost(name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def host(sshd: Sshd, connect: Any) -> Any:
+    return connect(sshd.host)
+
+
+# commands
+
+
+def test_a_command_that_fails_is_an_answer(host: Any) -> None:
+    answer = host.run("echo größe; echo bad >&2; exit 3")
+    assert (answer.exit_status, answer.stdout, answer.stderr) == (3, "größe\n", "bad\n")
+
+
+def test_many_commands_take_one_connection_and_one_login_shell(host: Any, sshd: Sshd) -> None:
+    before = sshd.logins
+    assert len({host.run("echo $PPID; exec 3>&1; cat").stdout for _ in range(5)}) <= 5
+    host.put({str(sshd.folder / "file"): "text"})
+    assert sshd.logins == before + 1
+
+
+def test_sites_of_one_host_share_its_connection(sshd: Sshd) -> None:
+    from llmb.hosts.open import Hosts
+    from llmb.values.run import Target
+
+    hosts, before = Hosts(), sshd.logins
+    for workdir in ("/a", "/b"):
+        hosts.open(Target(scheduler="x", host=sshd.host, workdir=workdir, options=None)).run("true")
+    hosts.close()
+    assert sshd.logins == before + 1
+
+
+def test_large_outputs_arrive_whole(host: Any) -> None:
+    answer = host.run("head -c 20000000 /dev/zero | tr '\\0' x; head -c 5000000 /dev/zero | tr '\\0' y >&2")
+    assert (len(answer.stdout), len(answer.stderr)) == (20_000_000, 5_000_000)
+
+
+def test_a_command_cannot_take_what_comes_after_it(host: Any) -> None:
+    assert host.run("cat; read line; echo end").stdout == "end\n"
+    assert host.run("echo next").stdout == "next\n"
+
+
+def test_commands_are_in_no_process_list(host: Any) -> None:
+    """A script is asked for all command lines of the machine, its own among them."""
+    listing = host.run("word=un; word=${word}seen; : secret-$word; ps -eww -o args").stdout
+    assert "bash" in listing
+    assert "secret-" not in listing
+
+
+def test_what_profiles_print_and_read_is_kept_away_and_what_they_set_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
+) -> None:
+    (tmp_path / ".bash_profile").write_text("echo welcome; echo oh >&2; read -r line; export SITE='the site'\n")
+    (tmp_path / ".bashrc").write_text("echo hello\n")
+    with Sshd(env={"HOME": str(tmp_path)}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        answer = connect().run('echo "$SITE"')
+    assert (answer.stdout, answer.stderr) == ("the site\n", "")
+
+
+def test_small_packets_are_sent_at_once(host: Any) -> None:
+    host.run("true")
+    transport = host._connection.transport
+    assert transport.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+# the way there
+
+
+def test_user_host_and_port_are_taken_from_the_name(client: Sshd, connect: Any) -> None:
+    (client.ssh / "config").unlink()
+    assert connect(f"{client.user}@{client.address}:{client.port}").run("id -un").stdout == f"{client.user}\n"
+
+
+def test_included_files_are_read(client: Sshd, connect: Any) -> None:
+    (client.ssh / "config.d").mkdir()
+    (client.ssh / "config").rename(client.ssh / "config.d" / "cluster")
+    (client.ssh / "config").write_text("Host other\n  Port 1\n  Include config.d/*\n  User nobody\n")
+    (client.ssh / "config").write_text("Include config.d/*\nHost *\n  Port 1\n")
+    assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_section_goes_on_after_what_it_includes(client: Sshd, connect: Any) -> None:
+    (client.ssh / "more").write_text("Host unrelated\n  Port 1\n")
+    config = (client.ssh / "config").read_text()
+    head, *keys = config.splitlines()
+    (client.ssh / "config").write_text("\n".join([head, "  Include more", *keys]) + "\n")
+    assert connect().run("echo there").stdout == "there\n"
+
+
+@pytest.fixture
+def jump(client: Sshd) -> Iterator[Sshd]:
+    """A second server by way of which the first is reached."""
+    with Sshd(address="127.0.0.2", host="jump") as server:
+        server.accept(client.key)
+        (client.ssh / "known_hosts").write_text(
+            (client.ssh / "known_hosts").read_text() + (server.ssh / "known_hosts").read_text()
+        )
+        jump_config = (server.ssh / "config").read_text().replace(str(server.key), str(client.key))
+        config = (client.ssh / "config").read_text() + "  ProxyJump jump\n"
+        (client.ssh / "config").write_text(config + jump_config)
+        yield server
+
+
+def test_a_jump_host_is_passed_through(client: Sshd, jump: Sshd, connect: Any) -> None:
+    assert connect().run("echo $SSH_CONNECTION").stdout.split()[3] == str(client.port)
+    assert (jump.logins, client.logins) == (1, 1)
+
+
+def test_a_jump_host_for_all_hosts_is_not_reached_through_itself(client: Sshd, jump: Sshd, connect: Any) -> None:
+    config = (client.ssh / "config").read_text().replace("  ProxyJump jump\n", "")
+    (client.ssh / "config").write_text(config + "Host *\n  ProxyJump jump\n")
+    assert connect().run("echo there").stdout == "there\n"
+    assert jump.logins == 1
+
+
+def test_a_jump_host_with_an_unknown_key_is_refused_and_named(client: Sshd, jump: Sshd, connect: Any) -> None:
+    client.trust()
+    with pytest.raises(
+        TargetError, match=rf"^cannot connect to jump \(127.0.0.2 port {jump.port}\): its host key is not"
+    ):
+        connect().run("true")
+
+
+def test_a_jump_host_that_cannot_reach_the_target_says_so(client: Sshd, jump: Sshd, connect: Any) -> None:
+    client.stop()
+    with pytest.raises(TargetError, match=r"^cannot connect to cluster .*: the jump host jump cannot reach it"):
+        connect().run("true")
+
+
+def test_a_proxy_command_is_used(client: Sshd, connect: Any) -> None:
+    relay = client.folder / "relay.py"
+    relay.write_text(
+        "import socket, sys, threading, os\n"
+        f"open({str(client.folder / 'used')!r}, 'w').close()\n"
+        "far = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+        "def up():\n"
+        "    while data := os.read(0, 65536): far.sendall(data)\n"
+        "    far.shutdown(socket.SHUT_WR)\n"
+        "threading.Thread(target=up, daemon=True).start()\n"
+        "while data := far.recv(65536): os.write(1, data)\n"
+    )
+    client.write_config(ProxyCommand=f"python3 {relay} %h %p")
+    assert connect().run("echo there").stdout == "there\n"
+    assert (client.folder / "used").exists()
+
+
+def test_a_proxy_command_that_ends_is_told_at_once(client: Sshd, connect: Any) -> None:
+    client.write_config(ProxyCommand="false")
+    with pytest.raises(TargetError, match=r"by way of ProxyCommand false"):
+        connect().run("true")
+
+
+# keys
+
+
+def test_an_encrypted_key_that_the_agent_holds_logs_in(
+    client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    socket_file = client.folder / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_file)], stdout=subprocess.DEVNULL)
+    try:
+        env = os.environ | {"SSH_AUTH_SOCK": str(socket_file)}
+        while subprocess.run(["ssh-add", "-q", str(client.key)], env=env, stderr=subprocess.DEVNULL).returncode == 2:
+            assert agent.poll() is None
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
+        assert connect().run("echo there").stdout == "there\n"
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+def one_line(error: pytest.ExceptionInfo[TargetError]) -> str:
+    text = str(error.value)
+    assert "\n" not in text
+    assert error.value.exit_status == 4
+    return text
+
+
+def test_an_unknown_host_key_is_refused_with_the_line_that_accepts_it(client: Sshd, connect: Any) -> None:
+    (client.ssh / "known_hosts").unlink()
+    with pytest.raises(TargetError) as refused:
+        connect().run("true")
+    text = one_line(refused)
+    assert "its host key is not known; if ssh-ed25519 SHA256:" in text
+    subprocess.run(["bash", "-c", text.rpartition("accept it with: ")[2]], check=True)
+    assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_changed_host_key_is_refused_with_the_line_that_accepts_it(client: Sshd, connect: Any) -> None:
+    make_key(client.folder / "other")
+    known = client.ssh / "known_hosts"
+    known.write_text(f"# ours\n[{client.address}]:{client.port} {(client.folder / 'other.pub').read_text()}")
+    with pytest.raises(TargetError) as refused:
+        connect().run("true")
+    text = one_line(refused)
+    assert f"its host key has changed: {known}:2 says SHA256:" in text
+    assert "someone may pose as it" in text
+    subprocess.run(["bash", "-c", text.rpartition("accept it with: ")[2]], check=True, capture_output=True)
+    assert connect().run("echo there").stdout == "there\n"
+
+
+@pytest.mark.parametrize("names", ["[127.0.0.*]:*", "|hashed|", "alias,other"])
+def test_known_hosts_is_read_as_openssh_reads_it(client: Sshd, connect: Any, names: str) -> None:
+    known = client.ssh / "known_hosts"
+    if names == "|hashed|":
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
+        assert str(client.port) not in known.read_text()
+    else:
+        known.write_text(f"@cert-authority * nothing\n{names} {known.read_text().partition(' ')[2]}")
+    if names == "alias,other":
+        client.write_config(HostKeyAlias="alias")
+    assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_revoked_host_key_is_refused(client: Sshd, connect: Any) -> None:
+    known = client.ssh / "known_hosts"
+    known.write_text(f"{known.read_text()}@revoked * {known.read_text().partition(' ')[2]}")
+    with pytest.raises(TargetError, match="is revoked in"):
+        connect().run("true")
+
+
+def test_a_key_that_is_not_accepted_is_told(client: Sshd, connect: Any) -> None:
+    make_key(client.ssh / "other")
+    client.write_config(IdentityFile=str(client.ssh / "other"))
+    with pytest.raises(TargetError) as refused:
+        connect().run("true")
+    assert f"refuses the key of user {client.user}; add the public part to ~/.ssh/authorized_keys" in one_line(refused)
+
+
+def test_an_encrypted_key_without_an_agent_is_told(client: Sshd, connect: Any) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
+    with pytest.raises(TargetError) as refused:
+        connect().run("true")
+    assert f"the key {client.key} is encrypted and no agent holds it; give it to one: ssh-add" in one_line(refused)
+
+
+def test_a_key_that_is_not_there_is_told(client: Sshd, connect: Any) -> None:
+    client.write_config(IdentityFile="~/.ssh/none")
+    with pytest.raises(TargetError) as refused:
+        connect().run("true")
+    assert f"there is no key to log in with in {client.ssh}/none" in one_line(refused)
+
+
+def test_a_port_where_nothing_listens_is_told(client: Sshd, connect: Any) -> None:
+    client.stop()
+    with pytest.raises(TargetError) as refused:
+        connect().run("true")
+    place = f"cluster ({client.address} port {client.port})"
+    assert one_line(refused) == f"cannot connect to {place}: nothing listens there (connection refused)"
+
+
+def test_a_name_that_is_no_host_is_told(client: Sshd, connect: Any) -> None:
+    with pytest.raises(TargetError, match=r"cannot connect to nowhere.invalid: there is no host of that name"):
+        connect("nowhere.invalid").run("true")
+
+
+@pytest.mark.parametrize("greeting", [b"", b"220 mail.example ESMTP\r\n" * 200])
+def test_a_server_that_is_silent_or_no_ssh_server_is_told(
+    client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch, greeting: bytes
+) -> None:
+    monkeypatch.setattr("llmb.hosts.connect.CONNECT_TIMEOUT_S", 1)
+    accepted = []
+
+    def greet() -> None:
+        accepted.append(listener.accept()[0])
+        accepted[0].sendall(greeting)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        greeter = threading.Thread(target=greet)
+        greeter.start()
+        client.write_config(port=listener.getsockname()[1])
+        with pytest.raises(TargetError, match="it is silent, or what answers there is no SSH server"):
+            connect().run("true")
+        greeter.join()
+        accepted[0].close()
+
+
+@pytest.mark.parametrize(("line", "why"), [("nonsense", "is not an SSH configuration"), ("Port x", "are wrong: .*'x'")])
+def test_a_configuration_that_is_wrong_is_told(client: Sshd, connect: Any, line: str, why: str) -> None:
+    (client.ssh / "config").write_text(f"{line}\n")
+    with pytest.raises(TargetError, match=rf"\.ssh/config {why}"):
+        connect().run("true")
+
+
+def test_an_account_without_a_shell_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
+    with Sshd(settings={"ForceCommand": "echo This account is not available; exit 1"}) as server:
+        for name, value in server.env.items():
+            monkeypatch.setenv(name, value)
+        with pytest.raises(TargetError, match=r"cluster runs no bash for this user: .*This account is not available"):
+            connect().run("true")
+
+
+# what happens in the middle
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def in_the_middle(host: Any, folder: Path, act: Callable[[], None]) -> None:
+    """Start a command, and act when it has begun; its failure is raised here."""
+    begun, failed = folder / "begun", list[TargetError]()
+
+    def run() -> None:
+        try:
+            host.run(f"touch {begun}; until [ -e {folder}/gate ]; do sleep 0.05; done; exit 5")
+        except TargetError as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    while not begun.exists():
+        thread.join(0.01)
+    act()
+    thread.join(30)
+    (folder / "gate").touch()
+    assert not thread.is_alive()
+    [error] = failed
+    raise error
+
+
+def test_a_dropped_command_is_unknown_and_the_next_connects_again(client: Sshd, connect: Any, tmp_path: Path) -> None:
+    host = connect()
+    with pytest.raises(UnknownOutcomeError) as dropped:
+        in_the_middle(host, tmp_path, client.drop)
+    assert one_line(dropped).startswith("cluster: the connection was lost")
+    assert one_line(dropped).endswith("whether the command was done there is not known")
+    assert host.run("echo again").stdout == "again\n"
+
+
+def test_a_connection_that_was_lost_meanwhile_is_made_again(client: Sshd, connect: Any) -> None:
+    host = connect()
+    host.run("true")
+    client.drop()
+    wait_until(lambda: not host._connection.is_connected)
+    assert host.run("echo again").stdout == "again\n"
+    client.stop()
+    wait_until(lambda: not host._connection.is_connected)
+    with pytest.raises(TargetError, match="nothing listens there"):
+        host.run("true")
+    client.start()
+    assert host.run("echo again").stdout == "again\n"
+
+
+def test_a_silent_network_ends_a_command(
+    client: Sshd, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.3)
+    with Network(client.address, client.port) as network:
+        client.write_config(port=network.port)
+        host = connect()
+        with pytest.raises(UnknownOutcomeError, match="the server does not answer any more"):
+            in_the_middle(host, tmp_path, network.silence)
+
+
+def test_a_frozen_server_ends_a_command(
+    client: Sshd, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.3)
+    try:
+        with pytest.raises(UnknownOutcomeError, match="the server does not answer any more"):
+            in_the_middle(connect(), tmp_path, client.freeze)
+    finally:
+        client.thaw()
+
+
+def test_a_connection_that_fell_silent_while_idle_is_made_again(
+    client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.3)
+    monkeypatch.setattr("llmb.hosts.remote_shell.SILENCE_S", 0.0)
+    host = connect()
+    host.run("true")
+    sessions = client.sessions
+    for pid in sessions:
+        os.kill(pid, 19)
+    assert host.run("echo again").stdout == "again\n"
+    for pid in sessions:
+        os.kill(pid, 9)
+
+
+def test_a_command_that_works_in_silence_is_waited_for(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.1)
+    assert host.run("sleep 1; echo done").stdout == "done\n"
+
+
+def test_one_that_takes_too_long_is_unknown_and_is_ended_there(host: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnknownOutcomeError, match=r"no answer within 0\.3 s"):
+        host.run("sleep 1000", timeout_s=0.3)
+    assert host.run("echo again").stdout == "again\n"

@@ -1,0 +1,190 @@
+"""Runs on a host over SSH, end to end: the toy's jobs as detached processes there."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.network import Network
+from parts.sshd import Sshd
+
+pytestmark = pytest.mark.real
+TOKEN = "very-secret-5be02a"
+
+
+class Remote:
+    """Specs whose target is a directory of the server's, and commands with its client's home."""
+
+    def __init__(self, toy: Any, server: Sshd, folder: Path) -> None:
+        self.toy = toy
+        self.server = server
+        self.workdir = folder / "it's $(touch x)"
+        self.env = server.env
+
+    def spec(self, name: str = "remote", **tables: Any) -> str:
+        target = {"scheduler": "detached", "host": self.server.host, "workdir": str(self.workdir)}
+        gates = {"gate": str(self.toy.gate), "gate_step": 2}
+        return str(
+            self.toy.spec(name, **{**tables, "target": target, "framework": gates | tables.get("framework", {})})
+        )
+
+    def start(self, *arguments: str) -> Any:
+        return self.toy.start(*arguments, env=self.env)
+
+    def llmb(self, *arguments: str) -> Any:
+        return self.toy.llmb(*arguments, env=self.env)
+
+    def runs(self, *arguments: str) -> list[dict[str, Any]]:
+        done = self.llmb(*arguments, "--json")
+        assert done.returncode in (0, 1), done.stderr + done.stdout
+        return list(json.loads(done.stdout)["runs"])
+
+    def wait_for_message(self, process: Any, words: str) -> str:
+        """The first line of its standard error that has these words."""
+        for line in process.stderr:
+            if words in line:
+                return str(line)
+        raise AssertionError(f"it ended without {words!r}")
+
+
+@pytest.fixture
+def remote(toy: Any, tmp_path: Path) -> Iterator[Remote]:
+    with Sshd() as server:
+        yield Remote(toy, server, tmp_path)
+
+
+def check_completed(run: dict[str, Any], remote: Remote) -> None:
+    assert run["state"] == "completed", run
+    assert run["metrics"]["step_time_s"] == 0.5
+    log = f"{remote.workdir}/runs/{run['run_id']}/logs/train.0.0.log"
+    assert (Path(run["directory"]) / "logs/train.0.0.log").read_bytes() == Path(log).read_bytes()
+
+
+def test_a_sweep_runs_there_over_one_connection(remote: Remote) -> None:
+    remote.toy.gate.touch()
+    options = {"task": "data", "warm_up": True, "output": True}
+    runs = remote.runs("run", remote.spec(workload={"repeats": 3}, framework=options))
+    assert len(runs) == 3
+    for run in runs:
+        check_completed(run, remote)
+    assert remote.server.logins == 1
+    assert len(remote.toy.journal("task-begin")) == 1
+    assert not Path("x").exists()
+    assert not any((remote.workdir / "runs").rglob("x"))
+
+
+def test_a_detached_run_goes_on_alone_and_is_followed_from_another_process(remote: Remote) -> None:
+    started = remote.llmb("run", remote.spec(), "--detach")
+    assert started.returncode == 0, started.stderr
+    remote.toy.wait_for_journal("begin")
+    assert remote.server.sessions == []
+    [record] = remote.toy.records
+    follower = remote.start("logs", record.name, "-f")
+    remote.toy.gate.touch()
+    out, err = follower.communicate(timeout=60)
+    assert out == (record / "logs/train.0.0.log").read_text(), err
+    [run] = remote.runs("attach", record.name)
+    check_completed(run, remote)
+
+
+def test_cancel_ends_that_run_there_and_no_other(remote: Remote) -> None:
+    spec = remote.spec()
+    for _ in range(2):
+        assert remote.llmb("run", spec, "--detach").returncode == 0
+    first, second = (record.name for record in remote.toy.records)
+    [cancelled] = remote.runs("cancel", first)
+    assert cancelled["state"] == "cancelled"
+    remote.toy.gate.touch()
+    [other] = remote.runs("attach", second)
+    check_completed(other, remote)
+
+
+def test_secrets_travel_in_a_file_of_the_owner_alone(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    remote.env["TOY_TOKEN"] = TOKEN
+    running = remote.start("run", remote.spec(framework={"secrets": ["TOY_TOKEN"], "dump": True}), "--json")
+    remote.toy.wait_for_journal("begin")
+    files = [file for folder in (remote.workdir, remote.toy.home) for file in folder.rglob("*") if file.is_file()]
+    assert not any(TOKEN.encode() in file.read_bytes() for file in files if not file.name.startswith("env."))
+    lines = [Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit()]
+    assert not any(TOKEN.encode() in _bytes(line) for line in lines)
+    remote.toy.gate.touch()
+    out, err = running.communicate(timeout=60)
+    check_completed(json.loads(out)["runs"][0], remote)
+    assert TOKEN not in out + err
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError:
+        return b""
+
+
+# what happens to the way there
+
+
+@pytest.mark.parametrize("command", ["run", "attach"])
+def test_before_anything_runs_there_a_refusal_is_told_at_once(remote: Remote, command: str) -> None:
+    spec = remote.spec()
+    remote.server.stop()
+    if command == "attach":
+        remote.server.start()
+        assert remote.llmb("run", spec, "--detach").returncode == 0
+        remote.server.stop()
+    done = remote.llmb(command, *([spec] if command == "run" else []))
+    assert done.returncode == 4
+    [line] = done.stderr.splitlines()
+    assert line.startswith("llmb: cannot connect to cluster (127.0.0.1 port ")
+    assert "nothing listens there (connection refused)" in line
+    assert len(remote.toy.records) == (command == "attach")
+    remote.server.start()
+    remote.toy.gate.touch()
+    if command == "attach":
+        check_completed(remote.runs("attach")[0], remote)
+
+
+def test_a_server_that_is_started_anew_is_waited_for(remote: Remote) -> None:
+    running = remote.start("run", remote.spec(), "--json")
+    remote.toy.wait_for_state("running")
+    remote.server.stop()
+    told = remote.wait_for_message(running, "asking again")
+    assert told.startswith("llmb: c")
+    remote.server.start()
+    remote.wait_for_message(running, "cluster answers again")
+    remote.toy.gate.touch()
+    check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
+    assert len(remote.toy.journal("begin")) == 1
+
+
+def test_a_network_that_is_cut_for_a_while_is_waited_for(remote: Remote) -> None:
+    server = remote.server
+    with Network(server.address, server.port) as network:
+        server.write_config(port=network.port)
+        running = remote.start("run", remote.spec(), "--json")
+        remote.toy.wait_for_state("running")
+        network.cut()
+        remote.wait_for_message(running, "asking again")
+        remote.toy.gate.touch()
+        remote.toy.wait_for_journal("end")
+        network.mend()
+        check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
+
+
+def test_one_host_that_is_down_does_not_hold_up_the_runs_on_others(remote: Remote) -> None:
+    assert remote.llmb("run", remote.spec(), "--detach").returncode == 0
+    assert remote.llmb("run", remote.toy.spec("here"), "--detach").returncode == 0
+    remote.server.stop()
+    attached = remote.llmb("attach")
+    assert attached.returncode == 4
+    assert "nothing listens there" in attached.stderr
+    states = {run["state"] for run in remote.runs("runs")}
+    assert "completed" in states
+    remote.server.start()
+    remote.toy.gate.touch()
+    for run in remote.runs("attach"):
+        check_completed(run, remote)
