@@ -52,7 +52,11 @@ class FrameworkHooks(Protocol[OptionsT]):
     """What a training framework knows: its environment, its data, its command, its log. It knows no scheduler."""
 
     options: type[OptionsT]
-    """The attrs class of the spec's [framework] table; every field has a default."""
+    """The attrs class of the spec's [framework] table; every field has a default.
+
+    With an option that is not its default a run is not comparable with the baseline, unless the field's metadata say
+    ``{"comparable": True}``.
+    """
 
     window: Window = "last"
     """The measuring window of a log whose recipe is not known."""

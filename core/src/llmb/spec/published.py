@@ -113,8 +113,11 @@ def _changed(value: Any, published: Any) -> list[str]:
 
 
 def _not_default(options: Any) -> list[str]:
-    """The options that are not what they are where a spec has no [framework]; one without a default always is not."""
-    fields = attrs.fields(type(options))
+    """The options that are not what they are where a spec has no [framework]; one without a default always is not.
+
+    An option with ``metadata={"comparable": True}`` does not count: it changes nothing of what is measured.
+    """
+    fields = [field for field in attrs.fields(type(options)) if not field.metadata.get("comparable")]
     return [field.name for field in fields if getattr(options, field.name) != _default(field, options)]
 
 

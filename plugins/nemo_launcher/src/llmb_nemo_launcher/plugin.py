@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
-from llmb import Environment, FrameworkHooks, LogParser, Run, hookimpl
+from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, hookimpl
+from llmb_nemo_launcher.command import job_env, job_files, train_phase
+from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
+from llmb_nemo_launcher.settings import repository_of
+
+ELSEWHERE = {"comparable": True}  # where data lies does not change how fast the training is
 
 
 @attrs.frozen(kw_only=True)
 class NeMoLauncherOptions:
-    """[framework]."""
+    """[framework].
+
+    ``config`` holds further overrides of NeMo's configuration (``"model.gc_interval" = 100``, or ``"+model.new"`` for
+    a key that it lacks); they win over the recipe's, and a string is in Hydra's own words (``"[0,1]"``). ``nemo`` and
+    ``launcher`` are the folders of NeMo's and NeMo Launcher's sources in the image. ``index_mapping_dir`` is where
+    NeMo keeps the index of its data, by default a folder that all runs share.
+    """
+
+    config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+    nemo: str = "/opt/NeMo"
+    launcher: str = attrs.field(default="/opt/NeMo-Framework-Launcher", metadata=ELSEWHERE)
+    index_mapping_dir: str | None = attrs.field(default=None, metadata=ELSEWHERE)
 
 
 class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
@@ -20,8 +38,26 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[NeMoLauncherOptions]) -> Environment:
-        """The recipe's image."""
-        return Environment(base=run.image)
+        """The recipe's image, and the publisher's repository where a file of it is needed."""
+        repository = repository_of(run)
+        return Environment(base=run.image, repositories=(repository,) if repository else ())
+
+    @hookimpl
+    def build_job(self, run: Run[NeMoLauncherOptions]) -> Job:
+        """One training phase on whole nodes. Raises SpecError."""
+        if wrong := faults(run):
+            raise SpecError(*wrong)
+        return Job(
+            id=run.id,
+            directory=run.paths.run,
+            phases=(train_phase(run),),
+            nodes=run.nodes,
+            tasks_per_node=run.gpus_per_node,
+            gpus_per_node=run.gpus_per_node,
+            env=job_env(run),
+            files=job_files(run),
+            time_limit_s=run.time_limit_s,
+        )
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:

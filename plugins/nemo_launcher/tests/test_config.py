@@ -1,0 +1,295 @@
+"""The configuration that results from the job's file and overrides has the published values, at every point."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb import Job, Run, SpecError, load_recipe
+from llmb_nemo_launcher.plugin import NeMoLauncher
+
+from .composed import composed
+
+LoadRun = Callable[..., "Run[Any]"]
+NAMES = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "grok1-314b", "nemotron4-340b")
+POINTS = [
+    (name, point.gpu_type, point.dtype, point.gpus)
+    for name in NAMES
+    for point in load_recipe(f"nemo_launcher/{name}").points
+]
+
+# What the publisher's files and scripts come to (release 24.11), for all points of a recipe
+MODEL: dict[str, dict[str, Any]] = {
+    "llama3.1-8b": {
+        "hidden_size": 4096, "ffn_hidden_size": 14336, "num_attention_heads": 32, "num_query_groups": 8,
+        "init_method_std": 0.01, "sequence_parallel": False, "ub_tp_comm_overlap": False, "gc_interval": 25,
+        "activation": "fast-swiglu", "normalization": "rmsnorm", "defer_embedding_wgrad_compute": False,
+        "max_position_embeddings": 8192, "apply_query_key_layer_scaling": True, "masked_softmax_fusion": True,
+    },
+    "llama3.1-70b": {
+        "hidden_size": 8192, "ffn_hidden_size": 28672, "num_attention_heads": 64, "num_query_groups": 8,
+        "init_method_std": 0.008944, "sequence_parallel": True, "ub_tp_comm_overlap": True, "gc_interval": 25,
+        "activation": "fast-swiglu", "normalization": "rmsnorm", "defer_embedding_wgrad_compute": True,
+        "wgrad_deferral_limit": 22, "overlap_p2p_comm": True, "batch_p2p_comm": False,
+    },
+    "llama3.1-405b": {
+        "hidden_size": 16384, "ffn_hidden_size": 53248, "num_attention_heads": 128, "num_query_groups": 16,
+        "init_method_std": 0.02, "sequence_parallel": True, "ub_tp_comm_overlap": True, "gc_interval": 5,
+        "wgrad_deferral_limit": 50, "scale_positional_embedding": True, "overlap_p2p_comm": True,
+    },
+    "grok1-314b": {
+        "hidden_size": 6144, "ffn_hidden_size": 32768, "num_attention_heads": 48, "num_query_groups": 8,
+        "init_method_std": 0.008, "sequence_parallel": True, "ub_tp_comm_overlap": True, "gc_interval": 40,
+        "num_moe_experts": 8, "moe_router_topk": 2, "moe_token_dispatcher_type": "alltoall", "fp8_hybrid": True,
+        "max_position_embeddings": 32768, "rotary_base": 1e6, "activation": "fast-geglu", "reduce_amax": True,
+        "apply_query_key_layer_scaling": False, "masked_softmax_fusion": False, "moe_expert_capacity_factor": 1.0,
+        "ub_tp_comm_overlap_cfg": None, "get_attention_mask_from_fusion": True, "precision": "bf16",
+    },
+    "nemotron4-340b": {
+        "hidden_size": 18432, "ffn_hidden_size": 73728, "num_attention_heads": 96, "num_query_groups": 8,
+        "init_method_std": 0.0063, "sequence_parallel": True, "ub_tp_comm_overlap": True, "gc_interval": 12,
+        "activation": "squared-relu", "normalization": "layernorm1p", "layernorm_zero_centered_gamma": True,
+        "rotary_percentage": 0.5, "activations_checkpoint_granularity": "selective", "fp8_hybrid": True,
+        "overlap_p2p_comm": True, "batch_p2p_comm": False, "wgrad_deferral_limit": 22,
+    },
+}  # fmt: skip
+OPTIMIZER: dict[str, dict[str, Any]] = {
+    "llama3.1-8b": {"name": "distributed_fused_adam", "lr": 3e-4, "bucket_cap_mb": 75, "betas": [0.9, 0.95]},
+    "llama3.1-70b": {"name": "distributed_fused_adam", "lr": 3e-4, "bucket_cap_mb": 75, "grad_sync_dtype": "bf16"},
+    "llama3.1-405b": {"name": "distributed_fused_adam", "lr": 3e-4, "bucket_cap_mb": 125, "weight_decay": 0.1},
+    "grok1-314b": {"name": "mcore_distributed_optim", "lr": 1.2e-4, "average_in_collective": True},
+    "nemotron4-340b": {"name": "distributed_fused_adam", "lr": 1e-4, "bucket_cap_mb": 50, "dtype": "bf16"},
+}
+SCHEDULE = {
+    "llama3.1-8b": (2000, 0, 3e-5),
+    "llama3.1-70b": (2000, 0, 3e-5),
+    "llama3.1-405b": (2000, 0, 3e-5),
+    "grok1-314b": (636, 11873, 1.2e-5),
+    "nemotron4-340b": (500, 0, 1e-5),
+}
+PRECISION = {"llama3.1-70b": "bf16-mixed", "llama3.1-405b": "bf16-mixed"}
+MODEL_PARALLEL = {
+    "llama3.1-8b": 1,
+    "llama3.1-70b": 16,
+    "llama3.1-405b": 72,
+    "grok1-314b": 32,
+    "nemotron4-340b": 64,
+}
+
+
+def job_of(run: Run[Any]) -> Job:
+    return NeMoLauncher().build_job(run)
+
+
+def faults_of(run: Run[Any]) -> dict[str | None, str]:
+    with pytest.raises(SpecError) as raised:
+        job_of(run)
+    return {fault.key: str(fault) for fault in raised.value.faults}
+
+
+@pytest.mark.parametrize(("name", "gpu_type", "dtype", "gpus"), POINTS)
+def test_the_configuration_has_the_published_values(
+    load_run: LoadRun, tmp_path: Path, name: str, gpu_type: str, dtype: str, gpus: int
+) -> None:
+    run = load_run(name, dtype, gpus, f'workload.gpu_type="{gpu_type}"')
+    config = composed(job_of(run), tmp_path)
+    model, point = config["model"], load_recipe(run.recipe).find(gpu_type, dtype, gpus)
+    assert point is not None
+    division, fp8 = point.parallelism, dtype == "fp8"
+
+    expected = {
+        "num_layers": point.model.layers,
+        "encoder_seq_length": point.model.seq_len,
+        "tensor_model_parallel_size": division.tp,
+        "pipeline_model_parallel_size": division.pp,
+        "virtual_pipeline_model_parallel_size": division.vp,
+        "context_parallel_size": division.cp,
+        "micro_batch_size": 1,
+        "global_batch_size": division.global_batch_size,
+        "fp8": fp8,
+        "fp8_params": fp8,
+        "fp8_hybrid": fp8,
+        "transformer_engine": True,
+        "mcore_gpt": True,
+        "megatron_amp_O2": True,
+        **MODEL[name],
+    }
+    if name == "llama3.1-405b":
+        expected["defer_embedding_wgrad_compute"] = gpus != 32
+        overlap = model["ub_tp_comm_overlap_cfg"]
+        assert (overlap["proj_fprop"]["fp8_buf"], overlap["fc2_fprop"]["fp8_buf"]) == (fp8, fp8)
+    if name == "grok1-314b":
+        expected["expert_model_parallel_size"] = {8: 2, 16: 4}.get(gpus, 8)
+        assert model["optim"]["overlap_param_gather_with_optimizer_step"] is (gpus >= 128)
+    assert {key: model[key] for key in expected} == expected
+    assert model["data"]["seq_length"] == point.model.seq_len
+    assert {key: model["optim"][key] for key in OPTIMIZER[name]} == OPTIMIZER[name]
+    schedule = model["optim"]["sched"]
+    assert tuple(schedule[key] for key in ("warmup_steps", "constant_steps", "min_lr")) == SCHEDULE[name]
+    assert model["nsys_profile"]["enabled"] is False
+
+    trainer, manager = config["trainer"], config["exp_manager"]
+    assert (trainer["num_nodes"], trainer["devices"]) == (gpus // 8, 8)
+    assert (trainer["max_steps"], trainer["val_check_interval"]) == (50, 50)
+    assert trainer["precision"] == PRECISION.get(name, "bf16")
+    assert trainer["log_every_n_steps"] == (10 if name == "grok1-314b" else 1)
+    buffer = 5 if name in ("llama3.1-405b", "grok1-314b") else None
+    assert manager["step_timing_kwargs"].get("buffer_size") == buffer
+    assert manager["checkpoint_callback_params"]["model_parallel_size"] == MODEL_PARALLEL[name]
+    assert config["cluster_type"] == "BCP"
+
+
+@pytest.mark.parametrize("size", ["8b", "70b"])
+def test_two_sizes_are_trained_on_the_same_data_by_the_same_tokenizer(
+    load_run: LoadRun, tmp_path: Path, size: str
+) -> None:
+    model = composed(job_of(load_run(f"llama3.1-{size}", "bf16", 64)), tmp_path)["model"]
+
+    assert model["data"]["data_impl"] == "mmap"
+    assert model["data"]["data_prefix"] == [
+        *(0.5, "/w/cache/llama3.1-dataset/my-llama_00_text_document"),
+        *(0.5, "/w/cache/llama3.1-dataset/my-llama_01_text_document"),
+    ]
+    assert (model["data"]["reset_position_ids"], model["data"]["reset_attention_mask"]) == (True, True)
+    assert model["tokenizer"]["type"] == "/w/cache/tokenizers/meta-llama/Meta-Llama-3-8B"
+
+
+@pytest.mark.parametrize(("name", "gpus"), [("llama3.1-405b", 576), ("grok1-314b", 512), ("nemotron4-340b", 128)])
+def test_the_other_recipes_train_on_synthetic_data(load_run: LoadRun, tmp_path: Path, name: str, gpus: int) -> None:
+    data = composed(job_of(load_run(name, "fp8", gpus)), tmp_path)["model"]["data"]
+
+    assert data["data_impl"] == "mock"
+    assert not data["data_prefix"]
+    assert data["reset_position_ids"] is False
+
+
+def test_every_path_of_the_configuration_is_below_the_run_or_the_cache(load_run: LoadRun, tmp_path: Path) -> None:
+    for name, gpus in (("llama3.1-70b", 64), ("llama3.1-405b", 576), ("grok1-314b", 512), ("nemotron4-340b", 128)):
+        whole = json.dumps(composed(job_of(load_run(name, "bf16", gpus)), tmp_path))
+        paths = set(re.findall(r'"(/[^"]*)"', whole))
+        assert {path for path in paths if not path.startswith(("/w/runs/RUN/", "/w/cache/"))} == set(), name
+        assert "{" not in "".join(paths)
+
+
+# What a spec may change
+
+
+def test_a_division_of_one_s_own_brings_its_flags_along(load_run: LoadRun, tmp_path: Path) -> None:
+    parallelism = {"tp": 1, "pp": 1, "vp": 1, "cp": 8, "global_batch_size": 64}
+    run = load_run("llama3.1-70b", "bf16", 64, parallelism=parallelism)
+    model = composed(job_of(run), tmp_path)["model"]
+
+    assert (model["sequence_parallel"], model["ub_tp_comm_overlap"]) == (False, False)
+    assert (model["defer_embedding_wgrad_compute"], model["virtual_pipeline_model_parallel_size"]) == (False, None)
+    assert (model["context_parallel_size"], model["global_batch_size"]) == (8, 64)
+
+
+def test_a_model_of_one_s_own_is_given_by_its_sizes(load_run: LoadRun, tmp_path: Path) -> None:
+    sizes = {"layers": 40, "hidden": 4096, "ffn": 14336, "heads": 32, "query_groups": 4, "seq_len": 4096}
+    model = composed(job_of(load_run("llama3.1-70b", "bf16", 64, model=sizes)), tmp_path)["model"]
+
+    assert (model["num_layers"], model["hidden_size"], model["ffn_hidden_size"]) == (40, 4096, 14336)
+    assert (model["num_attention_heads"], model["num_query_groups"]) == (32, 4)
+    assert (model["encoder_seq_length"], model["max_position_embeddings"]) == (4096, 4096)
+
+
+def test_the_spec_s_own_overrides_win_and_may_add_keys(load_run: LoadRun, tmp_path: Path) -> None:
+    own = {"model.gc_interval": 100, "model.optim.lr": 0.00005, "+model.new": "[0,1]", "trainer.logger": True}
+    run = load_run("llama3.1-70b", "bf16", 64, framework={"config": own})
+    config = composed(job_of(run), tmp_path)
+
+    assert (config["model"]["gc_interval"], config["model"]["optim"]["lr"]) == (100, 5e-5)
+    assert (config["model"]["new"], config["trainer"]["logger"]) == ([0, 1], True)
+    assert run.differences == ("framework.config",)
+
+
+def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_path: Path) -> None:
+    run = load_run("llama3.1-70b", "bf16", 64, framework={"index_mapping_dir": "/fast/index"})
+
+    assert composed(job_of(run), tmp_path)["model"]["data"]["index_mapping_dir"] == "/fast/index"
+    assert run.differences == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "told"),
+    [
+        ("model.gc_intervall", 3, "did you mean 'model.gc_interval'?"),
+        ("model.global_batch_size", 3, "expected parallelism.global_batch_size in its place"),
+        ("+trainer.max_steps", 3, "expected workload.steps in its place"),
+        ("model.fp8", True, "expected workload.dtype in its place"),
+        ("model.sequence_parallel", False, "expected parallelism.tp in its place"),
+        ("~model.optim", "", "would remove a key"),
+    ],
+)
+def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
+    load_run: LoadRun, key: str, value: Any, told: str
+) -> None:
+    faults = faults_of(load_run("llama3.1-70b", "bf16", 64, framework={"config": {key: value}}))
+
+    assert list(faults) == [f"framework.config.{key}"]
+    assert told in faults[f"framework.config.{key}"]
+
+
+@pytest.mark.parametrize(
+    ("tables", "key"),
+    [
+        ({"parallelism": {"fsdp": 2}}, "parallelism.fsdp"),
+        ({"parallelism": {"ep": 2}, "model": {"experts": 2}}, "model.experts"),
+        ({"model": {"vocab": 32000}}, "model.vocab"),
+    ],
+)
+def test_what_nemo_or_its_recipes_cannot_do_is_refused(load_run: LoadRun, tables: dict[str, Any], key: str) -> None:
+    assert key in faults_of(load_run("llama3.1-70b", "bf16", 64, **tables))
+
+
+def test_a_number_of_gpus_that_is_not_published_is_refused_with_those_that_are(load_run: LoadRun) -> None:
+    with pytest.raises(SpecError) as raised:
+        load_run("llama3.1-405b", "bf16", 64)
+    [fault] = raised.value.faults
+
+    assert fault.key == "workload.gpus"
+    assert "one of 32, 96, 192, 576, 1152, 2304" in str(fault)
+
+
+def test_a_division_of_one_s_own_may_have_any_number_and_is_not_comparable(load_run: LoadRun, tmp_path: Path) -> None:
+    run = load_run("llama3.1-70b", "bf16", 32, parallelism={"global_batch_size": 64})
+
+    assert composed(job_of(run), tmp_path)["model"]["global_batch_size"] == 64
+    assert (run.baseline, run.differences) == (None, ("workload.gpus",))
+
+
+# The wrapper, really run
+
+
+def test_the_wrapper_makes_the_folders_and_tells_lightning_its_node(load_run: LoadRun, tmp_path: Path) -> None:
+    run = load_run("llama3.1-70b", "bf16", 64)
+    job = job_of(attrs.evolve(run, options=attrs.evolve(run.options, nemo=str(tmp_path))))
+    (tmp_path / "nemo.sh").write_text(job.files["/w/runs/RUN/nemo.sh"])
+    code = 'echo "$PWD|$PYTHONPATH|$GROUP_RANK"'
+    done = subprocess.run(
+        ["bash", tmp_path / "nemo.sh", tmp_path, tmp_path / "a" / "b", "--", "bash", "-c", code],
+        env={"LLMB_NODE_RANK": "3", "PATH": "/usr/bin:/bin", "PYTHONPATH": "/old"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == f"{tmp_path}|{tmp_path}:/old|3\n"
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_an_image_without_nemo_is_told_in_one_line(load_run: LoadRun, tmp_path: Path) -> None:
+    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
+    done = subprocess.run(
+        ["bash", tmp_path / "nemo.sh", "/not/there", "--", "true"], capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("NeMo is not at /not/there here; [framework] nemo")

@@ -1,0 +1,152 @@
+"""Captures: by nsys of some steps of some ranks, and traces of NCCL."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb import Job, Paths, Phase, Run, SpecError
+from llmb_nemo_launcher.plugin import NeMoLauncher
+
+from .composed import composed
+
+LoadRun = Callable[..., "Run[Any]"]
+NSYS = {"tool": "nsys"}
+REPORT = "/w/runs/RUN/nsys/llama3.1-70b-fp8_64g_RUN"
+
+
+def job_of(run: Run[Any]) -> Job:
+    return NeMoLauncher().build_job(run)
+
+
+def phase_of(run: Run[Any]) -> Phase:
+    [phase] = job_of(run).phases
+    return phase
+
+
+def nsys_words(phase: Phase) -> tuple[str, ...]:
+    """What the wrapper of nsys is given before the command."""
+    words = phase.command[phase.command.index("/w/runs/RUN/nsys.sh") + 1 :]
+    return words[: words.index("--")]
+
+
+def test_by_default_the_first_sixteen_ranks_are_captured_from_step_20_to_30(load_run: LoadRun, tmp_path: Path) -> None:
+    run = load_run("llama3.1-70b", "fp8", 64, profile=NSYS)
+    capture = composed(job_of(run), tmp_path)["model"]["nsys_profile"]
+    prefix, ranks, metrics, *options = nsys_words(phase_of(run))
+
+    assert {key: capture[key] for key in ("enabled", "start_step", "end_step", "ranks")} == {
+        "enabled": True,
+        "start_step": 20,
+        "end_step": 30,
+        "ranks": list(range(16)),
+    }
+    assert (prefix, ranks, metrics) == (REPORT, ",".join(map(str, range(16))), "")
+    assert options[-4:] == ["--sample", "none", "--cpuctxsw", "none"]
+    assert "--capture-range=cudaProfilerApi" in options
+    assert phase_of(run).outputs == tuple(f"{REPORT}_{node}_{gpu}.nsys-rep" for node in (0, 1) for gpu in range(8))
+
+
+def test_a_node_has_no_more_ranks_than_gpus(load_run: LoadRun) -> None:
+    assert len(phase_of(load_run("llama3.1-8b", "bf16", 8, profile=NSYS)).outputs) == 8
+
+
+def test_a_spec_chooses_steps_ranks_metrics_and_cpu(load_run: LoadRun, tmp_path: Path) -> None:
+    profile = {**NSYS, "start_step": 5, "stop_step": 9, "ranks": [0, 13], "gpu_metrics": True, "cpu": True}
+    run = load_run("llama3.1-70b", "fp8", 64, profile=profile)
+    capture = composed(job_of(run), tmp_path)["model"]["nsys_profile"]
+    prefix, ranks, metrics, *options = nsys_words(phase_of(run))
+
+    assert (capture["start_step"], capture["end_step"], capture["ranks"]) == (5, 9, [0, 13])
+    assert (prefix, ranks, metrics) == (REPORT, "0,13", "--gpu-metrics-device=all")
+    assert "--sample=process-tree" in options
+    assert "none" not in options
+    assert phase_of(run).outputs == (f"{REPORT}_0_0.nsys-rep", f"{REPORT}_1_5.nsys-rep")
+
+
+def test_a_trace_of_nccl_has_ten_steps_and_files_of_its_own(load_run: LoadRun, tmp_path: Path) -> None:
+    run = load_run("llama3.1-70b", "fp8", 64, profile={"tool": "nccl-trace"})
+    config, phase = composed(job_of(run), tmp_path), phase_of(run)
+
+    assert (config["trainer"]["max_steps"], config["model"]["nsys_profile"]["enabled"]) == (10, False)
+    assert phase.env == {
+        "NCCL_DEBUG": "INFO",
+        "NCCL_DEBUG_SUBSYS": "COLL,P2P,NET",
+        "NCCL_DEBUG_FILE": "/w/runs/RUN/nccl-trace/%h.%p.log",
+    }
+    assert "/w/runs/RUN/nccl-trace" in phase.command[: phase.command.index("--")]
+    assert "nsys" not in " ".join(phase.command[: phase.command.index("python3")])
+
+
+def test_without_a_capture_nothing_is_wrapped_and_nothing_else_must_be_left_behind(load_run: LoadRun) -> None:
+    job = job_of(load_run("llama3.1-70b", "fp8", 64))
+    [phase] = job.phases
+
+    assert (phase.env, phase.outputs) == ({}, ())
+    assert set(job.files) == {"/w/runs/RUN/cfg/llama3.1_70b.yaml", "/w/runs/RUN/nemo.sh"}
+
+
+@pytest.mark.parametrize(
+    ("profile", "key"),
+    [
+        ({"tool": "nccl-trace", "start_step": 3}, "profile.start_step"),
+        ({"tool": "nccl-trace", "ranks": [0]}, "profile.ranks"),
+        ({"tool": "nccl-trace", "gpu_metrics": True}, "profile.gpu_metrics"),
+        ({"tool": "nsys", "start_step": 40}, "profile"),
+        ({"tool": "nsys", "ranks": []}, "profile.ranks"),
+    ],
+)
+def test_a_capture_that_cannot_be_is_refused(load_run: LoadRun, profile: dict[str, Any], key: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        job_of(load_run("llama3.1-70b", "fp8", 64, profile=profile))
+
+    assert [fault.key for fault in raised.value.faults] == [key]
+
+
+def test_a_run_that_ends_before_the_capture_is_refused(load_run: LoadRun) -> None:
+    with pytest.raises(SpecError, match="steps 20 to 30 are no range within the 25 steps"):
+        job_of(load_run("llama3.1-70b", "fp8", 64, "workload.steps=25", profile=NSYS))
+
+
+FAKE_NSYS = """#!{python}
+import subprocess, sys
+words = sys.argv[1:]
+out = words[words.index("--output") + 1]
+open(out + ".nsys-rep", "w").write(" ".join(words))
+sys.exit(subprocess.call(words[words.index("--end") + 1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("rank", "node", "local", "captured", "metrics"),
+    [(0, 0, 0, True, True), (3, 0, 3, True, False), (8, 1, 0, True, True), (9, 1, 1, False, False)],
+)
+def test_the_wrapper_captures_the_ranks_asked_for_and_metrics_once_a_node(
+    tmp_path: Path, load_run: LoadRun, rank: int, node: int, local: int, captured: bool, metrics: bool
+) -> None:
+    run = load_run("llama3.1-70b", "fp8", 64, profile={**NSYS, "ranks": [0, 3, 8], "gpu_metrics": True})
+    job = job_of(attrs.evolve(run, paths=Paths(run=str(tmp_path), cache=str(tmp_path))))
+    (tmp_path / "nsys.sh").write_text(job.files[f"{tmp_path}/nsys.sh"])
+    (tmp_path / "nsys").write_text(FAKE_NSYS.replace("{python}", sys.executable))
+    (tmp_path / "nsys").chmod(0o755)
+    words = ["bash", "nsys.sh", "report", "0,3,8", "--gpu-metrics-device=all", "--trace", "cuda", "--end", "--"]
+    env = {"LLMB_RANK": str(rank), "LLMB_NODE_RANK": str(node), "LLMB_LOCAL_RANK": str(local)}
+    done = subprocess.run(
+        [*words, "bash", "-c", "echo trained"],
+        cwd=tmp_path,
+        env={**env, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    report = tmp_path / f"report_{node}_{local}.nsys-rep"
+
+    assert done.stdout == "trained\n"
+    assert report.exists() is captured
+    assert not captured or ("--gpu-metrics-device=all" in report.read_text()) is metrics
