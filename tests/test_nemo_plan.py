@@ -1,0 +1,40 @@
+"""What the example of NeMo Launcher would submit, at every published scale, without touching anything."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLE = Path(__file__).parents[1] / "examples" / "llama3.1-70b-nemo.toml"
+GPUS = [64, 128, 256, 512, 1024, 2048]
+
+
+@pytest.fixture
+def planned(toy: Any) -> list[dict[str, Any]]:
+    done = toy.llmb("run", str(EXAMPLE), "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    assert not toy.home.exists()
+    return list(json.loads(done.stdout)["runs"])
+
+
+def test_the_example_has_a_job_for_every_published_scale_and_dtype(planned: list[dict[str, Any]]) -> None:
+    assert [(run["dtype"], run["gpus"]) for run in planned] == [(d, g) for d in ("bf16", "fp8") for g in GPUS]
+    for run in planned:
+        job, nodes = run["job"], run["gpus"] // 8
+        assert (job["image"], job["nodes"], job["tasks_per_node"]) == ("nvcr.io/nvidia/nemo:24.09", nodes, 8)
+        [phase] = job["phases"]
+        assert {
+            f"model.global_batch_size={16 * nodes}",
+            f"trainer.num_nodes={nodes}",
+            "model.tensor_model_parallel_size=4",
+            "model.pipeline_model_parallel_size=4",
+            "model.virtual_pipeline_model_parallel_size=5",
+            "model.context_parallel_size=2",
+            f"model.fp8={str(run['dtype'] == 'fp8').lower()}",
+        } <= set(phase["command"])
+        assert phase["ranks"] == "all"
+        assert run["differences"] == []
+        assert f"#SBATCH --nodes={nodes}" in run["script"]
