@@ -38,7 +38,8 @@ class ToyOptions:
     ``end_step`` steps on ``end_rank``; ``nan_step`` prints a loss of NaN. ``dump``: write the environment of each rank.
     ``warm_up``: an unmeasured phase of the first rank comes before. ``output``: what the last phase must leave behind,
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
-    file that it waits for, ``task_end`` bash at its end. ``secrets`` are names of variables.
+    file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and
+    ``task_secrets`` are names of variables.
     """
 
     journal: str = "/dev/null"
@@ -58,6 +59,8 @@ class ToyOptions:
     task_on: str = "host"
     task_gate: str = ""
     task_end: str = ""
+    task_space_gb: float = 0.0
+    task_secrets: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
 
 
@@ -91,7 +94,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             ]
         )
         if run.options.task_on == "host":
-            return Dataset(tasks=(Task(key=key, kind="toy data", work=work, check=f"test -s {done}"),))
+            return Dataset(tasks=(_task(run.options, key, work, done),))
         job = Job(
             id=key,
             directory=f"{run.paths.cache}/jobs/{key}",
@@ -101,7 +104,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             gpus_per_node=0,
             time_limit_s=600,
         )
-        return Dataset(tasks=(Task(key=key, kind="toy data", work=job, check=f"test -s {done}"),))
+        return Dataset(tasks=(_task(run.options, key, job, done),))
 
     @hookimpl
     def build_job(self, run: Run[ToyOptions]) -> Job:
@@ -147,6 +150,17 @@ class Toy(FrameworkHooks[ToyOptions]):
     def parse_log(self, run: Run[ToyOptions] | None) -> LogParser:
         """A parser of the lines that train.sh prints."""
         return ToyLog()
+
+
+def _task(options: ToyOptions, key: str, work: Job | str, done: str) -> Task:
+    return Task(
+        key=key,
+        kind="toy data",
+        work=work,
+        check=f"test -s {done}",
+        space_gb=options.task_space_gb,
+        secrets=options.task_secrets,
+    )
 
 
 class ToyLog(LineParser):

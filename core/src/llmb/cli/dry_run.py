@@ -12,7 +12,7 @@ import typer
 from llmb.engine.plan import PlannedRun, PlannedTask
 from llmb.spec.structure import unstructure
 from llmb.values.frozen import thaw
-from llmb.values.job import Environment, Image, Job
+from llmb.values.job import Environment, Image, Job, Task
 
 
 def as_table(planned: PlannedRun) -> dict[str, Any]:
@@ -88,6 +88,8 @@ def _task_table(planned: PlannedTask) -> dict[str, Any]:
         "job": None if isinstance(work, str) else job_table(work),
         "script": planned.script.text,
         "check": planned.task.check,
+        "space_gb": planned.task.space_gb,
+        "secrets": list(planned.task.secrets),
     }
 
 
@@ -101,10 +103,18 @@ def print_plan(runs: Iterable[PlannedRun]) -> None:
         if run.differences:
             typer.echo(f"# not comparable with the baseline: {', '.join(run.differences)}")
         for task in planned.tasks:
-            typer.echo(f"# first: {task.task.kind} {task.key}, unless {_first_line(task.task.check)}")
+            typer.echo(
+                f"# first: {task.task.kind} {task.key}{_needs(task.task)}, unless {_first_line(task.task.check)}"
+            )
         for phase in job.phases:
             typer.echo(f"# phase {phase.name} on {phase.ranks} ranks: {shlex.join(phase.command)[:100]}...")
         typer.echo(planned.script.text)
+
+
+def _needs(task: Task) -> str:
+    needs = [f"{task.space_gb:g} GB of free space"] if task.space_gb else []
+    needs += [f"{name} in the environment" for name in task.secrets]
+    return f", which needs {' and '.join(needs)}" if needs else ""
 
 
 def _first_line(text: str) -> str:

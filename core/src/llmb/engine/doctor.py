@@ -11,6 +11,7 @@ from typing import Any
 import attrs
 
 from llmb.engine.plan import plan_run
+from llmb.engine.secrets import missing_secrets
 from llmb.engine.site import Site
 from llmb.hosts.open import open_host
 from llmb.paths import home_folder
@@ -150,5 +151,5 @@ def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool) -> s
         planned = plan_run(placed, pool)
     except LlmbError as error:
         return error.faults[0].message
-    missing = [name for name in planned.script.secrets if not os.environ.get(name)]
+    missing = missing_secrets([planned.script])
     return f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""

@@ -6,8 +6,6 @@ need this process. A later `Driver` goes on from the records.
 
 from __future__ import annotations
 
-import os
-import shlex
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,7 +13,8 @@ from llmb.engine.active import ActiveRun
 from llmb.engine.finish import finish
 from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
-from llmb.engine.plan import PlannedTask, refuse_missing_secrets
+from llmb.engine.plan import PlannedTask
+from llmb.engine.secrets import place_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import TargetError, UnknownOutcomeError
@@ -152,23 +151,13 @@ class Driver:
     def _submit(self, runs: list[ActiveRun]) -> bool:
         if not runs:
             return False
-        self._place_secrets(runs)
+        place_secrets((run.planned.script for run in runs), self._site.host)
         self._handing_over = True
         tickets = self._site.submit([run.planned.script for run in runs])
         self._handing_over = False
         for run in runs:
             self._enter(run, "queued", job_id=tickets[run.run.id].job_id)
         return True
-
-    def _place_secrets(self, runs: list[ActiveRun]) -> None:
-        """The values travel in a file that the owner alone can read; the job removes it."""
-        refuse_missing_secrets(run.planned for run in runs)
-        files = {}
-        for run in runs:
-            lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in run.planned.script.secrets]
-            if lines:
-                files[f"{run.planned.script.directory}/.secrets"] = "".join(lines)
-        self._site.host.put(files, 0o600)
 
     def _follow(self, runs: list[ActiveRun]) -> bool:
         seen = self._site.poll([run.ticket for run in runs])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
 from typing import Any, Literal
 
 import attrs
@@ -64,13 +62,6 @@ def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
     return tuple(planned)
 
 
-def refuse_missing_secrets(planned: Iterable[PlannedRun]) -> None:
-    """Raises SpecError for every secret that a run needs and the environment of this process lacks."""
-    missing = {name for each in planned for name in each.script.secrets if not os.environ.get(name)}
-    if missing:
-        raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in sorted(missing)))
-
-
 def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
     """One run, planned: every hook that comes before an effect is called here."""
     run, target = placed.run, placed.target
@@ -94,16 +85,19 @@ def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask
         script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
         return PlannedTask(task=task, script=script, on="host")
     script = pool.scheduler(target.scheduler).build_job(job=task.work, target=target)
-    return PlannedTask(task=task, script=attrs.evolve(script, check=task.check), on="scheduler")
+    return PlannedTask(task=task, script=attrs.evolve(script, check=task.check, secrets=task.secrets), on="scheduler")
 
 
 def _host_script(task: Task, directory: str, work: str) -> Script:
     """Bash for the target's host. It looks again first: another process may have made it in the meantime."""
-    text = f"#!/usr/bin/env bash\n: >begun\nif ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n{work}\n"
+    secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if task.secrets else ""
+    look = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
+    text = f"#!/usr/bin/env bash\n: >begun\n{secrets}{look}{work}\n"
     return Script(
         id=task.key,
         directory=directory,
         text=text,
         check=task.check,
+        secrets=task.secrets,
         logs=FrozenMap({task.kind: (f"{directory}/out.log",)}),
     )

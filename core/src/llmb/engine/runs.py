@@ -14,8 +14,9 @@ from llmb.engine.active import ActiveRun
 from llmb.engine.drive import Driver, drive
 from llmb.engine.finish import as_planned
 from llmb.engine.observe import Observer, Silent
-from llmb.engine.plan import PlannedRun, plan, plan_run, refuse_missing_secrets
+from llmb.engine.plan import PlannedRun, plan, plan_run
 from llmb.engine.record import RunRecord, all_records, find_record, runs_folder
+from llmb.engine.secrets import refuse_missing_secrets
 from llmb.engine.site import Site
 from llmb.hosts.open import Hosts
 from llmb.plugins.find import find_plugins
@@ -63,12 +64,14 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     """
     pool = PluginPool()
     planned = plan(workload, pool)
-    refuse_missing_secrets(planned)
+    refuse_missing_secrets(each.script for each in planned)
     hosts = Hosts()
     sites = _sites([each.target for each in planned], pool, hosts)
     _probe(sites.values(), observer or Silent())
     probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
     planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
+    for each in planned:
+        sites[_site_key(each.target)].refuse_missing_secrets(each.tasks)
     records = _create_records(planned, pool)
     active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
     return _session(active, sites, hosts, pool, observer)

@@ -9,9 +9,12 @@ from typing import Any, Literal
 import attrs
 
 from llmb.engine.plan import PlannedTask
+from llmb.engine.secrets import missing_secrets, place_secrets, refuse_missing_secrets
+from llmb.engine.space import free_space_gb
+from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
 from llmb.hosts.detached import poll_detached, submit_detached
-from llmb.values.errors import TargetError
+from llmb.values.errors import SpecError, TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script
 from llmb.values.run import Target
@@ -87,13 +90,52 @@ class Site:
         self._poll_tasks([task for task in mine if task.state == "running"])
         return before != [task.state for task in mine]
 
+    def refuse_missing_secrets(self, tasks: Iterable[PlannedTask]) -> None:
+        """Raises SpecError for a secret that is not set and without which a task that is not done cannot be made.
+
+        Raises TargetError where one cannot ask what is done.
+        """
+        tasks = [task for task in tasks if missing_secrets([task.script])]
+        self.expect(tasks)
+        self.look(task.key for task in tasks)
+        refuse_missing_secrets(task.script for task in tasks if self.task(task.key)[0] == "missing")
+
     def make(self, wanted: Iterable[str]) -> bool:
         """Start those of these tasks that are missing; true where there was one. Another process may make it too."""
         missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
-        self._submit_tasks(missing)
-        for task in missing:
+        begun = [task for task in self._with_room(missing) if self._with_secrets(task)]
+        self._submit_tasks(begun)
+        for task in begun:
             task.state = "running"
         return bool(missing)
+
+    def _with_room(self, tasks: list[_TaskProgress]) -> list[_TaskProgress]:
+        """Those for which there is room, one beside the other; the others have failed."""
+        if not any(task.planned.task.space_gb for task in tasks):
+            return tasks
+        folder = self.target.workdir
+        there = left = free_space_gb(folder, self.host)
+        for task in tasks:
+            wanted = task.planned.task.space_gb
+            if wanted > left:
+                task.state = "failed"
+                beside = "" if left == there else f", of which others that are made now take {there - left:.1f} GB"
+                task.reason = (
+                    f"{task.planned.task.kind} could not be made: it takes {wanted:g} GB in {folder}, where "
+                    f"{there:.1f} GB are free{beside}; make room there, or choose another target.workdir"
+                )
+            else:
+                left -= wanted
+        return [task for task in tasks if task.state == "missing"]
+
+    def _with_secrets(self, task: _TaskProgress) -> bool:
+        """Whether its secrets are set, and placed; a task without them has failed."""
+        try:
+            place_secrets([task.planned.script], self.host)
+        except SpecError as error:
+            task.state, task.reason = "failed", f"{task.planned.task.kind} could not be made: {error}"
+            return False
+        return True
 
     def _submit_tasks(self, tasks: list[_TaskProgress]) -> None:
         on_host = [task.planned.script for task in tasks if task.planned.on == "host"]
@@ -121,7 +163,7 @@ class Site:
         elif status.cause == "lost" and task.redone < REDONE:
             task.state, task.redone = "missing", task.redone + 1
         else:
-            task.state, task.reason = "failed", self._why(task.planned, status)
+            task.state, task.reason = "failed", why_not_made(task.planned, status, self.host)
 
     def _whole(self, tasks: list[_TaskProgress]) -> set[str]:
         """The keys of those whose check passes, all asked in one command."""
@@ -135,12 +177,6 @@ class Site:
         if answer.exit_status:
             raise TargetError(f"cannot look for what is there already: {answer.stderr.strip()}")
         return set(answer.stdout.splitlines())
-
-    def _why(self, planned: PlannedTask, status: JobStatus) -> str:
-        log = next(iter(planned.script.logs.values()), ("/dev/null",))[0].replace("{attempt}", str(status.attempt))
-        tail = self.host.run(f"tail -n 400 {shlex.quote(log)} | tail -c 600").stdout.strip().splitlines()
-        last = tail[-1].strip() if tail else status.reason or f"exit status {status.exit_status}"
-        return f"{planned.task.kind} could not be made: {last} (log: {log})"
 
     def submit(self, scripts: list[Script]) -> Mapping[str, Ticket]:
         """Submit runs; those that were submitted before are not submitted again."""

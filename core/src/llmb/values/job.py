@@ -112,7 +112,8 @@ class Task:
     The key names the content and is the task's identity everywhere, so runs and other ``llmb`` processes share it.
     ``work`` is a job for the scheduler, or bash for the target's host; ``check`` is bash that exits with 0 when the
     result is there and whole. The check alone is believed, before and after, never a record or an exit status.
-    ``space_gb`` is the free space that making it takes below the work directory; it is asked for before.
+    ``space_gb`` is the free space that making it takes below the work directory; it is asked for before. ``secrets``
+    are names of variables of the user's environment that making it needs, and nothing else does.
     """
 
     key: str
@@ -120,6 +121,7 @@ class Task:
     work: Job | str
     check: str
     space_gb: float = 0.0
+    secrets: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,32 @@
+"""Secrets: they come from the environment of this process, and travel in a file that the owner alone can read."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable
+
+from llmb.hookspecs import Host
+from llmb.values.errors import SpecError
+from llmb.values.job import Script
+
+
+def missing_secrets(scripts: Iterable[Script]) -> list[str]:
+    """The names of those that these scripts need and the environment lacks, sorted."""
+    return sorted({name for script in scripts for name in script.secrets if not os.environ.get(name)})
+
+
+def refuse_missing_secrets(scripts: Iterable[Script]) -> None:
+    """Raises SpecError for every secret that a script needs and the environment lacks."""
+    if names := missing_secrets(scripts):
+        raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in names))
+
+
+def place_secrets(scripts: Iterable[Script], host: Host) -> None:
+    """Put each script's secrets into its directory; the job removes them. Raises SpecError where one is not set."""
+    scripts = tuple(scripts)
+    refuse_missing_secrets(scripts)
+    for script in scripts:
+        lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets]
+        if lines:
+            host.put({f"{script.directory}/.secrets": "".join(lines)}, 0o600)

@@ -1,0 +1,30 @@
+"""Why a task could not be made, in one line that names its log."""
+
+from __future__ import annotations
+
+import shlex
+
+from llmb.engine.plan import PlannedTask
+from llmb.hookspecs import Host
+from llmb.values.status import JobStatus
+
+_NEWEST = """
+log=
+newest() { # files: the one that was written last, if it holds anything
+  local each
+  while read -r each; do [ -s "$each" ] && log=$each && return; done < <(ls -t -- "$@" 2>/dev/null)
+}
+"""
+
+
+def why_not_made(planned: PlannedTask, status: JobStatus, host: Host) -> str:
+    """What the scheduler says, and the last words of the last phase that wrote any. Raises TargetError."""
+    attempt = str(status.attempt)
+    phases = [[path.replace("{attempt}", attempt) for path in paths] for paths in planned.script.logs.values()]
+    look = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
+    answer = host.run(f'{_NEWEST}{look}\necho "$log"\n[ -z "$log" ] || tail -n 400 -- "$log" | tail -c 600')
+    log, *tail = answer.stdout.strip().splitlines() or [""]
+    last = tail[-1].strip() if tail else ""
+    said = status.reason if planned.on == "scheduler" and status.reason != last else ""
+    words = ": ".join(each for each in (said, last) if each) or status.reason or f"exit status {status.exit_status}"
+    return f"{planned.task.kind} could not be made: {words} (log: {log or phases[0][0]})"

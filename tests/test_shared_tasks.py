@@ -1,0 +1,103 @@
+"""What a shared task needs: space where it is made, and secrets that nobody else gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb import SpecError
+
+SECRET = "hf_0123456789"
+ON = pytest.mark.parametrize("on", ["host", "scheduler"])
+
+
+def task(on: str = "host", **more: Any) -> dict[str, Any]:
+    return {"task": "data", "task_on": on, **{f"task_{name}": value for name, value in more.items()}}
+
+
+def everything_below(folder: Path) -> str:
+    return "\n".join(file.read_text(errors="replace") for file in folder.rglob("*") if file.is_file())
+
+
+# Space
+
+
+@ON
+def test_a_task_without_room_is_not_begun_and_says_how_much_is_wanted_and_there(toy: Any, on: str) -> None:
+    run = toy.run(framework=task(on, space_gb=1e9))
+
+    assert run["state"] == "failed"
+    assert toy.journal() == []
+    told = r"toy data could not be made: it takes 1e\+09 GB in .*/work, where [\d.]+ GB are free; make room there, or"
+    assert re.search(told, run["failure"]["cause"])
+
+
+@ON
+def test_a_task_with_room_is_made(toy: Any, on: str) -> None:
+    assert toy.run(framework=task(on, space_gb=1e-6))["state"] == "completed"
+    assert len(toy.journal("task-end")) == 1
+
+
+def test_what_is_there_already_needs_no_room(toy: Any) -> None:
+    assert toy.run(framework=task())["state"] == "completed"
+    assert toy.run(framework=task(space_gb=1e9))["state"] == "completed"
+
+
+def test_two_tasks_that_fit_one_by_one_do_not_fit_together(toy: Any) -> None:
+    from llmb.engine.space import free_space_gb
+    from llmb.hosts.local import LocalHost
+
+    most = 0.7 * free_space_gb(str(toy.folder), LocalHost())
+    spec = toy.spec(framework={"task_space_gb": most}, sweep={"framework.task": ["one", "two"]})
+    states = {run["state"]: run for run in toy.runs("run", spec)}
+
+    assert set(states) == {"completed", "failed"}
+    assert "of which others that are made now take" in states["failed"]["failure"]["cause"]
+
+
+def test_a_dry_run_tells_the_space_and_the_secrets(toy: Any) -> None:
+    spec = toy.spec(framework=task(space_gb=100, secrets=["HF_TOKEN"]))
+    [run] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["runs"]
+    told = toy.llmb("run", spec, "--dry-run").stdout
+
+    assert [(each["space_gb"], each["secrets"]) for each in run["preparation"]] == [(100, ["HF_TOKEN"])]
+    assert "which needs 100 GB of free space and HF_TOKEN in the environment, unless" in told
+
+
+# Secrets
+
+
+@ON
+def test_a_task_gets_its_secret_and_it_is_written_nowhere(toy: Any, on: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    spent = toy.folder / "spent"
+    run = toy.run(framework=task(on, secrets=["HF_TOKEN"], end=f'echo "${{#HF_TOKEN}}" >{spent}'))
+
+    assert run["state"] == "completed"
+    assert spent.read_text() == f"{len(SECRET)}\n"
+    assert SECRET not in everything_below(toy.home)
+
+
+def test_a_secret_that_a_task_lacks_is_a_fault_before_anything_is_recorded(toy: Any) -> None:
+    with pytest.raises(SpecError, match="HF_TOKEN is not set"):
+        toy.run(framework=task(secrets=["HF_TOKEN"]))
+
+    assert (toy.records, toy.journal()) == ([], [])
+
+
+def test_what_is_there_already_needs_no_secret(toy: Any) -> None:
+    assert toy.run(framework=task())["state"] == "completed"
+    assert toy.run(framework=task(secrets=["HF_TOKEN"]))["state"] == "completed"
+
+
+# Failures
+
+
+def test_a_task_of_several_phases_names_the_log_of_the_last_that_wrote_any(toy: Any) -> None:
+    run = toy.run(framework=task("scheduler", end="echo the disk is full >&2; exit 3"))
+
+    assert re.search(r"the disk is full \(log: .*/logs/data\.0\.0\.log\)", run["failure"]["cause"])
