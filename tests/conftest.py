@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -134,6 +135,22 @@ class ToyRuns:
 
 def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
+
+
+def end_processes_in(folder: Path) -> None:
+    """Kill all that still works below a test's folder: what a test that failed left waiting would wait for ever."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if (process / "cwd").readlink().is_relative_to(folder):
+                os.kill(int(process.name), signal.SIGKILL)
+        except OSError:
+            continue  # it ended by itself
+
+
+@pytest.fixture(autouse=True)
+def _nothing_goes_on(tmp_path: Path) -> Iterator[None]:
+    yield
+    end_processes_in(tmp_path)
 
 
 @pytest.fixture

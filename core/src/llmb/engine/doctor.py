@@ -105,19 +105,15 @@ while [ ! -e "$directory" ]; do directory=$(dirname "$directory"); done
 
 
 def _framework(framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> Check:
-    """Which of a framework's recipes could run there, and what each of the others lacks."""
-    can, cannot = [], []
+    """Which of a framework's recipes could run there, and what the others lack; no fault of the target's."""
+    names: dict[str, list[str]] = {}
     for address in recipe_addresses(pool.installed):
-        if address.partition("/")[0] != framework:
-            continue
-        if missing := _missing(address, target, table, pool):
-            cannot.append(f"{address.partition('/')[2]}: {missing}")
-        else:
-            can.append(address.partition("/")[2])
-    parts = [f"can run here: {', '.join(can)}"] if can else []
-    parts += [f"cannot: {'; '.join(cannot)}"] if cannot else []
-    remedy = "" if can else "see what each recipe lacks, or name another target"
-    return Check(name=framework, ok=bool(can), detail=". ".join(parts), remedy=remedy)
+        if address.partition("/")[0] == framework:
+            names.setdefault(_missing(address, target, table, pool), []).append(address.partition("/")[2])
+    can = names.pop("", [])
+    parts = [f"can run here: {', '.join(can) or 'none'}"]
+    parts += [f"{', '.join(those)} cannot: {why}" for why, those in names.items()]
+    return Check(name=f"{framework} recipes", ok=True, detail="; ".join(parts))
 
 
 def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> str:
