@@ -38,3 +38,16 @@ def test_the_example_has_a_job_for_every_published_scale_and_dtype(planned: list
         assert phase["ranks"] == "all"
         assert run["differences"] == []
         assert f"#SBATCH --nodes={nodes}" in run["script"]
+
+
+def test_image_tokenizer_and_data_come_first_and_are_the_same_for_all(planned: list[dict[str, Any]]) -> None:
+    for run in planned:
+        image, tokenizer, pile = run["preparation"]
+        assert (image["kind"], tokenizer["kind"], pile["kind"]) == (
+            "container image",
+            "tokenizer of meta-llama/Meta-Llama-3-8B",
+            "the Pile",
+        )
+        assert (tokenizer["secrets"], pile["space_gb"]) == (["HF_TOKEN"], 100)
+        assert (tokenizer["job"], pile["job"]["nodes"]) == (None, 2)
+    assert len({task["key"] for run in planned for task in run["preparation"]}) == 3

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmb import Environment, FrozenMap, Image, Job, Phase, SpecError, Target, Venv
+from llmb import Dataset, Environment, FrozenMap, Image, Job, Phase, SpecError, Target, Task, Venv
 from llmb_local.plugin import Local, LocalOptions
 from llmb_local.script import lock_word
 
@@ -113,3 +113,13 @@ def test_an_image_is_refused() -> None:
 
 def test_without_an_environment_nothing_is_prepared() -> None:
     assert Local().prepare_env(Environment(), target()) == ()
+
+
+def test_the_ranks_of_all_nodes_of_a_data_set_s_job_are_on_this_one() -> None:
+    made = Task(key="a", kind="data", work=job(nodes=2, tasks_per_node=3), check="true")
+    fetched = Task(key="b", kind="data", work="true", check="true")
+
+    folded, left = Local().prepare_dataset(Dataset(tasks=(made, fetched)), target()).tasks
+    assert isinstance(folded.work, Job)
+    assert (folded.work.nodes, folded.work.tasks_per_node) == (1, 6)
+    assert left == fetched

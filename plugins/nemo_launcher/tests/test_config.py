@@ -292,4 +292,4 @@ def test_an_image_without_nemo_is_told_in_one_line(load_run: LoadRun, tmp_path: 
     )
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("NeMo is not at /not/there here; [framework] nemo")
+    assert done.stderr.splitlines()[-1].startswith("there is no /not/there here; nemo and launcher in [framework]")

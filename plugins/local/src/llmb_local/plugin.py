@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from llmb import (
+    Dataset,
     Environment,
     Host,
     Image,
@@ -68,6 +69,11 @@ class Local(SchedulerHooks[LocalOptions]):
         return (venv_task(environment.base, target.cache, uv=uv.find_uv_bin(), python=sys.executable),)
 
     @hookimpl
+    def prepare_dataset(self, dataset: Dataset, target: Target[LocalOptions]) -> Dataset:
+        """The ranks of several nodes, all on this one."""
+        return Dataset(tasks=tuple(map(_on_one_node, dataset.tasks)))
+
+    @hookimpl
     def build_job(self, job: Job, target: Target[LocalOptions]) -> Script:
         """A bash script that waits for its turn, then starts every rank of every phase itself."""
         if target.host is not None:
@@ -111,3 +117,10 @@ class Local(SchedulerHooks[LocalOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
+
+
+def _on_one_node(task: Task) -> Task:
+    if isinstance(task.work, str) or task.work.nodes == 1:
+        return task
+    ranks = task.work.nodes * task.work.tasks_per_node
+    return attrs.evolve(task, work=attrs.evolve(task.work, nodes=1, tasks_per_node=ranks))

@@ -1,9 +1,10 @@
-# nemo.sh NEMO FOLDER... -- COMMAND: makes the folders, then runs the command in NeMo's source tree. Lightning reads the
-# rank environment that every scheduler gives, as it does under torchrun, whose name for the node's rank is another.
-nemo=$1
+# nemo.sh SOURCES FOLDER... -- COMMAND: makes the folders, then runs the command in the source tree of NeMo or of its
+# launcher. Lightning reads the rank environment that every scheduler gives, as it does under torchrun, whose name for
+# the node's rank is another.
+sources=$1
 shift
-if ! cd "$nemo"; then
-  echo "NeMo is not at $nemo here; [framework] nemo names the folder of its sources in the image" >&2
+if ! cd "$sources"; then
+  echo "there is no $sources here; nemo and launcher in [framework] name the folders of the sources in the image" >&2
   exit 1
 fi
 while [ "$1" != -- ]; do
@@ -11,6 +12,6 @@ while [ "$1" != -- ]; do
   shift
 done
 shift
-export PYTHONPATH=$nemo${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH=$sources${PYTHONPATH:+:$PYTHONPATH}
 export GROUP_RANK=$LLMB_NODE_RANK
 exec "$@"

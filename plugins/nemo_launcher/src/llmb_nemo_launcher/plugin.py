@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, hookimpl
+from llmb import Dataset, Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, hookimpl
 from llmb_nemo_launcher.command import job_env, job_files, train_phase
+from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
 from llmb_nemo_launcher.settings import repository_of
 
-ELSEWHERE = {"comparable": True}  # where data lies does not change how fast the training is
+ELSEWHERE = {"comparable": True}  # where something lies does not change how fast the training is
 
 
 @attrs.frozen(kw_only=True)
@@ -26,7 +27,7 @@ class NeMoLauncherOptions:
     """
 
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
-    nemo: str = "/opt/NeMo"
+    nemo: str = attrs.field(default="/opt/NeMo", metadata=ELSEWHERE)
     launcher: str = attrs.field(default="/opt/NeMo-Framework-Launcher", metadata=ELSEWHERE)
     index_mapping_dir: str | None = attrs.field(default=None, metadata=ELSEWHERE)
 
@@ -41,6 +42,11 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
         """The recipe's image, and the publisher's repository where a file of it is needed."""
         repository = repository_of(run)
         return Environment(base=run.image, repositories=(repository,) if repository else ())
+
+    @hookimpl
+    def prepare_dataset(self, run: Run[NeMoLauncherOptions]) -> Dataset | None:
+        """The tokenizer where the image lacks it, and the data where they are not synthetic."""
+        return dataset_of(run)
 
     @hookimpl
     def build_job(self, run: Run[NeMoLauncherOptions]) -> Job:

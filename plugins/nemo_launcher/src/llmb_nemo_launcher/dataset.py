@@ -1,0 +1,107 @@
+"""What a run needs before it starts: the tokenizer, and the Pile made by the launcher's three stages."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from importlib.resources import files
+from typing import Any
+
+from llmb import Dataset, Environment, FrozenMap, Job, Phase, Run, Task, content_key
+from llmb_nemo_launcher.settings import places, settings_of
+
+STAGES = ("download", "extract", "preprocess")
+
+
+def dataset_of(run: Run[Any]) -> Dataset | None:
+    """The tasks that come before a run; null where its tokenizer is in the image and its data are synthetic."""
+    settings = settings_of(run)
+    tasks = [_tokenizer(run)] if "tokenizer" in settings else []
+    if "dataset" in settings:
+        tasks.append(_pile(run))
+    return Dataset(tasks=tuple(tasks)) if tasks else None
+
+
+def _tokenizer(run: Run[Any]) -> Task:
+    """Files of a repository of Hugging Face, which the target's host fetches: nodes may have no way out."""
+    tokenizer, folder = settings_of(run)["tokenizer"], places(run)["tokenizer"]
+    gated = tokenizer["kind"] == "gated"
+    settings = {"folder": folder, "repository": tokenizer["repository"], "gated": "yes" if gated else ""}
+    lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
+    lines += [f"files=({shlex.join(tokenizer['files'])})", _shipped("fetch_tokenizer.sh")]
+    return Task(
+        key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'])}",
+        kind=f"tokenizer of {tokenizer['repository']}",
+        work="\n".join(lines),
+        check=" && ".join(f"test -s {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"]),
+        secrets=("HF_TOKEN",) if gated else (),
+    )
+
+
+def _pile(run: Run[Any]) -> Task:
+    """A node for each shard; what an earlier attempt left is removed, since the stages would take it for whole."""
+    settings, folder = settings_of(run)["dataset"], places(run)["dataset"]
+    shards = [f"{shard:02d}" for shard in settings["shards"]]
+    archives = [f"{folder}/{shard}.jsonl.zst" for shard in shards]
+    texts = [f"{folder}/{shard}.jsonl" for shard in shards]
+    documents = [f"{folder}/{settings['name']}_{shard}_text_document" for shard in shards]
+    made = [f"{name}.{suffix}" for name in documents for suffix in ("bin", "idx")]
+    key = f"pile-{content_key(settings['url'], settings_of(run)['tokenizer']['repository'], *shards)}"
+    directory = f"{run.paths.cache}/data-preparation/{key}"
+    clear = Phase(name="clear", command=("rm", "-f", "--", *archives, *texts, *made), ranks="first", measured=False)
+    stages = [
+        _stage(run, directory, stage, outputs) for stage, outputs in zip(STAGES, (archives, texts, made), strict=True)
+    ]
+    job = Job(
+        id=key,
+        directory=directory,
+        phases=(clear, *stages),
+        nodes=len(shards),
+        tasks_per_node=1,
+        gpus_per_node=1,  # some partitions refuse jobs that ask for none
+        environment=Environment(base=run.image),
+        files=FrozenMap({f"{directory}/nemo.sh": _shipped("nemo.sh")}),
+        time_limit_s=settings["time_limit_s"],
+    )
+    whole = " && ".join(f"whole {shlex.quote(name)}" for name in documents)
+    check = f"# {folder} has {len(made)} files that are whole\n{_shipped('whole_dataset.sh')}\n{whole}"
+    return Task(key=key, kind="the Pile", work=job, check=check, space_gb=settings["space_gb"])
+
+
+def _stage(run: Run[Any], directory: str, stage: str, outputs: Iterable[str]) -> Phase:
+    """One of the launcher's scripts, each rank with the shards that are its own (``cluster_type=bcp``).
+
+    The scripts end with 0 whatever became of their work, so what a stage must leave is looked for.
+    """
+    settings, names = settings_of(run)["dataset"], places(run)
+    shards = settings["shards"]
+    arguments = {
+        "cluster_type": "bcp",
+        "data_config": settings["config"],
+        "launcher_scripts_path": f"{run.options.launcher}/launcher_scripts",
+        "data_dir": names["dataset"],
+        "the_pile_url": settings["url"],
+        "file_numbers": f"{shards[0]}-{shards[-1]}",
+        "rm_downloaded": True,
+        "rm_extracted": True,
+        "tokenizer_type": names["tokenizer"],
+        "tokenizer_library": "huggingface",
+        "tokenizer_model": None,  # these three as the launcher writes them, which is not Hydra's null
+        "vocab_save_dir": None,
+        "merges_save_dir": None,
+        "hydra.run.dir": f"{directory}/{stage}",
+        "hydra.output_subdir": "null",
+    }
+    sources = f"{run.options.launcher}/launcher_scripts"
+    script = f"{sources}/nemo_launcher/collections/dataprep_scripts/pile_dataprep/{stage}.py"
+    words = (f"{name}={value}" for name, value in arguments.items())
+    return Phase(
+        name=stage,
+        command=("bash", f"{directory}/nemo.sh", sources, names["dataset"], "--", "python3", "-u", script, *words),
+        measured=False,
+        outputs=tuple(outputs),
+    )
+
+
+def _shipped(name: str) -> str:
+    return files("llmb_nemo_launcher").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,286 @@
+"""What comes before a run: tokenizers that are fetched, and the Pile, made on two nodes and checked file by file."""
+
+from __future__ import annotations
+
+import os
+import struct
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb import Dataset, Image, Job, Paths, Run, Task
+from llmb_nemo_launcher.plugin import NeMoLauncher
+
+LoadRun = Callable[..., "Run[Any]"]
+TOKEN = "hf_0123456789abcdef"
+STAGES = ["download", "extract", "preprocess"]
+DATA = "/w/cache/llama3.1-dataset"
+
+
+def tasks_of(run: Run[Any]) -> tuple[Task, ...]:
+    dataset = NeMoLauncher().prepare_dataset(run)
+    assert isinstance(dataset, Dataset)
+    return dataset.tasks
+
+
+def pile_of(run: Run[Any]) -> tuple[Task, Job]:
+    task = tasks_of(run)[-1]
+    assert isinstance(task.work, Job)
+    return task, task.work
+
+
+# What is made
+
+
+def test_two_sizes_share_one_tokenizer_and_one_data_set(load_run: LoadRun) -> None:
+    assert tasks_of(load_run("llama3.1-8b", "bf16", 8)) == tasks_of(load_run("llama3.1-70b", "fp8", 2048))
+
+
+@pytest.mark.parametrize(("name", "gpus"), [("grok1-314b", 8), ("nemotron4-340b", 128)])
+def test_what_is_synthetic_and_has_its_tokenizer_needs_nothing(load_run: LoadRun, name: str, gpus: int) -> None:
+    assert NeMoLauncher().prepare_dataset(load_run(name, "bf16", gpus)) is None
+
+
+def test_only_the_gated_tokenizer_needs_a_token(load_run: LoadRun) -> None:
+    gated, _ = tasks_of(load_run("llama3.1-8b", "bf16", 8))
+    [open_to_all] = tasks_of(load_run("llama3.1-405b", "bf16", 32))
+
+    assert (gated.kind, gated.secrets) == ("tokenizer of meta-llama/Meta-Llama-3-8B", ("HF_TOKEN",))
+    assert (open_to_all.kind, open_to_all.secrets) == ("tokenizer of nvidia/megatron-gpt2-345m", ())
+
+
+def test_the_publisher_s_repository_has_nemotron_s_tokenizer(load_run: LoadRun) -> None:
+    run = load_run("nemotron4-340b", "bf16", 128)
+    [repository] = NeMoLauncher().prepare_env(run).repositories
+    config = next(text for path, text in NeMoLauncher().build_job(run).files.items() if path.endswith(".yaml"))
+
+    assert f'"{repository.folder("/w/cache")}/nemotron/nemotron_2_256k.model"' in config
+
+
+def test_the_pile_is_made_by_three_stages_on_a_node_for_each_shard(load_run: LoadRun) -> None:
+    task, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
+
+    assert (job.nodes, job.tasks_per_node, job.environment.base) == (2, 1, Image(ref="nvcr.io/nvidia/nemo:24.09"))
+    assert (task.kind, task.space_gb) == ("the Pile", 100)
+    assert [phase.name for phase in job.phases] == ["clear", *STAGES]
+    for phase in job.phases[1:]:
+        assert (phase.ranks, phase.measured) == ("all", False)
+        words = set(phase.command)
+        assert {"cluster_type=bcp", "file_numbers=0-1", f"data_dir={DATA}", "rm_downloaded=True"} <= words
+        assert "tokenizer_type=/w/cache/tokenizers/meta-llama/Meta-Llama-3-8B" in words
+        script = (
+            "/opt/NeMo-Framework-Launcher/launcher_scripts/nemo_launcher/collections/dataprep_scripts/pile_dataprep/"
+        )
+        assert f"{script}{phase.name}.py" in words
+
+
+def test_each_stage_must_leave_what_the_next_one_needs(load_run: LoadRun) -> None:
+    _, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
+    made = [f"{DATA}/my-llama_0{shard}_text_document.{suffix}" for shard in (0, 1) for suffix in ("bin", "idx")]
+    outputs = {phase.name: list(phase.outputs) for phase in job.phases}
+
+    assert outputs == {
+        "clear": [],
+        "download": [f"{DATA}/00.jsonl.zst", f"{DATA}/01.jsonl.zst"],
+        "extract": [f"{DATA}/00.jsonl", f"{DATA}/01.jsonl"],
+        "preprocess": made,
+    }
+    assert set(job.phases[0].command[3:]) == {path for paths in outputs.values() for path in paths}
+
+
+# Whether it is whole
+
+
+def write_shard(folder: Path, shard: int, token: int = 4, lengths: tuple[int, ...] = (3, 5, 2)) -> tuple[Path, Path]:
+    """A data set as Megatron writes it: an index, and the tokens."""
+    code = {1: 1, 2: 8, 4: 4, 8: 5}[token]
+    places = [token * sum(lengths[:each]) for each in range(len(lengths))]
+    documents = range(len(lengths) + 1)
+    index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(lengths), len(documents))
+    index += struct.pack(f"<{len(lengths)}i", *lengths) + struct.pack(f"<{len(places)}q", *places)
+    index += struct.pack(f"<{len(documents)}q", *documents)
+    base = folder / f"my-llama_{shard:02d}_text_document"
+    files = base.with_suffix(".idx"), base.with_suffix(".bin")
+    files[0].write_bytes(index)
+    files[1].write_bytes(bytes(token * sum(lengths)))
+    return files
+
+
+@pytest.fixture
+def check(load_run: LoadRun, tmp_path: Path) -> Callable[[], bool]:
+    """The check of the Pile's task, in a cache of its own."""
+    run = attrs.evolve(load_run("llama3.1-8b", "bf16", 8), paths=Paths(run="/r", cache=str(tmp_path)))
+    task, _ = pile_of(run)
+    (tmp_path / "llama3.1-dataset").mkdir()
+    return lambda: not subprocess.run(["bash", "-c", f"({task.check}\n)"], capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize("token", [1, 2, 4, 8])
+def test_a_data_set_that_is_whole(check: Callable[[], bool], tmp_path: Path, token: int) -> None:
+    for shard in (0, 1):
+        write_shard(tmp_path / "llama3.1-dataset", shard, token)
+
+    assert check()
+
+
+@pytest.mark.parametrize("file", [0, 1], ids=["index", "data"])
+@pytest.mark.parametrize("harm", ["gone", "empty", "cut", "longer", "of another"])
+def test_a_data_set_that_is_not(check: Callable[[], bool], tmp_path: Path, file: int, harm: str) -> None:
+    folder = tmp_path / "llama3.1-dataset"
+    write_shard(folder, 0)
+    harmed = write_shard(folder, 1)[file]
+    data = harmed.read_bytes()
+    if harm == "gone":
+        harmed.unlink()
+    elif harm == "of another":
+        write_shard(tmp_path, 1, lengths=(4, 9))
+        harmed.write_bytes((tmp_path / harmed.name).read_bytes())
+    else:
+        harmed.write_bytes({"empty": b"", "cut": data[:-1], "longer": data + b"\0"}[harm])
+
+    assert not check()
+
+
+def test_an_index_of_something_else_is_none(check: Callable[[], bool], tmp_path: Path) -> None:
+    folder = tmp_path / "llama3.1-dataset"
+    for shard in (0, 1):
+        index, _ = write_shard(folder, shard)
+        index.write_bytes(b"not an index, of which the sizes would not say a thing")
+
+    assert not check()
+
+
+# Tokenizers, fetched from a server of the tests' own
+
+
+class Hub(BaseHTTPRequestHandler):
+    """Answers as Hugging Face does, and notes what it was asked and what others could see meanwhile."""
+
+    status = 200
+    asked: list[str]
+    tokens: set[str | None]
+    seen: list[str]
+
+    def do_GET(self) -> None:
+        hub = type(self)
+        hub.asked.append(self.path)
+        hub.tokens.add(self.headers.get("Authorization"))
+        hub.seen += command_lines()
+        self.send_response(hub.status)
+        body = f"content of {self.path}".encode()
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def command_lines() -> list[str]:
+    """The command lines of all processes, as everybody sees them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            found.append(path.read_text(errors="replace"))
+    return found
+
+
+@pytest.fixture
+def hub() -> Iterator[type[Hub]]:
+    class Fresh(Hub):
+        asked: list[str] = []  # noqa: RUF012  # one for each test
+        tokens: set[str | None] = set()  # noqa: RUF012  # as above
+        seen: list[str] = []  # noqa: RUF012  # as above
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Fresh) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        Fresh.url = f"http://127.0.0.1:{server.server_address[1]}"  # type: ignore[attr-defined]
+        yield Fresh
+        server.shutdown()
+
+
+def fetch(task: Task, hub: Any, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
+    assert isinstance(task.work, str)
+    env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": hub.url, **({"HF_TOKEN": token} if token else {})}
+    return subprocess.run(["bash", "-c", task.work], env=env, capture_output=True, text=True, check=False)
+
+
+def whole(task: Task) -> bool:
+    return subprocess.run(["bash", "-c", task.check], capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture
+def tokenizers(load_run: LoadRun, tmp_path: Path) -> Callable[[str, int], Task]:
+    def of(name: str, gpus: int) -> Task:
+        run = attrs.evolve(load_run(name, "bf16", gpus), paths=Paths(run="/r", cache=str(tmp_path / "ca che")))
+        return tasks_of(run)[0]
+
+    return of
+
+
+def test_a_gated_tokenizer_is_fetched_with_the_token_which_nobody_sees(
+    tokenizers: Any, hub: Any, tmp_path: Path
+) -> None:
+    task = tokenizers("llama3.1-8b", 8)
+    assert not whole(task)
+    done = fetch(task, hub, f"{TOKEN}\n")  # as `cat token` gives it
+    folder = tmp_path / "ca che" / "tokenizers" / "meta-llama" / "Meta-Llama-3-8B"
+
+    assert done.returncode == 0, done.stderr
+    assert whole(task)
+    assert {path.name for path in folder.iterdir()} == {
+        *("config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"),
+        "generation_config.json",
+    }
+    assert hub.tokens == {f"Bearer {TOKEN}"}
+    assert len(hub.seen) > len(hub.asked)
+    assert TOKEN not in "".join(hub.seen) + done.stdout + done.stderr
+
+
+def test_an_open_tokenizer_is_fetched_without_a_token(tokenizers: Any, hub: Any) -> None:
+    task = tokenizers("llama3.1-405b", 32)
+
+    assert fetch(task, hub, "").returncode == 0
+    assert whole(task)
+    assert hub.tokens == {None}
+    assert hub.asked == [f"/nvidia/megatron-gpt2-345m/resolve/main/{name}" for name in ("vocab.json", "merges.txt")]
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        (401, "HF_TOKEN was refused by {site} (401): export a valid token, which {site}/settings/tokens makes"),
+        (403, "HF_TOKEN may not read meta-llama/Meta-Llama-3-8B (403): ask for access at {site}/meta-llama/"),
+        (404, "meta-llama/Meta-Llama-3-8B has no file config.json (404)"),
+        (501, "config.json of meta-llama/Meta-Llama-3-8B could not be fetched from {site}: HTTP status 501"),
+    ],
+)  # fmt: skip
+def test_a_refusal_says_what_to_do_and_leaves_nothing(
+    tokenizers: Any, hub: Any, tmp_path: Path, status: int, told: str
+) -> None:
+    hub.status = status
+    task = tokenizers("llama3.1-8b", 8)
+    done = fetch(task, hub)
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(told.format(site=hub.url))
+    assert TOKEN not in done.stdout + done.stderr
+    assert not whole(task)
+    assert not list((tmp_path / "ca che").rglob("*.json"))
+
+
+def test_a_server_that_is_not_there_is_told(tokenizers: Any) -> None:
+    class Gone:
+        url = "http://127.0.0.1:1"
+
+    done = fetch(tokenizers("llama3.1-8b", 8), Gone)
+
+    assert done.returncode == 1
+    assert "could not be fetched from http://127.0.0.1:1: curl ended with exit status 7" in done.stderr
