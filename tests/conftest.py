@@ -217,6 +217,32 @@ class SlurmRuns(ToyRuns):
     def work(self, run_id: str) -> Path:
         return self.workdir / "runs" / run_id
 
+    def follow(self, *steps: tuple[Callable[[], Any], Callable[[], Any]], **tables: dict[str, Any]) -> dict[str, Any]:
+        """One run, through the library. Each step is what to wait for, and what to do then, while it is followed."""
+        import llmb
+
+        return self.drive(llmb.start(llmb.load(self.spec(**tables))), *steps)
+
+    def drive(self, session: Any, *steps: tuple[Callable[[], Any], Callable[[], Any]]) -> dict[str, Any]:
+        """Follow the one run of a session to its end, within a time."""
+        waiting = list(steps)
+        end = time.monotonic() + 2 * DEADLINE_S
+
+        def wait(_seconds: float) -> None:
+            assert time.monotonic() < end, f"the run does not end: {session.results}"
+            if waiting and waiting[0][0]():
+                waiting.pop(0)[1]()
+            time.sleep(0.1)
+
+        session.drive(wait=wait)
+        assert not waiting
+        [result] = session.results
+        return result
+
+    def job_id(self) -> str:
+        """The one run's job, by what the target itself says."""
+        return (next(self.workdir.glob("runs/*/job_id"))).read_text().strip()
+
     def jobs(self) -> dict[str, list[str]]:
         """The ids of all jobs that the queue knows, by their name."""
         found: dict[str, list[str]] = {}

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from llmb.values.errors import RecordError as RecordError
     from llmb.values.errors import SpecError as SpecError
     from llmb.values.errors import TargetError as TargetError
+    from llmb.values.errors import UnknownOutcomeError as UnknownOutcomeError
     from llmb.values.failure import Failure as Failure
     from llmb.values.failure import Signature as Signature
     from llmb.values.frozen import FrozenMap as FrozenMap
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     from llmb.values.status import Ticket as Ticket
     from llmb.values.steps import LogParser as LogParser
     from llmb.values.steps import Notice as Notice
+    from llmb.values.steps import NoticeKind as NoticeKind
     from llmb.values.steps import Step as Step
     from llmb.values.workload import PlacedRun as PlacedRun
     from llmb.values.workload import Workload as Workload
@@ -112,6 +114,7 @@ _MODULES = {
         "RecordError",
         "SpecError",
         "TargetError",
+        "UnknownOutcomeError",
     ),
     "llmb.values.failure": ("Failure", "Signature"),
     "llmb.values.frozen": ("FrozenMap", "content_key"),
@@ -132,7 +135,7 @@ _MODULES = {
     "llmb.values.recipe": ("Baseline", "Recipe"),
     "llmb.values.run": ("Paths", "Profile", "Run", "Target"),
     "llmb.values.status": ("Cause", "JobStatus", "Ticket"),
-    "llmb.values.steps": ("LogParser", "Notice", "Step"),
+    "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),
     "llmb.values.workload": ("PlacedRun", "Workload"),
     "llmb.version": ("VERSION",),
 }

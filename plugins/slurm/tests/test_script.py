@@ -112,7 +112,7 @@ def test_bash_understands_it(name: str) -> None:
 
 def test_every_phase_has_a_log_for_each_attempt_and_slurm_one_of_its_own() -> None:
     logs = Slurm().build_job(*JOBS["container-four-phases"]).logs
-    assert list(logs) == ["clocks", "prof", "convert", "perf", "slurm"]
+    assert list(logs) == ["slurm", "clocks", "prof", "convert", "perf"]
     assert logs["perf"] == ("/work/runs/abcde-tiny/logs/perf.{attempt}.log",)
     assert logs["slurm"] == ("/work/runs/abcde-tiny/slurm.log",)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -15,12 +15,12 @@ from llmb.engine.measure import measure_run
 from llmb.engine.observe import Progress
 from llmb.engine.plan import PlannedRun
 from llmb.engine.record import RunRecord
-from llmb.hookspecs import FrameworkHooks
+from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.reading import blocks_of
 from llmb.logs.series import StepSeries
 from llmb.values.run import Run
 from llmb.values.status import END_STATES, RunState, Ticket
-from llmb.values.steps import LogParser, Step
+from llmb.values.steps import LogParser, Notice, Step
 
 RECENT_STEPS = 20
 STEPS_TO_BELIEVE = 4  # the times of the first ones are off in both directions: compilation, asynchronous dispatch
@@ -42,12 +42,15 @@ class LogFile:
 class ActiveRun:
     """Follows one run. What it knows is on disk before it is believed; a second one can be made at any time."""
 
-    def __init__(self, planned: PlannedRun, record: RunRecord, framework: FrameworkHooks[Any]) -> None:
+    def __init__(
+        self, planned: PlannedRun, record: RunRecord, framework: FrameworkHooks[Any], scheduler: SchedulerHooks[Any]
+    ) -> None:
         self.planned = planned
         self.record = record
         self.peak_flops: float | None = None
         """Dense peak of one GPU in FLOP/s, once its driver knows it; for people who watch."""
         self._framework = framework
+        self._scheduler = scheduler
         self._take_over()
         self._read_anew()
 
@@ -61,6 +64,9 @@ class ActiveRun:
         """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
         self._parser: LogParser = self._framework.parse_log(run=self.run)
         self.series = StepSeries()
+        self._messages = self._scheduler.parse_log(run=self.run)
+        self.messages: list[Notice] = []
+        """What the scheduler itself wrote into this attempt's logs."""
         self.phase = ""
         self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._parsed: dict[str, int] = {}
@@ -137,13 +143,16 @@ class ActiveRun:
 
     def _parse(self, log: LogFile, data: bytes) -> None:
         self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)
-        self.phase = log.phase
-        if log.phase in self._measured:
+        measured = {phase.name: phase.measured for phase in self.planned.job.phases}
+        if log.phase in measured:
+            self.phase = log.phase
+        if measured.get(log.phase):
             self._add(self._parser.feed(data, log.copy))
+        if self._messages:
+            self._note(self._messages.feed(data, log.copy))
 
-    @property
-    def _measured(self) -> set[str]:
-        return {phase.name for phase in self.planned.job.phases if phase.measured}
+    def _note(self, found: Iterable[Step | Notice]) -> None:
+        self.messages += [each for each in found if isinstance(each, Notice)]
 
     def _add(self, found: Any) -> None:
         found = list(found)
@@ -154,6 +163,8 @@ class ActiveRun:
     def close_logs(self) -> None:
         """The job has ended: a last line without an end counts as well."""
         self._add(self._parser.close())
+        if self._messages:
+            self._note(self._messages.close())
 
     def progress(self, detail: str = "") -> Progress:
         """How the run stands, for people."""

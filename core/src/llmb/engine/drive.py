@@ -7,18 +7,19 @@ need this process. A later `Driver` goes on from the records.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from llmb.engine.active import ActiveRun
 from llmb.engine.finish import finish
 from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask
-from llmb.engine.secrets import place_secrets
+from llmb.engine.provenance import parse_provenance
+from llmb.engine.secrets import forget_secrets, place_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import TargetError, UnknownOutcomeError
-from llmb.values.status import JobStatus
+from llmb.values.errors import Fault, TargetError, UnknownOutcomeError
+from llmb.values.status import JobStatus, Ticket
 
 BEFORE = frozenset({"planned", "preparing"})
 UNDER_WAY = frozenset({"queued", "running"})
@@ -36,6 +37,9 @@ class Driver:
         self._told_at = -PATIENCE_S
         self._handing_over = self._handed_over = False  # something is being started there, or may have been
         self._cancelled: set[str] = set()
+        self._details: dict[str, str] = {}
+        self.refused: list[Fault] = []
+        """What the scheduler did not take."""
         for run in self._runs:
             site.expect(run.planned.tasks)
             run.peak_flops = peak_flops(run.run, site.target, pool)
@@ -92,9 +96,11 @@ class Driver:
         mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
         changed = self._cancel([run for run in mine if run.record.cancel_requested])
         mine = [run for run in mine if not run.ended]
+        under_way = [run for run in mine if run.state in UNDER_WAY]
+        seen = self._site.ask([run.ticket for run in under_way])
         changed |= self._prepare([run for run in mine if run.state in BEFORE])
         changed |= self._submit([run for run in mine if run.state == "submitting"])
-        changed |= self._follow([run for run in mine if run.state in UNDER_WAY])
+        changed |= self._follow({run: seen[run.run.id] for run in under_way})
         return changed
 
     def _cancel(self, runs: list[ActiveRun]) -> bool:
@@ -102,6 +108,7 @@ class Driver:
         told = [run for run in runs if run.state not in BEFORE and run.run.id not in self._cancelled]
         if told:
             self._site.cancel([run.ticket for run in told])
+            forget_secrets((run.planned.script for run in told), self._site.host)
             self._cancelled.update(run.run.id for run in told)
         perhaps = [run for run in told if run.state == "submitting"]
         seen = self._site.poll([run.ticket for run in perhaps])
@@ -156,26 +163,52 @@ class Driver:
         tickets = self._site.submit([run.planned.script for run in runs])
         self._handing_over = False
         for run in runs:
-            self._enter(run, "queued", job_id=tickets[run.run.id].job_id)
+            ticket = tickets[run.run.id]
+            if ticket.refused:
+                self._refuse(run, ticket)
+            else:
+                self._enter(run, "queued", job_id=ticket.job_id)
         return True
 
-    def _follow(self, runs: list[ActiveRun]) -> bool:
-        seen = self._site.poll([run.ticket for run in runs])
-        changed = self._read_logs([run for run in runs if seen[run.run.id].state in ("running", "ended")])
-        for run in runs:
-            changed |= self._take_status(run, seen[run.run.id])
+    def _refuse(self, run: ActiveRun, ticket: Ticket) -> None:
+        told = "; ".join(part for part in (ticket.refused, ticket.remedy) if part)
+        self.refused.append(Fault(message=f"{run.run.id}: {told}"))
+        forget_secrets([run.planned.script], self._site.host)
+        self._finish(run, JobStatus(state="ended", cause="refused", reason=ticket.refused, remedy=ticket.remedy))
+
+    def _follow(self, seen: Mapping[ActiveRun, JobStatus]) -> bool:
+        """Take what the scheduler said of these runs; the logs of all are read together, those of ended ones wholly."""
+        told = {run: status for run, status in seen.items() if status.state not in ("unknown", "absent")}
+        for run, status in told.items():
+            run.start_attempt(status.attempt)
+        over = [run for run, status in seen.items() if status.state in ("ended", "absent") or status.never_starts]
+        changed = self._read_logs([run for run in told if told[run].state in ("running", "ended")])
+        while self._read_logs(over):
+            pass  # to the end of the logs, a few MiB at a time
+        self._clear_up(over, [run for run in over if seen[run].never_starts])
+        for run, status in seen.items():
+            changed |= self._take_status(run, status)
         return changed
 
+    def _clear_up(self, over: list[ActiveRun], never: list[ActiveRun]) -> None:
+        """What is to be done on the target when jobs have ended, or must not start any more."""
+        if never:
+            self._site.cancel([run.ticket for run in never])
+        forget_secrets((run.planned.script for run in over), self._site.host)
+        files = {run.planned.script.provenance: run for run in over if run.planned.script.provenance}
+        if files:
+            for path, data in self._site.host.read(dict.fromkeys(files, 0)).items():
+                files[path].record.add_provenance(parse_provenance(data))
+
     def _take_status(self, run: ActiveRun, status: JobStatus) -> bool:
-        run.start_attempt(status.attempt)
-        if status.state == "pending":
-            return self._enter(run, "queued", job_id=status.job_id, detail=status.reason)
+        if status.state == "unknown":
+            return False
         if status.state == "running":
             return self._enter(run, "running", job_id=status.job_id)
+        if status.state == "pending" and not status.never_starts:
+            return self._enter(run, "queued", job_id=status.job_id, detail=status.reason)
         if status.state == "absent":
             status = JobStatus(state="ended", cause="lost", reason="the scheduler does not know the job any more")
-        while self._read_logs([run]):
-            pass  # to the end of the logs, a few MiB at a time
         self._finish(run, status)
         return True
 
@@ -195,8 +228,9 @@ class Driver:
     def _enter(self, run: ActiveRun, state: str, **more: object) -> bool:
         detail = str(more.get("detail") or "")
         changed = run.enter(state, **more)  # type: ignore[arg-type]  # the states are written out in the callers
-        if changed:
+        if changed or detail != self._details.get(run.run.id, ""):
             self._observer.progress(run.progress(detail))
+        self._details[run.run.id] = detail
         return changed
 
     def release(self) -> None:
@@ -238,8 +272,10 @@ def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Ca
             break
         pause = shortest if any(changed) else min(pause * 1.5, longest)
         wait(pause)
-    if refused:
-        raise TargetError(*(fault for error in refused for fault in error.faults))
+    faults = [fault for error in refused for fault in error.faults]
+    faults += [fault for driver in drivers for fault in driver.refused]
+    if faults:
+        raise TargetError(*faults)
 
 
 def _intervals(drivers: Sequence[Driver]) -> tuple[float, float]:

@@ -28,6 +28,8 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
             cause=status.cause or "failed",
             exit_status=status.exit_status,
             reason=status.reason,
+            remedy=status.remedy,
+            messages=frozenset(notice.kind for notice in active.messages),
             steps_done=active.series.count,
             steps_asked=run.steps,
             nan=active.series.nan,

@@ -1,6 +1,8 @@
 """The truth table: in which state a run truly ended.
 
-Neither an exit status nor a log is believed alone.
+Neither an exit status nor a log is believed alone. Where a scheduler says no more than that a job failed, that its
+end is not known, or that it completed although steps are missing, its own words in the job's log tell the cause: a time
+limit, a preemption, a node's failure, too little memory, a cancellation.
 
 | the job ended        | all steps | loss NaN | state     |
 |----------------------|-----------|----------|-----------|
@@ -16,9 +18,35 @@ Neither an exit status nor a log is believed alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import attrs
 
 from llmb.values.status import Cause, RunState
+from llmb.values.steps import NoticeKind
+
+IN_ITS_OWN_WORDS: Mapping[NoticeKind, Cause] = {
+    "time limit": "timeout",
+    "preempted": "preempted",
+    "node failure": "node failure",
+    "out of memory": "out of memory",
+    "cancelled": "cancelled",
+}
+"""What a scheduler writes into a job's log, the first that is found counting before those behind it."""
+
+REMEDIES: Mapping[Cause, str] = {
+    "out of memory": "divide the model over more GPUs (tp, pp, fsdp), or use a smaller micro batch or more memory",
+    "preempted": "run it again, where others have no precedence",
+    "node failure": "run it again; if it comes back, leave out that node",
+    "deadline": "run it again with a later deadline, or a shorter time limit",
+}
+
+NEVER_BEGAN: Mapping[Cause, str] = {
+    "refused": "",
+    "impossible": "it would never have started: ",
+    "dependency": "it would never have started: ",
+}
+"""Causes of a job that the scheduler did not take, or would not start, and how to begin saying so."""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,6 +59,8 @@ class Evidence:
     steps_done: int
     steps_asked: int
     nan: bool
+    remedy: str = ""
+    messages: frozenset[NoticeKind] = frozenset()
 
     @property
     def all_steps(self) -> bool:
@@ -50,6 +80,20 @@ class Outcome:
 
 def decide(evidence: Evidence) -> Outcome:
     """The row of the truth table that this evidence falls into."""
+    evidence = attrs.evolve(evidence, cause=_true_cause(evidence))
+    outcome = _row(evidence)
+    return attrs.evolve(outcome, remedy=evidence.remedy) if evidence.remedy and outcome.remedy else outcome
+
+
+def _true_cause(evidence: Evidence) -> Cause:
+    """The scheduler's word; where it says too little, what it wrote into the job's log."""
+    cause = evidence.cause
+    if cause in ("failed", "lost") or (cause == "completed" and not evidence.all_steps):
+        return next((IN_ITS_OWN_WORDS[kind] for kind in IN_ITS_OWN_WORDS if kind in evidence.messages), cause)
+    return cause
+
+
+def _row(evidence: Evidence) -> Outcome:
     done = f"{evidence.steps_done} of {evidence.steps_asked} steps"
     if evidence.cause == "cancelled":
         return Outcome(state="cancelled", reason=f"cancelled after {done}")
@@ -82,7 +126,14 @@ def decide(evidence: Evidence) -> Outcome:
             reason=f"{evidence.reason or 'its end is not known'} ({done} done)",
             remedy="run it again with `llmb run` on its run.toml",
         )
-    return Outcome(state="failed", reason=_told(evidence, done), look_in_logs=True, remedy="see the end of the log")
+    if evidence.cause in NEVER_BEGAN:  # no log tells more
+        return Outcome(
+            state="failed",
+            reason=NEVER_BEGAN[evidence.cause] + (evidence.reason or evidence.cause),
+            remedy="correct [target]",
+        )
+    remedy = REMEDIES.get(evidence.cause, "see the end of the log")
+    return Outcome(state="failed", reason=_told(evidence, done), look_in_logs=True, remedy=remedy)
 
 
 def _told(evidence: Evidence, done: str) -> str:

@@ -85,7 +85,8 @@ def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask
         script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
         return PlannedTask(task=task, script=script, on="host")
     script = pool.scheduler(target.scheduler).build_job(job=task.work, target=target)
-    return PlannedTask(task=task, script=attrs.evolve(script, check=task.check, secrets=task.secrets), on="scheduler")
+    secrets = tuple(dict.fromkeys((*task.secrets, *task.work.environment.secrets)))
+    return PlannedTask(task=task, script=attrs.evolve(script, check=task.check, secrets=secrets), on="scheduler")
 
 
 def _host_script(task: Task, directory: str, work: str) -> Script:

@@ -57,6 +57,17 @@ class RunRecord:
         """Take back a record that was just made."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
+    def add_provenance(self, more: Mapping[str, Any]) -> None:
+        """Write into run.toml on what the run ran; the loader ignores that table. Raises RecordError."""
+        import tomllib
+
+        import tomli_w
+
+        with _Told(self.directory):
+            spec = tomllib.loads((self.directory / "run.toml").read_text())
+            spec["provenance"] = {**spec.get("provenance", {}), **more}
+            write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
+
     def add_event(self, **event: Any) -> None:
         """Append one event, synced before this returns; what it announces is done only then."""
         line = (json.dumps({"time": round(time.time(), 3), **event}) + "\n").encode()

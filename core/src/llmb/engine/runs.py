@@ -98,7 +98,8 @@ def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[Run
 
 
 def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveRun:
-    return ActiveRun(planned, record, pool.framework(planned.run.recipe.partition("/")[0]))
+    framework, scheduler = planned.run.recipe.partition("/")[0], planned.target.scheduler
+    return ActiveRun(planned, record, pool.framework(framework), pool.scheduler(scheduler))
 
 
 def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:

@@ -22,6 +22,12 @@ def refuse_missing_secrets(scripts: Iterable[Script]) -> None:
         raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in names))
 
 
+def forget_secrets(scripts: Iterable[Script], host: Host) -> None:
+    """Remove those that the jobs themselves could not, since they never began or were killed."""
+    if files := [_file(script) for script in scripts if script.secrets]:
+        host.run(shlex.join(["rm", "-f", *files]))
+
+
 def place_secrets(scripts: Iterable[Script], host: Host) -> None:
     """Put each script's secrets into its directory; the job removes them. Raises SpecError where one is not set."""
     scripts = tuple(scripts)
@@ -29,4 +35,8 @@ def place_secrets(scripts: Iterable[Script], host: Host) -> None:
     for script in scripts:
         lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets]
         if lines:
-            host.put({f"{script.directory}/.secrets": "".join(lines)}, 0o600)
+            host.put({_file(script): "".join(lines)}, 0o600)
+
+
+def _file(script: Script) -> str:
+    return f"{script.directory}/.secrets"

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.engine.plan import PlannedTask
-from llmb.engine.secrets import missing_secrets, place_secrets, refuse_missing_secrets
+from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets, refuse_missing_secrets
 from llmb.engine.space import free_space_gb
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
@@ -22,6 +22,7 @@ from llmb.values.status import JobStatus, Ticket
 
 TaskState = Literal["unknown", "missing", "running", "done", "failed"]
 REDONE = 2  # times that a task is made again when what made it was killed
+NOT_ITS_FAULT = ("lost", "preempted", "node failure")
 
 
 @attrs.define
@@ -45,6 +46,7 @@ class Site:
         self.target = target
         self.refusal: TargetError | None = None
         self._tasks: dict[str, _TaskProgress] = {}
+        self._seen: Mapping[str, JobStatus] = {}
 
     def probe(self) -> str:
         """Fill in the target's facts; what could not be found is returned as one line for people.
@@ -79,6 +81,13 @@ class Site:
         """How a task stands, and why it failed."""
         return self._tasks[key].state, self._tasks[key].reason
 
+    def ask(self, tickets: Iterable[Ticket]) -> Mapping[str, JobStatus]:
+        """How these runs stand. Tasks of the scheduler are asked for with them: one question does for all."""
+        running = [each for each in self._tasks.values() if each.state == "running"]
+        tasks = [_ticket(each) for each in running if each.planned.on == "scheduler"]
+        self._seen = self.poll([*tickets, *tasks])
+        return self._seen
+
     def look(self, wanted: Iterable[str]) -> bool:
         """Ask how these tasks stand; true when one of them changed."""
         mine = [self._tasks[key] for key in dict.fromkeys(wanted)]
@@ -105,8 +114,6 @@ class Site:
         missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
         begun = [task for task in self._with_room(missing) if self._with_secrets(task)]
         self._submit_tasks(begun)
-        for task in begun:
-            task.state = "running"
         return bool(missing)
 
     def _with_room(self, tasks: list[_TaskProgress]) -> list[_TaskProgress]:
@@ -139,20 +146,24 @@ class Site:
 
     def _submit_tasks(self, tasks: list[_TaskProgress]) -> None:
         on_host = [task.planned.script for task in tasks if task.planned.on == "host"]
-        on_scheduler = [task.planned.script for task in tasks if task.planned.on == "scheduler"]
-        if on_host:
-            submit_detached(on_host, self.host)
-        if on_scheduler:
-            self.scheduler.submit(scripts=on_scheduler, host=self.host)
+        tickets = dict(submit_detached(on_host, self.host)) if on_host else {}
+        tickets |= self.submit([task.planned.script for task in tasks if task.planned.on == "scheduler"])
+        for task in tasks:
+            task.state = "running"
+            if (ticket := tickets[task.planned.key]).refused:
+                told = "; ".join(part for part in (ticket.refused, ticket.remedy) if part)
+                task.state, task.reason = "failed", f"{task.planned.task.kind} could not be made: {told}"
+                forget_secrets([task.planned.script], self.host)
 
     def _poll_tasks(self, tasks: list[_TaskProgress]) -> None:
-        if not tasks:
-            return
-        seen = {
-            **poll_detached([_ticket(task) for task in tasks if task.planned.on == "host"], self.host),
-            **self.poll([_ticket(task) for task in tasks if task.planned.on == "scheduler"]),
-        }
-        over = [task for task in tasks if seen[task.planned.key].state in ("ended", "absent")]
+        on_host = [_ticket(task) for task in tasks if task.planned.on == "host"]
+        seen = {**self._seen, **poll_detached(on_host, self.host)}
+        asked = [task for task in tasks if task.planned.key in seen]
+        never = [task for task in asked if seen[task.planned.key].never_starts]
+        if never:
+            self.cancel([_ticket(task) for task in never])
+        over = never + [task for task in asked if seen[task.planned.key].state in ("ended", "absent")]
+        forget_secrets((task.planned.script for task in over), self.host)
         there = self._whole(over)
         for task in over:
             self._settle(task, seen[task.planned.key], whole=task.planned.key in there)
@@ -160,7 +171,7 @@ class Site:
     def _settle(self, task: _TaskProgress, status: JobStatus, *, whole: bool) -> None:
         if whole:
             task.state = "done"
-        elif status.cause == "lost" and task.redone < REDONE:
+        elif (status.state == "absent" or status.cause in NOT_ITS_FAULT) and task.redone < REDONE:
             task.state, task.redone = "missing", task.redone + 1
         else:
             task.state, task.reason = "failed", why_not_made(task.planned, status, self.host)

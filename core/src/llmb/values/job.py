@@ -136,7 +136,7 @@ class Script:
     """What a scheduler is given: the text, files to place first, and where each phase's logs come to lie.
 
     ``logs`` maps a phase to the paths of its logs, ``{attempt}`` standing for the number of the attempt; a log of the
-    scheduler's own stands behind them under another name. ``provenance`` is a file of ``key=value`` lines in which the
+    scheduler's own stands before them under another name. ``provenance`` is a file of ``key=value`` lines in which the
     job says on what it ran; each line of a key that comes again with another value is kept. With a
     ``check`` the script is submitted again as long as that fails and no earlier submission is alive; without one it
     is submitted once ever. ``time_limit_s`` is for schedulers that have no clock of their own.

@@ -28,6 +28,7 @@ Cause = Literal[
     "dependency",
     "deadline",
     "impossible",
+    "refused",
 ]
 
 
@@ -35,13 +36,14 @@ Cause = Literal[
 class Ticket:
     """Names something submitted by the run's (or task's) own id; without ``job_id`` the scheduler looks for it.
 
-    ``refused`` is why the scheduler did not take it, and what to do about that; then there is no job.
+    ``refused`` is why the scheduler did not take it, and ``remedy`` what to do about that; then there is no job.
     """
 
     id: str
     directory: str
     job_id: str | None = None
     refused: str = ""
+    remedy: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -60,3 +62,8 @@ class JobStatus:
     reason: str = ""
     remedy: str = ""
     attempt: int = 0
+
+    @property
+    def never_starts(self) -> bool:
+        """Whether the job waits in vain."""
+        return self.state == "pending" and bool(self.cause)

@@ -34,7 +34,7 @@ class Step:
 
 
 NoticeKind = Literal[
-    "total steps", "finished", "nan", "failure", "time limit", "out of memory", "preempted", "cancelled"
+    "total steps", "finished", "nan", "failure", "time limit", "out of memory", "preempted", "node failure", "cancelled"
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from llmb import (
     Environment,
@@ -10,6 +11,8 @@ from llmb import (
     Image,
     Job,
     JobStatus,
+    LogParser,
+    Run,
     SchedulerHooks,
     Script,
     Target,
@@ -20,6 +23,7 @@ from llmb import (
     venv_task,
 )
 from llmb_slurm.containers import import_task
+from llmb_slurm.messages import SlurmMessages
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
 from llmb_slurm.runtime import runtime_of
@@ -51,6 +55,11 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
         )
+
+    @hookimpl
+    def parse_log(self, run: Run[Any] | None) -> LogParser:
+        """Slurm's own words in a job's logs: time limit, preemption, node failure, memory, cancellation."""
+        return SlurmMessages()
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:

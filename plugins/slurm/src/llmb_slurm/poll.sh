@@ -17,7 +17,6 @@ left() { # id, directory, missing or nothing: what a job that has ended, or that
   claim=$(readlink "$2/claim") && traces=yes
   { read -r attempt <"$2/attempt"; } 2>/dev/null
   { read -r ended <"$2/ended"; } 2>/dev/null
-  rm -f "$2/.secrets"
   if [ -n "$3" ]; then # missing
     [ -e "$2/missing" ] || : >"$2/missing"
     since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))

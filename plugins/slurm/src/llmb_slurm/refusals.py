@@ -23,7 +23,6 @@ REMEDIES = (
 
 
 def remedy(told: str) -> str:
-    """What to do, as the end of a sentence, or nothing."""
+    """What to do; nothing where the text is not known."""
     lower = told.lower()
-    found = next((what for text, what in REMEDIES if text.lower() in lower), "")
-    return f"; {found}" if found else ""
+    return next((what for text, what in REMEDIES if text.lower() in lower), "")

@@ -58,13 +58,13 @@ def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:
 
 
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
-    """A log for each phase, in which srun labels each line with its rank; behind them Slurm's own words."""
+    """A log for each phase, in which srun labels each line with its rank; before them Slurm's own words."""
     return FrozenMap(_logs(job))
 
 
 def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "slurm", (f"{job.directory}/{LOG}",)
     for phase in job.phases:
         if phase.name == "slurm" or "/" in phase.name or "%" in phase.name:
             raise SpecError(f"a phase cannot be called {phase.name!r} on Slurm, where it names a log")
         yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)
-    yield "slurm", (f"{job.directory}/{LOG}",)

@@ -8,14 +8,14 @@ from importlib.resources import files
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from llmb import Host, Script, TargetError, Ticket
+from llmb import Host, Script, TargetError, Ticket, UnknownOutcomeError
 from llmb_slurm.directives import job_mark
 from llmb_slurm.poll import find_jobs
 from llmb_slurm.refusals import remedy
 
 AT_ONCE = 200  # jobs in one command, so that it ends in time also where the controller is slow
 TIMEOUT_S = 600.0
-CANNOT_ASK = 75
+PERHAPS_SUBMITTED = 75  # what submit.sh exits with where sbatch was not answered
 
 
 def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
@@ -45,7 +45,8 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
     answer = host.run("\n".join([functions, *calls]), timeout_s=TIMEOUT_S)
     if answer.exit_status:
         told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]
-        raise TargetError(f"jobs could not be submitted: {told[-1]}")
+        error = UnknownOutcomeError if answer.exit_status == PERHAPS_SUBMITTED else TargetError
+        raise error(f"jobs could not be submitted: {told[-1]}")
     directories = {script.id: script.directory for script in scripts}
     return {ticket.id: ticket for line in answer.stdout.splitlines() if (ticket := _ticket(line, directories))}
 
@@ -56,16 +57,18 @@ def _folder(script: Script) -> str:
 
 def _ticket(line: str, directories: Mapping[str, str]) -> Ticket:
     identity, job_id, told = line.split("\t", 2)
-    refused = f"sbatch refused it: {told.strip()}{remedy(told)}" if not job_id else ""
-    return Ticket(id=identity, directory=directories[identity], job_id=job_id or None, refused=refused)
+    if job_id:
+        return Ticket(id=identity, directory=directories[identity], job_id=job_id)
+    refused = f"sbatch refused it: {told.replace('sbatch: error: ', ' ').strip()}"
+    return Ticket(id=identity, directory=directories[identity], refused=refused, remedy=remedy(told))
 
 
 def cancel_jobs(tickets: Sequence[Ticket], host: Host) -> None:
     """End these jobs and no others; what has ended already is left alone."""
-    forget = shlex.join(["rm", "-f", *(f"{ticket.directory}/.secrets" for ticket in tickets)])
     job_ids = find_jobs(tickets, host)
-    cancel = shlex.join(["cancel", *job_ids]) if job_ids else ""
-    answer = host.run(f"{_bash('cancel.sh')}\n{forget}\n{cancel}", timeout_s=TIMEOUT_S)
+    if not job_ids:
+        return
+    answer = host.run(f"{_bash('cancel.sh')}\n{shlex.join(['cancel', *job_ids])}", timeout_s=TIMEOUT_S)
     if answer.exit_status:
         raise TargetError(f"jobs could not be cancelled: {answer.stderr.strip()}")
 

@@ -35,7 +35,7 @@ submit() { # id, mark, directory, check or nothing: prints the id, a tab, the jo
   elif [ -L claim ]; then
     job=$(readlink claim)
   elif [ -e intended ]; then
-    job=$(in_queue "$2") || cannot_ask
+    job=$(in_queue "$2") || cannot_ask 75
   fi
   if [ -n "$job" ] && [ -n "$4" ] && ! alive "$job"; then
     if (eval "$4") >/dev/null 2>&1; then :; else job='' && rm -f job_id claim ended; fi
@@ -45,7 +45,10 @@ submit() { # id, mark, directory, check or nothing: prints the id, a tab, the jo
     : >intended
     if ! job=$(sbatch --parsable job.sh 2>sbatch.err); then
       told=$(<sbatch.err)
-      case $told in *"nable to contact"* | *"imed out"* | *"onnection"* | *"Zero Bytes"* | *unge*) cannot_ask ;; esac
+      case $told in
+        *"nable to contact"* | *unge* | *"onnection refused"*) rm -f intended && cannot_ask 1 ;;
+        *"imed out"* | *"onnection"* | *"Zero Bytes"*) cannot_ask 75 ;; # it may have been taken
+      esac
       rm -f intended
       printf '%s\t\t%s\n' "$1" "${told//[$'\t\n']/ }"
       return
@@ -69,7 +72,7 @@ defaults() { # account and partition from the environment, where the script name
   [ -n "$SBATCH_PARTITION" ] || unset SBATCH_PARTITION
 }
 
-cannot_ask() {
-  cat sbatch.err >&2 2>/dev/null
-  exit 75
+cannot_ask() { # exit status
+  [ -z "${told-}" ] || echo "$told" >&2
+  exit "$1"
 }

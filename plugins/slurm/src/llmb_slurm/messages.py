@@ -1,0 +1,50 @@
+"""What Slurm writes into a job's logs: why it ended a job or a step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from llmb import LineParser, Notice, NoticeKind, Step
+
+ATTEMPT = b"llmb: attempt "
+"""How the job's script begins; what Slurm's log holds before it is of an earlier attempt."""
+
+MEANINGS: tuple[tuple[bytes, NoticeKind], ...] = (
+    (b"DUE TO TIME LIMIT", "time limit"),
+    (b"DUE TO PREEMPTION", "preempted"),
+    (b"DUE TO NODE FAILURE", "node failure"),
+    (b"oom-kill event", "out of memory"),
+    (b": Out Of Memory", "out of memory"),
+    (b"xceeded memory limit", "out of memory"),
+    (b"xceeded job memory limit", "out of memory"),
+)
+CANCELLED = b"CANCELLED AT"
+_JOB_CANCELLED = re.compile(rb"\*\*\* JOB \d+ ON \S+ CANCELLED AT \S+ \*\*\*")  # a step's may be a rank that failed
+
+
+class SlurmMessages(LineParser):
+    """Tells what it found when the logs have ended, since a restart takes back what was said before."""
+
+    needles = (ATTEMPT, CANCELLED, *(text for text, _ in MEANINGS))
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: dict[str, list[Notice]] = {}
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        """Keep what a line means."""
+        if ATTEMPT in line:
+            self._found[self.source] = []
+        kind = next((kind for text, kind in MEANINGS if text in line), None)
+        if kind is None and _JOB_CANCELLED.search(line):
+            kind = "cancelled"
+        if kind is not None:
+            text = line.decode(errors="replace").strip()
+            self._found.setdefault(self.source, []).append(Notice(kind=kind, text=text))
+        return ()
+
+    def close(self) -> list[Step | Notice]:
+        """All that Slurm said of the last attempt."""
+        super().close()
+        return [notice for found in self._found.values() for notice in found]

@@ -1,0 +1,299 @@
+"""Every end of a job on a real Slurm cluster, and what is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.slurm import Cluster
+
+pytestmark = pytest.mark.real
+
+
+def gated(toy: Any, **options: Any) -> dict[str, Any]:
+    """A training that waits after its second step."""
+    return {"gate": str(toy.gate), "gate_step": 2, **options}
+
+
+def at_gate(toy: Any, action: Any, attempt: int = 0) -> tuple[Any, Any]:
+    """What to do when an attempt waits at the gate."""
+    logs = f"runs/*/logs/train.{attempt}.log"
+    return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs)), action
+
+
+def open_gate(toy: Any, attempt: int) -> tuple[Any, Any]:
+    """Let this attempt go on."""
+    return at_gate(toy, toy.gate.touch, attempt)
+
+
+def order(toy: Any, *words: str) -> Any:
+    """An order to Slurm, about the run's job where it says JOB."""
+    return lambda: toy.cluster.order(*(word.replace("JOB", toy.job_id()) for word in words))
+
+
+def test_an_exit_status_is_told_with_the_words_before_it(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(framework={"end": "exit 3", "end_step": 2})
+    assert run["state"] == "failed"
+    assert run["reason"] == "phase train: exit status 3 (after 2 of 5 steps)"
+    assert "toy: giving up" in run["failure"]["evidence"]
+
+
+def test_a_signal_is_told(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(framework={"end": "kill 9", "end_step": 2, "end_rank": 1}, workload={"gpus": 2})
+    assert run["state"] == "failed"
+    assert "killed by signal 9" in run["reason"]
+
+
+def test_cancelled_by_someone(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(at_gate(toy_slurm, order(toy_slurm, "scancel", "JOB")), framework=gated(toy_slurm))
+    assert (run["state"], run["reason"]) == ("cancelled", "cancelled after 2 of 5 steps")
+
+
+@pytest.mark.slow
+def test_a_time_limit_before_the_last_step(toy_slurm: Any) -> None:
+    end_now = order(toy_slurm, "scontrol", "update", "jobid=JOB", "EndTime=now")
+    run = toy_slurm.follow(at_gate(toy_slurm, end_now), framework=gated(toy_slurm))
+    assert (run["state"], run["reason"]) == ("timeout", "the time limit came after 2 of 5 steps")
+
+
+@pytest.mark.slow
+def test_a_time_limit_after_the_last_step(toy_slurm: Any) -> None:
+    end_now = order(toy_slurm, "scontrol", "update", "jobid=JOB", "EndTime=now")
+    run = toy_slurm.follow(at_gate(toy_slurm, end_now), framework={"hang": True})
+    assert run["state"] == "completed"
+    assert run["reason"] == "all 5 of 5 steps were done, then it hung until its time limit"
+    assert run["metrics"]["step_time_s"] == 0.5
+
+
+def test_a_loss_of_nan_is_no_success(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(framework={"nan_step": 3})
+    assert (run["state"], run["reason"]) == ("failed", "the loss was NaN (5 of 5 steps done)")
+
+
+def preempt(toy: Any) -> Any:
+    """An urgent job that wants every node for itself, for a moment."""
+    words = ["-p", "urgent", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "true"]
+    return order(toy, "sbatch", *words)
+
+
+def test_preempted_and_requeued_the_new_attempt_is_followed(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(
+        at_gate(toy_slurm, preempt(toy_slurm)),
+        open_gate(toy_slurm, attempt=1),
+        framework=gated(toy_slurm),
+        target={"partition": "scavenger"},
+    )
+    assert run["state"] == "completed"
+    [record] = toy_slurm.records
+    logs = {file.name for file in (record / "logs").iterdir()}
+    assert {"train.0.log", "train.1.log", "slurm.log"} <= logs
+    assert (record / "logs/train.0.log").read_text().count("toy step") < 5
+    assert toy_slurm.steps_of(record) == [1, 2, 3, 4, 5]
+    assert toy_slurm.jobs()[run["run_id"]] == [run["job_id"]]
+
+
+def test_preempted_for_good(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(
+        at_gate(toy_slurm, preempt(toy_slurm)),
+        framework=gated(toy_slurm),
+        target={"partition": "scavenger", "sbatch": {"no-requeue": True}},
+    )
+    assert (run["state"], run["reason"]) == ("failed", "preempted (after 2 of 5 steps)")
+
+
+def test_requeued_by_a_human(toy_slurm: Any) -> None:
+    requeue = order(toy_slurm, "scontrol", "requeue", "JOB")
+    run = toy_slurm.follow(at_gate(toy_slurm, requeue), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm))
+    assert run["state"] == "completed"
+    assert len(toy_slurm.journal("end")) == 1
+
+
+def node_of(toy: Any) -> str:
+    return str(toy.cluster.order("squeue", "-h", "-j", toy.job_id(), "-o", "%N").strip())
+
+
+def fail_node(toy: Any) -> Any:
+    """The node is declared dead, and comes back."""
+
+    def fail() -> None:
+        node = node_of(toy)
+        toy.cluster.order("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
+        toy.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")  # if it has not come by itself
+
+    return fail
+
+
+def test_a_node_failure(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(
+        at_gate(toy_slurm, fail_node(toy_slurm)),
+        framework=gated(toy_slurm),
+        target={"sbatch": {"no-requeue": True}},
+    )
+    assert (run["state"], run["reason"]) == ("failed", "node failure (after 2 of 5 steps)")
+
+
+@pytest.mark.slow
+def test_a_node_failure_with_a_requeue_is_followed(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(
+        at_gate(toy_slurm, fail_node(toy_slurm)), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm)
+    )
+    assert run["state"] == "completed"
+    assert (toy_slurm.records[0] / "logs/train.1.log").exists()
+
+
+@pytest.mark.slow
+def test_a_node_whose_daemon_dies(toy_slurm: Any) -> None:
+    nodes: list[str] = []
+
+    def kill() -> None:
+        nodes.append(node_of(toy_slurm))
+        toy_slurm.cluster.kill(nodes[0])
+
+    run = toy_slurm.follow(
+        at_gate(toy_slurm, kill), framework=gated(toy_slurm), target={"sbatch": {"no-requeue": True}}
+    )
+    toy_slurm.cluster.start_node(nodes[0])
+    assert (run["state"], run["reason"]) == ("failed", "node failure (after 2 of 5 steps)")
+
+
+def test_a_job_that_cannot_be_launched(toy_slurm: Any) -> None:
+    """Slurm cannot open its log."""
+    import llmb
+
+    session = llmb.start(llmb.load(toy_slurm.spec()))
+    work = toy_slurm.work(session.run_ids[0])
+    work.mkdir(parents=True)
+    (work / "slurm.log").symlink_to("/proc/nobody-can-write-here")
+    run = toy_slurm.drive(session)
+    assert run["state"] == "failed"
+    assert "launch failure" in run["reason"]
+
+
+def test_a_dependency_that_is_never_satisfied(toy_slurm: Any) -> None:
+    failed = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "false").strip()
+    run = toy_slurm.follow(target={"dependency": f"afterok:{failed}"})
+    assert run["state"] == "failed"
+    assert run["reason"] == ("it would never have started: a job that it depends on did not end as asked")
+
+
+def test_a_deadline(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(workload={"time_limit": "3h"}, target={"sbatch": {"deadline": "now+2hours"}})
+    assert (run["state"], run["reason"]) == ("failed", "deadline (after 0 of 5 steps)")
+
+
+@pytest.mark.parametrize(
+    ("workload", "target", "reason", "remedy"),
+    [
+        (
+            {"gpus": 4},
+            {"gpus_per_node": 1, "partition": "short"},
+            "it would never have started: PartitionNodeLimit",
+            "run on fewer GPUs",
+        ),
+        (
+            {"time_limit": "1h"},
+            {"partition": "short"},
+            "it would never have started: PartitionTimeLimit",
+            "lower workload.time_limit",
+        ),
+    ],
+)
+def test_what_would_pend_for_ever_is_cancelled_and_told(
+    toy_slurm: Any, workload: dict[str, Any], target: dict[str, Any], reason: str, remedy: str
+) -> None:
+    run = toy_slurm.follow(workload=workload, target=target)
+    assert (run["state"], run["reason"]) == ("failed", reason)
+    assert run["failure"]["remedy"].startswith(remedy)
+    states = toy_slurm.cluster.order("squeue", "-h", "-t", "all", "-j", run["job_id"], "-o", "%T").split()
+    assert states == ["CANCELLED"]
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ({"partition": "nosuch"}, "set target.partition to one of those that `sinfo` lists"),
+        ({"account": "nosuch"}, "set target.account and target.partition to a pair that you may use"),
+        ({"constraint": "nosuch"}, "set target.constraint"),
+        ({"qos": "nosuch"}, "set target.qos"),
+        ({"sbatch": {"no-such-option": True}}, "see [target.sbatch]"),
+    ],
+)
+def test_what_sbatch_refuses_ends_with_its_words_and_what_to_do(
+    toy_slurm: Any, target: dict[str, Any], message: str
+) -> None:
+    done = toy_slurm.llmb("run", toy_slurm.spec(target=target))
+    assert done.returncode == 4
+    assert "sbatch refused it: " in done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    [run] = toy_slurm.runs("runs")
+    assert run["state"] == "failed"
+
+
+# what needs a cluster of its own
+
+
+@pytest.fixture
+def toy_cgroups(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster on which memory is limited."""
+    if not Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists():
+        pytest.skip("no cgroups of version 1")
+    with Cluster(nodes=1, accounting=False, cgroups=True) as cluster:
+        for name, value in cluster.env.items():
+            monkeypatch.setenv(name, value)
+        toy_slurm.cluster = cluster
+        yield toy_slurm
+
+
+@pytest.mark.slow
+def test_out_of_memory_although_only_the_step_says_so(toy_cgroups: Any) -> None:
+    run = toy_cgroups.follow(framework={"end": "memory", "end_step": 2}, target={"mem": "60M"})
+    assert run["state"] == "failed"
+    assert run["reason"].startswith("out of memory")
+    assert "after 2 of 5 steps" in run["reason"]
+
+
+@pytest.fixture
+def toy_forgetful(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A cluster without accounting, that forgets jobs two seconds after their end."""
+    with Cluster(nodes=1, accounting=False, settings={"MinJobAge": "2"}) as cluster:
+        for name, value in cluster.env.items():
+            monkeypatch.setenv(name, value)
+        toy_slurm.cluster = cluster
+        yield toy_slurm
+
+
+def forgotten(toy: Any) -> str:
+    """The id of a run whose job Slurm knows no more."""
+    import llmb
+
+    session = llmb.start(llmb.load(toy.spec()))
+    session.drive(detach=True)
+    toy.wait(lambda: (toy.work(session.run_ids[0]) / "ended").exists())
+    toy.wait(lambda: session.run_ids[0] not in toy.jobs())
+    return str(session.run_ids[0])
+
+
+@pytest.mark.slow
+def test_a_job_that_slurm_has_forgotten_is_told_by_its_own_word(toy_forgetful: Any) -> None:
+    run_id = forgotten(toy_forgetful)
+    [run] = toy_forgetful.runs("attach", run_id)
+    assert run["state"] == "completed"
+    assert run["metrics"]["step_time_s"] == 0.5
+
+
+@pytest.mark.slow
+def test_a_job_that_left_no_word_and_that_slurm_has_forgotten_is_lost(
+    toy_forgetful: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import llmb
+    from llmb_slurm import poll
+
+    run_id = forgotten(toy_forgetful)
+    (toy_forgetful.work(run_id) / "ended").unlink()
+    monkeypatch.setattr(poll, "FORGOTTEN_AFTER_S", 1)
+    run = toy_forgetful.drive(llmb.resume([run_id]))
+    assert (run["state"], run["job_id"] is None) == ("lost", False)
+    assert "neither Slurm's queue nor its accounts" in run["reason"]
