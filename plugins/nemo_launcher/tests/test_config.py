@@ -226,6 +226,7 @@ def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_pa
         ("model.fp8", True, "expected workload.dtype in its place"),
         ("model.sequence_parallel", False, "expected parallelism.tp in its place"),
         ("~model.optim", "", "would remove a key"),
+        ("+model.gc_interval", 3, "expected model.gc_interval, or ++model.gc_interval"),
     ],
 )
 def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(

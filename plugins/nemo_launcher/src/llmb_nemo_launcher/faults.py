@@ -43,6 +43,9 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
             yield Fault(message="is decided by the rest of the spec", key=key, expected=f"{decided[bare]} in its place")
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")
+        elif name == f"+{bare}" and has_key(tree, bare):
+            message = "would add a key that is there"
+            yield Fault(message=message, key=key, expected=f"{bare}, or ++{bare}")
         elif name == bare and not has_key(tree, bare):
             nearest = next(iter(difflib.get_close_matches(bare, keys_of(tree), n=1)), None)
             message = "is not a key of the configuration"
