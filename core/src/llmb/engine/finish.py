@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -71,12 +72,19 @@ def _judge(
 def _failure(active: ActiveRun, outcome: Outcome, pool: PluginPool) -> Failure:
     """The cause found in the logs, else what the end itself tells, with the last words of the log."""
     extra = pool.signatures()
-    logs = [active.record.logs / log.copy for log in active.logs]
+    logs = _latest_first(active)
     if outcome.look_in_logs:
         if found := diagnose(logs, extra):
             return found
         return Failure(cause=outcome.reason, evidence=last_words(logs), remedy=outcome.remedy)
     return Failure(cause=outcome.reason, remedy=outcome.remedy)
+
+
+def _latest_first(active: ActiveRun) -> list[Path]:
+    """The copies of the logs: of the last phase first, of the scheduler's own words last."""
+    order = {phase.name: number for number, phase in enumerate(active.planned.job.phases)}
+    logs = sorted(active.logs, key=lambda log: -order.get(log.phase, -1))
+    return [active.record.logs / log.copy for log in logs]
 
 
 def as_planned(active: ActiveRun) -> dict[str, Any]:
