@@ -17,6 +17,7 @@ from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 
+GOLDEN = Path(__file__).parent / "golden"
 SHARED = Path(__file__).parents[4] / "shared" / "logs" / "megatron"
 
 # Steps of the last run, then the number, seconds and TFLOP/s per GPU of its last step; from INDEX.tsv and the logs.
@@ -326,3 +327,24 @@ def test_nan_is_not_a_number_that_means_anything() -> None:
     [step] = series(lines(iteration(3).replace("lm loss: 6.5E+00", "lm loss: nan"))).steps
     assert step.loss is not None
     assert math.isnan(step.loss)
+
+
+# Our own: Megatron-Bridge 0.3.1 on a CPU, see test_pretrain.py
+
+
+def test_the_golden_log_gives_every_step() -> None:
+    found = series((GOLDEN / "megatron-bridge-0.3.1-cpu.log").read_bytes())
+    assert [step.step for step in found.steps] == list(range(1, 51))
+    assert (found.total_steps, found.nan, found.attempt) == (50, False, 0)
+    assert found.steps[34].figures["consumed samples"] == 280.0
+    assert (found.steps[0].loss, found.steps[-1].tflops_per_gpu) == (6.936214, 0.0)
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_the_golden_logs_of_two_ranks_are_one_run(order: tuple[int, int]) -> None:
+    parser, found = MegatronLog(), StepSeries(first_step=1)
+    for rank in order:
+        feed_file(parser, GOLDEN / f"megatron-bridge-0.3.1-cpu-rank{rank}of2.log", 0, found.add)
+    found.add(parser.close())
+    assert [step.step for step in found.steps] == list(range(1, 51))
+    assert found.steps[0].time_s == 0.177

@@ -32,6 +32,11 @@ def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     for name in ("ep", "etp"):
         if (degree := getattr(parallelism, name)) != 1:
             yield Fault(message=f"is {degree}, and the model has no experts", key=f"parallelism.{name}", expected="1")
+    named = run.settings["argument_names"]
+    for name in ("tp", "pp", "vp", "cp"):
+        if (degree := getattr(parallelism, name)) not in (None, 1) and name not in named:
+            message = f"is {degree}, and the script of {run.recipe} knows no such thing"
+            yield Fault(message=message, key=f"parallelism.{name}", expected="1")
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
         message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"
