@@ -1,0 +1,260 @@
+"""The job of a published point: its command, its environment, its ranks, and what cannot be asked of it."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb import Image, Job, Phase, Repository, Run, SpecError
+from llmb_megatron_bridge.plugin import MegatronBridge
+
+HERE = Path(__file__).parent
+LoadRun = Callable[..., "Run[Any]"]
+FIRST, NEXT = "megatron-bridge-f23d790cf6ff", "megatron-bridge-15927667edd2"
+POINTS = [
+    *[(f"llama3.1-{size}{release}", gpu, dtype, 1024 if (size, gpu) == ("405b", "h100") else 128)
+      for size in ("8b", "70b", "405b") for gpu in ("gb300", "gb200", "b200", "h100") for dtype in ("fp8", "bf16")
+      for release in ("", "@25.12")],
+    *[(f"llama3.1-{size}@25.12", gpu, "nvfp4", 128) for size in ("8b", "70b", "405b") for gpu in ("gb300", "b200")],
+]  # fmt: skip
+
+
+def job_of(run: Run[Any]) -> Job:
+    return MegatronBridge().build_job(run)
+
+
+def train_of(run: Run[Any]) -> Phase:
+    return job_of(run).phases[-1]
+
+
+def faults_of(run: Run[Any]) -> dict[str | None, str]:
+    with pytest.raises(SpecError) as raised:
+        job_of(run)
+    return {fault.key: str(fault) for fault in raised.value.faults}
+
+
+def published_options(release: str) -> set[str]:
+    lines = (HERE / "published" / f"options-{release}.txt").read_text().splitlines()
+    return {word for line in lines if not line.startswith("#") for word in line.split()}
+
+
+def split(phase: Phase) -> tuple[dict[str, str], dict[str, str]]:
+    """The script's options with their values, and the overrides behind them."""
+    words = list(phase.command)
+    words = words[next(place for place, word in enumerate(words) if word.endswith("run_script.py")) + 1 :]
+    count = next(place for place, word in enumerate(words) if re.fullmatch(r"[a-z][\w.]+=.*", word))
+    options, overrides = words[:count], [word.split("=", 1) for word in words[count:]]
+    assert len({name for name, _ in overrides}) == len(overrides), "an override is given twice"
+    return dict(zip(options[::2], options[1::2], strict=True)), dict(overrides)  # type: ignore[arg-type]  # pairs of two
+
+
+def config_of(run: Run[Any]) -> dict[str, Any]:
+    [text] = [text for path, text in job_of(run).files.items() if path.endswith(".yaml")]
+    config: dict[str, Any] = json.loads(text)
+    return config
+
+
+# The command
+
+
+@pytest.mark.parametrize(("recipe", "gpu_type", "dtype", "gpus"), POINTS)
+def test_the_script_knows_every_argument(load_run: LoadRun, recipe: str, gpu_type: str, dtype: str, gpus: int) -> None:
+    run = load_run(recipe, gpu_type, dtype, gpus)
+    options, overrides = split(train_of(run))
+    assert set(options) <= published_options(run.release)
+    assert options["--gpu"] == gpu_type
+    assert options.get("-ng", options.get("--num_gpus")) == str(gpus)
+    assert options["--global_batch_size"] == str(run.parallelism.global_batch_size)
+    assert ("--max_steps" in options) != ("train.train_iters" in overrides)
+    assert {options["-a"], options["-p"]} == {"dummy"}
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpu_type", "dtype", "gpus"),
+    [("llama3.1-405b", "gb200", "fp8", 128), ("llama3.1-70b", "h100", "fp8", 64), ("llama3.1-8b", "b200", "bf16", 8),
+     ("llama3.1-70b@25.12", "gb300", "nvfp4", 64)],
+)  # fmt: skip
+def test_the_command_is_the_golden_one(load_run: LoadRun, recipe: str, gpu_type: str, dtype: str, gpus: int) -> None:
+    job = job_of(load_run(recipe, gpu_type, dtype, gpus))
+    phase = job.phases[-1]
+    env = [f"{name}={value}" for name, value in sorted({**job.env, **phase.env}.items())]
+    found = "\n".join([*env, "", *phase.command, ""])
+    golden = HERE / "golden" / f"{recipe}-{gpu_type}-{dtype}-{gpus}.txt"
+    if not golden.exists() or golden.read_text() != found:
+        before = golden.read_text() if golden.exists() else ""
+        print("\n".join(difflib.unified_diff(before.splitlines(), found.splitlines(), "golden", "found", lineterm="")))
+        (golden.parent / f"{golden.name}.partial").write_text(found)
+        pytest.fail(f"if that is meant, rename {golden.name}.partial to {golden.name}")
+
+
+def test_the_first_release_takes_from_its_file_what_it_has_no_argument_for(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-405b", "gb200", "fp8", 256)
+    config = config_of(run)
+    matrix = config["perf_matrix"]["gb200"]["num_gpus_256"]["common"]
+    assert (matrix["use_megatron_fsdp"], matrix["cpu_offloading_num_layers"], matrix["cuda_graphs"]) == (
+        True,
+        80,
+        False,
+    )
+    assert (matrix["tp"], matrix["vp"], matrix["gbs"], "recompute_num_layers" in matrix) == (2, None, 128, False)
+    assert config["ConfigContainer"]["checkpoint"] == {"save": None}
+    options, _ = split(train_of(run))
+    assert options["--config_file"] == "/w/runs/RUN/llama31_405b_llm_pretrain.yaml"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpu_type", "key", "value"),
+    [("llama3.1-8b", "h100", "cuda_graphs", True), ("llama3.1-70b", "h100", "recompute_num_layers", 5)],
+)
+def test_where_table_and_code_differ_the_table_is_run(
+    load_run: LoadRun, recipe: str, gpu_type: str, key: str, value: object
+) -> None:
+    [common] = [
+        each["common"] for each in config_of(load_run(recipe, gpu_type, "fp8", 64))["perf_matrix"][gpu_type].values()
+    ]
+    assert common[key] == value
+
+
+def test_fp8_means_current_scaling_and_mx_is_an_option(load_run: LoadRun) -> None:
+    plain = load_run("llama3.1-70b", "gb200", "fp8", 64)
+    mx = load_run("llama3.1-70b", "gb200", "fp8", 64, framework={"fp8_recipe": "mx"})
+    assert split(train_of(plain))[0]["--fp8_recipe"] == "cs"
+    options, _ = split(train_of(mx))
+    assert (options["--fp8_recipe"], options["--tensor_parallel_size"], mx.parallelism.fsdp) == ("mx", "2", 1)
+    assert "framework.fp8_recipe" in mx.differences
+    later = load_run("llama3.1-405b@25.12", "gb300", "fp8", 128, framework={"fp8_recipe": "mx"})
+    assert split(train_of(later))[0]["--compute_dtype"] == "fp8_mx"
+    assert split(train_of(later))[0]["--virtual_pipeline_model_parallel_size"] == "4"
+
+
+def test_what_a_spec_overrides_is_what_is_run(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-405b", "gb200", "fp8", 256, parallelism={"tp": 4, "fsdp": 1, "cp": 2, "pp": 8, "vp": 8},
+                   framework={"config": {"optimizer.lr": 1e-4}}, workload={"steps": 60})  # fmt: skip
+    options, overrides = split(train_of(run))
+    assert (options["--tensor_parallel_size"], options["--virtual_pipeline_parallel_size"]) == ("4", "8")
+    assert (overrides["optimizer.lr"], overrides["train.train_iters"]) == ("0.0001", "60")
+    [common] = [each["common"] for each in config_of(run)["perf_matrix"]["gb200"].values()]
+    assert common["use_megatron_fsdp"] is False
+
+
+def test_a_proxy_says_its_sizes(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-70b", "gb200", "fp8", 64, model={"layers": 8, "seq_len": 4096})
+    _, overrides = split(train_of(run))
+    assert (overrides["model.num_layers"], overrides["model.seq_length"]) == ("8", "4096")
+    assert overrides["dataset.sequence_length"] == "4096"
+    assert "model.num_layers" not in split(train_of(load_run("llama3.1-70b", "gb200", "fp8", 64)))[1]
+
+
+# Where and how it runs
+
+
+@pytest.mark.parametrize(
+    ("gpu_type", "gpus", "nodes", "per_node", "domain", "numa_gpus"),
+    [("gb200", 64, 16, 4, 16, "2"), ("gb300", 128, 32, 4, 16, "2"), ("gb300", 1024, 256, 4, 16, "2"),
+     ("gb200", 72, 18, 4, 18, "2"), ("h100", 64, 8, 8, None, "4"), ("b200", 128, 16, 8, None, "4")],
+)  # fmt: skip
+def test_nodes_tasks_and_nvlink_domains(
+    load_run: LoadRun, gpu_type: str, gpus: int, nodes: int, per_node: int, domain: int | None, numa_gpus: str
+) -> None:
+    own = {"global_batch_size": 2 * gpus, "fsdp": gpus} if gpus == 72 else {}
+    job = job_of(load_run("llama3.1-70b", gpu_type, "fp8", gpus, parallelism=own))
+    assert (job.nodes, job.tasks_per_node, job.gpus_per_node, job.domain_nodes) == (nodes, per_node, per_node, domain)
+    assert job.phases[-1].env["NUMA_GPUS"] == numa_gpus
+    assert (job.phases[-1].ranks, job.phases[-1].measured, job.time_limit_s) == ("all", True, 1800)
+
+
+@pytest.mark.parametrize(("release", "folder"), [("", FIRST), ("@25.12", NEXT)])
+def test_the_scripts_come_from_the_repository_at_its_commit(load_run: LoadRun, release: str, folder: str) -> None:
+    run = load_run(f"llama3.1-8b{release}", "h100", "fp8", 8)
+    environment, job = MegatronBridge().prepare_env(run), job_of(run)
+    scripts = f"/w/cache/repositories/{folder}/scripts/performance"
+    [fetched] = environment.repositories
+    assert fetched.folder("/w/cache") == f"/w/cache/repositories/{folder}"
+    assert isinstance(fetched, Repository)
+    assert [(mount.source, mount.target, mount.read_only) for mount in job.mounts] == [(scripts, scripts, True)]
+    assert f"{scripts}/run_script.py" in job.phases[-1].command
+    assert job.phases[-1].env["SCRIPTS"] == scripts
+
+
+def test_image_token_and_cache_of_the_hub(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-8b", "h100", "fp8", 8)
+    environment = MegatronBridge().prepare_env(run)
+    assert (environment.base, environment.secrets) == (Image(ref="nvcr.io/nvidia/nemo:25.09.00"), ("HF_TOKEN",))
+    assert (job_of(run).env["HF_HOME"], job_of(run).env["TRANSFORMERS_OFFLINE"]) == ("/w/cache/huggingface", "0")
+    without = load_run("llama3.1-8b", "h100", "fp8", 8, framework={"hf_token": False})
+    assert MegatronBridge().prepare_env(without).secrets == ()
+    assert job_of(without).env["TRANSFORMERS_OFFLINE"] == "1"
+
+
+def test_vboost_is_a_phase_on_each_node_before_the_training(load_run: LoadRun) -> None:
+    boost, train = job_of(load_run("llama3.1-8b", "h100", "fp8", 8, framework={"vboost": True})).phases
+    assert boost.command == ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
+    assert (boost.ranks, boost.measured, boost.contained, train.name) == ("node", False, False, "train")
+
+
+# Profiles
+
+
+def test_a_profile_is_of_steps_45_to_50_on_all_ranks(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-8b", "h100", "fp8", 16, profile={"tool": "nsys"})
+    phase = train_of(run)
+    _, overrides = split(phase)
+    assert (overrides["profiling.profile_step_start"], overrides["profiling.profile_step_end"]) == ("45", "50")
+    assert overrides["profiling.profile_ranks"] == f"[{','.join(map(str, range(16)))}]"
+    assert (phase.env["NSYS_RANKS"], "NSYS_METRICS" in phase.env) == ("all", False)
+    assert phase.env["NSYS"].startswith("nsys profile -s none -t cuda ")
+    assert "NSYS" not in train_of(load_run("llama3.1-8b", "h100", "fp8", 16)).env
+
+
+def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -> None:
+    profile = {"tool": "nsys", "start_step": 20, "stop_step": 25, "ranks": [8, 0], "gpu_metrics": True, "cpu": True}
+    phase = train_of(load_run("llama3.1-8b@25.12", "h100", "fp8", 16, profile=profile))
+    _, overrides = split(phase)
+    assert (overrides["profiling.profile_step_start"], overrides["profiling.profile_step_end"]) == ("20", "25")
+    assert (phase.env["NSYS_RANKS"], phase.env["NSYS_METRICS"]) == ("0,8", "--gpu-metrics-device=all")
+    assert phase.env["NSYS"].endswith("-s process-tree --cpuctxsw=process-tree")
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("recipe", "tables", "key", "words"),
+    [
+        ("llama3.1-8b", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe", 'on h100 in fp8 does not have'),
+        ("llama3.1-8b", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
+        ("llama3.1-8b", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
+        ("llama3.1-8b@25.12", {"parallelism": {"fsdp": 16}}, "parallelism.fsdp", "have FSDP off here"),
+        ("llama3.1-8b", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
+         "workload.steps in its place"),
+        ("llama3.1-8b", {"framework": {"config": {"++model.num_layers": 5}}}, "framework.config.++model.num_layers",
+         "model.layers in its place"),
+        ("llama3.1-8b", {"framework": {"config": {"profiling.use_nsys_profiler": True}}},
+         "framework.config.profiling.use_nsys_profiler", "[profile] in its place"),
+        ("llama3.1-8b", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
+        ("llama3.1-8b", {"profile": {"tool": "nsys"}, "workload": {"steps": 46}}, "profile", "within the 46 steps"),
+        ("llama3-tiny", {"profile": {"tool": "nsys"}}, "profile", "runs without a profiler"),
+        ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "knows no such thing"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_told(load_run: LoadRun, recipe: str, tables: dict[str, Any], key: str, words: str) -> None:
+    where = ("cpu", "fp32", 2) if "tiny" in recipe else ("h100", "fp8", 16)
+    faults = faults_of(load_run(recipe, *where, **tables))
+    assert words in faults[key]
+
+
+def test_all_faults_of_a_run_are_told_at_once(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-8b", "h100", "fp8", 16, framework={"fp8_recipe": "mx"}, parallelism={"fsdp": 4})
+    assert set(faults_of(run)) == {"framework.fp8_recipe", "parallelism.fsdp"}
+
+
+def test_nothing_of_the_job_depends_on_a_scheduler(load_run: LoadRun) -> None:
+    job = job_of(load_run("llama3.1-405b", "gb200", "fp8", 128, profile={"tool": "nsys"}))
+    assert "SLURM" not in repr(attrs.asdict(job))
