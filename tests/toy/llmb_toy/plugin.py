@@ -19,6 +19,7 @@ from llmb import (
     LogParser,
     Notice,
     Phase,
+    Repository,
     Run,
     Step,
     Task,
@@ -39,7 +40,7 @@ class ToyOptions:
     ``warm_up``: an unmeasured phase of the first rank comes before. ``output``: what the last phase must leave behind,
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
     file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and
-    ``task_secrets`` are names of variables.
+    ``task_secrets`` are names of variables. ``repository`` is a URL and a commit.
     """
 
     journal: str = "/dev/null"
@@ -62,6 +63,7 @@ class ToyOptions:
     task_space_gb: float = 0.0
     task_secrets: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
+    repository: tuple[str, ...] = ()
 
 
 class Toy(FrameworkHooks[ToyOptions]):
@@ -71,8 +73,10 @@ class Toy(FrameworkHooks[ToyOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[ToyOptions]) -> Environment:
-        """Nothing but secrets."""
-        return Environment(secrets=run.options.secrets)
+        """Nothing but secrets, and a repository where one is asked for."""
+        asked = run.options.repository
+        repositories = (Repository(name="toy", url=asked[0], commit=asked[1]),) if asked else ()
+        return Environment(secrets=run.options.secrets, repositories=repositories)
 
     @hookimpl
     def prepare_dataset(self, run: Run[ToyOptions]) -> Dataset | None:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
+from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
@@ -67,7 +68,8 @@ def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
     run, target = placed.run, placed.target
     framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
     environment = framework.prepare_env(run=run)
-    tasks = list(scheduler.prepare_env(environment=environment, target=target))
+    tasks = [repository_task(repository, target.cache) for repository in environment.repositories]
+    tasks += scheduler.prepare_env(environment=environment, target=target)
     if (dataset := framework.prepare_dataset(run=run)) is not None:
         tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks
     job = framework.build_job(run=run)

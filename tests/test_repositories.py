@@ -1,0 +1,169 @@
+"""Repositories that a framework's environment asks for: one commit, fetched once, from a real git repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+GIT = [
+    "git",
+    "-c",
+    "user.name=a",
+    "-c",
+    "user.email=a@b",
+    "-c",
+    "init.defaultBranch=main",
+    "-c",
+    "commit.gpgsign=false",
+]
+
+
+class Upstream:
+    """A repository with three commits, of which the second is not the tip of anything."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"file://{folder}"
+        folder.mkdir()
+        self.git("init", "--quiet")
+        self.commits = [self.commit(f"version {number}") for number in range(3)]
+
+    def git(self, *words: str) -> str:
+        done = subprocess.run([*GIT, "-C", str(self.folder), *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def commit(self, text: str) -> str:
+        (self.folder / "scripts").mkdir(exist_ok=True)
+        (self.folder / "scripts" / "train.py").write_text(text)
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "-m", text)
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Upstream:
+    return Upstream(tmp_path / "upstream it's")
+
+
+def fetched(toy: Any, commit: str) -> Path:
+    return toy.home / "work" / "cache" / "repositories" / f"toy-{commit[:12]}"
+
+
+def content(toy: Any, commit: str) -> str:
+    return (fetched(toy, commit) / "scripts" / "train.py").read_text()
+
+
+def asking(upstream: Upstream, commit: str) -> dict[str, Any]:
+    return {"repository": [upstream.url, commit]}
+
+
+def test_exactly_that_commit_is_there_without_its_history(toy: Any, upstream: Upstream) -> None:
+    commit = upstream.commits[1]
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+    assert content(toy, commit) == "version 1"
+    log = subprocess.run(
+        ["git", "-C", fetched(toy, commit), "log", "--format=%H"], capture_output=True, text=True, check=True
+    )
+    assert log.stdout.split() == [commit]
+    assert [path.name for path in fetched(toy, commit).parent.iterdir()] == [f"toy-{commit[:12]}"]
+
+
+def test_a_server_that_gives_no_single_commits_is_asked_for_all(
+    toy: Any, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"COUNT": "1", "KEY_0": "protocol.version", "VALUE_0": "0"}.items():
+        monkeypatch.setenv(f"GIT_CONFIG_{name}", value)
+    assert toy.run(framework=asking(upstream, upstream.commits[1]))["state"] == "completed"
+    assert content(toy, upstream.commits[1]) == "version 1"
+
+
+def test_it_is_fetched_once_for_all_runs(toy: Any, upstream: Upstream) -> None:
+    commit = upstream.commits[0]
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+    made = fetched(toy, commit).stat().st_ino
+    upstream.folder.rename(upstream.folder.with_name("gone"))
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+    assert fetched(toy, commit).stat().st_ino == made
+
+
+@pytest.mark.parametrize("damage", ["a file is gone", "a file is changed", "another commit", "the folder is empty"])
+def test_one_that_is_not_whole_is_fetched_anew(toy: Any, upstream: Upstream, damage: str) -> None:
+    commit = upstream.commits[2]
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+    folder, file = fetched(toy, commit), fetched(toy, commit) / "scripts" / "train.py"
+    if damage == "a file is gone":
+        file.unlink()
+    elif damage == "a file is changed":
+        file.write_text("something else")
+    elif damage == "another commit":
+        subprocess.run([*GIT, "-C", folder, "commit", "--quiet", "--allow-empty", "-m", "mine"], check=True)
+    else:
+        subprocess.run(["rm", "-rf", folder], check=True)
+        folder.mkdir()
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+    assert content(toy, commit) == "version 2"
+
+
+def test_what_a_run_leaves_beside_the_files_does_no_harm(toy: Any, upstream: Upstream) -> None:
+    commit = upstream.commits[2]
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+    (fetched(toy, commit) / "scripts" / "train.pyc").write_text("compiled")
+    upstream.folder.rename(upstream.folder.with_name("gone"))
+    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
+
+
+def test_a_fetch_that_is_killed_is_done_again(toy: Any, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first git that fetches leaves half of its work and waits to be killed."""
+    programs = toy.folder / "bin"
+    programs.mkdir()
+    real, once = subprocess.check_output(["which", "git"], text=True).strip(), toy.folder / "fetching"
+    git = programs / "git"
+    git.write_text(
+        f'#!/bin/sh\ncase "$*" in *" fetch --"*) if [ ! -e {once} ]; then echo half >"$2/half"; '
+        f'echo $PPID >{once}.new; mv {once}.new {once}; sleep 600; fi;; esac\nexec {real} "$@"\n'
+    )
+    git.chmod(0o755)
+    spec = toy.spec(framework=asking(upstream, upstream.commits[1]))
+    process = toy.start("run", spec, "--json", env={"PATH": f"{programs}:{os.environ['PATH']}"})
+    job = int(toy.wait(lambda: once.exists() and once.read_text()))
+    supervisor = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
+    os.kill(supervisor, signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    assert content(toy, upstream.commits[1]) == "version 1"
+    assert not (fetched(toy, upstream.commits[1]) / "half").exists()
+
+
+@pytest.mark.parametrize(
+    ("url", "commit", "words"),
+    [
+        ("file:///nowhere/at/all", "0" * 40, "'/nowhere/at/all' does not appear to be a git repository"),
+        (None, "0" * 40, "0000000000000000000000000000000000000000"),
+        ("https://127.0.0.1:9/x.git", "0" * 40, "unable to access 'https://127.0.0.1:9/x.git/'"),
+    ],
+)
+def test_one_that_cannot_be_had_is_told_in_one_line(
+    toy: Any, upstream: Upstream, url: str | None, commit: str, words: str
+) -> None:
+    run = toy.run(framework={"repository": [url or upstream.url, commit]})
+    cause = run["failure"]["cause"]
+    assert run["state"] == "failed"
+    assert cause.startswith(f"repository could not be made: cannot fetch {commit} of {url or upstream.url}: ")
+    assert words in cause
+    assert "\n" not in cause
+
+
+def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) -> None:
+    spec = toy.spec(framework=asking(upstream, upstream.commits[0]))
+    [run] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["runs"]
+    [task] = run["preparation"]
+    assert task["kind"] == "repository"
+    assert upstream.commits[0] in task["check"]
+    assert "# first: repository" in toy.llmb("run", spec, "--dry-run").stdout
+    assert not toy.home.exists()
