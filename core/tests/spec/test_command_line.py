@@ -92,7 +92,8 @@ def test_a_dry_run_as_json_holds_the_job_the_script_and_the_preparation(
         assert all(isinstance(word, str) for phase in run["job"]["phases"] for word in phase["command"])
         assert run["job"]["mounts"] == [{"source": "/a", "target": "/x", "read_only": True}]
         assert run["job"]["env"]["NAME"] == "value with spaces"
-        assert [task.keys() for task in run["preparation"]] == [{"key", "kind", "job", "script", "check"}]
+        assert all(task.keys() >= {"key", "kind", "job", "script", "check"} for task in run["preparation"])
+        assert len(run["preparation"]) == 1
         assert run["script"].startswith("#!")
     assert nothing_touched(tmp_path)
 
