@@ -286,6 +286,23 @@ def test_the_wrapper_makes_the_folders_and_tells_lightning_its_node(load_run: Lo
     assert (tmp_path / "a" / "b").is_dir()
 
 
+@pytest.mark.parametrize("status", [0, 3])
+def test_bars_come_as_lines_and_the_training_s_exit_status_is_kept(
+    load_run: LoadRun, tmp_path: Path, status: int
+) -> None:
+    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
+    code = f"printf '\\rone'; printf '\\rtwo' >&2; exit {status}"
+    done = subprocess.run(
+        ["bash", tmp_path / "nemo.sh", tmp_path, "--", "bash", "-c", code],
+        env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (status, "\none\ntwo", "")
+
+
 def test_an_image_without_nemo_is_told_in_one_line(load_run: LoadRun, tmp_path: Path) -> None:
     (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
     done = subprocess.run(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
+
+FILE = Path.cwd().parents[1] / "standin.json"
+SETTINGS = json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def arguments() -> dict[str, str]:
@@ -27,7 +31,7 @@ def run(stage: str, work: Callable[[dict[str, str], Path, int], None]) -> None:
     assert given["cluster_type"] == "bcp", "the others need a scheduler's own variables"
     folder = Path(given["data_dir"])
     for shard in shards(given["file_numbers"]):
-        if os.environ.get("STANDIN_FAIL") == stage:
+        if SETTINGS.get("fail") == stage:
             print(f"{stage} of shard {shard} failed: the network is down", flush=True)
         else:
             work(given, folder, shard)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
+FILE = Path.cwd().parent / "standin.json"
+SETTINGS: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
 BAR_WIDTH = 10  # characters
 FIGURE_WIDTH = 5  # characters that a figure is padded to
 
@@ -103,8 +106,7 @@ def train(config: dict[str, Any]) -> None:
     """A bar for each step as NeMo draws it: without figures, with those of the step before, with its own."""
     total, batch = config["trainer"]["max_steps"], config["model"]["global_batch_size"]
     buffer = config["exp_manager"]["step_timing_kwargs"].get("buffer_size") or 1
-    steady = float(os.environ.get("STANDIN_STEP_S", "2.5"))
-    nan_step = int(os.environ.get("STANDIN_NAN_STEP", "0"))
+    steady, nan_step = SETTINGS.get("step_s", 2.5), SETTINGS.get("nan_step", 0)
     times: list[float] = []
     figures: dict[str, float] = {}
     for step in range(1, total + 1):
