@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +39,11 @@ class Moments:
         return (self.stage, self._count[self.stage]) == self._wanted
 
 
-def install(moments: Moments) -> None:
+def install(moments: Moments, host: Any, count_file: str) -> None:
     """Put a moment before and after every effect, and some within."""
     from llmb.engine.record import RunRecord
-    from llmb.hosts.local import LocalHost
 
-    die_within_run(LocalHost, moments)
+    die_within_run(host, moments, count_file)
     die_within_write(moments)
     for owner, name in (
         (RunRecord, "add_event"),
@@ -50,9 +51,9 @@ def install(moments: Moments) -> None:
         (RunRecord, "write_result"),
         (RunRecord, "try_lock"),
         (RunRecord, "unlock"),
-        (LocalHost, "run"),
-        (LocalHost, "put"),
-        (LocalHost, "read"),
+        (host, "run"),
+        (host, "put"),
+        (host, "read"),
         (os, "replace"),
         (os, "fsync"),
     ):
@@ -85,15 +86,31 @@ def stage_after(stage: str, name: str, arguments: tuple[Any, ...], more: dict[st
     return stage
 
 
-def die_within_run(host: Any, moments: Moments) -> None:
-    """Bash kills this process and goes on: an orphan."""
+def die_within_run(host: Any, moments: Moments, count_file: str) -> None:
+    """Bash kills this process and goes on, an orphan: at once, or when sbatch has just accepted a job."""
     run = host.run
 
     def run_or_die(self: Any, script: str, *more: Any, **named: Any) -> Any:
         within = f"kill -KILL {os.getpid()}\n" if moments.is_next("within run") else ""
+        for number in range(1, 1 + script.count("\nsubmit ") if "sbatch" in script else 1):
+            for victims in (f"{os.getpid()}", f"{os.getpid()} $$"):  # this process alone, or bash too
+                if moments.is_next(f"sbatch {number} accepted"):
+                    within += SBATCH.format(file=shlex.quote(count_file), number=number, victims=victims)
         return run(self, within + script, *more, **named)
 
     host.run = run_or_die
+
+
+SBATCH = """
+sbatch() {{
+  local status
+  command sbatch "$@"
+  status=$?
+  echo >>{file}
+  if [ "$(wc -l <{file})" = {number} ]; then kill -KILL {victims}; fi
+  return $status
+}}
+"""
 
 
 def die_within_write(moments: Moments) -> None:
@@ -101,7 +118,8 @@ def die_within_write(moments: Moments) -> None:
     write = os.write
 
     def write_or_die(descriptor: int, data: Any) -> int:
-        if moments.is_next("within write"):
+        ours = threading.current_thread() is threading.main_thread()  # an SSH connection has a thread of its own
+        if ours and moments.is_next("within write"):
             write(descriptor, bytes(data)[: len(data) // 2])
             os.kill(os.getpid(), signal.SIGKILL)
         return write(descriptor, data)
@@ -113,7 +131,7 @@ def start(job: dict[str, Any]) -> int:
     """Fork one ``llmb``."""
     if pid := os.fork():
         return pid
-    signal.alarm(DEADLINE_S)
+    signal.alarm(job.get("deadline_s", DEADLINE_S))
     os.environ.update(job["env"])
     for stream, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(f"{job['output']}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
@@ -122,7 +140,7 @@ def start(job: dict[str, Any]) -> int:
     sys.argv = ["llmb", *job["arguments"]]
     moments = Moments(*job.get("kill", ("", 0)))
     if "kill" in job:
-        install(moments)
+        install(moments, host_class(job), f"{job['output']}.sbatch")
     try:
         main.main()
     except SystemExit as end:
@@ -131,6 +149,17 @@ def start(job: dict[str, Any]) -> int:
         os._exit(int(end.code or 0))
     finally:
         os._exit(99)
+
+
+def host_class(job: dict[str, Any]) -> Any:
+    """That of this machine, or the one over SSH."""
+    if job.get("ssh"):
+        from llmb.hosts.ssh import SshHost
+
+        return SshHost
+    from llmb.hosts.local import LocalHost
+
+    return LocalHost
 
 
 def run_all(jobs: list[dict[str, Any]]) -> list[int]:
@@ -155,8 +184,9 @@ def main() -> None:
     import llmb.cli.run
     import llmb.cli.runs
     import llmb.engine.runs
+    import llmb.hosts.ssh
     import llmb.spec.load  # noqa: F401
-    import llmb_local.script  # noqa: F401  # what a run imports, imported once
+    import llmb_slurm.script  # noqa: F401  # what a run imports, imported once
 
     for line in sys.stdin:
         sys.stdout.write(json.dumps(run_all(json.loads(line))) + "\n")

@@ -3,43 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.killer import STAGES, Killer, spread
 
-HERE = Path(__file__).parent
-STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
 MOMENTS = 6  # of each stage by default, spread over all of it
 GATED = {"preparing": 60, "running": 40}  # stages that wait at a gate until the kill, and so have no end of moments
-
-
-class Killer:
-    """The server of killing.py."""
-
-    def __init__(self, env: dict[str, str]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, str(HERE / "killing.py")],
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def run(self, jobs: list[dict[str, Any]]) -> list[int]:
-        """How these ended, which run beside one another."""
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(jobs) + "\n")
-        self._process.stdin.flush()
-        return list(json.loads(self._process.stdout.readline()))
-
-    def close(self) -> None:
-        self._process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -124,13 +97,6 @@ def kill_and_attach(killer: Killer, cases: list[Case]) -> None:
     assert set(killer.run([case.attached() for case in cases])) == {0}
     for case in cases:
         case.check()
-
-
-def spread(count: int, wanted: int) -> list[int]:
-    """That many numbers from 1 to count, the first and the last among them."""
-    if count <= wanted:
-        return list(range(1, count + 1))
-    return sorted({1 + round(index * (count - 1) / (wanted - 1)) for index in range(wanted)})
 
 
 @pytest.mark.parametrize("stage", STAGES)

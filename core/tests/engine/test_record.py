@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from llmb.engine.record import RunRecord, find_record, runs_folder, valid_run_id
+from llmb.engine.intent import Intent
+from llmb.engine.record import RunRecord, all_records, create_records, find_record, runs_folder, valid_run_id
+from llmb.paths import home_folder
 from llmb.values.errors import RecordError
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Step
+
+
+@pytest.fixture
+def home() -> Path:
+    return home_folder()
 
 
 @pytest.fixture
@@ -152,3 +159,33 @@ def test_events_are_lines_of_json(record: RunRecord) -> None:
 )
 def test_run_ids_are_names_of_directories(text: str, valid: bool) -> None:
     assert valid_run_id(text) is valid
+
+
+def test_a_sweep_is_recorded_whole_where_the_process_was_killed_meanwhile(home: Path) -> None:
+    texts = {f"r{number}": (f"spec {number}", f"job {number}") for number in range(3)}
+    with Intent.write(home / "recording", texts):  # it is killed when the second is half made
+        RunRecord(runs_folder() / "r0").create(*texts["r0"])
+        RunRecord(runs_folder() / "r0").add_event(state="submitting")
+        (runs_folder() / "r1").mkdir()
+    records = {record.run_id: record for record in all_records()}
+    assert {name: (record.directory / "run.toml").read_text() for name, record in records.items()} == {
+        name: spec for name, (spec, _) in texts.items()
+    }
+    assert [records[name].state()["state"] for name in texts] == ["submitting", "planned", "planned"]
+    assert list((home / "recording").iterdir()) == []
+
+
+def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> None:
+    texts = {f"r{number}": ("spec", "job") for number in range(3)}
+    runs_folder().mkdir(parents=True)
+    (runs_folder() / "r2").touch()
+    with pytest.raises(RecordError, match="nothing was started"):
+        create_records(texts)
+    (runs_folder() / "r2").unlink()
+    assert all_records() == []
+
+
+def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
+    with Intent.write(home / "recording", {"r1": ("spec", "job")}):
+        assert all_records() == []
+    assert [record.run_id for record in all_records()] == ["r1"]

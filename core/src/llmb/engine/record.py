@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from llmb.engine.intent import Intent
 from llmb.files import write_atomically
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
@@ -52,6 +53,11 @@ class RunRecord:
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
             self.add_event(state="planned")
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of it was made."""
+        return (self.directory / "run.toml").exists() and (self.directory / "events.jsonl").exists()
 
     def remove(self) -> None:
         """Take back a record that was just made."""
@@ -212,9 +218,41 @@ def runs_folder() -> Path:
     return home_folder() / "runs"
 
 
+def create_records(texts: Mapping[str, tuple[str, str]]) -> list[RunRecord]:
+    """A record for each run id, of its spec and its job: for all or for none, whenever this process is killed.
+
+    Raises RecordError.
+    """
+    records = [RunRecord(runs_folder() / run_id) for run_id in texts]
+    with _Told(runs_folder() / next(iter(texts)), "nothing was started"):
+        intent = Intent.write(home_folder() / "recording", texts)
+    with intent:
+        try:
+            for record in records:
+                record.create(*texts[record.run_id])
+        except BaseException:  # Ctrl-C among them
+            for record in records:
+                record.remove()
+            raise
+        finally:
+            intent.fulfilled()
+    return records
+
+
+def _finish_recording() -> None:
+    """Make what a process that was killed meanwhile meant to make."""
+    for intent in Intent.left_behind(home_folder() / "recording"):
+        with intent, suppress(RecordError):  # one that cannot be made now is made later
+            for run_id, texts in intent.texts.items():
+                if not (record := RunRecord(runs_folder() / run_id)).complete:
+                    record.create(*texts)
+            intent.fulfilled()
+
+
 def all_records() -> list[RunRecord]:
     """Every record, in no order. Raises RecordError where the folder cannot be read."""
     folder = runs_folder()
+    _finish_recording()
     try:
         return [RunRecord(each) for each in folder.iterdir() if (each / "run.toml").exists()]
     except FileNotFoundError:

@@ -15,14 +15,14 @@ from llmb.engine.drive import Driver, drive
 from llmb.engine.finish import as_planned
 from llmb.engine.observe import Observer, Silent
 from llmb.engine.plan import PlannedRun, plan, plan_run
-from llmb.engine.record import RunRecord, all_records, find_record, runs_folder
+from llmb.engine.record import RunRecord, all_records, create_records, find_record
 from llmb.engine.secrets import refuse_missing_secrets
 from llmb.engine.site import Site
 from llmb.hosts.open import Hosts
 from llmb.plugins.find import find_plugins
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
-from llmb.values.errors import LlmbError, RecordError, TargetError
+from llmb.values.errors import LlmbError, TargetError
 from llmb.values.run import Target
 from llmb.values.workload import PlacedRun, Workload
 from llmb.version import VERSION
@@ -85,16 +85,8 @@ def _as_probed(placed: PlacedRun, sites: Mapping[tuple[str, ...], Site]) -> Plac
 
 def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[RunRecord]:
     """A record for each run, or for none."""
-    records = []
-    try:
-        for each in planned:
-            records.append(RunRecord(runs_folder() / each.run.id))
-            records[-1].create(export_run(each.placed, _provenance(each, pool)), each.script.text)
-    except RecordError:
-        for record in records:
-            record.remove()
-        raise
-    return records
+    texts = {each.run.id: (export_run(each.placed, _provenance(each, pool)), each.script.text) for each in planned}
+    return create_records(texts)
 
 
 def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveRun:

@@ -1,0 +1,199 @@
+"""A sweep of many short jobs on a real Slurm cluster over SSH, and what following a log costs.
+
+python benchmarks/slurm.py [--jobs 1000]        needs root, and what .ci/install-parts installs; takes some minutes
+
+- submission: from the first run that is about to be submitted to the last that is queued, against a shell loop of
+  `sbatch` with the same scripts on the host itself, while the partition starts nothing;
+- then the whole sweep to its end: questions to the queue per tick, peak memory of `llmb`, results recorded;
+- bytes moved in both directions while a growing log is followed, against the bytes that were new in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from parts.network import Network  # noqa: E402  # the path is set just above
+from parts.slurm import Cluster  # noqa: E402  # the same
+from parts.sshd import Sshd  # noqa: E402  # the same
+
+BARS = {"submission": 1.15, "questions": 1.0, "memory": 200.0, "bytes": 1.1}
+
+
+def row(name: str, figure: float, bar: float, unit: str) -> bool:
+    passed = figure <= bar
+    print(f"{name:<70} {figure:7.2f} {unit:<3} at most {bar:6.2f}  {'pass' if passed else 'FAIL'}", flush=True)
+    return passed
+
+
+class Bench:
+    """A cluster with a login node, and an ``llmb`` that knows it."""
+
+    def __init__(self, cluster: Cluster, server: Sshd) -> None:
+        self.cluster, self.server = cluster, server
+        self.home = cluster.folder / "home"
+        self.workdir = cluster.shared / "work"
+        self.stats = cluster.folder / "stats.json"
+
+    def spec(self, name: str, repeats: int, **framework: Any) -> str:
+        options = "".join(f"{key} = {json.dumps(value)}\n" for key, value in framework.items())
+        file = self.cluster.folder / f"{name}.toml"
+        file.write_text(
+            f'[workload]\nrecipe = "toy/tiny"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 1\nrepeats = {repeats}\n'
+            f"[framework]\n{options}"
+            f'[target]\nscheduler = "slurm"\nhost = "{self.server.host}"\nworkdir = "{self.workdir}"\n'
+            'exclusive = false\nmem = "100M"\n'
+        )
+        return str(file)
+
+    def llmb(self, *arguments: str) -> dict[str, Any]:
+        """Run ``llmb`` to its end; what it counted meanwhile."""
+        path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, **self.server.env, "LLMB_HOME": str(self.home), "PYTHONPATH": path}
+        command = [sys.executable, __file__, "--counted", str(self.stats), *arguments]
+        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        if done.returncode not in (0, 1):
+            raise SystemExit(f"llmb {' '.join(arguments)}: {done.stderr}")
+        return dict(json.loads(self.stats.read_text()))
+
+    def partition(self, state: str) -> None:
+        self.cluster.order("scontrol", "update", "PartitionName=batch", f"State={state}")
+
+    def events(self) -> list[dict[str, Any]]:
+        files = self.home.glob("runs/*/events.jsonl")
+        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
+def submission(bench: Bench, jobs: int) -> bool:
+    bench.partition("DOWN")
+    bench.llmb("run", bench.spec("sweep", jobs), "--detach", "--json")
+    times = {state: [each["time"] for each in bench.events() if each.get("state") == state] for state in _BOTH}
+    ours = max(times["queued"]) - min(times["submitting"])
+    assert len(times["queued"]) == jobs
+    loops = [shell_loop(bench, number) for number in range(2)]
+    bench.partition("UP")
+    print(f"{jobs} jobs: llmb {ours:.1f} s, shell loops {' and '.join(f'{each:.1f}' for each in loops)} s")
+    mean = sum(loops) / len(loops)
+    return row(
+        f"submission of {jobs} jobs over SSH / a shell loop of sbatch there", ours / mean, BARS["submission"], "x"
+    )
+
+
+_BOTH = ("submitting", "queued")
+
+
+def shell_loop(bench: Bench, number: int) -> float:
+    """The same scripts, submitted by a loop on the host; they are cancelled then."""
+    folder = bench.cluster.shared / f"loop{number}"
+    for script in bench.workdir.glob("runs/*/job.sh"):
+        copy = folder / script.parent.name / "job.sh"
+        copy.parent.mkdir(parents=True)
+        copy.write_text(script.read_text().replace("#SBATCH --job-name=", "#SBATCH --job-name=loop-"))
+    loop = f'for folder in {folder}/*/; do cd "$folder" && sbatch --parsable job.sh >>../ids || exit 1; done'
+    started = time.perf_counter()
+    subprocess.run(["bash", "-c", loop], env={**os.environ, **bench.cluster.env}, check=True)
+    seconds = time.perf_counter() - started
+    bench.cluster.order("scancel", *(folder / "ids").read_text().split())
+    return seconds
+
+
+def to_the_end(bench: Bench, jobs: int) -> bool:
+    started = time.perf_counter()
+    counted = bench.llmb("attach", "--json")
+    print(f"{jobs} jobs to their end: {time.perf_counter() - started:.0f} s, {counted}")
+    results = [json.loads(file.read_text()) for file in bench.home.glob("runs/*/result.json")]
+    states = Counter(each["state"] for each in results)
+    print(f"recorded: {dict(states)}")
+    passed = row("questions to the queue per tick", counted["queue"] / counted["ticks"], BARS["questions"], "")
+    passed &= row("peak memory of llmb", counted["memory_mb"], BARS["memory"], "MB")
+    return row("runs without a right result", jobs - states["completed"], 0, "") and passed
+
+
+def bytes_moved(bench: Bench) -> bool:
+    """A job waits while this process writes into its log, as a chatty framework would."""
+    gate, log_bytes = bench.cluster.folder / "gate", 0
+    bench.llmb("run", bench.spec("growing", 1, gate=str(gate), gate_step=1), "--detach", "--json")
+    log = wait_for(lambda: next(iter(bench.workdir.glob("runs/*/logs/train.0.log")), None), fresh=True)
+    with Network(bench.server.address, bench.server.port) as network:
+        bench.server.write_config(port=network.port)
+        path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
+        env = {**os.environ, **bench.server.env, "LLMB_HOME": str(bench.home), "PYTHONPATH": path}
+        following = subprocess.Popen(
+            [sys.executable, "-m", "llmb", "attach", "--json"], env=env, stdout=subprocess.PIPE
+        )
+        for _ in range(100):
+            data = os.urandom(75_000).hex().encode() + b"\n"
+            with log.open("ab", buffering=0) as file:
+                log_bytes += file.write(data)
+            time.sleep(0.2)
+        gate.touch()
+        following.communicate()
+        bench.server.write_config()
+        print(f"{log_bytes} bytes were new, {network.bytes_down} came and {network.bytes_up} went")
+        return row(
+            "bytes moved while a growing log is followed / its new bytes", network.bytes / log_bytes, BARS["bytes"], "x"
+        )
+
+
+def wait_for(condition: Any, fresh: bool = False) -> Any:
+    while not (found := condition()):
+        time.sleep(0.1)
+    return found
+
+
+def counted(stats: str, arguments: list[str]) -> int:
+    """``llmb`` itself, in this process, with its ticks and its questions counted."""
+    from llmb.cli.main import main
+    from llmb.engine.drive import Driver
+    from llmb.hosts.ssh import SshHost
+
+    counts: Counter[str] = Counter()
+
+    def count(owner: Any, name: str, what: Any) -> None:
+        original = getattr(owner, name)
+
+        def counting(self: Any, *more: Any, **named: Any) -> Any:
+            counts.update(what(*more))
+            return original(self, *more, **named)
+
+        setattr(owner, name, counting)
+
+    count(Driver, "tick", lambda *_: ["ticks"])
+    count(SshHost, "run", lambda script, *_: ["commands", *(["queue"] if "\nqueue ||" in script else [])])
+    count(SshHost, "read", lambda *_: ["reads"])
+    sys.argv = ["llmb", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        return int(end.code or 0)
+    finally:
+        memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+        Path(stats).write_text(json.dumps({**counts, "memory_mb": memory_mb}))
+    return 0
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["--counted"]:
+        sys.exit(counted(sys.argv[2], sys.argv[3:]))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1000)
+    jobs = parser.parse_args().jobs
+    with Cluster() as cluster, Sshd(env=cluster.env) as server:
+        bench = Bench(cluster, server)
+        passed = [submission(bench, jobs), to_the_end(bench, jobs), bytes_moved(bench)]
+    sys.exit(not all(passed))
+
+
+if __name__ == "__main__":
+    main()
