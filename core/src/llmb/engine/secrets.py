@@ -32,10 +32,12 @@ def place_secrets(scripts: Iterable[Script], host: Host) -> None:
     """Put each script's secrets into its directory; the job removes them. Raises SpecError where one is not set."""
     scripts = tuple(scripts)
     refuse_missing_secrets(scripts)
+    files = {}
     for script in scripts:
         lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets]
         if lines:
-            host.put({_file(script): "".join(lines)}, 0o600)
+            files[_file(script)] = "".join(lines)
+    host.put(files, 0o600)
 
 
 def _file(script: Script) -> str:
