@@ -1,12 +1,29 @@
-"""Whole runs of the toy framework on a real Slurm cluster."""
+"""Whole runs of the toy framework on a real Slurm cluster: submitted once, followed, cancelled, recorded."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 
 pytestmark = pytest.mark.real
+
+TOKEN = "very-secret-7d1f9c"
+
+
+def env_of(file: Path) -> dict[str, str]:
+    pairs = (entry.partition("=") for entry in file.read_text().split("\0") if entry)
+    return {name: value for name, _, value in pairs}
+
+
+def wait_at_gate(toy: Any, count: int = 1) -> None:
+    toy.wait(lambda: sum("toy step 2" in log.read_text() for log in toy.workdir.glob("runs/*/logs/train.*")) >= count)
 
 
 def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
@@ -17,3 +34,242 @@ def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
     [record] = toy_slurm.records
     assert toy_slurm.steps_of(record) == [1, 2, 3, 4, 5]
     assert len(toy_slurm.journal("begin")) == 2
+
+
+# the environment of a rank
+
+
+def test_every_rank_has_the_environment_of_the_contract(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRIVATE_TO_LLMB", "yes")
+    run = toy_slurm.run(
+        workload={"gpus": 4}, framework={"dump": True}, target={"gpus_per_node": 2}, env={"ODD": 'it\'s\n"$(id)"'}
+    )
+    assert run["state"] == "completed"
+    work = toy_slurm.work(run["run_id"])
+    for rank in range(4):
+        env = env_of(work / f"env.{rank}")
+        ranks = {"RANK": rank, "LOCAL_RANK": rank % 2, "NODE_RANK": rank // 2, "WORLD_SIZE": 4, "LOCAL_WORLD_SIZE": 2}
+        for name, value in ranks.items():
+            assert env[name] == env[f"LLMB_{name}"] == str(value)
+        assert env["MASTER_ADDR"] == env["LLMB_MASTER_ADDR"] == "node1"
+        assert env["MASTER_PORT"] == env["LLMB_MASTER_PORT"]
+        assert (env["LLMB_JOB_ID"], env["LLMB_RUN_DIR"], env["LLMB_ATTEMPT"]) == (run["run_id"], str(work), "0")
+        assert env["ODD"] == 'it\'s\n"$(id)"'
+        assert env["SLURMD_NODENAME"] == f"node{1 + rank // 2}"
+        assert len(env["CUDA_VISIBLE_DEVICES"].split(",")) == 2
+        assert "PRIVATE_TO_LLMB" not in env
+
+
+def test_a_phase_of_the_first_rank_is_one_rank_alone(toy_slurm: Any) -> None:
+    run = toy_slurm.run(workload={"gpus": 2}, framework={"warm_up": True})
+    words = [line.split()[0::2] for line in toy_slurm.journal()]
+    assert words[:2] == [["begin", "warm-up.0"], ["end", "warm-up.0"]]  # it ends before the next begins
+    assert sorted(word for _, word in words[2:4]) == ["train.0", "train.1"]
+    assert run["state"] == "completed"
+
+
+@pytest.mark.parametrize("write_output", ["none", "empty"])
+def test_a_missing_output_ends_the_job(toy_slurm: Any, write_output: str) -> None:
+    run = toy_slurm.follow(framework={"output": True, "write_output": write_output})
+    assert run["state"] == "failed"
+    assert "phase train: its output" in run["reason"]
+    assert "is missing or empty" in run["reason"]
+
+
+# once
+
+
+def test_submitting_twice_is_submitting_once(toy_slurm: Any) -> None:
+    toy_slurm.llmb("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}), "--detach")
+    [record] = toy_slurm.records
+    work = toy_slurm.work(record.name)
+    events = record / "events.jsonl"
+    before = [line for line in events.read_text().splitlines() if '"queued"' not in line and '"running"' not in line]
+    for forget in ((), ("job_id",)):  # all is known; or llmb was killed before sbatch's answer was written
+        for name in forget:
+            (work / name).unlink()
+        events.write_text("\n".join(before) + "\n")
+        wait_at_gate(toy_slurm)
+        running = toy_slurm.start("attach", record.name, "--json")
+        toy_slurm.wait_for_state("running")
+        running.kill()
+        running.communicate()
+        assert len(toy_slurm.jobs()[record.name]) == 1
+    toy_slurm.gate.touch()
+    [run] = toy_slurm.runs("attach", record.name)
+    assert run["state"] == "completed"
+    assert toy_slurm.jobs()[record.name] == [run["job_id"]]
+
+
+def test_an_answer_that_was_lost_before_the_job_began_is_found_in_the_queue(toy_slurm: Any) -> None:
+    """All nodes are taken; the job waits."""
+    taken = toy_slurm.cluster.order(
+        *("sbatch", "--parsable", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600")
+    ).strip()
+    toy_slurm.llmb("run", toy_slurm.spec(), "--detach")
+    [record] = toy_slurm.records
+    (toy_slurm.work(record.name) / "job_id").unlink()
+    events = record / "events.jsonl"
+    events.write_text("\n".join(events.read_text().splitlines()[:2]) + "\n")  # planned, submitting
+    running = toy_slurm.start("attach", record.name, "--json")
+    toy_slurm.wait_for_state("queued")
+    toy_slurm.cluster.order("scancel", taken)
+    out, _ = running.communicate(timeout=60)
+    [run] = json.loads(out)["runs"]
+    assert run["state"] == "completed"
+    assert toy_slurm.jobs()[record.name] == [run["job_id"]]
+
+
+def test_a_twin_that_somebody_submits_does_nothing(toy_slurm: Any) -> None:
+    run = toy_slurm.run()
+    work = toy_slurm.work(run["run_id"])
+    twin = toy_slurm.cluster.run("sbatch", "--wait", "--chdir", str(work), str(work / "job.sh"))
+    assert twin.returncode == 1
+    assert f"does nothing, since job {run['job_id']} works in {work}" in (work / "slurm.log").read_text()
+    assert len(toy_slurm.journal("begin")) == 1
+
+
+# tasks
+
+
+def test_a_task_of_two_runs_is_one_job_and_is_not_made_again(toy_slurm: Any) -> None:
+    spec = toy_slurm.spec(framework={"task": "data", "task_on": "scheduler"}, workload={"dtype": ["bf16", "fp8"]})
+    runs = toy_slurm.runs("run", spec)
+    assert [run["state"] for run in runs] == ["completed"] * 2
+    [run] = toy_slurm.runs("run", toy_slurm.spec(framework={"task": "data", "task_on": "scheduler"}))
+    assert run["state"] == "completed"
+    assert len(toy_slurm.journal("task-begin")) == 1
+
+
+def test_two_llmb_at_once_make_a_task_once(toy_slurm: Any) -> None:
+    options = {"task": "data", "task_on": "scheduler", "task_gate": str(toy_slurm.task_gate)}
+    both = [toy_slurm.start("run", toy_slurm.spec(name, framework=options), "--json") for name in "ab"]
+    toy_slurm.wait_for_journal("task-begin")
+    toy_slurm.wait(lambda: len(toy_slurm.records) == 2)
+    toy_slurm.task_gate.touch()
+    for each in both:
+        out, err = each.communicate(timeout=60)
+        assert json.loads(out)["runs"][0]["state"] == "completed", err
+    assert len(toy_slurm.journal("task-begin")) == 1
+
+
+def test_a_task_that_fails_tells_its_log_and_is_made_again_the_next_time(toy_slurm: Any) -> None:
+    options = {"task": "data", "task_on": "scheduler"}
+    run = toy_slurm.follow(framework={**options, "task_end": "echo no room >&2; exit 4"})
+    assert run["state"] == "failed"
+    assert "toy data could not be made" in run["reason"]
+    assert "no room" in run["reason"]
+    assert toy_slurm.follow(framework=options)["state"] == "completed"
+
+
+# following
+
+
+def test_one_question_a_tick_does_for_all_runs(toy_slurm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import llmb
+
+    calls = tmp_path / "calls"
+    for name in ("squeue", "sacct", "scontrol"):
+        wrapper = tmp_path / "bin" / name
+        wrapper.parent.mkdir(exist_ok=True)
+        wrapper.write_text(f'#!/bin/bash\necho {name} >>{calls}\nexec /usr/bin/{name} "$@"\n')
+        wrapper.chmod(0o755)
+    real_path = os.environ["PATH"]
+    options = {"gate": str(toy_slurm.gate), "gate_step": 2, "task": "data", "task_on": "scheduler"}
+    session = llmb.start(llmb.load(toy_slurm.spec(framework=options, workload={"repeats": 4})))
+    ticks = 0
+
+    def wait(_seconds: float) -> None:
+        nonlocal ticks
+        ticks += 1
+        monkeypatch.setenv("PATH", real_path)
+        if len(toy_slurm.journal("begin")) == 4:
+            toy_slurm.gate.touch()
+        monkeypatch.setenv("PATH", f"{tmp_path}/bin:{real_path}")
+
+    session.drive(wait=wait)
+    assert [run["state"] for run in session.results] == ["completed"] * 4
+    asked = [line for line in calls.read_text().split() if line in ("squeue", "sacct")]
+    assert len(asked) <= ticks + 1
+
+
+def test_a_pending_run_shows_why_it_waits(toy_slurm: Any) -> None:
+    toy_slurm.start("run", toy_slurm.spec(target={"sbatch": {"hold": True}}), "--detach").communicate()
+    [record] = toy_slurm.records
+    running = toy_slurm.start("attach", record.name)
+    assert any("queued, JobHeldUser" in line for line in running.stderr)
+    job_id = (toy_slurm.work(record.name) / "job_id").read_text().strip()
+    toy_slurm.cluster.order("scontrol", "release", job_id)
+    running.communicate(timeout=60)
+    assert running.returncode == 0
+
+
+def test_cancel_ends_that_job_and_no_other(toy_slurm: Any) -> None:
+    gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
+    other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 600").strip()
+    toy_slurm.llmb("run", toy_slurm.spec(framework=gate, workload={"repeats": 2}), "--detach")
+    first, second = (record.name for record in toy_slurm.records)
+    wait_at_gate(toy_slurm, 2)
+    [cancelled] = toy_slurm.runs("cancel", first)
+    assert cancelled["state"] == "cancelled"
+    states = toy_slurm.cluster.order("squeue", "-h", "-j", other, "-o", "%T").strip()
+    assert states == "RUNNING"
+    toy_slurm.cluster.order("scancel", other)
+    toy_slurm.gate.touch()
+    [run] = toy_slurm.runs("attach", second)
+    assert run["state"] == "completed"
+
+
+@pytest.mark.slow
+def test_a_controller_that_is_restarted_is_waited_for(toy_slurm: Any) -> None:
+    running = toy_slurm.start("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}), "--json")
+    wait_at_gate(toy_slurm)
+    toy_slurm.wait_for_state("running")
+    toy_slurm.cluster.kill("slurmctld")
+    lines = iter(running.stderr.readline, "")
+    assert any("Slurm cannot be asked" in line and "asking again" in line for line in lines)
+    toy_slurm.gate.touch()
+    toy_slurm.cluster.start_controller()
+    out, _ = running.communicate(timeout=60)
+    [run] = json.loads(out)["runs"]
+    assert run["state"] == "completed"
+
+
+# what is recorded
+
+
+def test_the_record_says_on_what_it_ran(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    run = toy_slurm.run(
+        workload={"gpus": 2}, framework={"secrets": ["TOY_TOKEN"]}, target={"gpus_per_node": 1}, env={"ODD": "a=b"}
+    )
+    text = (toy_slurm.records[0] / "run.toml").read_text()
+    provenance = tomllib.loads(text)["provenance"]
+    assert provenance["host"] == ["node1", "node2"]
+    assert provenance["slurm"].startswith("slurm-wlm ")
+    assert provenance["kernel"] == os.uname().release
+    assert provenance["job_id"] == run["job_id"]
+    assert provenance["env"]["ODD"] == "a=b"
+    assert "TOY_TOKEN" not in provenance["env"]
+    assert provenance["llmb"]
+    assert TOKEN not in text
+    [again] = toy_slurm.runs("run", str(toy_slurm.records[0] / "run.toml"))  # it is still a spec
+    assert again["state"] == "completed"
+
+
+# the target
+
+
+def test_doctor_tells_what_the_cluster_has(toy_slurm: Any) -> None:
+    file = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "targets.toml")
+    file.parent.mkdir(parents=True)
+    file.write_text(tomli_w.dumps({"eos": {"scheduler": "slurm", "workdir": str(toy_slurm.workdir)}}))
+    done = toy_slurm.llmb("doctor", "eos", "--json")
+    checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+    assert checks["Slurm"]["detail"].startswith("slurm-wlm")
+    assert checks["partition"]["detail"] == "batch: 4 nodes, gpu:h100:8, at most 1-00:00:00"
+    assert "proj1" in checks["account"]["detail"]
+    assert not checks["pyxis"]["ok"]
+    assert checks["clock"]["ok"]
+    assert checks["work directory"]["ok"]
+    assert not subprocess.run(["ls", str(toy_slurm.workdir)], capture_output=True).stdout  # nothing was made

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
 from llmb import (
+    Check,
     Environment,
     Host,
     Image,
@@ -22,6 +24,7 @@ from llmb import (
     hookimpl,
     venv_task,
 )
+from llmb_slurm.checks import checks
 from llmb_slurm.containers import import_task
 from llmb_slurm.messages import SlurmMessages
 from llmb_slurm.options import SlurmOptions
@@ -60,6 +63,16 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     def parse_log(self, run: Run[Any] | None) -> LogParser:
         """Slurm's own words in a job's logs: time limit, preemption, node failure, memory, cancellation."""
         return SlurmMessages()
+
+    @hookimpl
+    def probe(self, target: Target[SlurmOptions]) -> str:
+        """For people who ask what is there; runs need none of it, and are not kept waiting."""
+        return "" if target.gpu_types else files("llmb_slurm").joinpath("probe.sh").read_text()
+
+    @hookimpl
+    def checks(self, target: Target[SlurmOptions]) -> Sequence[Check]:
+        """Slurm itself, the partition and its GPUs, the account, containers, the clock."""
+        return tuple(checks(target))
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:

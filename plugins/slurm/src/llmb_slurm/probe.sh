@@ -1,0 +1,21 @@
+# What there is on a Slurm cluster, as key=value. Each answer may be missing; nothing is started.
+echo "clock=$(date +%s)"
+echo "slurm=$(sinfo --version 2>/dev/null)"
+if told=$(sinfo -h -o '%P|%a|%D|%l|%G' 2>&1); then
+  declare -A total=() kinds=() rest=()
+  while IFS='|' read -r name up nodes limit gres; do # a line for each kind of node
+    [ "${name%\*}" = "$name" ] || echo "default_partition=${name%\*}"
+    name=${name%\*}
+    total[$name]=$((${total[$name]:-0} + nodes)) rest[$name]="$up|$limit"
+    kinds[$name]+=${kinds[$name]:+ }$gres
+  done <<<"$told"
+  for name in "${!total[@]}"; do echo "partition.$name=${rest[$name]}|${total[$name]}|${kinds[$name]}"; done
+else
+  echo "unreachable=${told##*$'\n'}"
+fi
+if told=$(timeout 20 sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); then
+  echo "accounts=$(sort -u <<<"$told" | paste -s -d ,)"
+fi
+if srun --help 2>/dev/null | grep -q -e --container-image; then echo pyxis=yes; else echo pyxis=no; fi
+echo "enroot=$(command -v enroot)"
+exit 0
