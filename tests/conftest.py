@@ -15,12 +15,14 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts import docker as docker_parts
 from parts import slurm as slurm_parts
 from parts.sshd import SSHD, Sshd
 
 TOY = Path(__file__).parent / "toy"
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
 DEADLINE_S = 60.0
+TINY_IMAGE = "llmb-tiny:1"
 
 
 def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
@@ -259,3 +261,49 @@ def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     return runs
+
+
+@pytest.fixture(scope="session")
+def docker_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker_parts.Docker]:
+    """One Docker engine for all tests, with a tiny image in it."""
+    if lacking := docker_parts.missing():
+        pytest.skip(lacking)
+    root = tmp_path_factory.mktemp("image")
+    docker_parts.write_tiny_root(root, {"bin/python3": "#!/bin/sh\nexec tail /dev/zero\n"})  # it eats memory
+    with docker_parts.Docker(live_restore=True) as engine:
+        engine.import_image(root, TINY_IMAGE, "VOLUME /scratch", 'ENTRYPOINT ["/bin/false"]', "ENV PYTHONPATH=/image")
+        yield engine
+
+
+@pytest.fixture
+def docker(docker_session: docker_parts.Docker, monkeypatch: pytest.MonkeyPatch) -> docker_parts.Docker:
+    """A Docker engine of which this process, and what it starts, is a client."""
+    for name, value in docker_session.env.items():
+        monkeypatch.setenv(name, value)
+    return docker_session
+
+
+class ContainerRuns(ToyRuns):
+    """Runs of the toy framework in containers, which see the toy's folder besides their own."""
+
+    def __init__(self, folder: Path, image: str) -> None:
+        super().__init__(folder)
+        self.image = image
+
+    def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
+        usual = {
+            "workload": {"image": self.image},
+            "target": {"container": {"ulimits": {}}},  # this machine may not raise them
+            "mounts": {str(self.folder): str(self.folder)},
+        }
+        return super().spec(name, **{**tables, **{name: keys | tables.get(name, {}) for name, keys in usual.items()}})
+
+
+@pytest.fixture
+def toy_docker(tmp_path: Path, docker: docker_parts.Docker, monkeypatch: pytest.MonkeyPatch) -> Iterator[ContainerRuns]:
+    """Runs of the toy framework in Docker; nothing is left behind of any of them."""
+    monkeypatch.syspath_prepend(str(TOY))
+    runs = ContainerRuns(tmp_path, TINY_IMAGE)
+    monkeypatch.setenv("LLMB_HOME", str(runs.home))
+    yield runs
+    assert docker.leftovers == []

@@ -51,7 +51,7 @@ class SpecFile:
         return self._merged(USUAL, tables)
 
     def big(self, **tables: dict[str, Any]) -> SpecFile:
-        """One of 64 GPUs, which the local scheduler loads and then refuses for its image."""
+        """One of 64 GPUs, far more than this machine has."""
         return self._merged(BIG, tables)
 
     def _merged(self, base: Tables, tables: Tables) -> SpecFile:

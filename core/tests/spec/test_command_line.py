@@ -50,8 +50,8 @@ def test_each_fault_is_one_line_and_the_status_is_2(
         f'llmb: {spec.file}: workload.gpus: is "64"; expected a whole number of at least 1',
         "llmb: --set: model.layer: is not a key here; expected one of layers, hidden, ffn, heads, query_groups, "
         "vocab, seq_len, experts, top_k (did you mean 'layers'?)",
-        f"llmb: {spec.file}: target.lok: is not a key here; expected one of lock, grace_s, scheduler, name, host, "
-        "workdir, gpus_per_node (did you mean 'lock'?)",
+        f"llmb: {spec.file}: target.lok: is not a key here; expected one of runtime, container, max_parallel, "
+        "lock, grace_s, machine_gpus, scheduler, name, host, workdir, gpus_per_node (did you mean 'lock'?)",
     ]
     assert nothing_touched(tmp_path)
 
@@ -72,7 +72,7 @@ def test_faults_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Pat
 
 
 def test_what_a_scheduler_refuses_names_the_file(spec: Any, run_llmb: Any) -> None:
-    done = run_llmb("validate", spec.big().file)
+    done = run_llmb("validate", spec.big(target={"runtime": "venv"}).file)
     assert done.returncode == 2
     assert done.stderr.startswith(f"llmb: {spec.file}: ")
     assert done.stderr.count("\n") == 1

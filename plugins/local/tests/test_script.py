@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from llmb import Dataset, Environment, FrozenMap, Image, Job, Phase, SpecError, Target, Task, Venv
-from llmb_local.plugin import Local, LocalOptions
+from llmb import Dataset, Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Task, Venv
+from llmb_local.options import ContainerOptions, LocalOptions
+from llmb_local.plugin import Local
 from llmb_local.script import lock_word
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -31,6 +34,20 @@ def job(**changes: Any) -> Job:
     return Job(**usual | changes)
 
 
+IMAGE = Image(ref="nvcr.io/nvidia/nemo:24.09")
+
+
+def in_image(**changes: Any) -> Job:
+    """A job of two phases in an image, the first of them on the machine itself."""
+    phases = (
+        Phase(name="split", command=("split",), ranks="first", contained=False, measured=False),
+        Phase(name="train", command=("bash", "train.sh"), env=FrozenMap({"CUDA_VISIBLE_DEVICES": "0,1,2,3", "A": "1"})),
+    )
+    mounts = (Mount(source="/a, b", target="/x", read_only=True),)
+    usual = {"environment": Environment(base=IMAGE), "phases": phases, "mounts": mounts}
+    return job(**{"tasks_per_node": 4, "gpus_per_node": 4, **usual, **changes})
+
+
 JOBS = {
     "one-phase": job(),
     "three-phases": job(
@@ -43,7 +60,22 @@ JOBS = {
             Phase(name="perf", command=("train", "$(touch x)"), env=FrozenMap({"XLA_FLAGS": "--x=1 --y=2"})),
         ),
     ),
+    "docker": in_image(environment=Environment(base=IMAGE, secrets=("HF_TOKEN",))),
+    "podman": in_image(environment=Environment(base=attrs.evolve(IMAGE, digest="sha256:" + 64 * "0"))),
+    "enroot": in_image(mounts=(Mount(source="/data", target="/d", read_only=True),)),
 }
+OPTIONS: dict[str, dict[str, Any]] = {
+    "docker": {"container": ContainerOptions(memory_gb=8.0, ipc="private", shm_gb=1.0, options=("--device=/dev/x y",))},
+    "podman": {"runtime": "podman", "max_parallel": 2, "machine_gpus": 8, "container": ContainerOptions(ulimits={})},
+    "enroot": {"runtime": "enroot"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_engine_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What this machine has changes no script that is written for nobody's machine."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("shutil.which", lambda _name: None)
 
 
 def target(**options: Any) -> Target[LocalOptions]:
@@ -52,7 +84,7 @@ def target(**options: Any) -> Target[LocalOptions]:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_the_script_is_the_golden_one(name: str) -> None:
-    text = Local().build_job(JOBS[name], target()).text
+    text = Local().build_job(JOBS[name], target(**OPTIONS.get(name, {}))).text
     file = GOLDEN / f"{name}.sh"
     if os.environ.get(UPDATE):
         file.write_text(text)
@@ -106,9 +138,18 @@ def test_another_machine_is_refused() -> None:
         Local().build_job(job(), elsewhere)
 
 
-def test_an_image_is_refused() -> None:
-    with pytest.raises(SpecError, match=r"the image nvcr.io/x:1, and this version"):
-        Local().prepare_env(Environment(base=Image(ref="nvcr.io/x:1")), target())
+@pytest.mark.parametrize(
+    ("runtime", "base", "message"),
+    [
+        ("venv", IMAGE, 'is "venv", and the recipe runs in the image nvcr.io/nvidia/nemo:24.09'),
+        ("venv", None, 'is "venv", and the recipe has no virtual environment'),
+        ("docker", Venv(lock="", python=">=3.12"), 'is "docker", and the recipe has no image'),
+        ("enroot", None, 'is "enroot", and the recipe has no image'),
+    ],
+)
+def test_a_runtime_that_does_not_suit_the_recipe_is_refused(runtime: str, base: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(f"target.runtime: {message}")):
+        Local().prepare_env(Environment(base=base), target(runtime=runtime))
 
 
 def test_without_an_environment_nothing_is_prepared() -> None:

@@ -41,6 +41,7 @@ class ToyOptions:
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
     file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and
     ``task_secrets`` are names of variables. ``repository`` is a URL and a commit.
+    ``needs_gpus``: the job asks its scheduler for the GPUs of the run, though nothing uses them.
     """
 
     journal: str = "/dev/null"
@@ -64,6 +65,7 @@ class ToyOptions:
     task_secrets: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     repository: tuple[str, ...] = ()
+    needs_gpus: bool = False
 
 
 class Toy(FrameworkHooks[ToyOptions]):
@@ -73,10 +75,10 @@ class Toy(FrameworkHooks[ToyOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[ToyOptions]) -> Environment:
-        """Nothing but secrets, and a repository where one is asked for."""
+        """Nothing but secrets, and the image and the repository that the spec may name."""
         asked = run.options.repository
         repositories = (Repository(name="toy", url=asked[0], commit=asked[1]),) if asked else ()
-        return Environment(secrets=run.options.secrets, repositories=repositories)
+        return Environment(base=run.image, secrets=run.options.secrets, repositories=repositories)
 
     @hookimpl
     def prepare_dataset(self, run: Run[ToyOptions]) -> Dataset | None:
@@ -145,7 +147,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             phases=(warm_up, train) if options.warm_up else (train,),
             nodes=run.nodes,
             tasks_per_node=run.gpus_per_node,
-            gpus_per_node=run.gpus_per_node,
+            gpus_per_node=run.gpus_per_node if options.needs_gpus else 0,
             files={script: files("llmb_toy").joinpath("train.sh").read_text()},
             time_limit_s=run.time_limit_s,
         )

@@ -102,6 +102,8 @@ def print_plan(runs: Iterable[PlannedRun]) -> None:
         typer.echo(f"# {job.nodes} x {job.tasks_per_node} tasks, {run.steps} steps, global batch {batch}")
         if run.differences:
             typer.echo(f"# not comparable with the baseline: {', '.join(run.differences)}")
+        for note in planned.script.notes:
+            typer.echo(f"# {note}")
         for task in planned.tasks:
             typer.echo(
                 f"# first: {task.task.kind} {task.key}{_needs(task.task)}, unless {_first_line(task.task.check)}"

@@ -139,7 +139,8 @@ class Script:
     scheduler's own stands before them under another name. ``provenance`` is a file of ``key=value`` lines in which the
     job says on what it ran; each line of a key that comes again with another value is kept. With a
     ``check`` the script is submitted again as long as that fails and no earlier submission is alive; without one it
-    is submitted once ever. ``time_limit_s`` is for schedulers that have no clock of their own.
+    is submitted once ever. ``time_limit_s`` is for schedulers that have no clock of their own. ``notes`` are lines for
+    people about what the scheduler chose by itself.
     """
 
     id: str
@@ -151,3 +152,4 @@ class Script:
     secrets: tuple[str, ...] = ()
     check: str = ""
     time_limit_s: int | None = None
+    notes: tuple[str, ...] = ()

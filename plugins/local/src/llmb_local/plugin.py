@@ -1,4 +1,4 @@
-"""The local scheduler: one job at a time on this machine, one process per task, in a virtual environment or none."""
+"""The local scheduler: jobs take turns on this machine, in containers, in a virtual environment, or as they are."""
 
 from __future__ import annotations
 
@@ -9,42 +9,32 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from llmb import (
+    Check,
     Dataset,
     Environment,
     Host,
     Image,
     Job,
     JobStatus,
-    PositiveInt,
     SchedulerHooks,
     Script,
     SpecError,
     Target,
+    TargetError,
     Task,
     Ticket,
-    Venv,
     cancel_detached,
     hookimpl,
     poll_detached,
     submit_detached,
-    venv_task,
 )
+from llmb_local.bash import library
+from llmb_local.checks import machine_checks
+from llmb_local.leftovers import remove_leftovers
+from llmb_local.machine import machine_gpus, probed
+from llmb_local.options import LocalOptions, RuntimeName
+from llmb_local.runtimes.choose import ENGINES, choose_runtime, runtime
 from llmb_local.script import job_script, lock_word, phase_logs
-
-GRACE_S = PositiveInt(10)
-
-
-@attrs.frozen(kw_only=True)
-class LocalOptions:
-    """Keys of [target] for ``scheduler = "local"``.
-
-    ``lock`` is the file whose lock makes the jobs of all ``llmb`` processes of this user take turns on this machine;
-    ``$HOME`` and ``$HOSTNAME`` in it mean what they mean to bash. ``grace_s`` is how many seconds a process may go on
-    after it was told to end; then it is killed.
-    """
-
-    lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
-    grace_s: PositiveInt = GRACE_S
 
 
 class Local(SchedulerHooks[LocalOptions]):
@@ -56,17 +46,8 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """A virtual environment is made by uv, once for each lock file."""
-        if isinstance(environment.base, Image):
-            raise SpecError(
-                f"the recipe runs in the image {environment.base.ref}, "
-                "and this version of llmb-local has no container runtime"
-            )
-        if not isinstance(environment.base, Venv):
-            return ()
-        import uv  # its folder is where the program is; not needed to poll
-
-        return (venv_task(environment.base, target.cache, uv=uv.find_uv_bin(), python=sys.executable),)
+        """A virtual environment is made by uv, an image pulled by the container engine."""
+        return runtime(choose_runtime(environment, target)).tasks(environment, target)
 
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[LocalOptions]) -> Dataset:
@@ -80,22 +61,40 @@ class Local(SchedulerHooks[LocalOptions]):
             raise SpecError(f"target.host is {target.host!r}, and the local scheduler runs on this machine only")
         if job.nodes != 1:
             raise SpecError(f"the job needs {job.nodes} nodes, and the local scheduler has one")
+        name = choose_runtime(job.environment, target)
+        gpus = machine_gpus(job, target)
+        if job.gpus_per_node and name in ENGINES:
+            _refuse_without_toolkit(name, target)
+        where = _where(name, job.environment)
         return Script(
             id=job.id,
             directory=job.directory,
-            text=job_script(job, target.cache, lock=target.options.lock, grace_s=target.options.grace_s),
+            text=job_script(job, target, runtime(name), where=where, machine_gpus=gpus),
             files=job.files,
             logs=phase_logs(job),
+            provenance=f"{job.directory}/provenance",
+            notes=_notes(name, target),
             time_limit_s=job.time_limit_s,
         )
 
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:
-        """The peak of this machine's CPU, measured once and kept, where a run asks for one."""
-        if "cpu" not in target.gpu_types:
-            return ""
-        measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
-        return f"{shlex.join(measure)} {lock_word(target.options.lock)}"
+        """Container engines and GPUs; the peak of the CPU, measured once and kept, where a run asks for one."""
+        wanted = target.options.runtime
+        engines = ENGINES if wanted is None else (wanted,) if wanted in ENGINES else ()
+        ask_all = "" if target.gpu_types else "yes"  # no run asks, but llmb doctor
+        look_for_gpus = "yes" if target.gpu_types != ("cpu",) else ""
+        settings = f"engines=({' '.join(engines)}) ask_all={ask_all} look_for_gpus={look_for_gpus}"
+        parts = [settings, library("refusals.sh"), library("probe.sh")]
+        if "cpu" in target.gpu_types:
+            measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
+            parts.append(f"{shlex.join(measure)} {lock_word(target.options.lock)}")
+        return "\n".join(parts)
+
+    @hookimpl
+    def checks(self, target: Target[LocalOptions]) -> Sequence[Check]:
+        """Container engines with their disk, GPUs with their driver, and whether containers may have them."""
+        return machine_checks(target)
 
     @hookimpl
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:
@@ -110,8 +109,10 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
-        """Ask for all of them with one command."""
-        return poll_detached(tickets, host)
+        """Ask for all of them with one command; what a killed job left behind is removed."""
+        seen = poll_detached(tickets, host)
+        remove_leftovers([ticket for ticket in tickets if _was_cut_off(seen[ticket.id])], host)
+        return seen
 
     @hookimpl
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
@@ -124,3 +125,32 @@ def _on_one_node(task: Task) -> Task:
         return task
     ranks = task.work.nodes * task.work.tasks_per_node
     return attrs.evolve(task, work=attrs.evolve(task.work, nodes=1, tasks_per_node=ranks))
+
+
+def _was_cut_off(status: JobStatus) -> bool:
+    return status.state == "ended" and status.cause != "completed"
+
+
+def _where(name: RuntimeName, environment: Environment) -> str:
+    """For people: what the phases run in."""
+    if isinstance(environment.base, Image) and name in ENGINES:
+        return f"in {name}, image {environment.base.ref}"
+    return {"venv": "in a virtual environment", "none": "as they are"}[name]
+
+
+def _notes(name: RuntimeName, target: Target[LocalOptions]) -> tuple[str, ...]:
+    """A choice that the user did not make."""
+    if target.options.runtime is not None or name not in ENGINES:
+        return ()
+    version = target.facts.get(f"{name}.version", "")
+    return (f"no target.runtime is named: images run in {' '.join([name, version]).strip()}, the best that is here",)
+
+
+def _refuse_without_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> None:
+    """Before an image is pulled for nothing."""
+    asked = probed(target) and target.options.machine_gpus is None
+    if asked and "nvidia.toolkit" not in target.facts:
+        raise TargetError(
+            f"{name} cannot give GPUs to containers here; install nvidia-container-toolkit, "
+            f"then `sudo nvidia-ctk runtime configure` and start {name} again"
+        )

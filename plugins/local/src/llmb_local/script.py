@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
-from importlib.resources import files
+from collections.abc import Mapping, Sequence
 
-from llmb import FrozenMap, Job, Phase, Venv, venv_folder
+from llmb import FrozenMap, Job, Phase, Target
+from llmb_local.bash import library
+from llmb_local.options import LocalOptions
+from llmb_local.runtimes import Runtime
 
 
-def job_script(job: Job, cache: str, *, lock: str, grace_s: int) -> str:
-    """The script of a job: readable, with every value from a spec quoted."""
+def job_script(
+    job: Job, target: Target[LocalOptions], runtime: Runtime, *, where: str, machine_gpus: Sequence[int]
+) -> str:
+    """The script of a job: readable, with every value from a spec quoted.
+
+    ``where`` says to people what the phases run in; ``machine_gpus`` are the numbers of all GPUs of the machine.
+    """
     import jinja2  # heavy, and not needed to poll
 
     environment = jinja2.Environment(
@@ -22,14 +29,17 @@ def job_script(job: Job, cache: str, *, lock: str, grace_s: int) -> str:
         autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
     )
     environment.filters["q"] = lambda value: shlex.quote(str(value))
-    template = environment.from_string(files("llmb_local").joinpath("job.sh.j2").read_text())
-    base = job.environment.base
-    return template.render(
+    return environment.from_string(library("job.sh.j2") + "\n").render(
         job=job,
-        venv=venv_folder(base, cache) if isinstance(base, Venv) else None,
-        lock=lock_word(lock),
-        grace_s=grace_s,
-        phases=[(phase, _words(phase), tasks(job, phase)) for phase in job.phases],
+        where=where,
+        venv=runtime.venv(job, target.cache),
+        container=runtime.container(job, target),
+        lock=lock_word(target.options.lock),
+        max_parallel=target.options.max_parallel,
+        machine_gpus=machine_gpus,
+        grace_s=target.options.grace_s,
+        phases=[(phase, _call(job, phase)) for phase in job.phases],
+        **{name: library(f"{name}.sh") for name in ("ranks", "containers", "turns")},
     )
 
 
@@ -55,6 +65,9 @@ def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
     )
 
 
-def _words(phase: Phase) -> str:
-    env = [f"{name}={value}" for name, value in phase.env.items()]
-    return shlex.join([*(["env", *env] if env else []), *phase.command])
+def _call(job: Job, phase: Phase) -> str:
+    """The call of bash's ``phase``. Which GPUs a job sees is decided by who gives them out."""
+    decided = {"CUDA_VISIBLE_DEVICES"} if job.gpus_per_node else set()
+    env = [f"{name}={value}" for name, value in phase.env.items() if name not in decided]
+    words = [*(["env", *env] if env else []), *phase.command]
+    return shlex.join(["phase", phase.name, str(tasks(job, phase)), *words])

@@ -1,40 +1,41 @@
 #!/usr/bin/env bash
-# abcde-tiny: 8 processes on this machine.
+# abcde-tiny: 8 processes on this machine, in a virtual environment.
 set -u
 cd /work/runs/abcde-tiny || exit 1
 mkdir -p logs
 
-unset PYTHONPATH PYTHONHOME VIRTUAL_ENV
-export FLAGS='--a --b=1'
-export ODD='it'"'"'s $(touch x)
-"two" lines'
-export VIRTUAL_ENV=/work/cache/venv/venv-e6582539815e PATH=/work/cache/venv/venv-e6582539815e/bin:$PATH
 export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
 if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi
+within=${1-} master_port=${2-} gpus=${3-} # within a container: the phase, a free port, GPUs to choose from all
+venv=/work/cache/venv/venv-e6582539815e grace_s=10
 
-# One job at a time on this machine. The kernel frees the lock when the last process of a job is gone.
-lock="$HOME"/.cache/llmb-"$HOSTNAME".lock
-mkdir -p "$(dirname "$lock")" && exec 7>>"$lock" || exit 1
-flock 7 || exit 1
-: >begun
-set -m # from here on, every process that is started is a group of its own
+environment() { # of every rank
+  [ -n "$within" ] || unset PYTHONPATH PYTHONHOME VIRTUAL_ENV # an image's own are meant
+  export FLAGS='--a --b=1'
+  export ODD='it'"'"'s $(touch x)
+"two" lines'
+  [ -z "$venv" ] || export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
+  [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
+}
 
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
 free_port() { # the first above $1 that nothing listens on
   local port=$1
   while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
   echo "$port"
 }
-export MASTER_ADDR=127.0.0.1 MASTER_PORT
-MASTER_PORT=$(free_port $((20000 + $$ % 10000)))
-export LLMB_MASTER_ADDR=$MASTER_ADDR LLMB_MASTER_PORT=$MASTER_PORT
 
 ranks=()
 start_rank() { # phase, rank, number of ranks, command
-  local log=logs/$1.$LLMB_ATTEMPT.$2.log phase=$1
-  export RANK=$2 LOCAL_RANK=$2 NODE_RANK=0 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=$3
-  export LLMB_RANK=$2 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=0 LLMB_WORLD_SIZE=$3 LLMB_LOCAL_WORLD_SIZE=$3
-  shift 3
-  ("$@" >"$log" 2>&1 </dev/null || tell_end "phase $phase, rank $RANK" $?) &
+  (
+    environment
+    export MASTER_ADDR=127.0.0.1 MASTER_PORT=$master_port LLMB_MASTER_ADDR=127.0.0.1 LLMB_MASTER_PORT=$master_port
+    export RANK=$2 LOCAL_RANK=$2 NODE_RANK=0 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=$3
+    export LLMB_RANK=$2 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=0 LLMB_WORLD_SIZE=$3 LLMB_LOCAL_WORLD_SIZE=$3
+    phase=$1
+    shift 3
+    "$@" || tell_end "phase $phase, rank $RANK" $?
+  ) >"logs/$1.$LLMB_ATTEMPT.$2.log" 2>&1 </dev/null &
   ranks+=($!)
 }
 
@@ -51,13 +52,17 @@ end_ranks() { # TERM to all their processes, KILL after a while to those that do
   local rank tenth
   ranks+=($(jobs -p)) # one that was started this very moment
   for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
-  for ((tenth = 0; tenth < 10 * 10; tenth++)); do
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
     for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
     return
   done
   for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
 }
-trap 'end_ranks; exit 143' TERM
+
+own_groups() { # from here on, every process that is started is a group of its own, and TERM ends them all
+  set -m
+  trap 'end_ranks; exit 143' TERM
+}
 
 phase() { # name, number of ranks, command: the first rank that fails ends them all
   local name=$1 count=$2 rank status=0
@@ -70,11 +75,88 @@ phase() { # name, number of ranks, command: the first rank that fails ends them 
   tell_end "phase $name, a rank" "$status" # unless it told so itself
 }
 
+outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
+  local venv=''
+  "$@"
+}
+
 output() { # phase, file: must be there and not be empty
   [ -s "$2" ] && return
   tell "phase $1: its output $2 is missing or empty"
   exit 1
 }
+{
+  echo "host=$(hostname)"
+  echo "kernel=$(uname -r)"
+  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader | sort -u | sed 's/\(.*\), /driver=\1\ngpu=/'
+} >provenance 2>/dev/null
+
+lock="$HOME"/.cache/llmb-"$HOSTNAME".lock max_parallel=1 gpus_wanted=0
+machine_gpus=()
+# A job's file `container` holds engine, name and Docker's address of the container that it is about to start.
+
+end_container_of() { # directory of a job that does not run any more
+  local engine name host said
+  { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
+  if said=$(remove_container "$engine" "$name" "$host" 2>&1); then
+    rm -f "$1/container"
+  else
+    echo "the container $name of a run that was killed cannot be removed: ${said//$'\n'/ }" >&2
+    return 1
+  fi
+}
+
+remove_container() { # engine, name, Docker's address: true as well where there is none
+  case $1 in
+    docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
+    enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+  esac
+  "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
+}
+# Waits for this job's turn on the machine, and for GPUs that no other run has. The kernel frees a lock when the last
+# process that has it is gone; its file names the directory of the last job that had it.
+# Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
+
+held=()
+hold() { # file, -n: do not wait
+  local descriptor
+  exec {descriptor}>>"$1" || exit 1
+  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && return; fi
+  exec {descriptor}>&-
+  return 1
+}
+
+take() { # how many, files: the locks of that many of them
+  local wanted=$1 file
+  local at_once=-n
+  shift
+  (($# > wanted)) || at_once='' # there is nothing to choose
+  until
+    for file; do
+      ((wanted == 0)) || ! hold "$file" "$at_once" || ((wanted -= 1))
+    done
+    ((wanted == 0))
+  do sleep 0.2; done
+}
+
+places=("$lock")
+for ((place = 1; place < max_parallel; place++)); do places+=("$lock.$place"); done
+mkdir -p "$(dirname "$lock")" && exec {queue}>>"$lock.queue" || exit 1
+flock "$queue" || exit 1 # whoever comes first is served first, however many GPUs it needs
+take 1 "${places[@]}"
+take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
+exec {queue}>&-
+
+gpus=''
+for file in "${held[@]}"; do
+  [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
+  if { read -r before <"$file"; } 2>/dev/null; then end_container_of "$before" || exit 1; fi
+  echo "$LLMB_RUN_DIR" >"$file"
+done
+: >begun
+
+own_groups
+master_port=$(free_port $((20000 + $$ % 10000)))
 
 phase prof 8 nsys profile train
 output prof '/work/a report'

@@ -1,0 +1,41 @@
+# Runs all phases in one container of enroot, which has no namespace for processes: each phase is a process group.
+container=llmb-$LLMB_JOB_ID phase_group=''
+trap 'end_ranks; end_phase; end_container_of .; exit 143' TERM
+
+place_secrets() { # in a file that the phase removes
+  local name
+  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
+}
+
+create() {
+  local said
+  remove_container enroot "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
+  echo "enroot $container" >container
+  said=$(enroot create --name "$container" "$file" 2>&1) || { end_container_of . && refuse "image $image" "$said"; }
+}
+
+contained() { # phase
+  local status=0
+  place_secrets
+  enroot start --rw "${start_options[@]}" --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" \
+    --env "NVIDIA_VISIBLE_DEVICES=${gpus:-void}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" >started.log 2>&1 &
+  phase_group=$!
+  wait "$phase_group" || status=$?
+  end_phase # what it may have left behind
+  [ "$status" = 0 ] && return
+  [ -e failed ] || { end_container_of . && refuse "phase $1" "$(<started.log)"; }
+  end_container_of .
+  exit "$status"
+}
+
+end_phase() { # TERM to the phase, which tells its ranks, KILL after a while
+  local tenth
+  [ -n "$phase_group" ] && kill -TERM -- "-$phase_group" 2>/dev/null || return
+  for ((tenth = 0; tenth < 10 * (grace_s + 2); tenth++)); do
+    kill -0 -- "-$phase_group" 2>/dev/null || return
+    sleep 0.1
+  done
+  kill -KILL -- "-$phase_group" 2>/dev/null
+}
+
+create

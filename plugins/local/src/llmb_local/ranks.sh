@@ -1,0 +1,67 @@
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
+free_port() { # the first above $1 that nothing listens on
+  local port=$1
+  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+ranks=()
+start_rank() { # phase, rank, number of ranks, command
+  (
+    environment
+    export MASTER_ADDR=127.0.0.1 MASTER_PORT=$master_port LLMB_MASTER_ADDR=127.0.0.1 LLMB_MASTER_PORT=$master_port
+    export RANK=$2 LOCAL_RANK=$2 NODE_RANK=0 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=$3
+    export LLMB_RANK=$2 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=0 LLMB_WORLD_SIZE=$3 LLMB_LOCAL_WORLD_SIZE=$3
+    phase=$1
+    shift 3
+    "$@" || tell_end "phase $phase, rank $RANK" $?
+  ) >"logs/$1.$LLMB_ATTEMPT.$2.log" 2>&1 </dev/null &
+  ranks+=($!)
+}
+
+tell_end() { # who, exit status
+  local how="exit status $2"
+  (($2 > 128)) && how="killed by signal $(($2 - 128)) (exit status $2)"
+  tell "$1: $how"
+  exit "$2"
+}
+
+tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
+
+end_ranks() { # TERM to all their processes, KILL after a while to those that do not heed it
+  local rank tenth
+  ranks+=($(jobs -p)) # one that was started this very moment
+  for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
+    for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
+    return
+  done
+  for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
+}
+
+own_groups() { # from here on, every process that is started is a group of its own, and TERM ends them all
+  set -m
+  trap 'end_ranks; exit 143' TERM
+}
+
+phase() { # name, number of ranks, command: the first rank that fails ends them all
+  local name=$1 count=$2 rank status=0
+  shift 2
+  ranks=()
+  for ((rank = 0; rank < count; rank++)); do start_rank "$name" "$rank" "$count" "$@"; done
+  for ((rank = 0; rank < count && status == 0; rank++)); do wait -n || status=$?; done
+  [ "$status" = 0 ] && return
+  end_ranks
+  tell_end "phase $name, a rank" "$status" # unless it told so itself
+}
+
+outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
+  local venv=''
+  "$@"
+}
+
+output() { # phase, file: must be there and not be empty
+  [ -s "$2" ] && return
+  tell "phase $1: its output $2 is missing or empty"
+  exit 1
+}

@@ -1,0 +1,84 @@
+"""Docker, and Podman in its place: an image is pulled once, and each phase runs in a container of its own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Literal
+
+from llmb import Environment, Image, Job, Mount, Target, Task, content_key
+from llmb_local.bash import assignments, library
+from llmb_local.options import LocalOptions
+
+
+class Docker:
+    """Docker or Podman, which takes the same words."""
+
+    def __init__(self, engine: Literal["docker", "podman"]) -> None:
+        self._engine = engine
+
+    def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
+        """Pull the image, unless the engine has it. Engines register an image only when it is whole."""
+        assert isinstance(environment.base, Image)
+        image = pinned(environment.base)
+        settings = assignments(engine=self._engine, image=image)
+        pull = Task(
+            key=f"{self._engine}-{content_key(image)}",
+            kind=f"{self._engine} image {environment.base.ref}",
+            work="\n".join([settings, library("refusals.sh"), library("pull.sh")]),
+            check=f"{self._engine} image inspect {shlex.quote(image)}",
+        )
+        return (pull,)
+
+    def venv(self, job: Job, cache: str) -> str:
+        """None: an image has its own Python."""
+        return ""
+
+    def container(self, job: Job, target: Target[LocalOptions]) -> str:
+        """Settings, then docker.sh."""
+        assert isinstance(job.environment.base, Image)
+        stated = "yes" if target.options.machine_gpus is not None else ""
+        settings = assignments(engine=self._engine, image=pinned(job.environment.base), gpus_stated=stated)
+        words = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
+        secrets = shlex.join(job.environment.secrets)
+        arrays = f"run_options=({words})\nsecrets=({secrets})\nmkdir -p {shlex.quote(target.cache)}"
+        return "\n".join([settings, arrays, library("refusals.sh"), library("docker.sh")])
+
+
+def pinned(image: Image) -> str:
+    """The image by its digest where one is known; a tag beside it would say nothing, and Podman refuses both."""
+    if image.digest is None:
+        return image.ref
+    folder, slash, name = image.ref.rpartition("/")
+    return f"{folder}{slash}{name.partition(':')[0]}@{image.digest}"
+
+
+def run_options(job: Job, target: Target[LocalOptions]) -> Iterator[str]:
+    """The words of ``docker run`` that are known before."""
+    options = target.options.container
+    yield from ("--init", "--network", options.network, "--ipc", options.ipc)
+    if options.shm_gb is not None:
+        yield from ("--shm-size", f"{round(options.shm_gb * 1e9)}b")
+    if options.memory_gb is not None:
+        yield from ("--memory", f"{round(options.memory_gb * 1e9)}b")
+    for name, value in options.ulimits.items():
+        yield from ("--ulimit", f"{name}={value}")
+    for capability in options.capabilities:
+        yield from ("--cap-add", capability)
+    yield from ("--workdir", job.directory, "--env", f"LLMB_RUN_DIR={job.directory}", "--entrypoint", "")
+    for mount in all_mounts(job, target.cache):
+        yield from ("--mount", _mount(mount))
+    yield from options.options
+
+
+def all_mounts(job: Job, cache: str) -> tuple[Mount, ...]:
+    """The job's own, and the folders that have the same path inside as outside."""
+    own = [Mount(source=folder, target=folder) for folder in (job.directory, cache)]
+    return (*own, *job.mounts)
+
+
+def _mount(mount: Mount) -> str:
+    """The fields of --mount, which are those of a line of CSV."""
+    fields = ["type=bind", f"source={mount.source}", f"target={mount.target}"]
+    fields += ["readonly"] if mount.read_only else []
+    return ",".join('"' + field.replace('"', '""') + '"' if set(field) & set(',"\n') else field for field in fields)

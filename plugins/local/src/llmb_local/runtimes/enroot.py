@@ -1,0 +1,71 @@
+"""Enroot: an image becomes a file once, a job unpacks it into a container of its own, and all its phases run there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from llmb import Environment, Fault, Image, Job, Mount, SpecError, Target, Task, content_key
+from llmb_local.bash import assignments, library
+from llmb_local.options import LocalOptions
+from llmb_local.runtimes.docker import all_mounts
+
+
+class Enroot:
+    """Enroot without root's rights, and without a daemon."""
+
+    def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
+        """Import the image into a file, from Docker where that has it. The file gets its name when it is whole."""
+        assert isinstance(environment.base, Image)
+        file = image_file(environment.base, target.cache)
+        settings = assignments(engine="enroot", image=environment.base.ref, source=uri(environment.base), file=file)
+        task = Task(
+            key=f"enroot-{content_key(file)}",
+            kind=f"enroot image {environment.base.ref}",
+            work="\n".join([settings, library("refusals.sh"), library("import.sh")]),
+            check=f"test -s {shlex.quote(file)}",
+        )
+        return (task,)
+
+    def venv(self, job: Job, cache: str) -> str:
+        """None: an image has its own Python."""
+        return ""
+
+    def container(self, job: Job, target: Target[LocalOptions]) -> str:
+        """Settings, then enroot.sh."""
+        assert isinstance(job.environment.base, Image)
+        file = image_file(job.environment.base, target.cache)
+        settings = assignments(engine="enroot", image=job.environment.base.ref, file=file)
+        words = [word for mount in all_mounts(job, target.cache) for word in ("--mount", _mount(mount))]
+        arrays = f"start_options=({shlex.join([*words, *target.options.container.options])})"
+        secrets = f"secrets=({shlex.join(job.environment.secrets)})\nmkdir -p {shlex.quote(target.cache)}"
+        return "\n".join([settings, arrays, secrets, library("refusals.sh"), library("enroot.sh")])
+
+
+def uri(image: Image) -> str:
+    """The image as enroot names it: a registry stands before a #, else it is taken for a user of Docker Hub."""
+    registry, slash, rest = image.ref.partition("/")
+    if slash and (set(registry) & set(".:") or registry == "localhost"):
+        return f"docker://{registry}#{rest}"
+    return f"docker://{image.ref}"
+
+
+def image_file(image: Image, cache: str) -> str:
+    """Where the imported image lies."""
+    name = image.ref.replace("/", "+").replace(":", "+")
+    return f"{cache}/enroot/{name}-{content_key(image.ref, image.digest or '')}.sqsh"
+
+
+def _mount(mount: Mount) -> str:
+    """The fields of a line of fstab, with colons between them. Raises SpecError for a path that none can hold."""
+    return ":".join(_mount_fields(mount))
+
+
+def _mount_fields(mount: Mount) -> Iterator[str]:
+    for path in (mount.source, mount.target):
+        if set(path) & set(": \t\n\\#"):
+            message = f"{path!r} has a character that enroot's mounts cannot have"
+            raise SpecError(Fault(message=message, key="target.runtime", expected="another runtime, or another path"))
+        yield path
+    yield "none"
+    yield f"x-create=auto,rbind,{'ro' if mount.read_only else 'rw'}"

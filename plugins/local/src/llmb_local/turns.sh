@@ -1,0 +1,41 @@
+# Waits for this job's turn on the machine, and for GPUs that no other run has. The kernel frees a lock when the last
+# process that has it is gone; its file names the directory of the last job that had it.
+# Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
+
+held=()
+hold() { # file, -n: do not wait
+  local descriptor
+  exec {descriptor}>>"$1" || exit 1
+  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && return; fi
+  exec {descriptor}>&-
+  return 1
+}
+
+take() { # how many, files: the locks of that many of them
+  local wanted=$1 file
+  local at_once=-n
+  shift
+  (($# > wanted)) || at_once='' # there is nothing to choose
+  until
+    for file; do
+      ((wanted == 0)) || ! hold "$file" "$at_once" || ((wanted -= 1))
+    done
+    ((wanted == 0))
+  do sleep 0.2; done
+}
+
+places=("$lock")
+for ((place = 1; place < max_parallel; place++)); do places+=("$lock.$place"); done
+mkdir -p "$(dirname "$lock")" && exec {queue}>>"$lock.queue" || exit 1
+flock "$queue" || exit 1 # whoever comes first is served first, however many GPUs it needs
+take 1 "${places[@]}"
+take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
+exec {queue}>&-
+
+gpus=''
+for file in "${held[@]}"; do
+  [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
+  if { read -r before <"$file"; } 2>/dev/null; then end_container_of "$before" || exit 1; fi
+  echo "$LLMB_RUN_DIR" >"$file"
+done
+: >begun

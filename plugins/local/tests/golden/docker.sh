@@ -1,0 +1,307 @@
+#!/usr/bin/env bash
+# abcde-tiny: 4 processes on this machine, in docker, image nvcr.io/nvidia/nemo:24.09.
+set -u
+cd /work/runs/abcde-tiny || exit 1
+mkdir -p logs
+
+export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
+if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi
+within=${1-} master_port=${2-} gpus=${3-} # within a container: the phase, a free port, GPUs to choose from all
+venv='' grace_s=10
+
+environment() { # of every rank
+  [ -n "$within" ] || unset PYTHONPATH PYTHONHOME VIRTUAL_ENV # an image's own are meant
+  [ -z "$venv" ] || export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
+  [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
+}
+
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
+free_port() { # the first above $1 that nothing listens on
+  local port=$1
+  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+ranks=()
+start_rank() { # phase, rank, number of ranks, command
+  (
+    environment
+    export MASTER_ADDR=127.0.0.1 MASTER_PORT=$master_port LLMB_MASTER_ADDR=127.0.0.1 LLMB_MASTER_PORT=$master_port
+    export RANK=$2 LOCAL_RANK=$2 NODE_RANK=0 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=$3
+    export LLMB_RANK=$2 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=0 LLMB_WORLD_SIZE=$3 LLMB_LOCAL_WORLD_SIZE=$3
+    phase=$1
+    shift 3
+    "$@" || tell_end "phase $phase, rank $RANK" $?
+  ) >"logs/$1.$LLMB_ATTEMPT.$2.log" 2>&1 </dev/null &
+  ranks+=($!)
+}
+
+tell_end() { # who, exit status
+  local how="exit status $2"
+  (($2 > 128)) && how="killed by signal $(($2 - 128)) (exit status $2)"
+  tell "$1: $how"
+  exit "$2"
+}
+
+tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
+
+end_ranks() { # TERM to all their processes, KILL after a while to those that do not heed it
+  local rank tenth
+  ranks+=($(jobs -p)) # one that was started this very moment
+  for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
+    for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
+    return
+  done
+  for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
+}
+
+own_groups() { # from here on, every process that is started is a group of its own, and TERM ends them all
+  set -m
+  trap 'end_ranks; exit 143' TERM
+}
+
+phase() { # name, number of ranks, command: the first rank that fails ends them all
+  local name=$1 count=$2 rank status=0
+  shift 2
+  ranks=()
+  for ((rank = 0; rank < count; rank++)); do start_rank "$name" "$rank" "$count" "$@"; done
+  for ((rank = 0; rank < count && status == 0; rank++)); do wait -n || status=$?; done
+  [ "$status" = 0 ] && return
+  end_ranks
+  tell_end "phase $name, a rank" "$status" # unless it told so itself
+}
+
+outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
+  local venv=''
+  "$@"
+}
+
+output() { # phase, file: must be there and not be empty
+  [ -s "$2" ] && return
+  tell "phase $1: its output $2 is missing or empty"
+  exit 1
+}
+[ -z "$within" ] || own_groups
+case $within in
+  train) phase train 4 env A=1 bash train.sh && exit ;;
+esac
+
+{
+  echo "host=$(hostname)"
+  echo "kernel=$(uname -r)"
+  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader | sort -u | sed 's/\(.*\), /driver=\1\ngpu=/'
+} >provenance 2>/dev/null
+
+lock="$HOME"/.cache/llmb-"$HOSTNAME".lock max_parallel=1 gpus_wanted=4
+machine_gpus=(0 1 2 3)
+# A job's file `container` holds engine, name and Docker's address of the container that it is about to start.
+
+end_container_of() { # directory of a job that does not run any more
+  local engine name host said
+  { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
+  if said=$(remove_container "$engine" "$name" "$host" 2>&1); then
+    rm -f "$1/container"
+  else
+    echo "the container $name of a run that was killed cannot be removed: ${said//$'\n'/ }" >&2
+    return 1
+  fi
+}
+
+remove_container() { # engine, name, Docker's address: true as well where there is none
+  case $1 in
+    docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
+    enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+  esac
+  "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
+}
+# Waits for this job's turn on the machine, and for GPUs that no other run has. The kernel frees a lock when the last
+# process that has it is gone; its file names the directory of the last job that had it.
+# Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
+
+held=()
+hold() { # file, -n: do not wait
+  local descriptor
+  exec {descriptor}>>"$1" || exit 1
+  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && return; fi
+  exec {descriptor}>&-
+  return 1
+}
+
+take() { # how many, files: the locks of that many of them
+  local wanted=$1 file
+  local at_once=-n
+  shift
+  (($# > wanted)) || at_once='' # there is nothing to choose
+  until
+    for file; do
+      ((wanted == 0)) || ! hold "$file" "$at_once" || ((wanted -= 1))
+    done
+    ((wanted == 0))
+  do sleep 0.2; done
+}
+
+places=("$lock")
+for ((place = 1; place < max_parallel; place++)); do places+=("$lock.$place"); done
+mkdir -p "$(dirname "$lock")" && exec {queue}>>"$lock.queue" || exit 1
+flock "$queue" || exit 1 # whoever comes first is served first, however many GPUs it needs
+take 1 "${places[@]}"
+take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
+exec {queue}>&-
+
+gpus=''
+for file in "${held[@]}"; do
+  [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
+  if { read -r before <"$file"; } 2>/dev/null; then end_container_of "$before" || exit 1; fi
+  echo "$LLMB_RUN_DIR" >"$file"
+done
+: >begun
+
+own_groups
+master_port=$(free_port $((20000 + $$ % 10000)))
+
+engine=docker
+image=nvcr.io/nvidia/nemo:24.09
+gpus_stated=''
+run_options=(--label llmb.run=abcde-tiny --init --network host --ipc private --shm-size 1000000000b --memory 8000000000b --ulimit memlock=-1 --ulimit stack=67108864 --cap-add SYS_NICE --workdir /work/runs/abcde-tiny --env LLMB_RUN_DIR=/work/runs/abcde-tiny --entrypoint '' --mount type=bind,source=/work/runs/abcde-tiny,target=/work/runs/abcde-tiny --mount type=bind,source=/work/cache,target=/work/cache --mount 'type=bind,"source=/a, b",target=/x,readonly' '--device=/dev/x y')
+secrets=(HF_TOKEN)
+mkdir -p /work/cache
+# What a container engine says when it refuses, and what to do about it.
+
+refuse() { # what could not be had, what the engine said: one line, and the end
+  echo "$2" >&2
+  tell "$1: $(explain "$2")"
+  exit 1
+}
+
+explain() { # what the engine said
+  local last
+  last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
+  case $1 in
+    *"command not found"*)
+      echo "$engine is not installed here; install it, or set target.runtime to what is there" ;;
+    *"ermission denied"*socket* | *"ermission denied"*docker.sock*)
+      echo "you may not use Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
+    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
+      echo "Docker's daemon does not run; start it with \`sudo systemctl start docker\`" ;;
+    *"could not select device driver"* | *"unresolvable CDI devices"* | *"nvidia-container-cli: "*"not found"*)
+      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then \`sudo nvidia-ctk runtime configure\` and start $engine again" ;;
+    *"nvidia-container-cli: "*)
+      echo "the NVIDIA driver refuses; see that nvidia-smi works here: $last" ;;
+    *"no space left on device"*)
+      echo "the disk is full where $engine keeps its images; free some there, as with \`$engine system prune\`" ;;
+    *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
+      echo "the registry of $image wants a login, or has no such image; \`$engine login ${image%%/*}\`, or see workload.image" ;;
+    *"manifest unknown"* | *"not found"* | *"No such image"* | *"no such image"* | *"name unknown"* | *"image not known"*)
+      echo "there is no image $image; see workload.image" ;;
+    *"no such host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
+      echo "the registry of $image cannot be reached; see to the network and its proxies: $last" ;;
+    *"bind source path does not exist"* | *"statfs "*"no such file"*)
+      echo "a path of [mounts] is not there: $last" ;;
+    *"rlimit"* | *"RLIMIT"*)
+      echo "this machine does not allow the limits in target.container.ulimits: $last" ;;
+    *'exec: "bash"'* | *'"bash": executable file not found'*)
+      echo "the image has no bash, which starts the ranks" ;;
+    *) echo "$last" ;;
+  esac
+}
+# Runs each phase in a container of its own. Set above: engine (docker or podman), image, run_options, secrets.
+container='' went_away=''
+
+choose_image() { # the same one for every phase, whatever its name comes to mean meanwhile
+  image_id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>&1) || refuse "image $image" "$image_id"
+  {
+    echo "image_id=$image_id"
+    "$engine" image inspect --format '{{range .RepoDigests}}image_digest={{.}}{{"\n"}}{{end}}' "$image_id"
+  } >>provenance
+}
+
+choose_user() { # results belong to whoever runs this; without root's rights, that is who is root in a container
+  local rootless
+  case $engine in
+    docker) rootless=$(docker info --format '{{json .SecurityOptions}}') ;;
+    podman) rootless=$(podman info --format 'rootless={{.Host.Security.Rootless}}') ;;
+  esac
+  if [[ $rootless = *name=rootless* || $rootless = *rootless=true* ]]; then
+    run_options+=(--user 0:0)
+  else
+    run_options+=(--user "$(id -u):$(id -g)")
+    [ "$(id -u)" = 0 ] || run_options+=(--env "HOME=$LLMB_RUN_DIR/home" --env "USER=$(id -un)") # unknown in the image
+    mkdir -p home
+  fi
+}
+
+choose_gpus() {
+  local gpu
+  choice=''
+  if [ -n "$gpus_stated" ]; then
+    choice=$gpus # what they are is not known: target.container.options shows them all
+  elif [ -z "$gpus" ]; then
+    run_options+=(--env NVIDIA_VISIBLE_DEVICES=void) # an image may ask for all
+  elif [ "$engine" = docker ]; then
+    run_options+=(--gpus "\"device=$gpus\"")
+  else
+    for gpu in ${gpus//,/ }; do run_options+=(--device "nvidia.com/gpu=$gpu"); done
+  fi
+}
+
+place_secrets() { # in a file that the container removes: they are in no list of processes, and no engine keeps them
+  local name
+  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
+}
+
+contained() { # phase
+  local said status=''
+  container=llmb-$LLMB_JOB_ID-$1
+  remove_container "$engine" "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
+  echo "$engine $container ${DOCKER_HOST-}" >container
+  place_secrets
+  said=$("$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
+    bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" 2>&1) || { end_container_of . && refuse "phase $1" "$said"; }
+  await_container
+  [ "$status" = 0 ] || explain_end "$1" "$status"
+  end_container_of . || exit 1
+  container=''
+  [ "$status" = 0 ] || exit "$status"
+}
+
+await_container() { # sets status. When the daemon dies the container lives on, and is asked for until that is back
+  until [ -n "$status" ]; do
+    "$engine" wait "$container" >waited 2>&1 &
+    wait $!
+    status=$(tail -n 1 waited)
+    if grep -qi "no such container" waited; then
+      status=1
+      tell "its container $container was removed by somebody else"
+    elif ! [[ $status =~ ^[0-9]+$ ]]; then
+      status=''
+      [ -n "$went_away" ] || echo "$engine does not answer; the container goes on, and is asked for again" >&2
+      went_away=yes
+      sleep 1
+    fi
+  done
+}
+
+explain_end() { # phase, exit status: a rank that failed has told of itself, but not what killed it
+  "$engine" logs --tail 20 "$container" >&2
+  if [ -n "$went_away" ] && (($2 > 128)); then
+    tell "phase $1: ended when Docker's daemon started again; with \"live-restore\": true in its daemon.json a run goes on"
+  fi
+  (tell_end "phase $1, its container" "$2")
+  if [ "$("$engine" container inspect --format '{{.State.OOMKilled}}' "$container")" = true ]; then
+    echo "$(<failed); the kernel killed it, since the container had no memory left (exit status 137)" >failed
+  fi
+}
+
+stop_container() { # TERM to what runs in it, KILL to what does not heed that
+  [ -z "$container" ] || "$engine" stop --time $((grace_s + 5)) "$container" >/dev/null 2>&1
+  end_container_of .
+}
+trap 'end_ranks; stop_container; exit 143' TERM
+
+choose_image
+choose_user
+choose_gpus
+
+outside phase split 1 split
+contained train

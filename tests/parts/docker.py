@@ -1,0 +1,228 @@
+"""A real Docker engine in folders of its own, with its own socket; images without a registry; a registry on loopback.
+
+Nothing of the machine's own Docker is read or changed. Root is needed to start one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from parts.sshd import free_port
+
+PROGRAMS = ("dockerd", "containerd", "docker", "busybox")
+DEADLINE_S = 60.0
+
+CONTAINERD = """version = 2
+root = "{folder}/containerd/root"
+state = "{folder}/containerd/state"
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+address = "{folder}/containerd/socket"
+"""
+
+REGISTRY_CONFIG = """version: 0.1
+log: {{level: error}}
+storage: {{filesystem: {{rootdirectory: {folder}/blobs}}}}
+http: {{addr: "{address}"}}
+"""
+LOGIN = """auth: {{htpasswd: {{realm: registry, path: {folder}/htpasswd}}}}
+"""
+
+
+def missing() -> str:
+    """Why no engine can be started here; empty where one can."""
+    if lacking := [name for name in PROGRAMS if shutil.which(name) is None]:
+        return f"{', '.join(lacking)} is not installed"
+    return "" if os.geteuid() == 0 else "only root can start a Docker engine"
+
+
+class Docker:
+    """One engine. containerd is a process of its own, as where Debian's packages are started as services.
+
+    ``live_restore``: what runs goes on when the daemon dies and comes back.
+    """
+
+    def __init__(self, *, live_restore: bool = False) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="llmb-docker-"))
+        self.folder.chmod(0o755)
+        self.socket = self.folder / "docker.sock"
+        self._live_restore = live_restore
+        self._containerd: subprocess.Popen[bytes] | None = None
+        self._daemon: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Docker:
+        (self.folder / "containerd.toml").write_text(CONTAINERD.format(folder=self.folder))
+        self._containerd = self._process("containerd", "--config", str(self.folder / "containerd.toml"))
+        wait_until((self.folder / "containerd/socket").exists, "containerd")
+        self.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if not self.up:
+            self.start()
+        if containers := self("ps", "--all", "--quiet").split():
+            self("rm", "--force", "--volumes", *containers)
+        for process in (self._daemon, self._containerd):
+            assert process
+            process.terminate()
+            process.wait()
+        mounts = (line.split()[1] for line in Path("/proc/mounts").read_text().splitlines())
+        for mount in reversed([each for each in mounts if each.startswith(str(self.folder))]):
+            subprocess.run(["umount", "--lazy", mount], check=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment of a client."""
+        return {"DOCKER_HOST": f"unix://{self.socket}", "DOCKER_CONFIG": str(self.folder / "config")}
+
+    @property
+    def up(self) -> bool:
+        """Whether the daemon answers."""
+        return self._daemon is not None and self._docker("version").returncode == 0
+
+    def start(self) -> None:
+        """Start the daemon, until it answers."""
+        for left in ("docker.pid", "docker.sock"):
+            (self.folder / left).unlink(missing_ok=True)
+        settings = {
+            "--containerd": f"{self.folder}/containerd/socket",
+            "--data-root": f"{self.folder}/data",
+            "--exec-root": f"{self.folder}/exec",
+            "--host": f"unix://{self.socket}",
+            "--pidfile": f"{self.folder}/docker.pid",
+        }
+        words = [word for pair in settings.items() for word in pair]
+        live = ["--live-restore"] if self._live_restore else []
+        self._daemon = self._process("dockerd", *words, *live, "--iptables=false", "--bridge=none")
+        wait_until(lambda: self.up, "dockerd")
+
+    def kill(self) -> None:
+        """End the daemon as a crash would; containers live on."""
+        assert self._daemon
+        self._daemon.send_signal(signal.SIGKILL)
+        self._daemon.wait()
+
+    def _process(self, *command: str) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{command[0]}.log").open("ab") as log:
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+
+    def _docker(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        env = {**os.environ, **self.env}
+        return subprocess.run(["docker", *arguments], env=env, capture_output=True, text=True, check=False)
+
+    def __call__(self, *arguments: str) -> str:
+        """What ``docker ...`` prints."""
+        done = self._docker(*arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @property
+    def containers(self) -> list[str]:
+        """The names of all containers, running or not."""
+        return self("ps", "--all", "--format", "{{.Names}}").split()
+
+    @property
+    def leftovers(self) -> list[str]:
+        """Containers, volumes and networks that are not the engine's own."""
+        networks = self("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}").split()
+        return [*self.containers, *self("volume", "ls", "--quiet").split(), *networks]
+
+    def import_image(self, root: Path, name: str, *changes: str) -> str:
+        """An image whose file system is this folder; ``changes`` are lines of a Dockerfile. Its id."""
+        words = [word for change in changes for word in ("--change", change)]
+        pack = ["bash", "-c", 'set -o pipefail; tar -C "$1" -cf - . | docker import "${@:2}"', "bash", str(root)]
+        command = [*pack, *words, "-", name]
+        done = subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+
+class Registry:
+    """A registry on a loopback port, which Docker trusts without TLS; with ``login`` only for user and password."""
+
+    def __init__(self, *, login: tuple[str, str] | None = None) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="llmb-registry-"))
+        self.address = f"127.0.0.1:{free_port()}"
+        self.login = login
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Registry:
+        text = REGISTRY_CONFIG + (LOGIN if self.login else "")
+        (self.folder / "config.yml").write_text(text.format(folder=self.folder, address=self.address))
+        if self.login:
+            user, password = self.login
+            words = ["perl", "-e", "print crypt($ARGV[0], '$2b$05$' . 'a' x 21 . 'u')", password]
+            hashed = subprocess.run(words, capture_output=True, text=True, check=True).stdout  # bcrypt
+            (self.folder / "htpasswd").write_text(f"{user}:{hashed}\n")
+        self._process = subprocess.Popen(
+            ["docker-registry", "serve", str(self.folder / "config.yml")],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        wait_until(self._answers, "docker-registry")
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        assert self._process
+        self._process.terminate()
+        self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _answers(self) -> bool:
+        try:
+            urllib.request.urlopen(f"http://{self.address}/v2/", timeout=5).close()
+        except urllib.error.HTTPError:
+            return True  # it wants a login
+        except OSError:
+            return False
+        return True
+
+
+def write_tiny_root(root: Path, files: Mapping[str, str]) -> None:
+    """A file system with bash and busybox, and these programs (path to text) over it."""
+    for folder in ("bin", "tmp", "etc", "proc", "dev", "sys", "root"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    (root / "tmp").chmod(0o1777)
+    busybox = shutil.which("busybox")
+    assert busybox, "busybox-static is not installed"
+    shutil.copy(busybox, root / "bin/busybox")
+    for applet in subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True).stdout.split():
+        if applet != "busybox":
+            (root / "bin" / applet).symlink_to("busybox")
+    copy_program(Path("/bin/bash"), root)
+    for name, text in files.items():
+        file = root / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.unlink(missing_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+
+
+def copy_program(program: Path, root: Path) -> None:
+    """A program of this machine, with its libraries."""
+    (root / program.relative_to("/")).unlink(missing_ok=True)
+    libraries = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
+    for path in [str(program), *(word for word in libraries.split() if word.startswith("/"))]:
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            shutil.copy(path, target)
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """As soon as it is true."""
+    end = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < end, f"{what} does not come up"
+        time.sleep(0.05)
