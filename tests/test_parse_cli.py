@@ -235,8 +235,25 @@ def test_as_csv_each_log_is_a_line(parse: Llmb, folder: Path) -> None:
 def test_as_a_table_each_log_is_a_line(parse: Llmb, folder: Path) -> None:
     _, *rows, counts = parse(folder).out.splitlines()
 
-    assert [row.split()[:2] for row in rows] == [["log", "complete"], ["log", "nan"]]
-    assert counts == "1 succeeded, 1 failed"
+    assert [row.split() for row in rows] == [
+        ["log", "Success", "2000.000", "-", "400.00", "-"],
+        ["log", "Failed", "(NaN", "by", "step", "2)"],
+    ]
+    assert counts == "1 succeeded, 1 failed; mean of the last step"
+
+
+def test_a_run_that_did_not_reach_the_window_s_end_is_no_result(parse: Llmb, folder: Path) -> None:
+    answer = parse(folder / "a", "--window", "0:2")
+
+    assert answer.out.splitlines()[1].split() == ["log", "Failed", "(1", "steps)"]
+    assert parse(folder / "a", "--window", "0:2", "--json").json["summary"] == {"succeeded": 0, "failed": 1}
+
+
+def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> None:
+    answer = parse()
+
+    assert answer.status == 2
+    assert "maxtext has no directory of its own for logs" in answer.err
 
 
 # Bad input: one clear line

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from llmb.values.job import Script as Script
     from llmb.values.job import Task as Task
     from llmb.values.job import Venv as Venv
+    from llmb.values.log_files import LogFiles as LogFiles
     from llmb.values.model import Accelerator as Accelerator
     from llmb.values.model import Model as Model
     from llmb.values.model import Parallelism as Parallelism
@@ -131,6 +132,7 @@ _MODULES = {
         "Task",
         "Venv",
     ),
+    "llmb.values.log_files": ("LogFiles",),
     "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
     "llmb.values.recipe": ("Baseline", "Recipe"),
     "llmb.values.run": ("Paths", "Profile", "Run", "Target"),

@@ -19,6 +19,7 @@ from llmb.values.check import Check
 from llmb.values.failure import Signature
 from llmb.values.host import Answer
 from llmb.values.job import Dataset, Environment, Job, Script, Task
+from llmb.values.log_files import LogFiles
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Window
 from llmb.values.run import Run, Target
@@ -60,6 +61,9 @@ class FrameworkHooks(Protocol[OptionsT]):
 
     window: Window = "last"
     """The measuring window of a log whose recipe is not known."""
+
+    log_files: LogFiles = LogFiles()
+    """Which files of a directory are logs, and where they lie when nobody says so."""
 
     @_first
     def prepare_env(self, run: Run[OptionsT]) -> Environment:

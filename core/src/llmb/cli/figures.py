@@ -15,7 +15,10 @@ from llmb.cli.run import AsJson
 if TYPE_CHECKING:
     from llmb.values.recipe import Window
 
-Logs = Annotated[list[Path], typer.Argument(metavar="LOG...", help="Logs, or directories of logs.", show_default=False)]
+Logs = Annotated[
+    list[Path] | None,
+    typer.Argument(metavar="LOG...", help="Logs, or directories of logs; by default the framework's own directory."),
+]
 Address = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="A recipe, as `llmb recipes` lists it.", show_default=False)
 ]
@@ -23,8 +26,8 @@ Address = Annotated[
 
 @app.command()
 def parse(
-    logs: Logs,
     framework: Annotated[str, typer.Option("--framework", metavar="NAME", help="The framework that wrote them.")],
+    logs: Logs = None,
     window: Annotated[str | None, typer.Option("--window", metavar="last|35:44", help="Steps of the mean.")] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", metavar="N", min=1, help="Steps that a whole log has.")
@@ -33,6 +36,7 @@ def parse(
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print one line a step (of one log) or a log (of several).")
     ] = False,
+    full_names: Annotated[bool, typer.Option("--full-names", help="Of several logs: the files' whole names.")] = False,
 ) -> None:
     """Read training logs: every step, and the mean step time over a window."""
     from llmb.cli import parsed
@@ -41,20 +45,32 @@ def parse(
 
     if as_json and as_csv:
         raise typer.BadParameter("one of them, not both", param_hint="--json, --csv")
-    found = parse_files(logs, framework, load_framework(framework), _window(window), steps)
+    plugin = load_framework(framework)
+    logs = logs or [_own_directory(plugin.log_files.directory, framework)]
+    found = parse_files(logs, framework, plugin, _window(window), steps)
     single = len(logs) == 1 and not logs[0].is_dir()
     if as_json:
-        typer.echo(json.dumps(found[0].table if single else parsed.several(found), indent=2))
+        typer.echo(json.dumps(found[0].table if single else parsed.several(found, full_names=full_names), indent=2))
     elif as_csv:
-        typer.echo(parsed.steps_csv(found[0]) if single else parsed.logs_csv(found), nl=False)
+        typer.echo(parsed.steps_csv(found[0]) if single else parsed.logs_csv(found, full_names=full_names), nl=False)
     elif single:
         parsed.print_one(found[0])
     else:
-        parsed.print_several(found)
+        parsed.print_several(found, full_names=full_names)
     if not any(log.status != "no_data" for log in found):
         for path in logs:
             typer.echo(f"llmb: {path}: {why_no_data(path, framework)}", err=True)
         raise typer.Exit(1)
+
+
+def _own_directory(name: str | None, framework: str) -> Path:
+    """Where the framework's logs are when nobody says so: a directory of that name, here."""
+    if name is None:
+        raise typer.BadParameter(f"{framework} has no directory of its own for logs; name one", param_hint="LOG")
+    if not Path(name).is_dir():
+        message = f"there is no directory {name} here, where {framework} has its logs; name a log or a directory"
+        raise typer.BadParameter(message, param_hint="LOG")
+    return Path(name)
 
 
 def _window(text: str | None) -> Window | None:

@@ -17,13 +17,21 @@ from llmb.figures.window import to_json as summary_table
 SUMMARY = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
 
 
-def several(logs: Sequence[ParsedLog]) -> dict[str, Any]:
+def several(logs: Sequence[ParsedLog], *, full_names: bool) -> dict[str, Any]:
     """The JSON of several logs."""
-    succeeded = sum(log.status == "complete" for log in logs)
     return {
-        "logs": [{"experiment": log.path.stem, "path": str(log.path), **log.table} for log in logs],
-        "summary": {"succeeded": succeeded, "failed": len(logs) - succeeded},
+        "logs": [{"experiment": _name(log, full_names), "path": str(log.path), **log.table} for log in logs],
+        "summary": _counts(logs),
     }
+
+
+def _counts(logs: Sequence[ParsedLog]) -> dict[str, int]:
+    succeeded = sum(log.succeeded for log in logs)
+    return {"succeeded": succeeded, "failed": len(logs) - succeeded}
+
+
+def _name(log: ParsedLog, full_names: bool) -> str:
+    return log.path.name if full_names else log.experiment
 
 
 def steps_csv(log: ParsedLog) -> str:
@@ -31,14 +39,14 @@ def steps_csv(log: ParsedLog) -> str:
     return csv_of_steps(log.series.steps)
 
 
-def logs_csv(logs: Sequence[ParsedLog]) -> str:
+def logs_csv(logs: Sequence[ParsedLog], *, full_names: bool) -> str:
     """One line a log; the path is last, since experiments of several folders may have the same name."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["experiment", "status", *SUMMARY, "path"])
     for log in logs:
         table = summary_table(log.summary)
-        writer.writerow([log.path.stem, log.status, *(table[name] for name in SUMMARY), log.path])
+        writer.writerow([_name(log, full_names), log.status, *(table[name] for name in SUMMARY), log.path])
     return text.getvalue()
 
 
@@ -71,15 +79,34 @@ def _mean(log: ParsedLog) -> str:
     return ", ".join(parts)
 
 
-def print_several(logs: Sequence[ParsedLog]) -> None:
+def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
     """One line a log, then how many succeeded; nothing where there is no log."""
     if not logs:
         return
-    columns = ("time mean s", "time std s", "TFLOP/s per GPU mean", "TFLOP/s per GPU std")
-    table = plain_table(left=("experiment", "status"), right=columns)
+    columns = ("Time Mean (ms)", "Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
+    table = plain_table(left=("Experiment", "Status"), right=columns)
     for log in logs:
-        figures = summary_table(log.summary)
-        table.add_row(log.path.stem, log.status, *(number(figures[name]) for name in SUMMARY[1:]))
+        status = "Success" if log.succeeded else "Failed"
+        table.add_row(_name(log, full_names), status, *(_figures(log) if log.succeeded else (_shortfall(log),)))
     print_table(table)
-    counts = several(logs)["summary"]
-    typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed")
+    counts, summary = _counts(logs), logs[0].summary
+    where = "the last step" if summary.window == "last" else f"steps {summary.window[0]} to {summary.window[1]}"
+    typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {where}")
+
+
+def _figures(log: ParsedLog) -> tuple[str, ...]:
+    summary = log.summary
+    times = (summary.step_time_s, summary.step_time_std_s)
+    rates = (summary.tflops_per_gpu, summary.tflops_per_gpu_std)
+    return (
+        *("-" if time is None else f"{1000 * time:.3f}" for time in times),
+        *("-" if rate is None else f"{rate:.2f}" for rate in rates),
+    )
+
+
+def _shortfall(log: ParsedLog) -> str:
+    """How far a log got that is no result."""
+    last = log.series.last_step
+    if last is None:
+        return "(no step)"
+    return f"(NaN by step {last.step})" if log.status == "nan" else f"({last.step} steps)"

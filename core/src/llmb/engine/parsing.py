@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from llmb.engine.log_files import beginning, experiment, is_training_log, texts_below
 from llmb.figures.window import Summary, summarise
 from llmb.figures.window import to_json as summary_table
 from llmb.hookspecs import FrameworkHooks
@@ -21,9 +22,6 @@ from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
-BEGIN = 64 << 10
-"""Bytes of a file by which one sees that it is no text."""
-
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
@@ -35,6 +33,12 @@ class ParsedLog:
     series: StepSeries
     summary: Summary
     failure: Failure | None
+    experiment: str
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it is a result: a whole run, with every step of the window."""
+        return self.status == "complete" and self.summary.complete
 
     @property
     def table(self) -> dict[str, Any]:
@@ -68,18 +72,19 @@ def parse_file(
         series=series,
         summary=summarise(series.steps, window or framework.window),
         failure=diagnose([path]) if status in ("incomplete", "no_data") else None,
+        experiment=experiment(path, framework.log_files),
     )
 
 
 def parse_files(
     paths: Sequence[Path], name: str, framework: FrameworkHooks[Any], window: Window | None, steps_asked: int | None
 ) -> list[ParsedLog]:
-    """Each log on its own; of a directory, the files in which this framework's steps are found."""
-    found = []
+    """Each log on its own; of a directory, the framework's training logs, and what else has a step of it."""
+    known, found = framework.log_files, []
     for path in paths:
         if path.is_dir():
-            logs = (parse_file(each, name, framework, window, steps_asked) for each in _files_below(path))
-            found += [log for log in logs if log.status != "no_data"]
+            logs = (parse_file(each, name, framework, window, steps_asked) for each in texts_below(path, known))
+            found += [log for log in logs if log.status != "no_data" or is_training_log(log.path, known)]
         else:
             found.append(parse_file(path, name, framework, window, steps_asked))
     return found
@@ -89,23 +94,12 @@ def why_no_data(path: Path, name: str) -> str:
     """What one can say of a log, or a directory of logs, in which there is not one step of this framework."""
     if path.is_dir():
         return f"no file in it has a step of {name}"
-    try:
-        with path.open("rb") as file:
-            begin = file.read(BEGIN)
-    except OSError:  # a pipe that has been read
-        begin = b"?"
+    begin = beginning(path)
     if not begin:
         return "is empty"
     if b"\0" in begin:
         return f"is binary, and not a log of {name}"
     return f"no step of {name} is in it; is it the log of another framework?"
-
-
-def _files_below(folder: Path) -> Iterator[Path]:
-    try:
-        yield from sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
-    except OSError as error:
-        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
 
 
 def step_table(step: Step) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from llmb import (
     FrameworkHooks,
     FrozenMap,
     Job,
+    LogFiles,
     LogParser,
     Mount,
     Phase,
@@ -51,6 +52,19 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
     options = BridgeOptions
     window = (35, 44)  # of the published recipes
+    log_files = LogFiles(
+        directory="experiments",
+        training=("log-*.out",),
+        other=(
+            "sbatch_*",
+            "vboost*",
+            "*import_ckpt_exp*",
+            "*prepare_squad_dataset_exp*",
+            "*nsys_analysis*",
+            "*nccltrace*",
+        ),
+        experiment=r"(pretrain_.+?)(?:_\d{1,2})?\.out$",  # between the user's account and the number of the restart
+    )
 
     @hookimpl
     def prepare_env(self, run: Run[BridgeOptions]) -> Environment:

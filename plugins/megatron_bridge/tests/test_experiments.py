@@ -1,0 +1,114 @@
+"""``llmb parse`` on a directory of experiments, as the published launcher leaves it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAME = "pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572"
+TIMES = [5741.47 + offset for offset in (-90, -70, -50, -30, -10, 10, 30, 50, 70, 90)]  # ms, of steps 35 to 44
+
+
+def training(last: int = 50, grad_norm: str = "1.5") -> str:
+    text = "[after dataloaders are built] datetime: 2025-12-19 10:40:00\n"
+    for step in range(1, last + 1):
+        time_ms = TIMES[step - 35] if 35 <= step <= 44 else 9000.0
+        text += (
+            f"Step Time : {time_ms / 1000:.2f}s GPU utilization: {9397.6e3 / time_ms:.1f}TFLOP/s/GPU\n"
+            f" [2025-12-19 10:49:15] iteration {step:8d}/{50:8d} | consumed samples: {64 * step:12d} | elapsed time "
+            f"per iteration (ms): {time_ms:.1f} | lm loss: 6.5E+00 | grad norm: {grad_norm} |\n"
+        )
+    return text
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Path:
+    """A folder with experiments: one whole, one too short, one with NaN, one that broke early; and other files."""
+    logs = {
+        f"log-me-account.{NAME}_0.out": training(),
+        "log-me-account.pretrain_llama3_8b_fp8_cs_gpus8_1_0.out": training(last=40),
+        "log-me-account.pretrain_llama3_8b_bf16_gpus8_2_0.out": training(grad_norm="nan"),
+        "log-me-account.pretrain_llama3_70b_bf16_gpus64_3_0.out": "ImportError: no module named megatron\n",
+    }
+    other = {
+        f"sbatch_me-account.{NAME}.out": training(),
+        "log-me-account.import_ckpt_exp_4_0.out": training(),
+        "log-me-account.nsys_analysis_5_0.out": "iteration, training, model\n",
+        "vboost.out": "training\n",
+        f"{NAME}.sbatch": "#SBATCH --nodes=32\n",
+    }
+    for name, text in {**logs, **other}.items():
+        folder = tmp_path / "experiments" / NAME / f"{NAME}_1766" / NAME
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    (tmp_path / "experiments" / NAME / "profile.nsys-rep").write_bytes(b"Step Time\0" * 1000)
+    return tmp_path
+
+
+def llmb(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "llmb", "parse", *arguments, "--framework", "megatron_bridge"]
+    return subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+
+
+def parsed(here: Path, *arguments: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(llmb(here, *arguments, "--json").stdout)
+    return document
+
+
+def test_the_table_is_the_published_one(here: Path) -> None:
+    done = llmb(here)
+    heading, *rows, counts = done.stdout.splitlines()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert heading.split("  ")[0] == "Experiment"
+    for column in ("Status", "Time Mean (ms)", "Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std"):
+        assert column in heading
+    rates = [round(9397.6e3 / time, 1) for time in TIMES]
+    assert [row.split() for row in rows] == [
+        [NAME, "Success", "5741.500", f"{statistics.stdev(TIMES):.3f}",
+         f"{statistics.fmean(rates):.2f}", f"{statistics.stdev(rates):.2f}"],
+        ["pretrain_llama3_70b_bf16_gpus64_3", "Failed", "(no", "step)"],
+        ["pretrain_llama3_8b_bf16_gpus8_2", "Failed", "(NaN", "by", "step", "50)"],
+        ["pretrain_llama3_8b_fp8_cs_gpus8_1", "Failed", "(40", "steps)"],
+    ]  # fmt: skip
+    assert counts == "1 succeeded, 3 failed; mean of steps 35 to 44"
+
+
+def test_the_directory_is_the_one_named_experiments_unless_another_is_named(here: Path, tmp_path: Path) -> None:
+    assert llmb(here, "experiments").stdout == llmb(here).stdout
+    elsewhere = here / "experiments"
+    done = llmb(elsewhere)
+    assert done.returncode == 2
+    assert "there is no directory experiments here, where megatron_bridge has its logs" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "name"), [((), NAME), (("--full-names",), f"log-me-account.{NAME}_0.out")], ids=["short", "full"]
+)
+def test_names_are_short_or_full_in_every_form(here: Path, options: tuple[str, ...], name: str) -> None:
+    assert name in llmb(here, *options).stdout.splitlines()[1].split()
+    assert name in [log["experiment"] for log in parsed(here, *options)["logs"]]
+    rows = list(csv.DictReader(io.StringIO(llmb(here, *options, "--csv").stdout)))
+    assert name in [row["experiment"] for row in rows]
+
+
+def test_programs_are_told_the_same(here: Path) -> None:
+    document = parsed(here)
+    assert document["summary"] == {"succeeded": 1, "failed": 3}
+    assert [log["status"] for log in document["logs"]] == ["complete", "no_data", "nan", "incomplete"]
+    whole = document["logs"][0]
+    assert (whole["summary"]["window"], whole["summary"]["count"]) == ([35, 44], 10)
+    assert whole["summary"]["step_time_s"] == pytest.approx(5.7415)
+    assert len(whole["steps"]) == 50
+
+
+def test_another_window_makes_a_shorter_run_a_result(here: Path) -> None:
+    counts = parsed(here, "--window", "35:40", "--steps", "40")["summary"]
+    assert counts == {"succeeded": 2, "failed": 2}
