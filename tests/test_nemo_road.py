@@ -6,6 +6,7 @@ Face; all else is real, Hydra too.
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
@@ -15,6 +16,10 @@ from typing import Any
 import pytest
 from parts.nemo import Hub, NeMoRuns
 
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(not shutil.which("curl"), reason="curl, which fetches tokenizers, is not installed"),
+]
 BARE = """\
 from llmb_local.plugin import Local
 
@@ -70,7 +75,6 @@ def test_the_whole_road_ends_in_figures_and_a_verdict(road: NeMoRuns) -> None:
     assert (run["verdict"], run["reason"][:14]) == ("pass", "step time 12.9")
 
 
-@pytest.mark.real
 def test_the_whole_road_on_a_cluster(cluster_road: NeMoRuns) -> None:
     cluster_road.claim(step_s=13.0)
     run = cluster_road.run(gpus=16)
@@ -98,6 +102,7 @@ def test_a_figure_that_is_a_mean_of_five_is_recorded_as_such(road: NeMoRuns) -> 
     assert run["state"] == "completed", run
     assert [int(row["mean_of"]) for row in steps][:7] == [1, 2, 3, 4, 5, 5, 5]
     assert [float(row["time_s"]) for row in steps[:6]] == [12.5, 7.5, 5.83, 5.0, 4.5, 2.5]
+    assert run["reason"].endswith("(the framework prints means of 5 steps)")
     assert not road.data.exists()
 
 

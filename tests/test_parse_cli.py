@@ -359,6 +359,19 @@ def test_a_row_that_contradicts_itself_is_shown_as_such(llmb: Llmb) -> None:
     assert "note: h100 bf16 on 2048 GPUs contradicts itself" in llmb("recipes", "nemo_launcher/llama3.1-70b").out
 
 
+def test_proxies_are_shown_as_such(llmb: Llmb) -> None:
+    assert "are proxies, made to fit on fewer GPUs" in llmb("recipes", "nemo_launcher/grok1-314b").out
+    assert "are proxies" not in llmb("recipes", "nemo_launcher/llama3.1-70b").out
+
+
+def test_times_that_are_means_are_told_as_such(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "nemo.log"
+    bar = "Epoch 0: :  20%|# | 10/50 [00:49<07:25, reduced_train_loss=11.2, train_step_timing in s=24.80]\n"
+    log.write_text(f"|     buffer_size: 5\n{bar}")
+
+    assert llmb("parse", log, "--framework", "nemo_launcher").out.endswith(", printed as means of 5 steps\n")
+
+
 def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:
     point = ("maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
     metrics = llmb("metrics", *point, "--step-time", "7.908", "--json").json

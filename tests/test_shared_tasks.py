@@ -83,7 +83,7 @@ def test_a_task_gets_its_secret_and_it_is_written_nowhere(toy: Any, on: str, mon
 
 
 def test_a_secret_that_a_task_lacks_is_a_fault_before_anything_is_recorded(toy: Any) -> None:
-    with pytest.raises(SpecError, match="HF_TOKEN is not set"):
+    with pytest.raises(SpecError, match="HF_TOKEN is not set, and the toy data needs it"):
         toy.run(framework=task(secrets=["HF_TOKEN"]))
 
     assert (toy.records, toy.journal()) == ([], [])

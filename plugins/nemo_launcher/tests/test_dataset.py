@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import struct
 import subprocess
 import threading
@@ -20,6 +21,7 @@ from llmb_nemo_launcher.plugin import NeMoLauncher
 
 LoadRun = Callable[..., "Run[Any]"]
 TOKEN = "hf_0123456789abcdef"
+CURL = pytest.mark.skipif(not shutil.which("curl"), reason="curl, which fetches tokenizers, is not installed")
 STAGES = ["download", "extract", "preprocess"]
 DATA = "/w/cache/llama3.1-dataset"
 
@@ -225,6 +227,8 @@ def tokenizers(load_run: LoadRun, tmp_path: Path) -> Callable[[str, int], Task]:
     return of
 
 
+@CURL
+@pytest.mark.real
 def test_a_gated_tokenizer_is_fetched_with_the_token_which_nobody_sees(
     tokenizers: Any, hub: Any, tmp_path: Path
 ) -> None:
@@ -244,6 +248,8 @@ def test_a_gated_tokenizer_is_fetched_with_the_token_which_nobody_sees(
     assert TOKEN not in "".join(hub.seen) + done.stdout + done.stderr
 
 
+@CURL
+@pytest.mark.real
 def test_an_open_tokenizer_is_fetched_without_a_token(tokenizers: Any, hub: Any) -> None:
     task = tokenizers("llama3.1-405b", 32)
 
@@ -253,6 +259,8 @@ def test_an_open_tokenizer_is_fetched_without_a_token(tokenizers: Any, hub: Any)
     assert hub.asked == [f"/nvidia/megatron-gpt2-345m/resolve/main/{name}" for name in ("vocab.json", "merges.txt")]
 
 
+@CURL
+@pytest.mark.real
 @pytest.mark.parametrize(
     ("status", "told"),
     [
@@ -276,6 +284,8 @@ def test_a_refusal_says_what_to_do_and_leaves_nothing(
     assert not list((tmp_path / "ca che").rglob("*.json"))
 
 
+@CURL
+@pytest.mark.real
 def test_a_server_that_is_not_there_is_told(tokenizers: Any) -> None:
     class Gone:
         url = "http://127.0.0.1:1"

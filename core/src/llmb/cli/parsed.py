@@ -76,6 +76,8 @@ def _mean(log: ParsedLog) -> str:
         parts.append(f"{window}: {number(summary.step_time_s)} s{spread}")
     if summary.tflops_per_gpu is not None:
         parts.append(f"{number(summary.tflops_per_gpu)} TFLOP/s per GPU")
+    if summary.mean_of > 1:
+        parts.append(f"printed as means of {summary.mean_of} steps")
     return ", ".join(parts)
 
 

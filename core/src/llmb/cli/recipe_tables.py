@@ -12,6 +12,10 @@ from llmb.cli.results import number, plain_table, print_table
 from llmb.values.recipe import Baseline, Point, Recipe
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
+PROXIES = (
+    "points with a number of layers (L) are proxies, made to fit on fewer GPUs than the model needs; "
+    "they are not realistic, so no days of training are derived from them"
+)
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp")
 
 
@@ -128,6 +132,8 @@ def print_points(recipe: Recipe) -> None:
     print_table(table)
     for note in _each(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
         typer.echo(f"note: {note}")
+    if any(point.proxy for point in recipe.points):
+        typer.echo(f"note: {PROXIES}")
 
 
 def _published(baseline: Baseline | None) -> tuple[str, ...]:

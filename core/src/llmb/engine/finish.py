@@ -59,7 +59,7 @@ def _judge(
         return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
     if run.baseline and run.differences and not run.profile:
         return "undecided", f"not comparable with the baseline: {', '.join(run.differences)} differ from the recipe"
-    return judge(
+    verdict, reason = judge(
         metrics,
         run.tolerance,
         completed=outcome.state == "completed",
@@ -67,6 +67,8 @@ def _judge(
         loss_nan=nan,
         profiled=run.profile is not None,
     )
+    printed = f" (the framework prints means of {summary.mean_of} steps)" if summary.mean_of > 1 else ""
+    return verdict, reason + printed
 
 
 def _failure(active: ActiveRun, outcome: Outcome, pool: PluginPool) -> Failure:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.engine.plan import PlannedTask
-from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets, refuse_missing_secrets
+from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets
 from llmb.engine.space import free_space_gb
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
@@ -107,7 +107,14 @@ class Site:
         tasks = [task for task in tasks if missing_secrets([task.script])]
         self.expect(tasks)
         self.look(task.key for task in tasks)
-        refuse_missing_secrets(task.script for task in tasks if self.task(task.key)[0] == "missing")
+        told = [
+            f"{name} is not set, and the {task.task.kind} needs it; export it in the environment of llmb"
+            for task in tasks
+            if self.task(task.key)[0] == "missing"
+            for name in missing_secrets([task.script])
+        ]
+        if told:
+            raise SpecError(*dict.fromkeys(told))
 
     def make(self, wanted: Iterable[str]) -> bool:
         """Start those of these tasks that are missing; true where there was one. Another process may make it too."""

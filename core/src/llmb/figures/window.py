@@ -20,7 +20,7 @@ class Summary:
     """Means and sample standard deviations over a window; seconds and TFLOP/s per GPU.
 
     ``count`` is the number of steps in the mean of the step time. ``complete`` tells whether the whole window was
-    measured; see `summarise`.
+    measured; see `summarise`. ``mean_of`` is over how many steps, at most, the framework averaged a printed time.
     """
 
     window: Window
@@ -30,6 +30,7 @@ class Summary:
     tflops_per_gpu: float | None
     tflops_per_gpu_std: float | None
     complete: bool
+    mean_of: int = 1
 
 
 def summarise(steps: Iterable[Step], window: Window) -> Summary:
@@ -55,13 +56,14 @@ def summarise(steps: Iterable[Step], window: Window) -> Summary:
         step_time_std_s=_deviation(times),
         tflops_per_gpu=_mean(tflops),
         tflops_per_gpu_std=_deviation(tflops),
+        mean_of=max((step.mean_of for step in chosen), default=1),
         complete=bool(chosen) and stated(chosen[-1].time_s) is not None and _without_gaps(numbers, window),
     )
 
 
 def to_json(summary: Summary) -> dict[str, Any]:
     """The summary as the plain table that ``--json`` prints."""
-    table = attrs.asdict(summary, filter=lambda field, _value: field.name != "complete")
+    table = attrs.asdict(summary, filter=lambda field, _value: field.name not in ("complete", "mean_of"))
     return table | {"window": summary.window if summary.window == "last" else list(summary.window)}
 
 
