@@ -20,12 +20,17 @@ def repository_task(repository: Repository, cache: str) -> Task:
     folder = repository.folder(cache)
     settings = {"folder": folder, "url": repository.url, "commit": repository.commit}
     lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    git = shlex.join(["git", "-c", f"safe.directory={folder}", "-C", folder])
     return Task(
         key=f"repository-{repository.name}-{content_key(*settings.values())}",
         kind="repository",
         work="\n".join([*lines, files("llmb.engine").joinpath("fetch_commit.sh").read_text()]),
-        check=f'changed=$({git} status --porcelain --untracked-files=no) && test -z "$changed" && '
-        f"{git} rev-parse HEAD | grep -q ^{shlex.quote(repository.commit)}",
+        check="\n".join(
+            [
+                f"cd {shlex.quote(folder)} &&",
+                'changed=$(git -c safe.directory="$PWD" status --porcelain --untracked-files=no) &&',
+                'test -z "$changed" &&',
+                f'git -c safe.directory="$PWD" rev-parse HEAD | grep -q ^{shlex.quote(repository.commit)}',
+            ]
+        ),
         space_gb=SPACE_GB,
     )

@@ -1,0 +1,93 @@
+"""docs/megatron-bridge.md: every variable of the original scripts has its row, every key does what is said there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+from llmb.cli.dry_run import as_table
+
+DOCUMENT = (Path(__file__).parents[1] / "docs" / "megatron-bridge.md").read_text()
+SPEC: dict[str, dict[str, Any]] = {
+    "workload": {"recipe": "megatron_bridge/llama3.1-405b", "gpu_type": "gb200", "dtype": "fp8", "gpus": 128},
+    "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
+}
+
+# What users of the scripts write, by their README and launch script
+VARIABLES = re.findall(
+    r"\S+",
+    """
+JOB_TOTAL_GPUS GPU_TYPE MODEL_SIZE DTYPE FP8_RECIPE LLMB_INSTALL LLMB_WORKLOAD LLMB_REPO HF_TOKEN
+ENABLE_PROFILE RUN_CONF_PROFILE_START_STEP RUN_CONF_PROFILE_STOP_STEP PROFILE_START_STEP PROFILE_STOP_STEP
+ENABLE_GPU_METRICS ENABLE_VBOOST SBATCH_PARTITION SBATCH_ACCOUNT SBATCH_GPUS_PER_NODE -A -p --gres
+RUN_CONF_IMAGE RUN_CONF_MOUNTS TIME_LIMIT MAX_STEPS TP PP CP VP MBS GBS CLUSTER_TYPE NEMORUN_HOME GSW_VERSION FW_VERSION
+ENABLE_CHECKPOINT CHECKPOINT_DIR CHECKPOINT_INTERVAL LOAD_CHECKPOINT_PATH
+parse_train_timing_mbridge.sh --format=csv --format=json
+""",
+)
+LAUNCHER = ("-w", "-s", "--dtype", "--scale", "-p")  # of llmb-run single
+SLURM_PARAMETERS = ("nodelist", "constraint", "reservation")
+
+
+def rows(columns: int) -> list[list[str]]:
+    """The rows of the tables whose first column is what stands in the scripts."""
+    tables = re.findall(r"\| in the scripts \|.*\n\|[-|]+\n((?:\|.*\n)+)", DOCUMENT)
+    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for table in tables for line in table.splitlines()]
+    return [row for row in cells if len(row) == columns]
+
+
+KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(3)]
+
+
+def planned(tmp_path: Path, *overrides: str) -> str:
+    """All that a dry run shows of the run, as one text."""
+    file = tmp_path / "spec.toml"
+    file.write_text(tomli_w.dumps(SPEC))
+    [run] = llmb.plan(llmb.load(file, overrides=overrides), llmb.PluginPool())
+    table = as_table(run)
+    words = [", ".join(json.dumps(word) for word in phase["command"]) for phase in table["job"]["phases"]]
+    return "\n".join([json.dumps(table), table["script"], *words])
+
+
+def test_every_variable_and_option_of_the_scripts_has_its_row() -> None:
+    told = [name for row in [*rows(3), *rows(2)] for name in re.findall(r"`([^`]+)`", row[0])]
+    launcher = {word for name in told if name.startswith("llmb-run ") for word in name.split()[1:]}
+    parameters = {match[1] for name in told if (match := re.match(r'ADDITIONAL_SLURM_PARAMS="(\w+)=', name))}
+
+    assert set(VARIABLES) - set(told) == set()
+    assert set(LAUNCHER) - launcher == set()
+    assert set(SLURM_PARAMETERS) - parameters == set()
+
+
+@pytest.mark.parametrize(("key", "comes"), KEYS, ids=[key for key, _ in KEYS])
+def test_every_key_does_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, comes: str) -> None:
+    for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
+        monkeypatch.delenv(name, raising=False)
+    name, _, value = key.partition(" = ")
+
+    assert comes in planned(tmp_path, f"{name}={value}")
+    assert comes not in planned(tmp_path)
+
+
+def test_the_figures_of_the_example_are_printed(tmp_path: Path) -> None:
+    [command] = re.findall(r"^llmb (metrics .*)$", DOCUMENT, re.MULTILINE)
+    done = subprocess.run(
+        [sys.executable, "-m", "llmb", *command.split()], capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    shown = " ".join(done.stdout.split())
+
+    for text in (
+        "MFU 33.40 % of 4900 TFLOP/s",
+        "tokens/s 91,3",
+        "days to 1T tokens 126.7",
+        "by step time and the recipe",
+    ):
+        assert text in shown
