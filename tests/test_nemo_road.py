@@ -20,14 +20,6 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not shutil.which("curl"), reason="curl, which fetches tokenizers, is not installed"),
 ]
-BARE = """\
-from llmb_local.plugin import Local
-
-
-class Bare(Local):
-    def prepare_env(self, environment, target):
-        return ()
-"""
 
 
 @pytest.fixture(scope="module")
@@ -40,15 +32,9 @@ def hub() -> Iterator[str]:
 
 @pytest.fixture
 def road(tmp_path: Path, hub: str) -> NeMoRuns:
-    """Runs by a scheduler that starts every rank on this machine, without the image."""
-    info = tmp_path / "site" / "llmb_bare-1.0.dist-info"
-    info.mkdir(parents=True)
-    (tmp_path / "site" / "llmb_bare.py").write_text(BARE)
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: llmb-bare\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[llmb.schedulers]\nbare = llmb_bare:Bare\n")
-    runs = NeMoRuns(tmp_path, hub, scheduler="bare", lock=str(tmp_path / "lock"), grace_s=1)
-    runs.env["PYTHONPATH"] = str(tmp_path / "site")
-    return runs
+    """Runs on this machine, which stands for one with eight GPUs and with what the image has."""
+    lock = str(tmp_path / "lock")
+    return NeMoRuns(tmp_path, hub, scheduler="local", runtime="none", machine_gpus=8, lock=lock, grace_s=1)
 
 
 @pytest.fixture

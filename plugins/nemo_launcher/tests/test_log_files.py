@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import json
 import random
 import tracemalloc
 from collections.abc import Iterable, Sequence
@@ -217,3 +218,25 @@ def test_bars_without_any_line_end_cost_no_memory_and_hide_no_step() -> None:
 
     assert [item.step for item in found if isinstance(item, Step)] == list(range(1, 2000))
     assert peak < 8 * MIB
+
+
+def test_the_logs_of_the_original_scripts_are_found_below_their_results(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from llmb.cli import figures  # noqa: F401  # it adds its command
+    from llmb.cli.main import _exit_status
+
+    folder = tmp_path / "results" / "24.11" / "fp8" / "70b" / "64"
+    folder.mkdir(parents=True)
+    whole = b"".join(drawn(step) for step in range(1, 51)) + b"\n"
+    (folder / "log-nemo_llama3.1_70b_64_1.out").write_bytes(whole)
+    (folder / "log-nemo_llama3.1_70b_64_2.out").write_text("no step yet\n")
+    (folder / "log-nemo_llama3.1_70b_64_1.err").write_bytes(whole)
+    monkeypatch.chdir(tmp_path)
+    _exit_status(["parse", "--framework", "nemo_launcher", "--json"])
+    found = json.loads(capsys.readouterr().out)
+
+    assert {log["experiment"]: log["status"] for log in found["logs"]} == {
+        "nemo_llama3.1_70b_64_1": "complete",
+        "nemo_llama3.1_70b_64_2": "no_data",
+    }

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Dataset, Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, hookimpl
+from llmb import Dataset, Environment, FrameworkHooks, FrozenMap, Job, LogFiles, LogParser, Run, SpecError, hookimpl
 from llmb_nemo_launcher.command import job_env, job_files, train_phase
 from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
@@ -36,6 +36,12 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
     """Trains with NeMo, as NeMo Launcher starts it: one process per GPU, a configuration composed by Hydra."""
 
     options = NeMoLauncherOptions
+    log_files = LogFiles(  # of the original scripts: results/24.11/fp8/70b/64/log-nemo_llama3.1_70b_64_1234.out
+        directory="results",
+        training=("log-nemo_*.out",),
+        other=("*.err", "slurm-*.out"),
+        experiment=r"^log-(nemo_.+)\.out$",
+    )
 
     @hookimpl
     def prepare_env(self, run: Run[NeMoLauncherOptions]) -> Environment:
