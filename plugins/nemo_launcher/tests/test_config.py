@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
-from llmb import Job, Run, SpecError, load_recipe
+from llmb import Job, Mount, Run, SpecError, load_recipe
 from llmb_nemo_launcher.plugin import NeMoLauncher
 
 from .composed import composed
@@ -214,6 +212,7 @@ def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_pa
     run = load_run("llama3.1-70b", "bf16", 64, framework={"index_mapping_dir": "/fast/index"})
 
     assert composed(job_of(run), tmp_path)["model"]["data"]["index_mapping_dir"] == "/fast/index"
+    assert job_of(run).mounts == (Mount(source="/fast/index", target="/fast/index"),)
     assert run.differences == ()
 
 
@@ -264,50 +263,3 @@ def test_a_division_of_one_s_own_may_have_any_number_and_is_not_comparable(load_
 
     assert composed(job_of(run), tmp_path)["model"]["global_batch_size"] == 64
     assert (run.baseline, run.differences) == (None, ("workload.gpus",))
-
-
-# The wrapper, really run
-
-
-def test_the_wrapper_makes_the_folders_and_tells_lightning_its_node(load_run: LoadRun, tmp_path: Path) -> None:
-    run = load_run("llama3.1-70b", "bf16", 64)
-    job = job_of(attrs.evolve(run, options=attrs.evolve(run.options, nemo=str(tmp_path))))
-    (tmp_path / "nemo.sh").write_text(job.files["/w/runs/RUN/nemo.sh"])
-    code = 'echo "$PWD|$PYTHONPATH|$GROUP_RANK"'
-    done = subprocess.run(
-        ["bash", tmp_path / "nemo.sh", tmp_path, tmp_path / "a" / "b", "--", "bash", "-c", code],
-        env={"LLMB_NODE_RANK": "3", "PATH": "/usr/bin:/bin", "PYTHONPATH": "/old"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert done.stdout == f"{tmp_path}|{tmp_path}:/old|3\n"
-    assert (tmp_path / "a" / "b").is_dir()
-
-
-@pytest.mark.parametrize("status", [0, 3])
-def test_bars_come_as_lines_and_the_training_s_exit_status_is_kept(
-    load_run: LoadRun, tmp_path: Path, status: int
-) -> None:
-    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
-    code = f"printf '\\rone'; printf '\\rtwo' >&2; exit {status}"
-    done = subprocess.run(
-        ["bash", tmp_path / "nemo.sh", tmp_path, "--", "bash", "-c", code],
-        env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert (done.returncode, done.stdout, done.stderr) == (status, "\none\ntwo", "")
-
-
-def test_an_image_without_nemo_is_told_in_one_line(load_run: LoadRun, tmp_path: Path) -> None:
-    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
-    done = subprocess.run(
-        ["bash", tmp_path / "nemo.sh", "/not/there", "--", "true"], capture_output=True, text=True, check=False
-    )
-
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("there is no /not/there here; nemo and launcher in [framework]")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmb import FrozenMap, Phase, Run
+from llmb import FrozenMap, Mount, Phase, Profile, Run
 from llmb_nemo_launcher.config import config_file, overrides, profiled_ranks
 from llmb_nemo_launcher.settings import placed, places, settings_of
 
@@ -24,7 +24,7 @@ def train_phase(run: Run[Any]) -> Phase:
     env: dict[str, str] = {}
     if run.profile and run.profile.tool == "nsys":
         folders.append(f"{folder}/nsys")
-        profiler = _nsys(run)
+        profiler = _nsys(run, run.profile)
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
         env = placed(settings["nccl-trace"]["env"], names)
@@ -32,11 +32,10 @@ def train_phase(run: Run[Any]) -> Phase:
     return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=_reports(run))
 
 
-def _nsys(run: Run[Any]) -> list[str]:
+def _nsys(run: Run[Any], profile: Profile) -> list[str]:
     settings = settings_of(run)["nsys"]
-    asked = run.profile
-    metrics = settings["gpu_metrics"][0] if asked and asked.gpu_metrics else ""
-    options = [*settings["options"], *settings["with_cpu" if asked and asked.cpu else "without_cpu"]]
+    metrics = settings["gpu_metrics"] if profile.gpu_metrics else ""
+    options = [*settings["options"], *settings["with_cpu" if profile.cpu else "without_cpu"]]
     ranks = ",".join(map(str, profiled_ranks(run)))
     return ["bash", f"{run.paths.run}/nsys.sh", _prefix(run), ranks, metrics, *options, "--"]
 
@@ -66,3 +65,9 @@ def job_env(run: Run[Any]) -> Mapping[str, str]:
     """The recipe's environment. Every process must see all GPUs of its node, of which Lightning gives it one."""
     visible = ",".join(map(str, range(run.gpus_per_node)))
     return FrozenMap({**settings_of(run)["env"], "CUDA_VISIBLE_DEVICES": visible})
+
+
+def job_mounts(run: Run[Any]) -> tuple[Mount, ...]:
+    """The index's folder, where it is neither the run's nor the cache's and so would not be seen in a container."""
+    folder = run.options.index_mapping_dir
+    return (Mount(source=folder, target=folder),) if folder else ()

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, load_recipe
+from llmb import Fault, Model, Run, load_recipe
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of, profiled_steps
 from llmb_nemo_launcher.settings import settings_of
 
@@ -25,12 +26,17 @@ def _parallelism(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _model(run: Run[Any]) -> Iterator[Fault]:
-    published = load_recipe(run.recipe).model
+    published = _published(run.recipe)
     if run.model.vocab != published.vocab:
         message = f"is {run.model.vocab}, and the vocabulary is that of the recipe's tokenizer"
         yield Fault(message=message, key="model.vocab", expected=str(published.vocab))
     if published.experts == 1 and run.model.experts > 1:
         yield Fault(message=f"is {run.model.experts}", key="model.experts", expected="1: this model has no experts")
+
+
+@functools.cache
+def _published(address: str) -> Model:
+    return load_recipe(address).model
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from llmb import Dataset, Environment, FrameworkHooks, FrozenMap, Job, LogFiles, LogParser, Run, SpecError, hookimpl
-from llmb_nemo_launcher.command import job_env, job_files, train_phase
+from llmb_nemo_launcher.command import job_env, job_files, job_mounts, train_phase
 from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
@@ -22,8 +22,8 @@ class NeMoLauncherOptions:
 
     ``config`` holds further overrides of NeMo's configuration (``"model.gc_interval" = 100``, or ``"+model.new"`` for
     a key that it lacks); they win over the recipe's, and a string is in Hydra's own words (``"[0,1]"``). ``nemo`` and
-    ``launcher`` are the folders of NeMo's and NeMo Launcher's sources in the image. ``index_mapping_dir`` is where
-    NeMo keeps the index of its data, by default a folder that all runs share.
+    ``launcher`` are the folders of NeMo's and NeMo Launcher's sources in the image. ``index_mapping_dir`` is the
+    folder, which must be there, in which NeMo keeps the index of its data; by default one that all runs share.
     """
 
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
@@ -67,6 +67,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
             tasks_per_node=run.gpus_per_node,
             gpus_per_node=run.gpus_per_node,
             env=job_env(run),
+            mounts=job_mounts(run),
             files=job_files(run),
             time_limit_s=run.time_limit_s,
         )
