@@ -1,0 +1,181 @@
+"""Nothing of a spec is taken for a command on a Slurm cluster, and no secret is seen where it does not belong."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+TOKEN = "very-secret-7d1f9c"
+ODD = "$(touch {x}); \"'`touch {x}` \\ #%j"
+
+
+def odd(toy: Any, end: str = "") -> str:
+    return ODD.replace("{x}", str(toy.folder / "x")) + end
+
+
+def touched(toy: Any) -> list[Path]:
+    return [toy.folder / "x"] if (toy.folder / "x").exists() else []
+
+
+# quoting
+
+
+def test_odd_text_reaches_the_job_as_it_is(toy_slurm: Any) -> None:
+    text = odd(toy_slurm, "\nline\n")
+    run = toy_slurm.run(
+        framework={"dump": True, "journal": str(toy_slurm.folder / "it's; $(touch y) journal")}, env={"ODD": text}
+    )
+    assert run["state"] == "completed"
+    assert f"ODD={text}" in (toy_slurm.work(run["run_id"]) / "env.0").read_text().split("\0")
+    assert (toy_slurm.folder / "it's; $(touch y) journal").exists()
+    assert touched(toy_slurm) == []
+
+
+def test_an_odd_work_directory_is_one(toy_slurm: Any) -> None:
+    toy_slurm.workdir = toy_slurm.folder / 'it\'s $(touch x); "q" %j é'
+    run = toy_slurm.run()
+    assert run["state"] == "completed"
+    assert toy_slurm.steps_of(toy_slurm.records[0]) == [1, 2, 3, 4, 5]
+    assert list(toy_slurm.folder.rglob("x")) == []
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *("account", "partition", "qos", "reservation", "nodelist", "exclude", "constraint", "dependency", "mem"),
+        *("mpi", "runtime", "gpu_request"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", "\nx"])
+def test_odd_options_are_refused_and_touch_nothing(toy_slurm: Any, key: str, end: str) -> None:
+    done = toy_slurm.llmb("run", toy_slurm.spec(target={key: odd(toy_slurm, end)}))
+    assert done.returncode in ((1, 2, 4) if not end else (2,)), done.stderr
+    assert "Traceback" not in done.stderr
+    assert touched(toy_slurm) == []
+
+
+@pytest.mark.parametrize("name", ["wckey", "comment", "licenses", "acctg-freq"])
+def test_odd_further_options_are_carried_or_refused(toy_slurm: Any, name: str) -> None:
+    done = toy_slurm.llmb("run", toy_slurm.spec(target={"sbatch": {name: odd(toy_slurm)}}))
+    assert done.returncode in (0, 2, 4), done.stderr
+    assert touched(toy_slurm) == []
+
+
+def test_an_odd_name_of_a_further_option_is_refused(toy_slurm: Any) -> None:
+    done = toy_slurm.llmb("run", toy_slurm.spec(target={"sbatch": {odd(toy_slurm): True}}))
+    assert done.returncode == 2
+    assert "is no long option of sbatch" in done.stderr
+
+
+# secrets
+
+
+def places(toy: Any, job_id: str) -> Iterator[tuple[str, str]]:
+    """All that others, or a reader of the record, could look into."""
+    commands = {
+        "ps": ["ps", "axww", "-o", "args"],
+        "scontrol": ["scontrol", "-dd", "show", "job", job_id],
+        "batch script": ["scontrol", "write", "batch_script", job_id, "-"],
+        "steps": ["scontrol", "show", "step"],
+        "sacct": ["sacct", "-j", job_id, "-P", "-o", "ALL"],
+        "squeue": ["squeue", "-a", "-t", "all", "-j", job_id, "-o", "%all"],
+    }
+    for name, command in commands.items():
+        yield name, subprocess.run(command, capture_output=True, text=True).stdout
+    for folder in (toy.home, toy.workdir):
+        for file in folder.rglob("*"):
+            if file.is_file() and file.name != ".secrets":
+                yield str(file), file.read_bytes().decode(errors="replace")
+
+
+def refuse_token(toy: Any, job_id: str) -> None:
+    seen = dict(places(toy, job_id))
+    assert [name for name, text in seen.items() if TOKEN in text] == []
+    assert {"ps", "sacct"} <= set(seen)
+
+
+def secret(toy: Any, **options: Any) -> dict[str, Any]:
+    return {"secrets": ["TOY_TOKEN"], "gate": str(toy.gate), "gate_step": 2, **options}
+
+
+def at_gate(toy: Any, attempt: int = 0) -> Any:
+    logs = f"runs/*/logs/train.{attempt}.log"
+    return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs))
+
+
+def secrets_left(toy: Any) -> list[Path]:
+    return list(toy.workdir.rglob("*secrets*"))
+
+
+@pytest.fixture(autouse=True)
+def _token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+
+
+def test_a_secret_reaches_the_job_and_is_seen_nowhere(toy_slurm: Any) -> None:
+    def look() -> None:
+        [file] = secrets_left(toy_slurm)
+        assert file.stat().st_mode & 0o777 == 0o600
+        refuse_token(toy_slurm, toy_slurm.job_id())
+        toy_slurm.gate.touch()
+
+    run = toy_slurm.follow((at_gate(toy_slurm), look), framework=secret(toy_slurm))
+    assert run["state"] == "completed"
+    digest = (toy_slurm.work(run["run_id"]) / "token.sha256").read_text().split()[0]
+    assert digest == hashlib.sha256(TOKEN.encode()).hexdigest()
+    assert secrets_left(toy_slurm) == []
+    refuse_token(toy_slurm, run["job_id"])
+
+
+def test_a_requeued_job_finds_its_secret_again(toy_slurm: Any) -> None:
+    def requeue() -> None:
+        toy_slurm.cluster.order("scontrol", "requeue", toy_slurm.job_id())
+
+    def look() -> None:
+        (next(toy_slurm.workdir.glob("runs/*/token.sha256"))).unlink()
+        requeue()
+
+    run = toy_slurm.follow(
+        (at_gate(toy_slurm), look), (at_gate(toy_slurm, 1), toy_slurm.gate.touch), framework=secret(toy_slurm)
+    )
+    assert run["state"] == "completed"
+    assert (toy_slurm.work(run["run_id"]) / "token.sha256").exists()
+    assert secrets_left(toy_slurm) == []
+
+
+@pytest.mark.parametrize("words", [("scancel",), ("scancel", "--signal=KILL", "--full")])
+def test_a_secret_does_not_outlive_a_job_that_is_killed(toy_slurm: Any, words: tuple[str, ...]) -> None:
+    kill = (at_gate(toy_slurm), lambda: toy_slurm.cluster.order(*words, toy_slurm.job_id()))
+    run = toy_slurm.follow(kill, framework=secret(toy_slurm))
+    assert run["state"] in ("cancelled", "failed")
+    assert secrets_left(toy_slurm) == []
+
+
+def test_a_cancelled_job_forgets_its_secret_although_nobody_follows_it(toy_slurm: Any) -> None:
+    toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm)), "--detach")
+    toy_slurm.wait(at_gate(toy_slurm))
+    toy_slurm.cluster.order("scancel", toy_slurm.job_id())
+    toy_slurm.wait(lambda: secrets_left(toy_slurm) == [])
+
+
+def test_a_secret_of_a_job_that_never_began_is_removed(toy_slurm: Any) -> None:
+    hold = {"sbatch": {"hold": True}}
+    toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm), target=hold), "--detach")
+    assert len(secrets_left(toy_slurm)) == 1
+    [cancelled] = toy_slurm.runs("cancel", toy_slurm.records[0].name)
+    assert cancelled["state"] == "cancelled"
+    assert secrets_left(toy_slurm) == []
+
+
+def test_a_secret_of_a_job_that_sbatch_refuses_is_removed(toy_slurm: Any) -> None:
+    done = toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm), target={"partition": "nosuch"}))
+    assert done.returncode == 4
+    assert TOKEN not in done.stderr
+    assert secrets_left(toy_slurm) == []
