@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from parts.sshd import SSHD, Sshd
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
+NETWORK = re.compile(r"^(UV|PIP)_|CERT|PROXY|proxy")
 STANDINS = Path(__file__).parent / "standins"
 
 
@@ -140,7 +143,8 @@ def test_a_failed_conversion_stops_the_job_before_the_performance_phase(large: L
 def cluster_over_ssh(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
     if SSHD is None:
         pytest.skip("sshd is not installed")
-    with Sshd(env=toy_slurm.cluster.env) as server:
+    network = {name: value for name, value in os.environ.items() if NETWORK.search(name)}  # as a login would have it
+    with Sshd(env={**network, **toy_slurm.cluster.env}) as server:
         for name, value in server.env.items():
             monkeypatch.setenv(name, value)
         monkeypatch.delenv("SLURM_CONF")
