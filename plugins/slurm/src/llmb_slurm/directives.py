@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llmb import Job, SpecError, Target, content_key
+from llmb import Fault, Job, SpecError, Target, content_key
 from llmb_slurm.options import OWN_KEYS, SlurmOptions
 
 LOG = "slurm.log"
@@ -28,7 +28,7 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     options = target.options
     yield "job-name", job.id
     yield "comment", job_mark(job.id, job.directory)
-    yield "output", LOG
+    yield "output", _log_pattern(job.directory)
     yield "open-mode", "append"
     yield "nodes", job.nodes
     yield "ntasks-per-node", job.tasks_per_node
@@ -45,6 +45,15 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     if job.domain_nodes and options.segment:
         yield "segment", job.domain_nodes
     yield from options.sbatch.items()
+
+
+def _log_pattern(directory: str) -> str:
+    """The log's path as a pattern, in which Slurm would expand ``%``. Absolute, so that it is nowhere else."""
+    if "\\" in directory:
+        raise SpecError(
+            Fault(message=f"{directory!r} has a backslash, which Slurm takes out of a log's path", key="target.workdir")
+        )
+    return f"{directory}/{LOG}".replace("%", "%%")
 
 
 def _time(seconds: int) -> str:

@@ -20,9 +20,8 @@ TIMEOUT_S = 120.0
 
 @attrs.frozen(kw_only=True)
 class Left:
-    """What a job left behind in its directory: whether there is any trace, and its own word of how it ended."""
+    """What a job left behind in its directory: who worked there, in which attempt, and its own word of the end."""
 
-    traces: bool
     claim: str
     missing_s: int
     attempt: int
@@ -90,11 +89,10 @@ def _ask_directories(over: Iterable[Ticket], ended: Mapping[str, JobStatus], hos
 
 
 def _left(line: str) -> tuple[str, Left]:
-    identity, traces, claim, missing_s, attempt, ended = line.split("\t", 5)
+    identity, claim, missing_s, attempt, ended = line.split("\t", 4)
     job_id, _, rest = ended.partition("\t")
     status, _, why = rest.partition("\t")
     return identity, Left(
-        traces=traces == "yes",
         claim=claim,
         missing_s=int(missing_s),
         attempt=int(attempt or 0),
@@ -136,12 +134,8 @@ def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
     if status.state != "ended":
         return status
     attempt = max(status.attempt, left.attempt)
-    if status.cause != "failed" or status.reason:
-        return attrs.evolve(status, attempt=attempt)
-    if not left.traces:
-        reason = "its script found no work directory; do all nodes share target.workdir?"
-        return attrs.evolve(status, attempt=attempt, reason=reason)
-    return attrs.evolve(status, attempt=attempt, reason=left.own_word)
+    own_word = left.own_word if status.cause == "failed" else ""
+    return attrs.evolve(status, attempt=attempt, reason=status.reason or own_word)
 
 
 def ask(host: Host, calls: str, what: str) -> str:

@@ -12,16 +12,15 @@ queue() { # all jobs of the user that the controller still knows
 }
 
 left() { # id, directory, missing or nothing: what a job that has ended, or that nobody knows, left behind
-  local claim='' attempt='' ended='' since=0 traces=no
-  if [ -e "$2/slurm.log" ]; then traces=yes; fi
-  claim=$(readlink "$2/claim") && traces=yes
+  local claim attempt='' ended='' since=0
+  claim=$(readlink "$2/claim")
   { read -r attempt <"$2/attempt"; } 2>/dev/null
   { read -r ended <"$2/ended"; } 2>/dev/null
   if [ -n "$3" ]; then # missing
     [ -e "$2/missing" ] || : >"$2/missing"
     since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))
   fi
-  printf '%s\t%s\t%s\t%s\t%s\t%s\n' "$1" "$traces" "$claim" "$since" "$attempt" "$ended"
+  printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$claim" "$since" "$attempt" "$ended"
 }
 
 accounts() { # job ids, with commas: what the accounts say of them

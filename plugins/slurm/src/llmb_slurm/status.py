@@ -44,6 +44,8 @@ REMEDIES = {
     "reservationdeleted": "set target.reservation",
 }
 
+NOT_LAUNCHED = "see that all nodes share target.workdir and may write there; else ask the site"
+
 State = Literal["pending", "running", "ended"]
 
 
@@ -122,7 +124,7 @@ def job_status(row: Row) -> JobStatus:
         cause=cause,
         exit_status=status or (128 + signal if signal else 0),
         reason=reason,
-        remedy=_remedy(row) if cause == "impossible" else "",
+        remedy=NOT_LAUNCHED if cause == "launch failure" else _remedy(row) if cause == "impossible" else "",
         attempt=attempt,
     )
 
