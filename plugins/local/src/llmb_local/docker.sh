@@ -49,7 +49,7 @@ contained() { # phase
   remove_container "$engine" "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
   echo "$engine $container ${DOCKER_HOST-}" >container
   place_secrets
-  said=$("$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
+  said=$(without_locks "$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
     bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" 2>&1) || { end_container_of . && refuse "phase $1" "$said"; }
   await_container
   [ "$status" = 0 ] || explain_end "$1" "$status"
@@ -60,7 +60,7 @@ contained() { # phase
 
 await_container() { # sets status. When the daemon dies the container lives on, and is asked for until that is back
   until [ -n "$status" ]; do
-    "$engine" wait "$container" >waited 2>&1 &
+    (without_locks "$engine" wait "$container") >waited 2>&1 &
     wait $!
     status=$(tail -n 1 waited)
     if grep -qi "no such container" waited; then

@@ -119,13 +119,19 @@ remove_container() { # engine, name, Docker's address: true as well where there 
 # process that has it is gone; its file names the directory of the last job that had it.
 # Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
 
-held=()
+held=() descriptors=()
 hold() { # file, -n: do not wait
   local descriptor
   exec {descriptor}>>"$1" || exit 1
-  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && return; fi
+  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
   exec {descriptor}>&-
   return 1
+}
+
+without_locks() { # command: of which a process may outlive the job
+  local descriptor
+  for descriptor in "${descriptors[@]}"; do exec {descriptor}>&-; done
+  exec "$@"
 }
 
 take() { # how many, files: the locks of that many of them
@@ -256,7 +262,7 @@ contained() { # phase
   remove_container "$engine" "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
   echo "$engine $container ${DOCKER_HOST-}" >container
   place_secrets
-  said=$("$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
+  said=$(without_locks "$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
     bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" 2>&1) || { end_container_of . && refuse "phase $1" "$said"; }
   await_container
   [ "$status" = 0 ] || explain_end "$1" "$status"
@@ -267,7 +273,7 @@ contained() { # phase
 
 await_container() { # sets status. When the daemon dies the container lives on, and is asked for until that is back
   until [ -n "$status" ]; do
-    "$engine" wait "$container" >waited 2>&1 &
+    (without_locks "$engine" wait "$container") >waited 2>&1 &
     wait $!
     status=$(tail -n 1 waited)
     if grep -qi "no such container" waited; then

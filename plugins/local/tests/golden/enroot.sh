@@ -119,13 +119,19 @@ remove_container() { # engine, name, Docker's address: true as well where there 
 # process that has it is gone; its file names the directory of the last job that had it.
 # Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
 
-held=()
+held=() descriptors=()
 hold() { # file, -n: do not wait
   local descriptor
   exec {descriptor}>>"$1" || exit 1
-  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && return; fi
+  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
   exec {descriptor}>&-
   return 1
+}
+
+without_locks() { # command: of which a process may outlive the job
+  local descriptor
+  for descriptor in "${descriptors[@]}"; do exec {descriptor}>&-; done
+  exec "$@"
 }
 
 take() { # how many, files: the locks of that many of them
