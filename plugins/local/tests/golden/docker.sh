@@ -206,8 +206,6 @@ explain() { # what the engine said
       echo "a path of [mounts] is not there: $last" ;;
     *"rlimit"* | *"RLIMIT"*)
       echo "this machine does not allow the limits in target.container.ulimits: $last" ;;
-    *'exec: "bash"'* | *'"bash": executable file not found'*)
-      echo "the image has no bash, which starts the ranks" ;;
     *) echo "$last" ;;
   esac
 }
@@ -215,7 +213,7 @@ explain() { # what the engine said
 container='' went_away=''
 
 choose_image() { # the same one for every phase, whatever its name comes to mean meanwhile
-  image_id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>&1) || refuse "image $image" "$image_id"
+  image_id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>said) || refuse "image $image" "$(<said)"
   {
     echo "image_id=$image_id"
     "$engine" image inspect --format '{{range .RepoDigests}}image_digest={{.}}{{"\n"}}{{end}}' "$image_id"
@@ -289,7 +287,10 @@ await_container() { # sets status. When the daemon dies the container lives on, 
 }
 
 explain_end() { # phase, exit status: a rank that failed has told of itself, but not what killed it
-  "$engine" logs --tail 20 "$container" >&2
+  local said
+  said=$("$engine" logs --tail 20 "$container" 2>&1)
+  echo "$said" >&2
+  [[ $said != *"exec bash failed"* ]] || tell "phase $1: the image has no bash, which starts the ranks"
   if [ -n "$went_away" ] && (($2 > 128)); then
     tell "phase $1: ended when Docker's daemon started again; with \"live-restore\": true in its daemon.json a run goes on"
   fi

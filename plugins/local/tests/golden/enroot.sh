@@ -206,8 +206,6 @@ explain() { # what the engine said
       echo "a path of [mounts] is not there: $last" ;;
     *"rlimit"* | *"RLIMIT"*)
       echo "this machine does not allow the limits in target.container.ulimits: $last" ;;
-    *'exec: "bash"'* | *'"bash": executable file not found'*)
-      echo "the image has no bash, which starts the ranks" ;;
     *) echo "$last" ;;
   esac
 }
