@@ -94,6 +94,24 @@ def test_what_is_there_already_needs_no_secret(toy: Any) -> None:
     assert toy.run(framework=task(secrets=["HF_TOKEN"]))["state"] == "completed"
 
 
+def test_attaching_without_the_secret_says_so_and_leaves_the_run_as_it_is(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import llmb
+    from llmb.engine import runs
+
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    session = runs.start(llmb.load(toy.spec(framework=task(secrets=["HF_TOKEN"]))))
+    monkeypatch.delenv("HF_TOKEN")
+    done = toy.llmb("attach")
+    assert done.returncode == 2
+    assert "HF_TOKEN is not set, and the toy data needs it" in done.stderr
+
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    [run] = toy.runs("attach", session.run_ids[0])
+    assert run["state"] == "completed"
+
+
 # Failures
 
 

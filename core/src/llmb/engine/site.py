@@ -107,19 +107,17 @@ class Site:
         tasks = [task for task in tasks if missing_secrets([task.script])]
         self.expect(tasks)
         self.look(task.key for task in tasks)
-        told = [
-            f"{name} is not set, and the {task.task.kind} needs it; export it in the environment of llmb"
-            for task in tasks
-            if self.task(task.key)[0] == "missing"
-            for name in missing_secrets([task.script])
-        ]
-        if told:
-            raise SpecError(*dict.fromkeys(told))
+        _refuse_missing_secrets(task for task in tasks if self.task(task.key)[0] == "missing")
 
     def make(self, wanted: Iterable[str]) -> bool:
-        """Start those of these tasks that are missing; true where there was one. Another process may make it too."""
+        """Start those of these tasks that are missing; true where there was one. Another process may make it too.
+
+        Raises SpecError for a secret that is not set.
+        """
         missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
-        begun = [task for task in self._with_room(missing) if self._with_secrets(task)]
+        _refuse_missing_secrets(task.planned for task in missing)
+        begun = self._with_room(missing)
+        place_secrets((task.planned.script for task in begun), self.host)
         self._submit_tasks(begun)
         return bool(missing)
 
@@ -141,15 +139,6 @@ class Site:
             else:
                 left -= wanted
         return [task for task in tasks if task.state == "missing"]
-
-    def _with_secrets(self, task: _TaskProgress) -> bool:
-        """Whether its secrets are set, and placed; a task without them has failed."""
-        try:
-            place_secrets([task.planned.script], self.host)
-        except SpecError as error:
-            task.state, task.reason = "failed", f"{task.planned.task.kind} could not be made: {error}"
-            return False
-        return True
 
     def _submit_tasks(self, tasks: list[_TaskProgress]) -> None:
         on_host = [task.planned.script for task in tasks if task.planned.on == "host"]
@@ -211,3 +200,13 @@ class Site:
 
 def _ticket(task: _TaskProgress) -> Ticket:
     return Ticket(id=task.planned.key, directory=task.planned.script.directory)
+
+
+def _refuse_missing_secrets(tasks: Iterable[PlannedTask]) -> None:
+    told = [
+        f"{name} is not set, and the {task.task.kind} needs it; export it in the environment of llmb"
+        for task in tasks
+        for name in missing_secrets([task.script])
+    ]
+    if told:
+        raise SpecError(*dict.fromkeys(told))
