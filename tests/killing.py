@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 
 AT_ONCE = 4
 DEADLINE_S = 60
+SUBMITS = re.compile(r"^(submit|start) ", re.MULTILINE)
 STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
 
 
@@ -81,7 +83,7 @@ def stage_after(stage: str, name: str, arguments: tuple[Any, ...], more: dict[st
     if name == "add_event":
         stages = {"planned": "preparing", "submitting": "before the start", "running": "running"}
         return stages.get(more.get("state", ""), stage)
-    if name == "run" and stage == "before the start" and "\nsubmit " in arguments[1]:
+    if name == "run" and stage == "before the start" and SUBMITS.search(arguments[1]):
         return "after the start"
     return stage
 
@@ -92,7 +94,7 @@ def die_within_run(host: Any, moments: Moments, count_file: str) -> None:
 
     def run_or_die(self: Any, script: str, *more: Any, **named: Any) -> Any:
         within = f"kill -KILL {os.getpid()}\n" if moments.is_next("within run") else ""
-        for number in range(1, 1 + script.count("\nsubmit ") if "sbatch" in script else 1):
+        for number in range(1, 1 + script.count("\nstart ")):
             for victims in (f"{os.getpid()}", f"{os.getpid()} $$"):  # this process alone, or bash too
                 if moments.is_next(f"sbatch {number} accepted"):
                     within += SBATCH.format(file=shlex.quote(count_file), number=number, victims=victims)
@@ -103,11 +105,11 @@ def die_within_run(host: Any, moments: Moments, count_file: str) -> None:
 
 SBATCH = """
 sbatch() {{
-  local status
+  local status number=1
   command sbatch "$@"
   status=$?
-  echo >>{file}
-  if [ "$(wc -l <{file})" = {number} ]; then kill -KILL {victims}; fi
+  until mkdir {file}.$number; do ((number += 1)); done 2>/dev/null
+  if [ $number = {number} ]; then kill -KILL {victims}; fi
   return $status
 }}
 """

@@ -38,11 +38,11 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
     for folder, together in groupby(sorted(scripts, key=_folder), _folder):
         calls.append(shlex.join(["lock", folder]))
         calls += [
-            shlex.join(["submit", each.id, job_mark(each.id, each.directory), each.directory, each.check])
+            shlex.join(["start", each.id, job_mark(each.id, each.directory), each.directory, each.check])
             for each in together
         ]
     functions = "\n".join(_bash(name) for name in ("environment.sh", "submit.sh"))
-    answer = host.run("\n".join([functions, *calls]), timeout_s=TIMEOUT_S)
+    answer = host.run("\n".join([functions, *calls, "finish"]), timeout_s=TIMEOUT_S)
     if answer.exit_status:
         told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]
         error = UnknownOutcomeError if answer.exit_status == PERHAPS_SUBMITTED else TargetError

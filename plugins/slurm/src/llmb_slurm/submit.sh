@@ -27,6 +27,26 @@ lock() { # directory: until the next one is locked; where the file system has no
   if [ $status = 1 ]; then echo "another llmb has been submitting in $1 for 2 minutes" >&2 && exit 1; fi
 }
 
+under_way=0 failed=0
+start() { # as submit; several beside one another, since sbatch mostly waits for the controller
+  ((under_way < 4)) || settle_one
+  ((failed == 0)) || return
+  submit "$@" &
+  ((under_way += 1))
+}
+
+settle_one() {
+  local status=0
+  wait -n || status=$?
+  ((under_way -= 1))
+  ((failed = status > failed ? status : failed))
+}
+
+finish() { # until all have been submitted; exits with the worst of their statuses
+  while ((under_way)); do settle_one; done
+  exit "$failed"
+}
+
 submit() { # id, mark, directory, check or nothing: prints the id, a tab, the job's id, a tab, and why it was refused
   local job='' told
   cd "$3" || exit 1
