@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,7 @@ class Bench:
             f'[workload]\nrecipe = "toy/tiny"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 1\nrepeats = {repeats}\n'
             f"[framework]\n{options}"
             f'[target]\nscheduler = "slurm"\nhost = "{self.server.host}"\nworkdir = "{self.workdir}"\n'
-            'exclusive = false\nmem = "100M"\n'
+            'exclusive = false\nmem = "8000M"\n'
         )
         return str(file)
 
@@ -124,7 +125,9 @@ def bytes_moved(bench: Bench) -> bool:
     """A job waits while this process writes into its log, as a chatty framework would."""
     gate, log_bytes = bench.cluster.folder / "gate", 0
     bench.llmb("run", bench.spec("growing", 1, gate=str(gate), gate_step=1), "--detach", "--json")
-    log = wait_for(lambda: next(iter(bench.workdir.glob("runs/*/logs/train.0.log")), None), fresh=True)
+    run_id = max(bench.home.glob("runs/*"), key=lambda folder: folder.stat().st_ctime).name
+    log = bench.workdir / "runs" / run_id / "logs/train.0.log"
+    wait_for(log.exists)
     with Network(bench.server.address, bench.server.port) as network:
         bench.server.write_config(port=network.port)
         path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
@@ -146,10 +149,9 @@ def bytes_moved(bench: Bench) -> bool:
         )
 
 
-def wait_for(condition: Any, fresh: bool = False) -> Any:
-    while not (found := condition()):
+def wait_for(condition: Callable[[], bool]) -> None:
+    while not condition():
         time.sleep(0.1)
-    return found
 
 
 def counted(stats: str, arguments: list[str]) -> int:
@@ -189,7 +191,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1000)
     jobs = parser.parse_args().jobs
-    with Cluster() as cluster, Sshd(env=cluster.env) as server:
+    with Cluster(nodes=1) as cluster, Sshd(env=cluster.env) as server:
         bench = Bench(cluster, server)
         passed = [submission(bench, jobs), to_the_end(bench, jobs), bytes_moved(bench)]
     sys.exit(not all(passed))

@@ -168,3 +168,10 @@ def test_an_override_that_is_none_is_one_line(spec: Any, override: str, text: st
     first, second = str(raised.value).splitlines()
     assert first == text
     assert second == "--set: 'also wrong' has no value; expected key=value"
+
+
+def test_the_runs_of_a_sweep_have_ids_of_their_own(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    letters = iter("aaaaa" * 3 + "bbbbb" + "aaaaa" + "ccccc")
+    monkeypatch.setattr("llmb.spec.ids.secrets.choice", lambda _alphabet: next(letters))
+    runs = spec.usual(workload={"repeats": 3}).runs()
+    assert [run.id[:5] for run in runs] == ["aaaaa", "bbbbb", "ccccc"]

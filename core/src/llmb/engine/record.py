@@ -224,6 +224,8 @@ def create_records(texts: Mapping[str, tuple[str, str]]) -> list[RunRecord]:
     Raises RecordError.
     """
     records = [RunRecord(runs_folder() / run_id) for run_id in texts]
+    if taken := next((record.run_id for record in records if record.complete), None):
+        raise RecordError(f"a run {taken} is recorded already, by a rare chance; start it again")
     with _Told(runs_folder() / next(iter(texts)), "nothing was started"):
         intent = Intent.write(home_folder() / "recording", texts)
     with intent:

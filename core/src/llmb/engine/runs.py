@@ -18,8 +18,8 @@ from llmb.engine.plan import PlannedRun, plan, plan_run
 from llmb.engine.record import RunRecord, all_records, create_records, find_record
 from llmb.engine.secrets import refuse_missing_secrets
 from llmb.engine.site import Site
+from llmb.files import allow_open_files
 from llmb.hosts.open import Hosts
-from llmb.plugins.find import find_plugins
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
 from llmb.values.errors import LlmbError, TargetError
@@ -166,6 +166,7 @@ def _session(
     pool: PluginPool,
     observer: Observer | None,
 ) -> Session:
+    allow_open_files(len(active))  # a lock for each run
     drivers = [
         Driver(
             site,
@@ -198,7 +199,7 @@ def _site(group: list[Target[Any]], pool: PluginPool, hosts: Hosts) -> Site:
 
 def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:
     wanted = {("framework", planned.run.recipe.partition("/")[0]), ("scheduler", planned.target.scheduler)}
-    used = [each for each in find_plugins() if (each.kind, each.name) in wanted or each.kind == "extension"]
+    used = [each for each in pool.installed if (each.kind, each.name) in wanted or each.kind == "extension"]
     return {
         "llmb": VERSION,
         "plugins": {each.distribution: each.version for each in used},

@@ -10,7 +10,7 @@ import attrs
 
 from llmb.plugins.pool import PluginPool
 from llmb.spec.expand import Point, expand
-from llmb.spec.ids import new_run_id
+from llmb.spec.ids import distinct_run_ids
 from llmb.spec.read import Document, read_document
 from llmb.spec.resolve import Resolver
 from llmb.spec.structure import NOT_A_KEY
@@ -26,7 +26,7 @@ def load(path: str | Path, *, overrides: Iterable[str] = (), target: str | None 
     the targets file. Nothing is started and nothing is written. Raises SpecError with every fault found.
     """
     document = read_document(Path(path), overrides, target)
-    return resolve_document(document, new_run_id, PluginPool())
+    return resolve_document(document, distinct_run_ids(), PluginPool())
 
 
 def resolve_document(document: Document, run_id: Callable[[str], str], pool: PluginPool) -> Workload:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from llmb import FrozenMap, Job, Phase, Target
 from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def job_script(
@@ -19,17 +24,7 @@ def job_script(
 
     ``where`` says to people what the phases run in; ``machine_gpus`` are the numbers of all GPUs of the machine.
     """
-    import jinja2  # heavy, and not needed to poll
-
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
-    )
-    environment.filters["q"] = lambda value: shlex.quote(str(value))
-    return environment.from_string(library("job.sh.j2") + "\n").render(
+    return _template().render(
         job=job,
         where=where,
         venv=runtime.venv(job, target.cache),
@@ -41,6 +36,22 @@ def job_script(
         phases=[(phase, _call(job, phase)) for phase in job.phases],
         **{name: library(f"{name}.sh") for name in ("ranks", "containers", "turns")},
     )
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    """Compiled once: a sweep has many jobs."""
+    import jinja2  # heavy, and not needed to poll
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
+    )
+    environment.filters["q"] = lambda value: shlex.quote(str(value))
+    return environment.from_string(library("job.sh.j2") + "\n")
 
 
 def lock_word(lock: str) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, venv_folder
 from llmb_slurm.containers import container_options, image_file
@@ -12,11 +14,33 @@ from llmb_slurm.directives import LOG, directives
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.runtime import runtime_of
 
+if TYPE_CHECKING:
+    import jinja2
+
 RANKS = {"all": "all_ranks", "first": "first_rank", "node": "each_node"}
 
 
 def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
     """The script of a job: readable, with every value from a spec quoted. Raises SpecError for what Slurm cannot do."""
+    base = job.environment.base
+    runtime = runtime_of(job.environment, target)
+    image = base if isinstance(base, Image) and runtime == "pyxis" else None
+    container = container_options(job, target) if image else ()
+    return _template().render(
+        job=job,
+        directives=directives(job, target),
+        venv=venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else None,
+        image=image,
+        image_file=image_file(image, target.cache) if image else None,
+        container=container,
+        mpi=f"--mpi={shlex.quote(target.options.mpi)} " if target.options.mpi else "",
+        phases=[_phase(phase, contained=bool(container)) for phase in job.phases],
+    )
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    """Compiled once: a sweep has many jobs."""
     import jinja2  # heavy, and not needed to poll
 
     environment = jinja2.Environment(
@@ -27,20 +51,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
     )
     environment.filters["q"] = lambda value: shlex.quote(str(value))
-    base = job.environment.base
-    runtime = runtime_of(job.environment, target)
-    image = base if isinstance(base, Image) and runtime == "pyxis" else None
-    container = container_options(job, target) if image else ()
-    return environment.from_string(files("llmb_slurm").joinpath("job.sh.j2").read_text()).render(
-        job=job,
-        directives=directives(job, target),
-        venv=venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else None,
-        image=image,
-        image_file=image_file(image, target.cache) if image else None,
-        container=container,
-        mpi=f"--mpi={shlex.quote(target.options.mpi)} " if target.options.mpi else "",
-        phases=[_phase(phase, contained=bool(container)) for phase in job.phases],
-    )
+    return environment.from_string(files("llmb_slurm").joinpath("job.sh.j2").read_text())
 
 
 def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:
