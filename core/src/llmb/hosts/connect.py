@@ -124,7 +124,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = str(error) or type(error).__name__
-    if "banner" in text or "protocol version" in text:
+    if any(words in text for words in ("banner", "protocol version", "No existing session")):  # paramiko's, by chance
         return "it is silent, or what answers there is no SSH server"
     return text
 
