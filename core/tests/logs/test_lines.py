@@ -54,6 +54,39 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
     return [data[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
+class Pairs(LineParser):
+    """A step for each line with a needle, its time the length of the line before."""
+
+    needles = (b"needle",)
+
+    def read_line(self, line: bytes) -> list[Step | Notice]:
+        self.count = getattr(self, "count", 0) + 1
+        return [Step(step=self.count, time_s=float(len(self.line_before())))]
+
+
+@given(places=st.lists(st.integers(min_value=0), max_size=30), ending=st.sampled_from([b"\n", b"\r\n", b"\r"]))
+def test_the_line_before_is_the_same_however_the_bytes_are_cut(places: list[int], ending: bytes) -> None:
+    lines = [
+        b"needle",
+        b"",
+        b"a" * 7,
+        b"needle",
+        b"needle",
+        b"b" * 90,
+        b"",
+        b"needle and more",
+        b"c",
+        b"d" * 5,
+        b"needle",
+    ]
+    data = ending.join(lines) + ending
+    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
+    parser = Pairs()
+    found = [item for start, stop in itertools.pairwise(edges) for item in parser.feed(data[start:stop])]
+    found += parser.close()
+    assert [step.time_s for step in found if isinstance(step, Step)] == [0, 7, 6, 90, 5]
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"], ids=["LF", "CRLF", "CR"])
 def test_lines_end_with_lf_crlf_or_cr(end: bytes) -> None:
     assert times(log_of(range(3), end)) == [(0, 1.5), (1, 1.5), (2, 1.5)]

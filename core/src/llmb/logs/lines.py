@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import attrs
 
@@ -34,6 +35,7 @@ class _Log:
 
     source: str
     rest: bytes = b""
+    last: bytes = b""  # the last line that ended before what is scanned next
     numbering: Numbering = attrs.field(factory=Numbering)
     told_nan: int = -1  # the last attempt for which a NaN was told
 
@@ -59,6 +61,7 @@ class LineParser(LogParser):
         self._logs: dict[str, _Log] = {}
         self.source = ""
         self.label = b""
+        self._before: Callable[[], bytes] = bytes
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """What a line that holds a needle says.
@@ -67,6 +70,13 @@ class LineParser(LogParser):
         and ``self.label`` is the beginning by which ranks that share a log label their lines.
         """
         raise NotImplementedError
+
+    def line_before(self) -> bytes:
+        """The line before the one that is read now, at most its last `BEFORE` bytes; lines without text do not count.
+
+        For records that a log's author broke in two. It costs something only where it is asked for.
+        """
+        return self._before()
 
     def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
         """What a log's last line says if nothing ended it: it may be whole, or be cut anywhere, within a number too."""
@@ -93,7 +103,7 @@ class LineParser(LogParser):
             rest, log.rest = log.rest, b""
             self.source = log.source
             if places_of(self.needles, rest):
-                self.label = _label(rest)
+                self.label, self._before = _label(rest), partial(_last_line, b"", 0, 0, log.last)
                 self._take(self.read_torn_line(rest), log, found)
             self._add(log.numbering.close(), log, found)
         return found
@@ -101,6 +111,7 @@ class LineParser(LogParser):
     def _scan(self, data: bytes, begin: int, log: _Log, found: list[Step | Notice]) -> bytes:
         """Read the lines that hold a needle, and return what must be kept of the one that is unfinished."""
         self.source = log.source
+        first = begin
         for place in places_of(self.needles, data, begin):
             if place < begin:
                 continue  # a second needle of the same line
@@ -110,13 +121,16 @@ class LineParser(LogParser):
             if end < 0:
                 end = place + AFTER
                 if end > len(data):
+                    log.last = _last_line(data, first, start, log.last)
                     return data[start:]
             line = data[start:end]
-            self.label = _label(line)
+            self.label, self._before = _label(line), partial(_last_line, data, first, start, log.last)
             self._take(self.read_line(line), log, found)
             begin = end
         kept = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
-        return data[max(kept, _line_start(data, kept, len(data))) :]
+        kept = max(kept, _line_start(data, kept, len(data)))
+        log.last = _last_line(data, first, kept, log.last)
+        return data[kept:]
 
     def _take(self, items: Iterable[Step | Notice], log: _Log, found: list[Step | Notice]) -> None:
         for item in items:
@@ -131,6 +145,13 @@ class LineParser(LogParser):
             if step.loss != step.loss and log.told_nan < step.attempt:  # NaN alone differs from itself
                 log.told_nan = step.attempt
                 found.append(Notice(kind="nan", text=f"the loss of step {step.step} is NaN"))
+
+
+def _last_line(data: bytes, first: int, end: int, otherwise: bytes) -> bytes:
+    """The last line with text that ends within data[first:end], which begins with a line; else ``otherwise``."""
+    low = max(first, end - BEFORE)
+    text = data[low : _line_start(data, low, end)].rstrip(b"\r\n")  # without what is unfinished
+    return text[_line_start(text, 0, len(text)) :] if text else otherwise
 
 
 def _line_start(data: bytes, low: int, high: int) -> int:

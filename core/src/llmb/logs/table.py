@@ -74,10 +74,11 @@ class StepTable(Sequence[Step]):
             self._fields[row * _WIDTH : (row + 1) * _WIDTH] = values
             self._stated[row] = stated
         figures = self._figures
-        for name in step.figures:
-            if name not in figures:
-                figures[name] = _Column()
-            figures[name].put(row, step.figures[name])
+        for name, value in step.figures.items():
+            column = figures.get(name)
+            if column is None:
+                column = figures[name] = _Column()
+            column.put(row, value)
 
     def _row_within(self, number: int) -> int:
         """The row of a step that is not the last, without what it held."""

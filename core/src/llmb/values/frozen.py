@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 K = TypeVar("K")
@@ -30,6 +30,10 @@ class FrozenMap(Mapping[K, V_co]):
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def items(self) -> ItemsView[K, V_co]:
+        """The dict's own view: a log has as many figures as lines, and each is looked at."""
+        return self._items.items()
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+
+from llmb import FrozenMap
 
 _NAMES = {
     b"elapsed time per iteration (ms)": ("time_s", 1000.0),
@@ -30,30 +31,30 @@ class Fields:
     def __init__(self) -> None:
         self._meanings: dict[bytes, tuple[str, float]] = {}
 
-    def read(self, fields: Iterable[bytes]) -> tuple[dict[str, float], dict[str, float]]:
+    def read(self, record: bytes) -> tuple[dict[str, float], FrozenMap[str, float]]:
         """What is a field of a Step, and the figures besides. What has no blank before it is another rank's text."""
         known: dict[str, float] = {}
         figures: dict[str, float] = {}
-        for field in fields:
-            name, colon, text = field.partition(b": ")
-            if not colon or name[:1] != b" ":
-                continue
+        meanings = self._meanings
+        for field in record.split(b"|"):
+            name, _, text = field.partition(b": ")
             try:
                 value = float(text)
             except ValueError:
                 match = _NUMBER.match(text)  # something is glued to it, or it has two figures or a suffix
-                if match is None:
+                if match is None or name[:1] != b" ":
                     continue
                 value = float(match[1]) * _SUFFIXES[match[2]]
-            meant, unit = self._meanings.get(name) or self._learn(name)
+            meant, unit = meanings.get(name) or self._learn(name)
             if unit:
                 known.setdefault(meant, round(value / unit, 9))
-            else:
+            elif meant:
                 figures[meant] = value
-        return known, figures
+        return known, FrozenMap(figures)
 
     def _learn(self, name: bytes) -> tuple[str, float]:
-        meaning = _NAMES.get(name.strip()) or (name.strip().decode(errors="replace"), 0.0)
+        stripped = name.strip() if name[:1] == b" " else b""
+        meaning = _NAMES.get(stripped) or (stripped.decode(errors="replace"), 0.0)
         if len(self._meanings) < _MOST_NAMES:
             self._meanings[name] = meaning
         return meaning

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
 from llmb import LineParser, Notice, Step
 from llmb_megatron_bridge.fields import Fields
 from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
-_BEGIN = b"| consumed samples"
 _UTILIZATION = b"GPU utilization"
 
 _ITERATION = re.compile(rb"iteration +(\d{1,18}) */ *(\d{1,18})")
@@ -30,28 +28,31 @@ class MegatronLog(LineParser):
     Megatron leaves a NaN loss out of the line: what tells of it is the gradient norm, and the count of such steps.
     """
 
-    needles = (_TIME, _BEGIN, _UTILIZATION)  # searched fastest when they are long
+    needles = (_TIME, _UTILIZATION)
     first_step = 1
 
     def __init__(self) -> None:
         super().__init__()
         self._fields = Fields()
         self._step_times = StepTimes()
-        self._begun: dict[str, bytes] = {}  # by source, a record whose line ended before its time
         self._totals: dict[str, int] = {}
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """The steps of a line (more than one where ranks glued theirs together), and what it says besides."""
         found: list[Step | Notice] = []
-        edges = [*(match.start() for match in _ITERATION.finditer(line)), len(line)]
-        begun = self._begun.pop(self.source, None)
-        if begun is not None and (time := line.find(_TIME, 0, edges[0])) >= 0:
-            found += self._read_record(begun + b"| " + line[time : edges[0]])
-        for begin, end in pairwise(edges):
-            found += self._read_record(line[begin:end])
+        match = _ITERATION.search(line)
+        if match is None and _TIME in line and (match := _ITERATION.search(self.line_before())):  # broken in two
+            record = b" " + line[line.index(_TIME) :]
+            self._read_record(int(match[1]), int(match[2]), record, found)
+            match = None
+        while match is not None:
+            after = _ITERATION.search(line, match.end())
+            record = line[match.end() : after.start() if after else len(line)]
+            self._read_record(int(match[1]), int(match[2]), record, found)
+            match = after
         if _UTILIZATION in line:
-            for match in _STEP_TIME.finditer(line):
-                found += self._step_times.add(StepTime(float(match[1]), float(match[2])))
+            for time_s, tflops in _STEP_TIME.findall(line):
+                found += self._step_times.add(StepTime(float(time_s), float(tflops)))
         return found
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
@@ -63,19 +64,18 @@ class MegatronLog(LineParser):
         """What is held, and the step times of a log that has nothing else."""
         return [*super().close(), *self._step_times.close()]
 
-    def _read_record(self, record: bytes) -> Iterable[Step | Notice]:
-        """What one iteration's record says. One without its time may go on in the next line."""
-        head, *fields = record.split(b"|")
-        number, total = map(int, head.removeprefix(b"iteration").split(b"/"))
-        known, figures = self._fields.read(fields)
+    def _read_record(self, number: int, total: int, text: bytes, found: list[Step | Notice]) -> None:
+        """What one iteration's record says behind its number; nothing, where it has no time."""
+        known, figures = self._fields.read(text)
         if "time_s" not in known:
-            self._begun[self.source] = record
             return
         if self._totals.get(self.source) != total:
             self._totals[self.source] = total
-            yield Notice(kind="total steps", value=total)
-        yield self._step_times.complete(Step(step=number, figures=figures, **known))  # type: ignore[arg-type]  # floats
-        if figures.get("grad norm", 0.0) != figures.get("grad norm", 0.0):  # NaN alone differs from itself
-            yield Notice(kind="nan", text=f"the gradient norm of iteration {number} is NaN")
+            found.append(Notice(kind="total steps", value=total))
+        step = Step(step=number, figures=figures, **known)  # type: ignore[arg-type]  # floats' names
+        found.append(self._step_times.complete(step))
+        norm = figures.get("grad norm")
+        if norm is not None and norm != norm:  # NaN alone differs from itself
+            found.append(Notice(kind="nan", text=f"the gradient norm of iteration {number} is NaN"))
         elif figures.get("number of nan iterations"):
-            yield Notice(kind="nan", text=f"the loss of iteration {number} is NaN")
+            found.append(Notice(kind="nan", text=f"the loss of iteration {number} is NaN"))
