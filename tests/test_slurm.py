@@ -42,7 +42,10 @@ def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
 def test_every_rank_has_the_environment_of_the_contract(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRIVATE_TO_LLMB", "yes")
     run = toy_slurm.run(
-        workload={"gpus": 4}, framework={"dump": True}, target={"gpus_per_node": 2}, env={"ODD": 'it\'s\n"$(id)"'}
+        workload={"gpus": 4},
+        framework={"dump": True, "needs_gpus": True},
+        target={"gpus_per_node": 2},
+        env={"ODD": 'it\'s\n"$(id)"'},
     )
     assert run["state"] == "completed"
     work = toy_slurm.work(run["run_id"])
