@@ -1,0 +1,196 @@
+"""What the machine has: recorded answers of nvidia-smi, played back by a program of that name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb import Environment, Image, Job, Phase, SpecError, Target, TargetError
+from llmb.hosts.local import LocalHost
+from llmb_local.machine import Gpu, gpus
+from llmb_local.options import LocalOptions
+from llmb_local.plugin import Local
+
+RECORDED = Path(__file__).parent / "nvidia-smi"
+MISMATCH = "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54"
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts programs on PATH, in front of nothing but bash's own tools: there is no engine and no GPU but theirs."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for tool in ("bash", "timeout", "tr", "head", "tail", "sed", "ls"):
+        (folder / tool).symlink_to(next(p for p in (Path(f"/bin/{tool}"), Path(f"/usr/bin/{tool}")) if p.exists()))
+    monkeypatch.setenv("PATH", str(folder))
+
+    def install(name: str, script: str) -> None:
+        (folder / name).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / name).chmod(0o755)
+
+    return install
+
+
+def answer(programs: Any, recorded: str) -> None:
+    """An nvidia-smi that answers as that machine's did, if it is asked as that was."""
+    query = "--query-gpu=index,name,memory.total,memory.used,driver_version --format=csv,noheader,nounits"
+    programs("nvidia-smi", f'[ "$*" = "{query}" ] && while read -r l; do echo "$l"; done <{RECORDED / recorded}.csv')
+
+
+def target(gpu_type: str = "h100", **options: Any) -> Target[LocalOptions]:
+    return Target(scheduler="local", workdir="/work", options=LocalOptions(**options), gpu_types=(gpu_type,))
+
+
+def probed(gpu_type: str = "h100", **options: Any) -> Target[LocalOptions]:
+    """The target with its facts, as the engine gets them."""
+    import attrs
+
+    from llmb import FrozenMap
+
+    asked = target(gpu_type, **options)
+    done = LocalHost().run(Local().probe(asked))
+    assert done.exit_status == 0, done.stderr
+    return attrs.evolve(asked, facts=FrozenMap(line.split("=", 1) for line in done.stdout.splitlines()))
+
+
+def job(gpus: int, image: str | None = None) -> Job:
+    return Job(
+        id="abcde-tiny",
+        directory="/work/runs/abcde-tiny",
+        phases=(Phase(name="train", command=("train",)),),
+        nodes=1,
+        tasks_per_node=gpus,
+        gpus_per_node=gpus,
+        environment=Environment(base=Image(ref=image) if image else None),
+        time_limit_s=60,
+    )
+
+
+def test_type_number_memory_and_driver_are_those_of_nvidia_smi(programs: Any) -> None:
+    answer(programs, "8-h100")
+    found = gpus(probed().facts)
+    assert [gpu.index for gpu in found] == list(range(8))
+    assert {(gpu.name, round(gpu.memory_gb), gpu.driver) for gpu in found} == {
+        ("NVIDIA H100 80GB HBM3", 86, "550.54.15")
+    }
+    assert [gpu.index for gpu in found if gpu.used_gb > 1] == [3]
+
+
+def test_memory_that_is_not_known_is_no_fault(programs: Any) -> None:
+    answer(programs, "1-shared-memory")
+    assert [(gpu.name, gpu.memory_gb) for gpu in gpus(probed().facts)] == [("NVIDIA GB10", 0.0)]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpu_type", "same"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100", True),
+        ("NVIDIA H100 PCIe", "h100-pcie", True),
+        ("NVIDIA A100-SXM4-80GB", "a100", True),
+        ("NVIDIA GeForce RTX 4090", "rtx4090", True),
+        ("NVIDIA GH200 480GB", "gh200", True),
+        ("NVIDIA GB200", "b200", False),
+        ("NVIDIA H200", "h20", False),
+        ("NVIDIA GH200 480GB", "h200", False),
+    ],
+)
+def test_a_type_is_known_by_whole_words_of_the_product_name(name: str, gpu_type: str, same: bool) -> None:
+    assert Gpu(index=0, name=name, memory_gb=80, used_gb=0, driver="1").is_of(gpu_type) is same
+
+
+def test_all_gpus_may_be_given_out(programs: Any) -> None:
+    answer(programs, "2-h200")
+    script = Local().build_job(job(2), probed("h200")).text
+    assert "gpus_wanted=2\nmachine_gpus=(0 1)\n" in script
+
+
+@pytest.mark.parametrize(
+    ("recorded", "message"),
+    [
+        ("2-h200", "workload.gpus: asks for 4 GPUs, and this machine has 2; expected at most 2"),
+        (None, "workload.gpus: asks for 4 GPUs, and this machine has none (nvidia-smi is not installed)"),
+    ],
+)
+def test_more_gpus_than_there_are_are_refused(programs: Any, recorded: str | None, message: str) -> None:
+    if recorded:
+        answer(programs, recorded)
+    with pytest.raises(SpecError) as refused:
+        Local().build_job(job(4), probed("h200"))
+    assert str(refused.value).startswith(message)
+
+
+def test_a_driver_that_does_not_work_is_told(programs: Any) -> None:
+    programs("nvidia-smi", f'echo "{MISMATCH}"; exit 18')
+    with pytest.raises(SpecError, match="nvidia-smi fails: Failed to initialize NVML: Driver/library version mismatch"):
+        Local().build_job(job(1), probed())
+
+
+def test_gpus_of_another_type_are_refused(programs: Any) -> None:
+    answer(programs, "1-a100")
+    with pytest.raises(SpecError, match=r"workload.gpu_type: is 'h100', and this machine has NVIDIA A100-SXM4-40GB"):
+        Local().build_job(job(1), probed())
+
+
+def test_what_the_spec_states_is_believed_where_nvidia_smi_sees_none(programs: Any) -> None:
+    assert "machine_gpus=(0 1 2 3)" in Local().build_job(job(2), probed("mi300x", machine_gpus=4)).text
+    with pytest.raises(SpecError, match="this machine has 4"):
+        Local().build_job(job(8), probed("mi300x", machine_gpus=4))
+
+
+def test_before_the_machine_is_asked_nothing_is_refused() -> None:
+    assert "machine_gpus=(0 1 2 3 4 5 6 7)" in Local().build_job(job(8), target()).text
+
+
+DOCKER = """case $1 in info) echo '27.1.1|/var/lib/docker|{"runc":{}}' ;; esac"""
+
+
+def test_gpus_that_containers_cannot_have_are_refused_before_an_image_is_pulled(programs: Any) -> None:
+    answer(programs, "8-h100")
+    programs("docker", DOCKER)
+    with pytest.raises(TargetError, match="install nvidia-container-toolkit"):
+        Local().build_job(job(8, "nvcr.io/x:1"), probed())
+    programs("nvidia-ctk", "")
+    assert "contained train" in Local().build_job(job(8, "nvcr.io/x:1"), probed()).text
+
+
+@pytest.mark.parametrize(
+    ("installed", "chosen"),
+    [
+        ({"docker": DOCKER, "podman": "echo '5.0|/x'"}, "docker"),
+        ({"docker": "echo 'Cannot connect to the Docker daemon' >&2; exit 1", "podman": "echo '5.0|/x'"}, "podman"),
+        ({"enroot": "echo 4.1.2"}, "enroot"),
+    ],
+)
+def test_the_first_engine_that_works_is_taken_and_said(programs: Any, installed: dict[str, str], chosen: str) -> None:
+    for name, script in installed.items():
+        programs(name, script)
+    programs("nvidia-ctk", "")
+    answer(programs, "8-h100")
+    [note] = Local().build_job(job(8, "nvcr.io/x:1"), probed()).notes
+    assert f"images run in {chosen}" in note
+
+
+def test_without_an_engine_an_image_is_refused(programs: Any) -> None:
+    with pytest.raises(TargetError, match="none of docker, podman and enroot is installed"):
+        Local().build_job(job(0, "nvcr.io/x:1"), probed())
+
+
+def test_doctor_tells_of_gpus_that_are_in_use_and_of_a_toolkit_that_is_missing(programs: Any) -> None:
+    answer(programs, "8-h100")
+    programs("docker", DOCKER)
+    checks = {check.name: check for check in Local().checks(probed())}
+    assert checks["gpus"].detail == "8 x NVIDIA H100 80GB HBM3, 86 GB each, driver 550.54.15"
+    assert "77 of 86 GB are in use" in checks["gpu 3"].detail
+    assert not checks["gpus in containers"].ok
+    assert checks["docker"].detail == "27.1.1"
+    assert os.path.isabs(checks["docker disk"].detail.split()[-1])
+
+
+def test_doctor_tells_of_a_broken_driver(programs: Any) -> None:
+    programs("nvidia-smi", f'echo "{MISMATCH}"; exit 18')
+    checks = {check.name: check for check in Local().checks(probed())}
+    assert not checks["gpus"].ok
+    assert "driver" in checks["gpus"].remedy
