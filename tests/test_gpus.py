@@ -1,0 +1,95 @@
+"""Who gets which GPU: no GPU is given to two runs, whoever starts them and whatever is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+FOUR = {"machine_gpus": 4, "max_parallel": 3}
+
+
+def spec(toy: Any, name: str, gpus: int, gate: str = "", **target: Any) -> str:
+    framework = {"needs_gpus": True, "dump": True, "gate": gate}
+    return str(toy.spec(name, workload={"gpus": gpus}, framework=framework, target=FOUR | target))
+
+
+def start(toy: Any, name: str, gpus: int, **target: Any) -> Any:
+    return toy.start("run", spec(toy, name, gpus, str(toy.gate), **target), "--json")
+
+
+def end(process: Any) -> dict[str, Any]:
+    out, err = process.communicate(timeout=60)
+    assert out, err
+    [run] = json.loads(out)["runs"]
+    return dict(run)
+
+
+def visible(work: Path) -> set[str]:
+    """The GPUs that a run's ranks see."""
+    lines = (work / "env.0").read_text().split("\0")
+    return set(next(line for line in lines if line.startswith("CUDA_VISIBLE_DEVICES=")).partition("=")[2].split(","))
+
+
+def test_runs_beside_one_another_have_gpus_of_their_own(toy: Any) -> None:
+    running = [start(toy, str(number), 2) for number in range(2)]
+    toy.wait_for_journal("begin", 4)
+    seen = [visible(toy.work(record.name)) for record in toy.records]
+    assert sorted(map(len, seen)) == [2, 2]
+    assert set.union(*seen) == {"0", "1", "2", "3"}
+    third = start(toy, "third", 1)
+    toy.wait(lambda: len(toy.records) == 3)
+    [waiting] = [each for each in toy.records if not (toy.work(each.name) / "env.0").exists()]
+    toy.wait(lambda: (toy.work(waiting.name) / "started").exists())
+    assert len(toy.journal("begin")) == 4  # there is a place for it, but no GPU
+    toy.gate.touch()
+    assert {end(each)["state"] for each in (*running, third)} == {"completed"}
+
+
+def test_gpus_of_a_killed_run_are_free_once_nothing_of_it_lives(toy: Any) -> None:
+    first = start(toy, "first", 4)
+    toy.wait_for_journal("begin", 4)
+    run_id = toy.wait_for_state("running")
+    first.kill()
+    first.communicate()
+    os.kill(int((toy.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
+    second = toy.start("run", spec(toy, "second", 4), "--json")
+    toy.wait(lambda: len(toy.records) == 2)
+    assert len(toy.journal("begin")) == 4  # the orphaned ranks still have them
+    [lost] = toy.runs("attach", run_id)
+    assert lost["state"] == "lost"
+    assert end(second)["state"] == "completed"
+
+
+def test_no_more_runs_than_asked_for_are_beside_one_another(toy: Any) -> None:
+    running = [start(toy, str(number), 1, max_parallel=2) for number in range(3)]
+    toy.wait_for_journal("begin", 2)
+    toy.wait(lambda: len([each for each in toy.records if (toy.work(each.name) / "started").exists()]) == 3)
+    assert len(toy.journal("begin")) == 2
+    toy.gate.touch()
+    assert {end(each)["state"] for each in running} == {"completed"}
+    assert len(toy.journal("begin")) == 3
+
+
+def test_more_gpus_than_there_are_are_refused_before_anything_starts(toy: Any) -> None:
+    done = toy.llmb("run", spec(toy, "toy", 4, machine_gpus=2))
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "workload.gpus: asks for 4 GPUs, and this machine has 2; expected at most 2" in line
+    assert toy.records == []
+    assert not (toy.home / "work").exists()
+
+
+def test_a_machine_without_gpus_refuses_before_anything_starts(toy: Any, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    fake = tmp_path / "bin/nvidia-smi"
+    fake.write_text('#!/bin/sh\necho "No devices were found"\nexit 6\n')
+    fake.chmod(0o755)
+    file = toy.spec(framework={"needs_gpus": True})
+    done = toy.llmb("run", file, env={"PATH": f"{fake.parent}:{os.environ['PATH']}"})
+    assert done.returncode == 2
+    assert "this machine has none (nvidia-smi fails: No devices were found" in done.stderr
+    assert toy.records == []
+    assert toy.llmb("run", file, "--dry-run").returncode == 0  # which asks nobody
