@@ -116,6 +116,26 @@ def test_a_full_disk_is_told(toy_docker: Any, monkeypatch: pytest.MonkeyPatch, t
     assert "the disk is full where docker keeps its images" in failure(toy_docker.run(workload={"image": "other:1"}))
 
 
+def test_how_far_a_pull_is_is_shown(toy_docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Docker's words are played back, so that the pull waits half done."""
+    fake = tmp_path / "bin/docker"
+    fake.parent.mkdir()
+    lines = "a1: Pulling fs layer\\nb2: Pulling fs layer\\na1: Pull complete\\n"
+    wait = f"until [ -e {toy_docker.gate} ]; do sleep 0.02; done"
+    real = f'exec {shutil.which("docker")} "$@"'
+    fake.write_text(f'#!/bin/bash\n[ "$1" != pull ] || {{ printf "{lines}"; {wait}; exit 1; }}\n{real}\n')
+    fake.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
+    running = toy_docker.start("run", toy_docker.spec(workload={"image": "other:1"}))
+    for line in running.stderr:
+        if "preparing, docker image other:1: pulling other:1: 1 of 2 layers" in line:
+            break
+    else:
+        raise AssertionError("its progress is not shown")
+    toy_docker.gate.touch()
+    running.communicate(timeout=60)
+
+
 def test_without_a_daemon_nothing_is_begun(toy_docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     done = toy_docker.llmb("run", toy_docker.spec(target={"runtime": "docker"}))

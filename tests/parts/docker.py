@@ -6,6 +6,7 @@ Nothing of the machine's own Docker is read or changed. Root is needed to start 
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from parts.sshd import free_port
@@ -137,11 +138,15 @@ class Docker:
         networks = self("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}").split()
         return [*self.containers, *self("volume", "ls", "--quiet").split(), *networks]
 
-    def import_image(self, root: Path, name: str, *changes: str) -> str:
-        """An image whose file system is this folder; ``changes`` are lines of a Dockerfile. Its id."""
+    def import_image(self, root: Path, name: str, *changes: str, also: Iterable[Path] = ()) -> str:
+        """An image whose file system is this folder, and ``also`` folders of this machine at their own places.
+
+        ``changes`` are lines of a Dockerfile. The image's id is returned.
+        """
         words = [word for change in changes for word in ("--change", change)]
-        pack = ["bash", "-c", 'set -o pipefail; tar -C "$1" -cf - . | docker import "${@:2}"', "bash", str(root)]
-        command = [*pack, *words, "-", name]
+        more = [str(folder).lstrip("/") for folder in also]
+        pack = shlex.join(["tar", "-cf", "-", "-C", str(root), ".", *(["-C", "/", *more] if more else [])])
+        command = ["bash", "-c", f"set -o pipefail; {pack} | {shlex.join(['docker', 'import', *words, '-', name])}"]
         done = subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout.strip()
@@ -211,9 +216,16 @@ def write_tiny_root(root: Path, files: Mapping[str, str]) -> None:
 
 def copy_program(program: Path, root: Path) -> None:
     """A program of this machine, with its libraries."""
-    (root / program.relative_to("/")).unlink(missing_ok=True)
-    libraries = subprocess.run(["ldd", str(program)], capture_output=True, text=True, check=True).stdout
-    for path in [str(program), *(word for word in libraries.split() if word.startswith("/"))]:
+    target = root / program.relative_to("/")
+    target.unlink(missing_ok=True)
+    shutil.copy(program, target)
+    copy_libraries([program], root)
+
+
+def copy_libraries(programs: Iterable[Path], root: Path) -> None:
+    """What these programs and libraries need of the system's own libraries."""
+    needed = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
+    for path in {word for word in needed.split() if word.startswith(("/lib", "/usr/lib")) and word[-1] != ":"}:
         target = root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():

@@ -146,6 +146,8 @@ class Driver:
                 changed = True
             else:
                 changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
+                if reason:
+                    self._observer.progress(run.progress(f"{task.task.kind}: {reason}"))
                 missing.append(task.key)
         self._handing_over = bool(missing)
         changed |= self._site.make(missing)

@@ -78,7 +78,7 @@ class Site:
         return any(task.state == "running" for task in self._tasks.values())
 
     def task(self, key: str) -> tuple[TaskState, str]:
-        """How a task stands, and why it failed."""
+        """How a task stands, and what it said last or why it failed."""
         return self._tasks[key].state, self._tasks[key].reason
 
     def ask(self, tickets: Iterable[Ticket]) -> Mapping[str, JobStatus]:
@@ -158,6 +158,8 @@ class Site:
         never = [task for task in asked if seen[task.planned.key].never_starts]
         if never:
             self.cancel([_ticket(task) for task in never])
+        for task in asked:
+            task.reason = seen[task.planned.key].reason
         over = never + [task for task in asked if seen[task.planned.key].state in ("ended", "absent")]
         forget_secrets((task.planned.script for task in over), self.host)
         there = self._whole(over)

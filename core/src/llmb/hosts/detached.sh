@@ -16,8 +16,8 @@ submit() { # directory, time limit in seconds (0: none), again (or nothing): sub
   )
 }
 
-poll() { # id, directory: id, state, process id, exit status, cause, reason, between tabs
-  local pid='' state=absent ended=''
+poll() { # id, directory: id, state, process id, exit status, cause, reason (or what it said last), between tabs
+  local pid='' state=absent ended='' said=''
   # a submission holds its lock until the process is there to be seen
   [ ! -d "$2" ] || [ -e "$2/started" ] || flock -s -w 30 "$2/submit" true || exit 1
   if { read -r pid _ <"$2/started"; } 2>/dev/null; then
@@ -25,8 +25,9 @@ poll() { # id, directory: id, state, process id, exit status, cause, reason, bet
     state=pending
     [ -e "$2/begun" ] && state=running
     { ended=$(<"$2/ended"); } 2>/dev/null && state=ended
+    [ "$state" = ended ] || said=$(tail -n 1 "$2/out.log" 2>/dev/null | tr '\t\r' '  ' | tail -c 200)
   fi
-  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'}"
+  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'$said}"
 }
 
 settle() { # directory: of a supervisor that was killed, note the end, and end what it left behind

@@ -1,6 +1,7 @@
 # Runs all phases in one container of enroot, which has no namespace for processes: each phase is a process group.
 container=llmb-$LLMB_JOB_ID phase_group=''
-trap 'end_ranks; end_phase; end_container_of .; exit 143' TERM
+trap 'end_ranks; end_phase; exit 143' TERM
+trap 'end_container_of .' EXIT
 
 place_secrets() { # in a file that the phase removes
   local name
@@ -11,20 +12,20 @@ create() {
   local said
   remove_container enroot "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
   echo "enroot $container" >container
-  said=$(enroot create --name "$container" "$file" 2>&1) || { end_container_of . && refuse "image $image" "$said"; }
+  said=$(enroot create --name "$container" "$file" 2>&1) || refuse "image $image" "$said"
 }
 
 contained() { # phase
-  local status=0
+  local status=0 shown=$gpus choice=''
+  [ -z "$gpus_stated" ] || shown='' choice=$gpus # what they are is not known: target.container.options shows them all
   place_secrets
-  enroot start --rw "${start_options[@]}" --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" \
-    --env "NVIDIA_VISIBLE_DEVICES=${gpus:-void}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" >started.log 2>&1 &
+  enroot start --rw --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" --env "NVIDIA_VISIBLE_DEVICES=${shown:-void}" \
+    "${start_options[@]}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" >started.log 2>&1 &
   phase_group=$!
   wait "$phase_group" || status=$?
   end_phase # what it may have left behind
   [ "$status" = 0 ] && return
-  [ -e failed ] || { end_container_of . && refuse "phase $1" "$(<started.log)"; }
-  end_container_of .
+  [ -e failed ] || refuse "phase $1" "$(<started.log)"
   exit "$status"
 }
 

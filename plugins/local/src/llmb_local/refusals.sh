@@ -7,30 +7,32 @@ refuse() { # what could not be had, what the engine said: one line, and the end
 }
 
 explain() { # what the engine said
-  local last
+  local last login="\`$engine login ${image%%/*}\`"
+  [ "$engine" != enroot ] || login="put it into ~/.config/enroot/.credentials"
+  shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
   case $1 in
-    *"command not found"*)
-      echo "$engine is not installed here; install it, or set target.runtime to what is there" ;;
-    *"ermission denied"*socket* | *"ermission denied"*docker.sock*)
-      echo "you may not use Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
-    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
-      echo "Docker's daemon does not run; start it with \`sudo systemctl start docker\`" ;;
-    *"could not select device driver"* | *"unresolvable CDI devices"* | *"nvidia-container-cli: "*"not found"*)
+    *"could not select device driver"* | *"unresolvable CDI devices"* | *"not found: nvidia-container-cli"*)
       echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then \`sudo nvidia-ctk runtime configure\` and start $engine again" ;;
     *"nvidia-container-cli: "*)
       echo "the NVIDIA driver refuses; see that nvidia-smi works here: $last" ;;
+    *"command not found"*)
+      echo "$engine is not installed here; install it, or set target.runtime to what is there" ;;
+    *"permission denied"*socket* | *"permission denied"*docker.sock*)
+      echo "you may not use Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
+    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
+      echo "Docker's daemon does not run; start it with \`sudo systemctl start docker\`" ;;
     *"no space left on device"*)
       echo "the disk is full where $engine keeps its images; free some there, as with \`$engine system prune\`" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
-      echo "the registry of $image wants a login, or has no such image; \`$engine login ${image%%/*}\`, or see workload.image" ;;
-    *"manifest unknown"* | *"not found"* | *"No such image"* | *"no such image"* | *"name unknown"* | *"image not known"*)
+      echo "the registry of $image wants a login, or has no such image; $login, or see workload.image" ;;
+    *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
       echo "there is no image $image; see workload.image" ;;
-    *"no such host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
+    *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
       echo "the registry of $image cannot be reached; see to the network and its proxies: $last" ;;
-    *"bind source path does not exist"* | *"statfs "*"no such file"*)
+    *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] is not there: $last" ;;
-    *"rlimit"* | *"RLIMIT"*)
+    *"rlimit"*)
       echo "this machine does not allow the limits in target.container.ulimits: $last" ;;
     *) echo "$last" ;;
   esac

@@ -169,6 +169,7 @@ master_port=$(free_port $((20000 + $$ % 10000)))
 engine=enroot
 image=nvcr.io/nvidia/nemo:24.09
 file=/work/cache/enroot/nvcr.io+nvidia+nemo+24.09-47db4415c0c9.sqsh
+gpus_stated=''
 start_options=(--mount /work/runs/abcde-tiny:/work/runs/abcde-tiny:none:x-create=auto,rbind,rw --mount /work/cache:/work/cache:none:x-create=auto,rbind,rw --mount /data:/d:none:x-create=auto,rbind,ro)
 secrets=()
 mkdir -p /work/cache
@@ -181,37 +182,40 @@ refuse() { # what could not be had, what the engine said: one line, and the end
 }
 
 explain() { # what the engine said
-  local last
+  local last login="\`$engine login ${image%%/*}\`"
+  [ "$engine" != enroot ] || login="put it into ~/.config/enroot/.credentials"
+  shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
   case $1 in
-    *"command not found"*)
-      echo "$engine is not installed here; install it, or set target.runtime to what is there" ;;
-    *"ermission denied"*socket* | *"ermission denied"*docker.sock*)
-      echo "you may not use Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
-    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
-      echo "Docker's daemon does not run; start it with \`sudo systemctl start docker\`" ;;
-    *"could not select device driver"* | *"unresolvable CDI devices"* | *"nvidia-container-cli: "*"not found"*)
+    *"could not select device driver"* | *"unresolvable CDI devices"* | *"not found: nvidia-container-cli"*)
       echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then \`sudo nvidia-ctk runtime configure\` and start $engine again" ;;
     *"nvidia-container-cli: "*)
       echo "the NVIDIA driver refuses; see that nvidia-smi works here: $last" ;;
+    *"command not found"*)
+      echo "$engine is not installed here; install it, or set target.runtime to what is there" ;;
+    *"permission denied"*socket* | *"permission denied"*docker.sock*)
+      echo "you may not use Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
+    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
+      echo "Docker's daemon does not run; start it with \`sudo systemctl start docker\`" ;;
     *"no space left on device"*)
       echo "the disk is full where $engine keeps its images; free some there, as with \`$engine system prune\`" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
-      echo "the registry of $image wants a login, or has no such image; \`$engine login ${image%%/*}\`, or see workload.image" ;;
-    *"manifest unknown"* | *"not found"* | *"No such image"* | *"no such image"* | *"name unknown"* | *"image not known"*)
+      echo "the registry of $image wants a login, or has no such image; $login, or see workload.image" ;;
+    *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
       echo "there is no image $image; see workload.image" ;;
-    *"no such host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
+    *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
       echo "the registry of $image cannot be reached; see to the network and its proxies: $last" ;;
-    *"bind source path does not exist"* | *"statfs "*"no such file"*)
+    *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] is not there: $last" ;;
-    *"rlimit"* | *"RLIMIT"*)
+    *"rlimit"*)
       echo "this machine does not allow the limits in target.container.ulimits: $last" ;;
     *) echo "$last" ;;
   esac
 }
 # Runs all phases in one container of enroot, which has no namespace for processes: each phase is a process group.
 container=llmb-$LLMB_JOB_ID phase_group=''
-trap 'end_ranks; end_phase; end_container_of .; exit 143' TERM
+trap 'end_ranks; end_phase; exit 143' TERM
+trap 'end_container_of .' EXIT
 
 place_secrets() { # in a file that the phase removes
   local name
@@ -222,20 +226,20 @@ create() {
   local said
   remove_container enroot "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
   echo "enroot $container" >container
-  said=$(enroot create --name "$container" "$file" 2>&1) || { end_container_of . && refuse "image $image" "$said"; }
+  said=$(enroot create --name "$container" "$file" 2>&1) || refuse "image $image" "$said"
 }
 
 contained() { # phase
-  local status=0
+  local status=0 shown=$gpus choice=''
+  [ -z "$gpus_stated" ] || shown='' choice=$gpus # what they are is not known: target.container.options shows them all
   place_secrets
-  enroot start --rw "${start_options[@]}" --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" \
-    --env "NVIDIA_VISIBLE_DEVICES=${gpus:-void}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" >started.log 2>&1 &
+  enroot start --rw --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" --env "NVIDIA_VISIBLE_DEVICES=${shown:-void}" \
+    "${start_options[@]}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" >started.log 2>&1 &
   phase_group=$!
   wait "$phase_group" || status=$?
   end_phase # what it may have left behind
   [ "$status" = 0 ] && return
-  [ -e failed ] || { end_container_of . && refuse "phase $1" "$(<started.log)"; }
-  end_container_of .
+  [ -e failed ] || refuse "phase $1" "$(<started.log)"
   exit "$status"
 }
 

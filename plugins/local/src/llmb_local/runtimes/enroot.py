@@ -35,7 +35,8 @@ class Enroot:
         """Settings, then enroot.sh."""
         assert isinstance(job.environment.base, Image)
         file = image_file(job.environment.base, target.cache)
-        settings = assignments(engine="enroot", image=job.environment.base.ref, file=file)
+        stated = "yes" if target.options.machine_gpus is not None else ""
+        settings = assignments(engine="enroot", image=job.environment.base.ref, file=file, gpus_stated=stated)
         words = [word for mount in all_mounts(job, target.cache) for word in ("--mount", _mount(mount))]
         arrays = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         secrets = f"secrets=({shlex.join(job.environment.secrets)})\nmkdir -p {shlex.quote(target.cache)}"

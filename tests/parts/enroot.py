@@ -1,0 +1,110 @@
+"""A program that stands in for enroot 4.1.2, which no package of Debian's brings: it answers as that was seen to.
+
+Its file system is this machine's own. Binds are real ones, in a namespace of mounts, so root is needed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+ENROOT = r"""#!/bin/bash
+# Set by the stand-in's maker: state, images (the URIs that registries have).
+fail() { echo "[ERROR] $2" >&2; exit "$1"; }
+
+has() { grep -qxF "$1" "$state/images"; }
+
+import() { # --output FILE URI
+  local file=$2 uri=$3
+  echo "import $uri" >>"$state/calls"
+  [ ! -e "$file" ] || fail 1 "File already exists: $file"
+  case $uri in
+    dockerd://*) ;;
+    docker://*.invalid#*) echo "curl: (6) Could not resolve host: ${uri#docker://}" >&2; exit 6 ;;
+    docker://*#*) has "$uri" || fail 1 "URL https://x returned error code: 404 Not Found" ;;
+    docker://*) has "$uri" || fail 1 "URL https://auth.docker.io returned error code: 401 Unauthorized" ;;
+  esac
+  echo "[INFO] Fetching image manifest" >&2
+  until [ ! -e "$state/gate" ]; do sleep 0.02; done
+  echo squashfs >"$file"
+}
+
+create() { # --name NAME FILE
+  [ -s "$3" ] || fail 1 "No such file or directory: $3"
+  [ ! -e "$state/containers/$2" ] || fail 1 "File already exists: $state/containers/$2"
+  mkdir "$state/containers/$2"
+}
+
+remove() { # --force NAME
+  [ "$1" = --force ] || fail 1 "Could not read from a terminal"
+  rmdir "$state/containers/$2" 2>/dev/null || fail 1 "No such file or directory: $state/containers/$2"
+}
+
+start() { # --rw --mount M... --env E... NAME COMMAND
+  local mounts=() given=() name
+  while :; do
+    case $1 in
+      --rw) shift ;;
+      --mount) mounts+=("$2") && shift 2 ;;
+      --env) given+=("$2") && shift 2 ;;
+      *) break ;;
+    esac
+  done
+  name=$1 && shift
+  [ -d "$state/containers/$name" ] || fail 1 "No such file or directory: $state/containers/$name"
+  export PYTHONPATH=/image NVIDIA_VISIBLE_DEVICES=all # the image's own, over the host's
+  for each in "${given[@]}"; do export "${each?}"; done
+  case $NVIDIA_VISIBLE_DEVICES in
+    void | none) ;;
+    *)
+      command -v nvidia-container-cli >/dev/null ||
+        fail 1 "Command not found: nvidia-container-cli, see https://github.com/NVIDIA/libnvidia-container" ;;
+  esac
+  printf '%s\n' "${mounts[@]}" | exec unshare --mount bash -c '
+    while IFS=: read -r source target _ options; do
+      if [ ! -e "$source" ]; then
+        echo "enroot-mount: failed to mount: $source at $target: No such file or directory" >&2
+        exit 1
+      fi
+      if [ -d "$source" ]; then mkdir -p "$target"; else mkdir -p "${target%/*}" && touch "$target"; fi
+      mount --bind "$source" "$target" || exit 1
+      case ,$options, in *,ro,*) mount -o remount,bind,ro "$target" || exit 1 ;; esac
+    done
+    exec "$@" </dev/null' bash "$@"
+}
+
+case $1 in
+  version) echo 4.1.2 ;;
+  list) ls "$state/containers" ;;
+  *) "$@" ;;
+esac
+"""
+
+
+class Enroot:
+    """The stand-in, installed in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.bin = folder / "bin"
+        self.state = folder / "state"
+        (self.state / "containers").mkdir(parents=True)
+        (self.state / "images").touch()
+        self.bin.mkdir()
+        program = self.bin / "enroot"
+        program.write_text(ENROOT.replace("# Set by", f"state='{self.state}'\n# Set by", 1))
+        program.chmod(0o755)
+
+    def publish(self, uri: str) -> None:
+        """A registry has this image."""
+        with (self.state / "images").open("a") as file:
+            file.write(f"{uri}\n")
+
+    @property
+    def containers(self) -> list[str]:
+        """All that were created and not removed."""
+        return [each.name for each in (self.state / "containers").iterdir()]
+
+    @property
+    def imports(self) -> list[str]:
+        """The URIs that were imported, in order."""
+        calls = self.state / "calls"
+        return [line.split()[1] for line in calls.read_text().splitlines()] if calls.exists() else []

@@ -1,0 +1,109 @@
+"""The road end to end in a real container: MaxText trains in an image that is made here, without a registry."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.docker import Docker, copy_libraries, write_tiny_root
+
+ROOT = Path(__file__).parents[1]
+IMAGE = "llmb-maxtext:cpu"
+SHORT = ("--set", "workload.steps=12", "--set", "measure.window=[6, 11]")
+IN_IMAGE = ("--set", f"workload.image={IMAGE}", "--set", "target.container.ulimits={}")
+QUICKSTART = str(ROOT / "examples/quickstart.toml")
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+def start(home: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "llmb", "run", QUICKSTART, *SHORT, *arguments, "--json"]
+    env = {**os.environ, "LLMB_HOME": str(home), **env}
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process: subprocess.Popen[str]) -> dict[str, Any]:
+    out, err = process.communicate(timeout=550)
+    assert process.returncode == 0, out + err
+    [run] = json.loads(out)["runs"]
+    return dict(run)
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("maxtext")
+
+
+@pytest.fixture(scope="module")
+def outside(home: Path) -> dict[str, Any]:
+    """The quickstart in its virtual environment."""
+    return end(start(home))
+
+
+@pytest.fixture(scope="module")
+def engine(home: Path, outside: dict[str, Any], docker_session: Docker) -> Iterator[Docker]:
+    """Docker, with an image of that environment, its Python and the libraries that these need."""
+    assert outside["state"] == "completed"
+    [venv] = (home / "work/cache/venv").glob("venv-*")
+    python = (venv / "bin/python").resolve().parents[1]
+    root = home / "image"
+    write_tiny_root(root, {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/hosts": "127.0.0.1 localhost\n"})
+    copy_libraries([python / "bin/python3", *python.rglob("*.so*"), *venv.rglob("*.so*")], root)
+    docker_session.import_image(root, IMAGE, f"ENV PATH={venv}/bin:/bin", also=[python, venv])
+    yield docker_session
+    docker_session("image", "rm", IMAGE)
+
+
+def columns_and_steps(run: dict[str, Any]) -> tuple[list[str], list[str]]:
+    rows = list(csv.reader((Path(run["directory"]) / "steps.csv").read_text().splitlines()))
+    return rows[0], [row[0] for row in rows[1:]]
+
+
+def test_maxtext_in_an_image_leaves_the_record_that_it_leaves_without(
+    home: Path, outside: dict[str, Any], engine: Docker
+) -> None:
+    inside = end(start(home, *IN_IMAGE, **engine.env))
+    assert inside["state"] == "completed"
+    assert inside.keys() == outside.keys()
+    assert columns_and_steps(inside) == columns_and_steps(outside)
+    same = ("global_batch_size", "seq_len", "flops_per_sequence", "peak_flops")
+    assert {name: inside["metrics"][name] for name in same} == {name: outside["metrics"][name] for name in same}
+    assert 0 < inside["metrics"]["mfu"] < 1
+    logs = [{log.name for log in (Path(run["directory"]) / "logs").iterdir()} for run in (inside, outside)]
+    assert logs[0] == logs[1] == {"train.0.0.log"}
+    assert engine.leftovers == []
+
+
+def test_maxtext_trains_on_while_dockers_daemon_is_dead(home: Path, engine: Docker) -> None:
+    running = start(home, *IN_IMAGE, **engine.env)
+    log = wait_for_log(home, b"completed step: 1,")
+    engine.kill()
+    seen = log.stat().st_size
+    deadline = time.monotonic() + 120
+    while log.stat().st_size == seen and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert log.stat().st_size > seen  # it trains without a daemon
+    engine.start()
+    run = end(running)
+    assert columns_and_steps(run)[1] == [str(step) for step in range(12)]
+    assert engine.leftovers == []
+
+
+def wait_for_log(home: Path, text: bytes) -> Path:
+    """The log of the newest run, as soon as this is in it."""
+    deadline = time.monotonic() + 300
+    while time.monotonic() < deadline:
+        newest = max((home / "work/runs").iterdir(), key=lambda each: each.stat().st_mtime)
+        log = newest / "logs/train.0.0.log"
+        if log.exists() and not (newest / "ended").exists() and text in log.read_bytes():
+            return log
+        time.sleep(0.1)
+    raise AssertionError(f"waited in vain for {text!r}")

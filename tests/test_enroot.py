@@ -1,0 +1,160 @@
+"""Whole runs of the toy framework in enroot, for which a program stands in that behaves as enroot 4.1.2 did."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.enroot import Enroot
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its binds are real, and need root")
+
+IMAGE = "nvcr.io/nvidia/nemo:24.09"
+
+
+@pytest.fixture
+def enroot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Enroot:
+    (tmp_path / "enroot").mkdir()
+    stand_in = Enroot(tmp_path / "enroot")
+    stand_in.publish("docker://nvcr.io#nvidia/nemo:24.09")
+    monkeypatch.setenv("PATH", f"{stand_in.bin}:{os.environ['PATH']}")
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere")
+    return stand_in
+
+
+@pytest.fixture
+def runs(toy: Any, enroot: Enroot) -> Iterator[Any]:
+    """Runs in enroot; no container is left behind of any of them."""
+    yield toy
+    assert enroot.containers == []
+
+
+def tables(**more: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    usual = {"workload": {"image": IMAGE}, "target": {"runtime": "enroot"}}
+    return {**more, **{name: keys | more.get(name, {}) for name, keys in usual.items()}}
+
+
+def start_at_gate(toy: Any, **more: dict[str, Any]) -> tuple[Any, str]:
+    framework = {"gate": str(toy.gate)} | more.pop("framework", {})
+    running = toy.start("run", toy.spec(**tables(framework=framework, **more)), "--json")
+    toy.wait_for_journal("begin")
+    return running, toy.wait_for_state("running")
+
+
+def end(process: Any) -> dict[str, Any]:
+    out, err = process.communicate(timeout=60)
+    assert out, err
+    [run] = json.loads(out)["runs"]
+    return dict(run)
+
+
+def test_an_image_is_imported_once_and_a_run_leaves_nothing_but_its_record(runs: Any, enroot: Enroot) -> None:
+    for _ in range(2):
+        run = runs.run(**tables(workload={"gpus": 2}, framework={"warm_up": True, "output": True}))
+        assert run["state"] == "completed", run
+        assert runs.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
+    assert enroot.imports == ["docker://nvcr.io#nvidia/nemo:24.09"]  # its registry stands before a #
+
+
+def test_the_jobs_environment_beats_the_images_and_that_the_machines(
+    runs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{os.environ.get('PYTHONPATH', '')}:/machine")
+    run = runs.run(**tables(framework={"dump": True}))
+    assert "PYTHONPATH=/image" in (runs.work(run["run_id"]) / "env.0").read_text().split("\0")
+    run = runs.run(**tables(framework={"dump": True}, env={"PYTHONPATH": "/job"}))
+    assert "PYTHONPATH=/job" in (runs.work(run["run_id"]) / "env.0").read_text().split("\0")
+
+
+@pytest.mark.parametrize(
+    ("image", "told"),
+    [
+        ("nvcr.io/nvidia/missing:1", "there is no image nvcr.io/nvidia/missing:1; see workload.image"),
+        ("registry.invalid/x:1", "the registry of registry.invalid/x:1 cannot be reached"),
+        ("someone/private:1", "the registry of someone/private:1 wants a login, or has no such image"),
+    ],
+)
+def test_an_image_that_cannot_be_had_is_one_line(runs: Any, image: str, told: str) -> None:
+    run = runs.run(**tables(workload={"image": image}))
+    assert run["state"] == "failed"
+    assert told in run["failure"]["cause"]
+
+
+def test_an_import_that_was_cut_off_is_done_again(runs: Any, enroot: Enroot) -> None:
+    (enroot.state / "gate").touch()
+    running = runs.start("run", runs.spec(**tables()), "--json")
+    runs.wait(lambda: enroot.imports)
+    [task] = (runs.home / "work/tasks").iterdir()
+    os.kill(int((task / "started").read_text().split()[0]), signal.SIGKILL)
+    runs.wait(lambda: len(enroot.imports) == 2)
+    (enroot.state / "gate").unlink()
+    assert end(running)["state"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "told"),
+    [
+        ({"end": "exit 3", "end_step": 2}, "phase train, rank 0: exit status 3"),
+        ({"end": "kill 11", "end_step": 2}, "phase train, rank 0: killed by signal 11 (exit status 139)"),
+    ],
+)
+def test_how_a_rank_ended_is_told(runs: Any, behaviour: dict[str, Any], told: str) -> None:
+    run = runs.run(**tables(framework=behaviour))
+    assert run["state"] == "failed"
+    assert run["failure"]["cause"].startswith(told)
+
+
+def test_a_read_only_mount_cannot_be_written(runs: Any, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "seen").mkdir()
+    framework = {"journal": str(tmp_path / "seen/journal")}
+    runs.run(**tables(framework=framework, mounts={str(tmp_path / "data"): f"{tmp_path / 'seen'}:ro"}))
+    assert not (tmp_path / "data/journal").exists()
+    run = runs.run(**tables(framework=framework, mounts={str(tmp_path / "data"): str(tmp_path / "seen")}))
+    assert run["state"] == "completed"
+    assert (tmp_path / "data/journal").exists()
+
+
+def test_a_path_that_its_mounts_cannot_have_is_refused(runs: Any) -> None:
+    done = runs.llmb("run", runs.spec(**tables(mounts={"/a b": "/x"})))
+    assert done.returncode == 2
+    assert "'/a b' has a character that enroot's mounts cannot have" in done.stderr
+
+
+def test_gpus_without_nvidias_tools_are_told(runs: Any) -> None:
+    options = {"options": ["--env", "NVIDIA_VISIBLE_DEVICES=0"]}
+    run = runs.run(**tables(target={"runtime": "enroot", "container": options}))
+    assert "enroot cannot give GPUs to containers; install" in run["failure"]["cause"]
+
+
+@pytest.mark.parametrize("ignore_term", [False, True])
+def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:
+    running, run_id = start_at_gate(runs, framework={"ignore_term": ignore_term})
+    [cancelled] = runs.runs("cancel", run_id)
+    assert cancelled["state"] == "cancelled"
+    assert end(running) == cancelled
+    assert alive(runs.work(run_id)) == []
+
+
+def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
+    running, run_id = start_at_gate(runs)
+    os.kill(int((runs.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
+    assert end(running)["state"] == "lost"
+    assert alive(runs.work(run_id)) == []
+
+
+def alive(work: Path) -> list[Path]:
+    """The processes of a job."""
+    mark, found = f"LLMB_RUN_DIR={work}".encode(), []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(folder)
+        except OSError:
+            continue
+    return found
