@@ -444,3 +444,17 @@ def test_one_that_takes_too_long_is_unknown_and_is_ended_there(host: Any, tmp_pa
     with pytest.raises(UnknownOutcomeError, match=r"no answer within 0\.3 s"):
         host.run("sleep 1000", timeout_s=0.3)
     assert host.run("echo again").stdout == "again\n"
+
+
+def test_an_answer_that_was_not_waited_for_is_not_taken_for_the_next(
+    host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    host.run("true")
+    with monkeypatch.context() as impatient:
+        impatient.setattr(host._shell, "_receive", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            host.run("echo first")
+    assert host.run("echo second").stdout == "second\n"

@@ -36,6 +36,7 @@ class RemoteShell:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._used_at = time.monotonic()
+        self._idle = True  # nothing of an earlier command is still to come
         mark = _mark()
         with Watch(transport, LOGIN_TIMEOUT_S) as watch:
             try:
@@ -49,7 +50,7 @@ class RemoteShell:
     @property
     def alive(self) -> bool:
         """Whether a command can be given to it; where it was idle, the server is asked."""
-        if self._channel.closed or not self._transport.is_active():
+        if not self._idle or self._channel.closed or not self._transport.is_active():
             return False
         return time.monotonic() - self._used_at < SILENCE_S or answers(self._transport)
 
@@ -59,6 +60,7 @@ class RemoteShell:
         text = f"{{\n{script}\n}}\n".encode()
         body = f'eval "$(head -c {len(text)})"; exit $?\n'.encode() + text + data  # not read byte by byte
         head = f"{mark} {len(body)} {int(timeout_s) + AFTERWARDS_S}\n".encode()
+        self._idle = False
         with Watch(self._transport, timeout_s) as watch:
             try:
                 self._send(head + body, watch)
@@ -66,7 +68,7 @@ class RemoteShell:
             except (SSHException, OSError, EOFError) as error:
                 told = watch.told or f"the connection was lost ({error})"
                 raise UnknownOutcomeError(f"{told}; whether the command was done there is not known") from error
-        self._used_at = time.monotonic()
+        self._idle, self._used_at = True, time.monotonic()
         return output
 
     def _send(self, data: bytes, watch: Watch) -> None:

@@ -76,7 +76,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-        """One loop of sbatch on the host, under a lock, for those that were not submitted before."""
+        """One command on the host, a few sbatch at a time, under a lock, for those that were not submitted before."""
         return submit_jobs(scripts, host)
 
     @hookimpl
