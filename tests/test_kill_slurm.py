@@ -17,6 +17,7 @@ pytestmark = pytest.mark.real
 RUNS = 3
 MOMENTS = 10  # of each stage in the slow test
 WAITING = {"preparing": 40, "running": 30}  # stages that wait at a gate until the kill, and so have no end of moments
+CERTAIN = 18  # moments of "after the start" that come before the first answer of the queue, however long jobs wait
 STEPS = [f"{number},0.5,2.5,,,1,0" for number in range(1, 6)]
 
 
@@ -104,11 +105,14 @@ def listing(
     assert killer.run([job]) == [0]
     moments = json.loads(Path(f"{job['output']}.moments").read_text())
     names = {stage: [name for at, name in moments if at == stage] for stage in STAGES}
+    names["after the start"] = names["after the start"][:CERTAIN]
     return names | {stage: ["whatever comes"] * count for stage, count in WAITING.items()}
 
 
 def kill_and_attach(killer: Killer, cases: list[Case], cluster: Any) -> None:
-    assert killer.run([case.killed() for case in cases]) == [-9] * len(cases)
+    ends = killer.run([case.killed() for case in cases])
+    assert set(ends) <= {-9, 0}  # three that end together do it in fewer moments than one after another
+    assert ends.count(-9) >= min(len(cases), 5)
     for case in cases:
         case.open_gates()
     assert set(killer.run([case.attached() for case in cases])) == {0}
