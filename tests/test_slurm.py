@@ -88,9 +88,8 @@ def test_submitting_twice_is_submitting_once(toy_slurm: Any) -> None:
     work = toy_slurm.work(record.name)
     events = record / "events.jsonl"
     before = [line for line in events.read_text().splitlines() if '"queued"' not in line and '"running"' not in line]
-    for forget in ((), ("job_id",)):  # all is known; or llmb was killed before sbatch's answer was written
-        for name in forget:
-            (work / name).unlink()
+    for known in ((work / "job_id").read_text(), ""):  # all is known; or sbatch was killed before it answered
+        (work / "job_id").write_text(known)
         events.write_text("\n".join(before) + "\n")
         wait_at_gate(toy_slurm)
         running = toy_slurm.start("attach", record.name, "--json")
@@ -111,7 +110,7 @@ def test_an_answer_that_was_lost_before_the_job_began_is_found_in_the_queue(toy_
     ).strip()
     toy_slurm.llmb("run", toy_slurm.spec(), "--detach")
     [record] = toy_slurm.records
-    (toy_slurm.work(record.name) / "job_id").unlink()
+    (toy_slurm.work(record.name) / "job_id").write_text("")
     events = record / "events.jsonl"
     events.write_text("\n".join(events.read_text().splitlines()[:2]) + "\n")  # planned, submitting
     running = toy_slurm.start("attach", record.name, "--json")
@@ -276,3 +275,19 @@ def test_doctor_tells_what_the_cluster_has(toy_slurm: Any) -> None:
     assert checks["clock"]["ok"]
     assert checks["work directory"]["ok"]
     assert not subprocess.run(["ls", str(toy_slurm.workdir)], capture_output=True).stdout  # nothing was made
+
+
+@pytest.mark.parametrize("variable", ["SBATCH_ACCOUNT", "SLURM_ACCOUNT"])
+@pytest.mark.parametrize(("own", "account"), [(None, "proj2"), ("proj1", "proj1")])
+def test_an_account_that_the_host_has_in_its_environment_counts_where_the_spec_has_none(
+    toy_slurm: Any, monkeypatch: pytest.MonkeyPatch, variable: str, own: str | None, account: str
+) -> None:
+    import llmb
+    from llmb.hosts.local import LocalHost
+    from llmb_slurm.plugin import Slurm
+
+    options = {"account": own} if own else {}
+    [planned] = llmb.plan(llmb.load(toy_slurm.spec(target=options)), llmb.PluginPool())
+    monkeypatch.setenv(variable, "proj2")
+    [ticket] = Slurm().submit([planned.script], LocalHost()).values()
+    assert f"Account={account} " in toy_slurm.cluster.order("scontrol", "-o", "show", "job", str(ticket.job_id))

@@ -55,7 +55,7 @@ def test_all_is_well() -> None:
         ({}, {"partition": "cpu"}, "partition", "no GPUs that Slurm knows of", 'target.gpu_request = "none"'),
         ({}, {"account": "nosuch"}, "account", "nosuch is none of yours", "proj1, proj2"),
         ({"pyxis": "no"}, {}, "pyxis", "takes no container images", "target.runtime"),
-        ({"clock": str(int(time.time()) - 3600)}, {}, "clock", "differs by 36", "clocks"),
+        ({"clock": str(int(time.time()) - 3600)}, {}, "clock", "differs by ", "clocks"),
         ({"clock": ""}, {}, "clock", "could not be read", "date"),
     ],
 )  # fmt: skip

@@ -3,7 +3,7 @@
 known() { # id, directory: the job that was submitted for it
   local job=''
   { read -r job <"$2/job_id"; } 2>/dev/null || job=$(readlink "$2/claim")
-  printf '%s\t%s\n' "$1" "$job"
+  printf '%s\t%s\n' "$1" "${job%%;*}"
 }
 
 queue() { # all jobs of the user that the controller still knows

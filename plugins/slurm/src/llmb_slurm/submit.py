@@ -35,8 +35,8 @@ def _files(script: Script) -> Iterator[tuple[str, str]]:
 
 def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
     calls = []
-    for folder, together in groupby(sorted(scripts, key=_folder), _folder):
-        calls.append(shlex.join(["lock", folder]))
+    for (folder, *defaults), together in groupby(sorted(scripts, key=_group), _group):
+        calls += [shlex.join(["lock", folder]), shlex.join(["defaults", *defaults])]
         calls += [
             shlex.join(["start", each.id, job_mark(each.id, each.directory), each.directory, each.check])
             for each in together
@@ -51,8 +51,10 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
     return {ticket.id: ticket for line in answer.stdout.splitlines() if (ticket := _ticket(line, directories))}
 
 
-def _folder(script: Script) -> str:
-    return str(PurePosixPath(script.directory).parent)
+def _group(script: Script) -> tuple[str, str, str]:
+    """What is set once for several: the folder to lock, and whether account and partition are the environment's."""
+    account, partition = ("" if f"\n#SBATCH --{name}=" in script.text else name for name in ("account", "partition"))
+    return str(PurePosixPath(script.directory).parent), account, partition
 
 
 def _ticket(line: str, directories: Mapping[str, str]) -> Ticket:

@@ -1,7 +1,6 @@
 # Functions by which jobs are submitted. In a job's directory:
-#   intended  made before sbatch is asked; without job_id beside it, the queue has to tell whether it was
-#   job_id    what sbatch answered
-#   claim     a symbolic link, made by the job that works there, to that job's id
+#   job_id  sbatch's answer, written by sbatch itself; while it is empty, the queue has to tell whether there is a job
+#   claim   a symbolic link, made by the job that works there, to that job's id
 
 in_queue() { # mark: the id of the job that carries it, if there is one; fails where the queue cannot be asked
   local queue id state comment
@@ -27,6 +26,12 @@ lock() { # directory: until the next one is locked; where the file system has no
   if [ $status = 1 ]; then echo "another llmb has been submitting in $1 for 2 minutes" >&2 && exit 1; fi
 }
 
+defaults() { # account or nothing, partition or nothing: which of both come from the environment, for what follows
+  unset SBATCH_ACCOUNT SBATCH_PARTITION # sbatch would prefer them to what a script says
+  if [ -n "$1" ] && [ -n "$account" ]; then export SBATCH_ACCOUNT=$account; fi
+  if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
+}
+
 under_way=0 failed=0
 start() { # as submit; several beside one another, since sbatch mostly waits for the controller
   ((under_way < 4)) || settle_one
@@ -48,51 +53,46 @@ finish() { # until all have been submitted; exits with the worst of their status
 }
 
 submit() { # id, mark, directory, check or nothing: prints the id, a tab, the job's id, a tab, and why it was refused
-  local job='' told
+  local job=''
   cd "$3" || exit 1
+  if [ -e job_id ] || [ -L claim ]; then
+    job=$(submitted "$2") || exit 75
+    if [ -n "$job" ] && [ -n "$4" ] && ! alive "$job" && ! (eval "$4") >/dev/null 2>&1; then
+      job='' && rm -f job_id claim ended # a task that is not done, and that nobody makes
+    fi
+  fi
+  if [ -z "$job" ]; then
+    if ! sbatch --parsable job.sh >job_id 2>sbatch.err; then
+      refused "$1"
+      return
+    fi
+    read -r job <job_id
+    job=${job%%;*} # a cluster's name may stand behind it
+  fi
+  printf '%s\t%s\t\n' "$1" "$job"
+}
+
+submitted() { # mark: the job that was submitted here before, if it was; fails where one cannot know
+  local job=''
   if [ -s job_id ]; then
     job=$(<job_id)
   elif [ -L claim ]; then
     job=$(readlink claim)
-  elif [ -e intended ]; then
-    job=$(in_queue "$2") || cannot_ask 75
+  else
+    job=$(in_queue "$1") || return 1
   fi
-  if [ -n "$job" ] && [ -n "$4" ] && ! alive "$job"; then
-    if (eval "$4") >/dev/null 2>&1; then :; else job='' && rm -f job_id claim ended; fi
-  fi
-  if [ -z "$job" ]; then
-    defaults
-    : >intended
-    if ! job=$(sbatch --parsable job.sh 2>sbatch.err); then
-      told=$(<sbatch.err)
-      case $told in
-        *"nable to contact"* | *unge* | *"onnection refused"*) rm -f intended && cannot_ask 1 ;;
-        *"imed out"* | *"onnection"* | *"Zero Bytes"*) cannot_ask 75 ;; # it may have been taken
-      esac
-      rm -f intended
-      printf '%s\t\t%s\n' "$1" "${told//[$'\t\n']/ }"
-      return
-    fi
-    job=${job%%;*}
-  fi
-  echo "$job" >job_id
-  printf '%s\t%s\t\n' "$1" "$job"
+  job=${job%%;*}
+  if [ -n "$job" ] && [ ! -s job_id ]; then echo "$job" >job_id; fi
+  echo "$job"
 }
 
-defaults() { # account and partition from the environment, where the script names none (sbatch prefers the variables)
-  local line
-  export SBATCH_ACCOUNT=$account SBATCH_PARTITION=$partition
-  while read -r line && [[ $line = '#'* ]]; do
-    case $line in
-      '#SBATCH --account='*) SBATCH_ACCOUNT='' ;;
-      '#SBATCH --partition='*) SBATCH_PARTITION='' ;;
-    esac
-  done <job.sh
-  [ -n "$SBATCH_ACCOUNT" ] || unset SBATCH_ACCOUNT
-  [ -n "$SBATCH_PARTITION" ] || unset SBATCH_PARTITION
-}
-
-cannot_ask() { # exit status
-  [ -z "${told-}" ] || echo "$told" >&2
-  exit "$1"
+refused() { # id: what sbatch said; where that is no refusal, nothing more is submitted
+  local told
+  told=$(<sbatch.err)
+  case $told in
+    *"nable to contact"* | *unge* | *"onnection refused"*) rm -f job_id && echo "$told" >&2 && exit 1 ;;
+    *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$told" >&2 && exit 75 ;; # it may have been taken
+  esac
+  rm -f job_id
+  printf '%s\t\t%s\n' "$1" "${told//[$'\t\n']/ }"
 }
