@@ -238,3 +238,40 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < end, f"{what} does not come up"
         time.sleep(0.05)
+
+
+class Podman:
+    """Podman with storage of its own; it has no daemon. ``env`` is the environment of a client."""
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="llmb-podman-"))
+        storage = {"driver": "vfs", "graphroot": f"{self.folder}/graph", "runroot": f"{self.folder}/run"}
+        lines = ["[storage]", *(f'{name} = "{value}"' for name, value in storage.items())]
+        (self.folder / "storage.conf").write_text("\n".join(lines) + "\n")
+        limits = '["nofile=20000:20000", "nproc=10000:10000"]'  # those of a machine that may not raise them
+        engine = f'[containers]\ndefault_ulimits = {limits}\n[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\n'
+        (self.folder / "containers.conf").write_text(engine)
+        self.env = {
+            "CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf"),
+            "CONTAINERS_CONF": str(self.folder / "containers.conf"),
+        }
+
+    def __enter__(self) -> Podman:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        if containers := self.containers:
+            self("rm", "--force", "--volumes", *containers)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __call__(self, *arguments: str) -> str:
+        """What ``podman ...`` prints."""
+        env = {**os.environ, **self.env}
+        done = subprocess.run(["podman", *arguments], env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    @property
+    def containers(self) -> list[str]:
+        """The names of all containers, running or not."""
+        return self("ps", "--all", "--format", "{{.Names}}").split()
