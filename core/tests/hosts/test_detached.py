@@ -93,6 +93,14 @@ def test_a_job_that_ends_at_once_keeps_its_exit_status(tmp_path: Path) -> None:
         assert job.ended().exit_status == 7
 
 
+def test_a_job_that_lives_tells_what_it_said_last(folder: Path) -> None:
+    job = Job(folder, "echo one of two; printf '\\ttwo of two\\n'; until [ -e gate ]; do sleep 0.01; done")
+    job.submit()
+    wait_for(lambda: job.status.reason.strip() == "two of two")
+    (folder / "gate").touch()
+    assert job.ended().reason == ""
+
+
 def test_submitting_twice_starts_once(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
     job.submit()
