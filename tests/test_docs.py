@@ -27,6 +27,12 @@ def test_the_two_commands_of_the_readme_are_the_ones_that_ci_runs() -> None:
     assert '"${uv[@]}" pytest\n' in (ROOT / ".ci/run").read_text()
 
 
+def test_what_the_documents_link_to_is_there() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+        assert [link for link in links if not (page.parent / link).exists()] == [], page.name
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
 def test_every_example_is_without_fault(example: Path) -> None:
     done = subprocess.run(
