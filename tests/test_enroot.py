@@ -85,6 +85,14 @@ def test_an_image_that_cannot_be_had_is_one_line(runs: Any, image: str, told: st
     assert told in run["failure"]["cause"]
 
 
+def test_an_image_that_docker_has_comes_from_there(runs: Any, enroot: Enroot) -> None:
+    docker = enroot.bin / "docker"
+    docker.write_text(f'#!/bin/sh\n[ "$*" = "image inspect {IMAGE}" ]\n')
+    docker.chmod(0o755)
+    assert runs.run(**tables())["state"] == "completed"
+    assert enroot.imports == [f"dockerd://{IMAGE}"]
+
+
 def test_an_import_that_was_cut_off_is_done_again(runs: Any, enroot: Enroot) -> None:
     (enroot.state / "gate").touch()
     running = runs.start("run", runs.spec(**tables()), "--json")

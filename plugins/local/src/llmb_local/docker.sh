@@ -38,11 +38,6 @@ choose_gpus() {
   fi
 }
 
-place_secrets() { # in a file that the container removes: they are in no list of processes, and no engine keeps them
-  local name
-  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
-}
-
 contained() { # phase
   local said status=''
   container=llmb-$LLMB_JOB_ID-$1
@@ -90,7 +85,7 @@ explain_end() { # phase, exit status: a rank that failed has told of itself, but
 }
 
 stop_container() { # TERM to what runs in it, KILL to what does not heed that
-  [ -z "$container" ] || "$engine" stop --time $((grace_s + 5)) "$container" >/dev/null 2>&1
+  [ -z "$container" ] || "$engine" stop -t $((grace_s + 5)) "$container" >/dev/null 2>&1
   end_container_of .
 }
 trap 'end_ranks; stop_container; exit 143' TERM

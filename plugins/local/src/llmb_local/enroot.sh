@@ -3,11 +3,6 @@ container=llmb-$LLMB_JOB_ID phase_group=''
 trap 'end_ranks; end_phase; exit 143' TERM
 trap 'end_container_of .' EXIT
 
-place_secrets() { # in a file that the phase removes
-  local name
-  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
-}
-
 create() {
   local said
   remove_container enroot "$container" '' >/dev/null 2>&1 # of an attempt that was cut off

@@ -211,6 +211,10 @@ explain() { # what the engine said
     *) echo "$last" ;;
   esac
 }
+place_secrets() { # in a file that the container removes: they are in no list of processes, and no engine keeps them
+  local name
+  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
+}
 # Runs each phase in a container of its own. Set above: engine (docker or podman), image, run_options, secrets.
 container='' went_away=''
 
@@ -249,11 +253,6 @@ choose_gpus() {
   else
     for gpu in ${gpus//,/ }; do run_options+=(--device "nvidia.com/gpu=$gpu"); done
   fi
-}
-
-place_secrets() { # in a file that the container removes: they are in no list of processes, and no engine keeps them
-  local name
-  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
 }
 
 contained() { # phase
@@ -303,7 +302,7 @@ explain_end() { # phase, exit status: a rank that failed has told of itself, but
 }
 
 stop_container() { # TERM to what runs in it, KILL to what does not heed that
-  [ -z "$container" ] || "$engine" stop --time $((grace_s + 5)) "$container" >/dev/null 2>&1
+  [ -z "$container" ] || "$engine" stop -t $((grace_s + 5)) "$container" >/dev/null 2>&1
   end_container_of .
 }
 trap 'end_ranks; stop_container; exit 143' TERM

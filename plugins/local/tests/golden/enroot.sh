@@ -212,15 +212,14 @@ explain() { # what the engine said
     *) echo "$last" ;;
   esac
 }
+place_secrets() { # in a file that the container removes: they are in no list of processes, and no engine keeps them
+  local name
+  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
+}
 # Runs all phases in one container of enroot, which has no namespace for processes: each phase is a process group.
 container=llmb-$LLMB_JOB_ID phase_group=''
 trap 'end_ranks; end_phase; exit 143' TERM
 trap 'end_container_of .' EXIT
-
-place_secrets() { # in a file that the phase removes
-  local name
-  for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
-}
 
 create() {
   local said

@@ -42,7 +42,7 @@ class Docker:
         words = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
         secrets = shlex.join(job.environment.secrets)
         arrays = f"run_options=({words})\nsecrets=({secrets})\nmkdir -p {shlex.quote(target.cache)}"
-        return "\n".join([settings, arrays, library("refusals.sh"), library("docker.sh")])
+        return "\n".join([settings, arrays, *map(library, ("refusals.sh", "secrets.sh", "docker.sh"))])
 
 
 def pinned(image: Image) -> str:

@@ -40,7 +40,7 @@ class Enroot:
         words = [word for mount in all_mounts(job, target.cache) for word in ("--mount", _mount(mount))]
         arrays = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         secrets = f"secrets=({shlex.join(job.environment.secrets)})\nmkdir -p {shlex.quote(target.cache)}"
-        return "\n".join([settings, arrays, secrets, library("refusals.sh"), library("enroot.sh")])
+        return "\n".join([settings, arrays, secrets, *map(library, ("refusals.sh", "secrets.sh", "enroot.sh"))])
 
 
 def uri(image: Image) -> str:
