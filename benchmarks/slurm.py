@@ -172,7 +172,7 @@ def counted(stats: str, arguments: list[str]) -> int:
         setattr(owner, name, counting)
 
     count(Driver, "tick", lambda *_: ["ticks"])
-    count(SshHost, "run", lambda script, *_: ["commands", *(["queue"] if "\nqueue ||" in script else [])])
+    count(SshHost, "run", lambda script, *_: ["commands", *(["queue"] if "\nqueue " in script else [])])
     count(SshHost, "read", lambda *_: ["reads"])
     sys.argv = ["llmb", *arguments]
     try:

@@ -6,9 +6,13 @@ known() { # id, directory: the job that was submitted for it
   printf '%s\t%s\n' "$1" "${job%%;*}"
 }
 
-queue() { # all jobs of the user that the controller still knows
+queue() { # job ids with commas, or none for all: those jobs of the user, and whatever else of theirs has not ended
   echo queue
-  squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Comment:|,Reason:|'
+  squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Comment:|,Reason:|' |
+    awk -F'|' -v ids="$1" '
+      BEGIN { count = split(ids, each, ","); for (i = 1; i <= count; i++) wanted[each[i]] }
+      ids == "" || $1 in wanted || $2 !~ /^(BOOT_F|CANCEL|COMPLETED|DEADL|FAIL|NODE_F|OUT_OF|PREEMPTED|REVOKED|TIMEOUT)/'
+  return "${PIPESTATUS[0]}"
 }
 
 left() { # id, directory, missing or nothing: what a job that has ended, or that nobody knows, left behind
