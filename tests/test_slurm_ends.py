@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -282,6 +283,25 @@ def test_a_job_that_slurm_has_forgotten_is_told_by_its_own_word(toy_forgetful: A
     [run] = toy_forgetful.runs("attach", run_id)
     assert run["state"] == "completed"
     assert run["metrics"]["step_time_s"] == 0.5
+
+
+@pytest.mark.slow
+def test_a_job_that_has_left_the_queue_is_told_by_the_accounts_once_they_can_be_asked(
+    toy_slurm: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cluster(nodes=1, settings={"MinJobAge": "2"}) as cluster:
+        for name, value in cluster.env.items():
+            monkeypatch.setenv(name, value)
+        toy_slurm.cluster = cluster
+        run_id = forgotten(toy_slurm)
+        (toy_slurm.work(run_id) / "ended").unlink()
+        cluster.kill("slurmdbd")
+        attached = toy_slurm.start("attach", run_id, "--json")
+        assert any("waiting for Slurm's accounts, which cannot be asked" in line for line in attached.stderr)
+        cluster.start_accounting()
+        out, _ = attached.communicate(timeout=60)
+    [run] = json.loads(out)["runs"]
+    assert run["state"] == "completed"
 
 
 @pytest.mark.slow

@@ -204,7 +204,7 @@ class Driver:
 
     def _take_status(self, run: ActiveRun, status: JobStatus) -> bool:
         if status.state == "unknown":
-            return False
+            return self._enter(run, run.state, detail=status.reason)
         if status.state == "running":
             return self._enter(run, "running", job_id=status.job_id)
         if status.state == "pending" and not status.never_starts:

@@ -127,7 +127,8 @@ def _told(job_id: str, left: Left, queue: Mapping[str, Row], accounts: Accounts)
             state="ended", job_id=job_id, cause=cause, exit_status=status, reason=why, attempt=left.attempt
         )
     if not accounts.can_tell or left.missing_s < FORGOTTEN_AFTER_S:
-        return JobStatus(state="unknown", job_id=job_id, attempt=left.attempt)
+        reason = "waiting for Slurm's accounts" + ("" if accounts.can_tell else ", which cannot be asked")
+        return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=left.attempt)
     reason = "neither Slurm's queue nor its accounts know how it ended"
     return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=left.attempt)
 

@@ -1,0 +1,99 @@
+"""What sbatch refuses, and how submissions are told apart that it did not answer."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb import FrozenMap, Script, TargetError, UnknownOutcomeError
+from llmb.hosts.local import LocalHost
+from llmb_slurm.plugin import Slurm
+from llmb_slurm.refusals import remedy
+
+
+@pytest.mark.parametrize(
+    ("told", "setting"),
+    [
+        ("sbatch: error: GPUs not found", "target.gpu_request"),
+        ("sbatch: error: Cannot submit to this partition without GPU resources", "target.gpu_request"),
+        ("sbatch: error: Invalid generic resource (gres) specification", "target.gpu_request"),
+        ("sbatch: error: invalid partition specified: x", "target.partition"),
+        ("Batch job submission failed: Invalid account or account/partition combination specified", "target.account"),
+        ("Batch job submission failed: Invalid qos specification", "target.qos"),
+        ("Batch job submission failed: Requested reservation is invalid", "target.reservation"),
+        ("Batch job submission failed: Invalid feature specification", "target.constraint"),
+        ("sbatch: unrecognized option '--segment=4'", "target.sbatch"),
+        ("something that nobody has seen yet", ""),
+    ],
+)
+def test_a_refusal_names_the_setting_to_change(told: str, setting: str) -> None:
+    assert setting in remedy(told)
+    assert bool(remedy(told)) == bool(setting)
+
+
+class Sbatch:
+    """A stand-in that answers as it is told, and one for an empty queue."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
+        (folder / "bin").mkdir()
+        monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
+        self.program("squeue", "exit 0")
+
+    def program(self, name: str, bash: str) -> None:
+        file = self.folder / "bin" / name
+        file.write_text(f"#!/bin/bash\necho {name} >>{self.folder}/calls\n{bash}\n")
+        file.chmod(0o755)
+
+    def submit(self) -> Any:
+        directory = f"{self.folder}/runs/a"
+        script = Script(id="a", directory=directory, text="#!/bin/bash\n", files=FrozenMap(), secrets=())
+        return Slurm().submit([script], LocalHost())["a"]
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.folder / "calls").read_text().split()
+
+
+@pytest.fixture
+def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sbatch:
+    return Sbatch(tmp_path, monkeypatch)
+
+
+def test_the_name_of_a_cluster_is_no_part_of_a_jobs_id(sbatch: Any) -> None:
+    sbatch.program("sbatch", "echo '17;eos'")
+    assert sbatch.submit().job_id == "17"
+    assert sbatch.submit().job_id == "17"
+    assert sbatch.calls == ["sbatch"]
+
+
+def test_what_is_refused_may_be_submitted_once_it_is_mended(sbatch: Any) -> None:
+    sbatch.program("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
+    refused = sbatch.submit()
+    assert (refused.job_id, refused.refused) == (None, "sbatch refused it: invalid partition specified: x")
+    sbatch.program("sbatch", "echo 18")
+    assert sbatch.submit().job_id == "18"
+    assert sbatch.calls == ["sbatch", "sbatch"]
+
+
+def test_where_the_controller_is_down_nothing_was_submitted(sbatch: Any) -> None:
+    sbatch.program("sbatch", "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1")
+    with pytest.raises(TargetError, match="Unable to contact slurm controller") as refused:
+        sbatch.submit()
+    assert not isinstance(refused.value, UnknownOutcomeError)
+
+
+def test_without_an_answer_the_queue_is_asked_before_it_is_submitted_again(sbatch: Any) -> None:
+    sbatch.program("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1")
+    with pytest.raises(UnknownOutcomeError, match="Socket timed out"):
+        sbatch.submit()
+    sbatch.program("squeue", "echo 'slurm_load_jobs error: Unable to contact' >&2; exit 1")
+    sbatch.program("sbatch", "echo 19")
+    with pytest.raises(UnknownOutcomeError, match="Unable to contact"):  # cannot ask: not absent
+        sbatch.submit()
+    sbatch.program("squeue", "exit 0")
+    assert sbatch.submit().job_id == "19"
+    assert sbatch.calls == ["sbatch", "squeue", "squeue", "sbatch"]
