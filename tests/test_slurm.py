@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import tomllib
 from pathlib import Path
@@ -227,7 +228,7 @@ def test_a_controller_that_is_restarted_is_waited_for(toy_slurm: Any) -> None:
     running = toy_slurm.start("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}), "--json")
     wait_at_gate(toy_slurm)
     toy_slurm.wait_for_state("running")
-    toy_slurm.cluster.kill("slurmctld")
+    toy_slurm.cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
     lines = iter(running.stderr.readline, "")
     assert any("Slurm cannot be asked" in line and "asking again" in line for line in lines)
     toy_slurm.gate.touch()

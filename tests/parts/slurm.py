@@ -100,11 +100,11 @@ class Cluster:
 
     # what happens to daemons
 
-    def kill(self, name: str) -> None:
-        """End one daemon, as a crash does: slurmctld, slurmdbd, munged, or a node by its name."""
+    def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
+        """End one daemon, as a crash does or in good order: slurmctld, slurmdbd, munged, or a node by its name."""
         daemon = self._daemons.pop(name, None)
         if daemon is not None:
-            os.killpg(daemon.pid, signal.SIGKILL)
+            os.killpg(daemon.pid, number)
             daemon.wait()
 
     def start_controller(self) -> None:
