@@ -38,17 +38,19 @@ class Fields:
         meanings = self._meanings
         for field in record.split(b"|"):
             name, _, text = field.partition(b": ")
+            meant, unit = meanings.get(name) or self._learn(name)
+            if not meant:
+                continue
             try:
                 value = float(text)
             except ValueError:
                 match = _NUMBER.match(text)  # something is glued to it, or it has two figures or a suffix
-                if match is None or name[:1] != b" ":
+                if match is None:
                     continue
                 value = float(match[1]) * _SUFFIXES[match[2]]
-            meant, unit = meanings.get(name) or self._learn(name)
             if unit:
-                known.setdefault(meant, round(value / unit, 9))
-            elif meant:
+                known.setdefault(meant, value if unit == 1 else round(value / unit, 9))
+            else:
                 figures[meant] = value
         return known, FrozenMap(figures)
 
