@@ -95,7 +95,7 @@ def die_within_run(host: Any, moments: Moments, count_file: str) -> None:
     def run_or_die(self: Any, script: str, *more: Any, **named: Any) -> Any:
         within = f"kill -KILL {os.getpid()}\n" if moments.is_next("within run") else ""
         for number in range(1, 1 + script.count("\nstart ")):
-            for victims in (f"{os.getpid()}", f"{os.getpid()} $$"):  # this process alone, or bash too
+            for victims in (f"{os.getpid()}", f"{os.getpid()} $$ $BASHPID"):  # this process alone, or bash too
                 if moments.is_next(f"sbatch {number} accepted"):
                     within += SBATCH.format(file=shlex.quote(count_file), number=number, victims=victims)
         return run(self, within + script, *more, **named)
@@ -105,11 +105,12 @@ def die_within_run(host: Any, moments: Moments, count_file: str) -> None:
 
 SBATCH = """
 sbatch() {{
-  local status number=1
-  command sbatch "$@"
+  local status number=1 answer
+  answer=$(command sbatch "$@")
   status=$?
   until mkdir {file}.$number; do ((number += 1)); done 2>/dev/null
   if [ $number = {number} ]; then kill -KILL {victims}; fi
+  [ -z "$answer" ] || echo "$answer"
   return $status
 }}
 """
