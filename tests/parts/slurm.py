@@ -26,9 +26,9 @@ CPUS_PER_NODE, MEMORY_MB, GPUS_PER_NODE = 64, 64000, 8
 
 def missing() -> str:
     """What of a cluster's parts this machine lacks, or nothing."""
-    absent = [name for name in PROGRAMS if not shutil.which(name, path=_path())]
     if os.geteuid() != 0:
         return "a Slurm cluster of our own needs root"
+    absent = [name for name in PROGRAMS if not shutil.which(name, path=_path())]
     return f"{', '.join(absent)} not installed (see .ci/install-parts)" if absent else ""
 
 
@@ -64,8 +64,7 @@ class Cluster:
         self._daemons: dict[str, subprocess.Popen[bytes]] = {}
 
     def __enter__(self) -> Cluster:
-        self.start()
-        return self
+        return self.start()
 
     def __exit__(self, *_exception: object) -> None:
         self.stop()
@@ -75,7 +74,7 @@ class Cluster:
         """What a client of this cluster has in its environment."""
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
-    def start(self) -> None:
+    def start(self) -> Cluster:
         """Start all daemons, and wait until every node is idle."""
         self.shared.mkdir()
         self._write_files()
@@ -87,6 +86,7 @@ class Cluster:
         for node in self.nodes:
             self.start_node(node)
         wait_until(self._all_idle, "idle nodes")
+        return self
 
     def stop(self) -> None:
         """End all daemons and what outlives them, and remove the folder."""
@@ -102,8 +102,7 @@ class Cluster:
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
         """End one daemon, as a crash does or in good order: slurmctld, slurmdbd, munged, or a node by its name."""
-        daemon = self._daemons.pop(name, None)
-        if daemon is not None:
+        if (daemon := self._daemons.pop(name, None)) is not None:
             os.killpg(daemon.pid, number)
             daemon.wait()
 
@@ -202,10 +201,10 @@ class Cluster:
         (self.folder / "gres.conf").write_text(
             "".join(f"NodeName={node} Name=gpu Type=h100 File={self.folder}/dev/gpu[0-7]\n" for node in self.nodes)
         )
-        for number in range(GPUS_PER_NODE):
-            os.mknod(self.folder / f"dev/gpu{number}", 0o666 | stat.S_IFCHR, os.makedev(240, number))
-        names = "".join(f"127.0.0.1 {node}\n" for node in self.nodes)
-        (self.folder / "hosts").write_text(Path("/etc/hosts").read_text() + names)
+        for gpu in range(GPUS_PER_NODE):
+            os.mknod(self.folder / f"dev/gpu{gpu}", 0o666 | stat.S_IFCHR, os.makedev(240, gpu))
+        hosts = [Path("/etc/hosts").read_text(), *(f"127.0.0.1 {node}\n" for node in self.nodes)]
+        (self.folder / "hosts").write_text("".join(hosts))
         if self._cgroups:
             text = "CgroupPlugin=cgroup/v1\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nAllowedSwapSpace=0\n"
             (self.folder / "cgroup.conf").write_text(text)
@@ -259,8 +258,9 @@ class Cluster:
             "LogFile": self.folder / "slurmdbd.log",
             **self._database.slurm_settings,
         }
-        file = self.folder / "slurmdbd.conf"
-        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        (file := self.folder / "slurmdbd.conf").write_text(
+            "".join(f"{key}={value}\n" for key, value in settings.items())
+        )
         file.chmod(0o600)
         self.start_accounting()
         accounts = self.folder / "accounts"

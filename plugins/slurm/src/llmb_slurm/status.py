@@ -143,7 +143,7 @@ def _pending(row: Row, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=_remedy(row) if cause else "",
+        remedy=NOT_LAUNCHED if cause == "launch failure" else _remedy(row) if cause else "",
         attempt=attempt,
     )
 
