@@ -109,7 +109,7 @@ class Cluster:
     def start_controller(self) -> None:
         """Start slurmctld, which goes on from its state where there is one."""
         self._start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
-        wait_until(lambda: "UP" in self.ask("scontrol", "ping"), "slurmctld")
+        wait_until(lambda: "UP" in self.run("scontrol", "ping").stdout, "slurmctld")
 
     def start_accounting(self) -> None:
         """Start slurmdbd again."""
@@ -138,10 +138,6 @@ class Cluster:
         """Run a client of this cluster."""
         return subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True, check=False)
 
-    def ask(self, *command: str) -> str:
-        """What a client prints."""
-        return self.run(*command).stdout
-
     def order(self, *command: str) -> str:
         """What a client prints, that must succeed."""
         done = self.run(*command)
@@ -149,7 +145,7 @@ class Cluster:
         return done.stdout
 
     def _all_idle(self) -> bool:
-        states = self.ask("sinfo", "-h", "-N", "-p", "batch", "-o", "%N %T").splitlines()
+        states = self.run("sinfo", "-h", "-N", "-p", "batch", "-o", "%N %T").stdout.splitlines()
         return sorted(states) == sorted(f"{node} idle" for node in self.nodes)
 
     # files
