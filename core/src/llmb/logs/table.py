@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from operator import sub
 from typing import overload
 
@@ -15,36 +15,48 @@ _WIDTH = 5  # time, loss, TFLOP/s, tokens/s, mean_of
 _ALL_STATED = (1 << _WIDTH) - 1
 
 
-class _Column:
-    """A figure that some steps have. One that was not printed is null, which is not NaN."""
+class _Figures:
+    """What else each step printed: its values in one array, and which names they have, alike for most steps."""
 
     def __init__(self) -> None:
         self._values = array("d")
-        self._stated = bytearray()
+        self._places = array("q")  # of each step's first value
+        self._room = array("q")  # for how many there is place
+        self._kinds = array("q")  # of each step's names
+        self._names: list[tuple[str, ...]] = []
+        self._kind_of: dict[tuple[str, ...], int] = {}
 
-    def put(self, row: int, value: float) -> None:
-        missing = row - len(self._stated)
-        if missing < 0:
-            self._values[row] = value
-            self._stated[row] = 1
-            return
-        if missing:
-            self._values.frombytes(bytes(8 * missing))
-            self._stated.extend(bytes(missing))
-        self._values.append(value)
-        self._stated.append(1)
+    def append(self, figures: Mapping[str, float]) -> None:
+        self._kinds.append(self._kind(tuple(figures)))
+        self._places.append(len(self._values))
+        self._room.append(len(figures))
+        self._values.extend(figures.values())
 
     def insert(self, row: int) -> None:
-        if row < len(self._stated):
-            self._values.insert(row, 0.0)
-            self._stated.insert(row, 0)
+        """A step that has printed nothing as yet."""
+        self._kinds.insert(row, self._kind(()))
+        self._places.insert(row, 0)
+        self._room.insert(row, 0)
 
-    def clear(self, row: int) -> None:
-        if row < len(self._stated):
-            self._stated[row] = 0
+    def replace(self, row: int, figures: Mapping[str, float]) -> None:
+        self._kinds[row] = self._kind(tuple(figures))
+        if len(figures) > self._room[row]:
+            self._places[row], self._room[row] = len(self._values), len(figures)
+            self._values.extend(figures.values())
+        else:
+            place = self._places[row]
+            self._values[place : place + len(figures)] = array("d", figures.values())
 
-    def get(self, row: int) -> float | None:
-        return self._values[row] if row < len(self._stated) and self._stated[row] else None
+    def get(self, row: int) -> dict[str, float]:
+        place, names = self._places[row], self._names[self._kinds[row]]
+        return dict(zip(names, self._values[place : place + len(names)], strict=True))
+
+    def _kind(self, names: tuple[str, ...]) -> int:
+        kind = self._kind_of.get(names)
+        if kind is None:
+            kind = self._kind_of[names] = len(self._names)
+            self._names.append(names)
+        return kind
 
 
 class StepTable(Sequence[Step]):
@@ -55,7 +67,7 @@ class StepTable(Sequence[Step]):
         self._numbers = array("q")
         self._fields = array("d")  # _WIDTH for each step
         self._stated = bytearray()  # for each step, one bit for each of its fields
-        self._figures: dict[str, _Column] = {}
+        self._figures = _Figures()
 
     def put(self, step: Step) -> None:
         """Add a step, or replace the one of the same number."""
@@ -69,27 +81,21 @@ class StepTable(Sequence[Step]):
             numbers.append(step.step)
             self._fields.extend(values)
             self._stated.append(stated)
+            self._figures.append(step.figures)
         else:
             row = self._row_within(step.step)
             self._fields[row * _WIDTH : (row + 1) * _WIDTH] = values
             self._stated[row] = stated
-        figures = self._figures
-        for name, value in step.figures.items():
-            column = figures.get(name)
-            if column is None:
-                column = figures[name] = _Column()
-            column.put(row, value)
+            self._figures.replace(row, step.figures)
 
     def _row_within(self, number: int) -> int:
         """The row of a step that is not the last, without what it held."""
         row = bisect_left(self._numbers, number)
-        known = self._numbers[row] == number
-        if not known:
+        if self._numbers[row] != number:
             self._numbers.insert(row, number)
             self._fields[row * _WIDTH : row * _WIDTH] = array("d", bytes(8 * _WIDTH))
             self._stated.insert(row, 0)
-        for column in self._figures.values():
-            (column.clear if known else column.insert)(row)
+            self._figures.insert(row)
         return row
 
     @property
@@ -123,14 +129,13 @@ class StepTable(Sequence[Step]):
         time_s, loss, tflops, tokens, mean_of = (
             value if stated >> place & 1 else None for place, value in enumerate(values)
         )
-        figures = ((name, column.get(row)) for name, column in self._figures.items())
         return Step(
             step=self._numbers[row],
             time_s=time_s,
             loss=loss,
             tflops_per_gpu=tflops,
             tokens_per_s_per_gpu=tokens,
-            figures={name: value for name, value in figures if value is not None},
+            figures=self._figures.get(row),
             mean_of=int(mean_of or 1),
             attempt=self.attempt,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import ItemsView, Iterable, Iterator, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, TypeVar
 
 K = TypeVar("K")
@@ -34,6 +34,10 @@ class FrozenMap(Mapping[K, V_co]):
     def items(self) -> ItemsView[K, V_co]:
         """The dict's own view: a log has as many figures as lines, and each is looked at."""
         return self._items.items()
+
+    def values(self) -> ValuesView[V_co]:
+        """As `items`, for the same reason."""
+        return self._items.values()
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
