@@ -45,9 +45,8 @@ def test_two_sizes_share_one_tokenizer_and_one_data_set(load_run: LoadRun) -> No
     assert tasks_of(load_run("llama3.1-8b", "bf16", 8)) == tasks_of(load_run("llama3.1-70b", "fp8", 2048))
 
 
-@pytest.mark.parametrize(("name", "gpus"), [("grok1-314b", 8), ("nemotron4-340b", 128)])
-def test_what_is_synthetic_and_has_its_tokenizer_needs_nothing(load_run: LoadRun, name: str, gpus: int) -> None:
-    assert NeMoLauncher().prepare_dataset(load_run(name, "bf16", gpus)) is None
+def test_what_is_synthetic_and_has_its_tokenizer_needs_nothing(load_run: LoadRun) -> None:
+    assert NeMoLauncher().prepare_dataset(load_run("grok1-314b", "bf16", 8)) is None
 
 
 def test_only_the_gated_tokenizer_needs_a_token(load_run: LoadRun) -> None:
@@ -56,14 +55,6 @@ def test_only_the_gated_tokenizer_needs_a_token(load_run: LoadRun) -> None:
 
     assert (gated.kind, gated.secrets) == ("tokenizer of meta-llama/Meta-Llama-3-8B", ("HF_TOKEN",))
     assert (open_to_all.kind, open_to_all.secrets) == ("tokenizer of nvidia/megatron-gpt2-345m", ())
-
-
-def test_the_publisher_s_repository_has_nemotron_s_tokenizer(load_run: LoadRun) -> None:
-    run = load_run("nemotron4-340b", "bf16", 128)
-    [repository] = NeMoLauncher().prepare_env(run).repositories
-    config = next(text for path, text in NeMoLauncher().build_job(run).files.items() if path.endswith(".yaml"))
-
-    assert f'"{repository.folder("/w/cache")}/nemotron/nemotron_2_256k.model"' in config
 
 
 def test_the_pile_is_made_by_three_stages_on_a_node_for_each_shard(load_run: LoadRun) -> None:
@@ -159,6 +150,55 @@ def test_an_index_of_something_else_is_none(check: Callable[[], bool], tmp_path:
     assert not check()
 
 
+# Tokenizers, copied from the publisher's repository
+
+POINTER = (
+    "version https://git-lfs.github.com/spec/v1\noid sha256:6dfd8b970f437002fc445214304969fe59e64d4f\nsize 4545602\n"
+)
+
+
+def test_nemotron_s_tokenizer_is_copied_from_the_publisher_s_repository(
+    load_run: LoadRun, tokenizers: Any, tmp_path: Path
+) -> None:
+    run = load_run("nemotron4-340b", "bf16", 128)
+    config = next(text for path, text in NeMoLauncher().build_job(run).files.items() if path.endswith(".yaml"))
+    assert '"/w/cache/tokenizers/NVIDIA/dgxc-benchmarking/nemotron_2_256k.model"' in config
+
+    [repository] = NeMoLauncher().prepare_env(run).repositories
+    source = Path(repository.folder(str(tmp_path / "ca che"))) / "nemotron"
+    source.mkdir(parents=True)
+    (source / "nemotron_2_256k.model").write_bytes(b"\n\x0e\0\n<unk>\x15")
+    task = tokenizers("nemotron4-340b", 128)
+
+    assert task.secrets == ()
+    assert not whole(task)
+    assert fetch(task, None, "").returncode == 0
+    assert whole(task)
+
+
+@pytest.mark.parametrize("content", [POINTER, "", None], ids=["pointer", "empty", "missing"])
+def test_a_pointer_of_git_lfs_is_no_tokenizer(
+    load_run: LoadRun, tokenizers: Any, tmp_path: Path, content: str | None
+) -> None:
+    [repository] = NeMoLauncher().prepare_env(load_run("nemotron4-340b", "bf16", 128)).repositories
+    source = Path(repository.folder(str(tmp_path / "ca che"))) / "nemotron" / "nemotron_2_256k.model"
+    source.parent.mkdir(parents=True)
+    if content is not None:
+        source.write_text(content)
+    task = tokenizers("nemotron4-340b", 128)
+    own = tmp_path / "ca che" / "tokenizers" / "NVIDIA" / "dgxc-benchmarking" / "nemotron_2_256k.model"
+    done = fetch(task, None, "")
+
+    assert done.returncode == 1
+    assert done.stderr == f"{source} is missing, empty, or a pointer of Git LFS; put the real file at {own}\n"
+    own.write_text(POINTER)
+    assert not whole(task)
+    own.write_text("the real file")  # as told
+    assert whole(task)
+    assert fetch(task, None, "").returncode == 0
+    assert own.read_text() == "the real file"
+
+
 # Tokenizers, fetched from a server of the tests' own
 
 
@@ -166,6 +206,7 @@ class Hub(BaseHTTPRequestHandler):
     """Answers as Hugging Face does, and notes what it was asked and what others could see meanwhile."""
 
     status = 200
+    content = b""
     asked: list[str]
     tokens: set[str | None]
     seen: list[str]
@@ -176,7 +217,7 @@ class Hub(BaseHTTPRequestHandler):
         hub.tokens.add(self.headers.get("Authorization"))
         hub.seen += command_lines()
         self.send_response(hub.status)
-        body = f"content of {self.path}".encode()
+        body = hub.content or f"content of {self.path}".encode()
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -210,7 +251,8 @@ def hub() -> Iterator[type[Hub]]:
 
 def fetch(task: Task, hub: Any, token: str = TOKEN) -> subprocess.CompletedProcess[str]:
     assert isinstance(task.work, str)
-    env = {"PATH": os.environ["PATH"], "HF_ENDPOINT": hub.url, **({"HF_TOKEN": token} if token else {})}
+    env = {"PATH": os.environ["PATH"], **({"HF_ENDPOINT": hub.url} if hub else {})}
+    env |= {"HF_TOKEN": token} if token else {}
     return subprocess.run(["bash", "-c", task.work], env=env, capture_output=True, text=True, check=False)
 
 
@@ -282,6 +324,18 @@ def test_a_refusal_says_what_to_do_and_leaves_nothing(
     assert TOKEN not in done.stdout + done.stderr
     assert not whole(task)
     assert not list((tmp_path / "ca che").rglob("*.json"))
+
+
+@CURL
+@pytest.mark.real
+def test_a_pointer_that_is_fetched_is_refused(tokenizers: Any, hub: Any) -> None:
+    hub.content = POINTER.encode()
+    task = tokenizers("llama3.1-405b", 32)
+    done = fetch(task, hub, "")
+
+    assert done.returncode == 1
+    assert done.stderr == "vocab.json of nvidia/megatron-gpt2-345m came empty, or as a pointer of Git LFS\n"
+    assert not whole(task)
 
 
 @CURL

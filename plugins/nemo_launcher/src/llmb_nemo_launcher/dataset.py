@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmb import Dataset, Environment, FrozenMap, Job, Phase, Run, Task, content_key
-from llmb_nemo_launcher.settings import places, settings_of
+from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, content_key
+from llmb_nemo_launcher.settings import places, repository_of, settings_of
 
 STAGES = ("download", "extract", "preprocess")
 
@@ -23,19 +23,34 @@ def dataset_of(run: Run[Any]) -> Dataset | None:
 
 
 def _tokenizer(run: Run[Any]) -> Task:
-    """Files of a repository of Hugging Face, which the target's host fetches: nodes may have no way out."""
+    """The files of a tokenizer, each with content of its own: a pointer of Git LFS is none."""
     tokenizer, folder = settings_of(run)["tokenizer"], places(run)["tokenizer"]
-    gated = tokenizer["kind"] == "gated"
-    settings = {"folder": folder, "repository": tokenizer["repository"], "gated": "yes" if gated else ""}
-    lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    lines += [f"files=({shlex.join(tokenizer['files'])})", _shipped("fetch_tokenizer.sh")]
+    repository = repository_of(run)
+    script, settings = _copied(run, repository) if repository else _fetched(run)
+    lines = [f"{name}={shlex.quote(value)}" for name, value in {"folder": folder, **settings}.items()]
+    lines += [f"files=({shlex.join(tokenizer['files'])})", _shipped("whole_tokenizer.sh"), _shipped(script)]
+    said = f"# {folder} has {' and '.join(tokenizer['files'])}"
+    whole = " && ".join(f"whole {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"])
     return Task(
         key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'])}",
         kind=f"tokenizer of {tokenizer['repository']}",
         work="\n".join(lines),
-        check=" && ".join(f"test -s {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"]),
-        secrets=("HF_TOKEN",) if gated else (),
+        check=f"{said}\n{_shipped('whole_tokenizer.sh')}\n{whole}",
+        secrets=("HF_TOKEN",) if tokenizer["kind"] == "gated" else (),
     )
+
+
+def _fetched(run: Run[Any]) -> tuple[str, Mapping[str, str]]:
+    """From Hugging Face, by the target's host: nodes may have no way out."""
+    tokenizer = settings_of(run)["tokenizer"]
+    gated = "yes" if tokenizer["kind"] == "gated" else ""
+    return "fetch_tokenizer.sh", {"repository": tokenizer["repository"], "gated": gated}
+
+
+def _copied(run: Run[Any], repository: Repository) -> tuple[str, Mapping[str, str]]:
+    """From the publisher's own repository, which is fetched before any of the tasks of a data set."""
+    folder = settings_of(run)["tokenizer"]["folder"]
+    return "copy_tokenizer.sh", {"source": f"{repository.folder(run.paths.cache)}/{folder}"}
 
 
 def _pile(run: Run[Any]) -> Task:

@@ -1,5 +1,5 @@
-# Set above: folder, repository, gated (yes or nothing), files. Fetches the files of a repository of Hugging Face into the
-# folder, all or none. The last line that is printed tells what went wrong.
+# Set above: folder, repository, gated (yes or nothing), files, whole. Fetches the files of a repository of Hugging Face
+# into the folder, all or none. The last line that is printed tells what went wrong.
 set -eu
 site=${HF_ENDPOINT:-https://huggingface.co}
 partial=$folder.partial.$$
@@ -21,7 +21,7 @@ fetch() { # file
     --output "$partial/$1" --write-out '%{http_code}' "$site/$repository/resolve/main/$1") ||
     refuse "$repository could not be fetched from $site: curl ended with exit status $?"
   case $status in
-    200) [ -s "$partial/$1" ] || refuse "$1 of $repository came empty" ;;
+    200) whole "$partial/$1" || refuse "$1 of $repository came empty, or as a pointer of Git LFS" ;;
     401) refuse "HF_TOKEN was refused by $site (401): export a valid token, which $site/settings/tokens makes" ;;
     403) refuse "HF_TOKEN may not read $repository (403): ask for access at $site/$repository, which may take a day" ;;
     404) refuse "$repository has no file $1 (404)" ;;

@@ -49,8 +49,6 @@ def places(run: Run[Any]) -> Mapping[str, str]:
     settings = settings_of(run)
     if "tokenizer" in settings:
         found["tokenizer"] = f"{cache}/tokenizers/{settings['tokenizer']['repository']}"
-    if repository := repository_of(run):
-        found["repository"] = repository.folder(cache)
     return found
 
 
