@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from llmb import Job, Mount, Run, SpecError, load_recipe
+from llmb import Job, Mount, Run, SpecError, Step, load_recipe
 from llmb_nemo_launcher.plugin import NeMoLauncher
 
 from .composed import composed
@@ -208,6 +208,29 @@ def test_the_spec_s_own_overrides_win_and_may_add_keys(load_run: LoadRun, tmp_pa
     assert run.differences == ("framework.config",)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "gpus", "own", "means"),
+    [
+        ("grok1-314b", 8, {}, [1, 2, 3, 4, 5, 5]),
+        ("grok1-314b", 8, {"exp_manager.step_timing_kwargs.buffer_size": 1}, [1] * 6),
+        ("llama3.1-70b", 64, {"+exp_manager.step_timing_kwargs.buffer_size": 3}, [1, 2, 3, 3, 3, 3]),
+        ("llama3.1-70b", 64, {"+exp_manager.step_timing_kwargs.buffer_size": "2"}, [1, 2, 2, 2, 2, 2]),
+    ],
+)
+def test_an_override_of_the_timing_buffer_is_what_the_record_says(
+    load_run: LoadRun, recipe: str, gpus: int, own: dict[str, Any], means: list[int]
+) -> None:
+    parser = NeMoLauncher().parse_log(load_run(recipe, "bf16", gpus, framework={"config": own}))
+    bars = "".join(
+        f"Epoch 0: : 2%| {step}/6 [00:49<07:25, global_step={step}.0, train_step_timing in s=4.7]\n"
+        for step in range(1, 7)
+    )
+    printed = "|     buffer_size: 2\n" if "2" in own.values() else ""
+    found = [*parser.feed(f"{printed}{bars}".encode()), *parser.close()]
+
+    assert [step.mean_of for step in found if isinstance(step, Step)] == means
+
+
 def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_path: Path) -> None:
     run = load_run("llama3.1-70b", "bf16", 64, framework={"index_mapping_dir": "/fast/index"})
 
@@ -224,6 +247,9 @@ def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_pa
         ("+trainer.max_steps", 3, "expected workload.steps in its place"),
         ("model.fp8", True, "expected workload.dtype in its place"),
         ("model.sequence_parallel", False, "expected parallelism.tp in its place"),
+        ("trainer", "{max_steps: 3}", "holds trainer.num_nodes, which is decided by the rest of the spec"),
+        ("++model.data", "{seq_length: 3}", "expected the keys that it holds, one by one"),
+        ("model.data.index_mapping_dir", "/fast", "expected framework.index_mapping_dir in its place"),
         ("~model.optim", "", "would remove a key"),
         ("+model.gc_interval", 3, "expected model.gc_interval, or ++model.gc_interval"),
     ],
@@ -243,6 +269,8 @@ def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
         ({"parallelism": {"fsdp": 2}}, "parallelism.fsdp"),
         ({"parallelism": {"ep": 2}, "model": {"experts": 2}}, "model.experts"),
         ({"model": {"vocab": 32000}}, "model.vocab"),
+        ({"framework": {"index_mapping_dir": "fast/index"}}, "framework.index_mapping_dir"),
+        ({"framework": {"nemo": "NeMo"}}, "framework.nemo"),
     ],
 )
 def test_what_nemo_or_its_recipes_cannot_do_is_refused(load_run: LoadRun, tables: dict[str, Any], key: str) -> None:

@@ -34,8 +34,12 @@ DECIDED = {
     "model.nsys_profile.start_step": "profile.start_step",
     "model.nsys_profile.end_step": "profile.stop_step",
     "model.nsys_profile.ranks": "profile.ranks",
+    "model.data.index_mapping_dir": "framework.index_mapping_dir",
 }
 """Keys of the configuration that the rest of a spec decides, and what decides them."""
+
+TIMING_BUFFER = "exp_manager.step_timing_kwargs.buffer_size"
+"""Over how many steps NeMo averages the times that it prints; raw ones without it."""
 
 
 def config_tree(run: Run[Any]) -> dict[str, Any]:
@@ -46,7 +50,7 @@ def config_tree(run: Run[Any]) -> dict[str, Any]:
     settings = settings_of(run)
     tree: dict[str, Any] = placed(settings["config"], places(run))
     if buffer := settings.get("step_timing_buffer"):
-        _put(tree, "exp_manager.step_timing_kwargs.buffer_size", buffer)
+        _put(tree, TIMING_BUFFER, buffer)
     for key, value in {**_architecture(run), **derived(run)}.items():
         _put(tree, key, value)
     return tree
@@ -84,6 +88,13 @@ def derived(run: Run[Any]) -> dict[str, Any]:
     if model.experts > 1:
         values["model.expert_model_parallel_size"] = division.ep
     return {**values, **_flags(run), **_capture(run)}
+
+
+def timing_buffer(run: Run[Any]) -> int | None:
+    """What `TIMING_BUFFER` will be: the spec's, else the recipe's; null where Hydra alone can tell."""
+    own = {name.lstrip("+"): value for name, value in run.options.config.items()}
+    buffer = own.get(TIMING_BUFFER, settings_of(run).get("step_timing_buffer", 1))
+    return buffer if isinstance(buffer, int) else None
 
 
 def _flags(run: Run[Any]) -> dict[str, bool]:

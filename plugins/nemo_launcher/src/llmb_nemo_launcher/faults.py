@@ -16,7 +16,14 @@ FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    return [*_parallelism(run), *_model(run), *_config(run), *_profile(run)]
+    return [*_folders(run), *_parallelism(run), *_model(run), *_config(run), *_profile(run)]
+
+
+def _folders(run: Run[Any]) -> Iterator[Fault]:
+    for name in ("nemo", "launcher", "index_mapping_dir"):
+        folder = getattr(run.options, name)
+        if folder is not None and not folder.startswith("/"):
+            yield Fault(message=f'is "{folder}"', key=f"framework.{name}", expected="an absolute path")
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
@@ -47,6 +54,9 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
         if bare in decided:
             yield Fault(message="is decided by the rest of the spec", key=key, expected=f"{decided[bare]} in its place")
+        elif held := [each for each in decided if each.startswith(f"{bare}.")]:
+            message = f"holds {held[0]}, which is decided by the rest of the spec"
+            yield Fault(message=message, key=key, expected="the keys that it holds, one by one")
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")
         elif name == f"+{bare}" and has_key(tree, bare):

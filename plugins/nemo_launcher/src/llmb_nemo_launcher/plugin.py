@@ -8,6 +8,7 @@ import attrs
 
 from llmb import Dataset, Environment, FrameworkHooks, FrozenMap, Job, LogFiles, LogParser, Run, SpecError, hookimpl
 from llmb_nemo_launcher.command import job_env, job_files, job_mounts, train_phase
+from llmb_nemo_launcher.config import timing_buffer
 from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
@@ -74,5 +75,5 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:
-        """A parser of NeMo's bars and lines; a recipe tells over how many steps its times are averaged."""
-        return NeMoLog() if run is None else NeMoLog(run.settings.get("step_timing_buffer", 1))
+        """A parser of NeMo's bars and lines; a run knows over how many steps its times are averaged."""
+        return NeMoLog() if run is None else NeMoLog(timing_buffer(run))
