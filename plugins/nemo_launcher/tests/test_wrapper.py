@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -52,6 +54,25 @@ def test_bars_come_as_lines_and_the_training_s_exit_status_is_kept(
     )
 
     assert (done.returncode, done.stdout, done.stderr) == (status, "\none\ntwo", "")
+
+
+def test_a_process_that_training_leaves_behind_does_not_hold_up_the_end(load_run: LoadRun, tmp_path: Path) -> None:
+    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
+    code = "sleep 300 & echo $! >left; printf 'last words'; exit 3"
+    log = tmp_path / "log"
+    try:
+        with log.open("w") as out:
+            done = subprocess.run(
+                ["bash", tmp_path / "nemo.sh", tmp_path, "--", "bash", "-c", code],
+                env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
+                stdout=out,
+                check=False,
+                timeout=60,
+            )
+    finally:
+        os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
+
+    assert (done.returncode, log.read_text()) == (3, "last words")
 
 
 def test_an_image_without_nemo_is_told_in_one_line(load_run: LoadRun, tmp_path: Path) -> None:

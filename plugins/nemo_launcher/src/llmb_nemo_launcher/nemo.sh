@@ -15,5 +15,11 @@ done
 shift
 export PYTHONPATH=$sources${PYTHONPATH:+:$PYTHONPATH}
 export GROUP_RANK=$LLMB_NODE_RANK
-"$@" 2>&1 | stdbuf -oL tr '\r' '\n'
-exit "${PIPESTATUS[0]}"
+exec 3> >(exec stdbuf -o0 tr '\r' '\n')
+lines=$!
+"$@" >&3 2>&1 3>&-
+status=$?
+exec 3>&-
+# The rest of its output; but a process that it left behind, and that keeps its output open, must not hold up the job.
+for ((tenth = 0; tenth < 50; tenth++)); do kill -0 "$lines" 2>/dev/null && sleep 0.1 || break; done
+exit $status
