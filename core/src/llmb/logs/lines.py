@@ -156,7 +156,8 @@ def _last_line(data: bytes, first: int, end: int, otherwise: bytes) -> bytes:
 
 def _line_start(data: bytes, low: int, high: int) -> int:
     """Where the line begins that goes on at ``high``; 0 where no line ends between ``low`` and there."""
-    return max(data.rfind(b"\n", low, high), data.rfind(b"\r", low, high)) + 1
+    line_feed = data.rfind(b"\n", low, high)
+    return max(line_feed, data.rfind(b"\r", max(low, line_feed), high)) + 1
 
 
 def _line_end(data: bytes, low: int, high: int) -> int:
