@@ -129,6 +129,19 @@ def test_a_loss_of_nan_is_a_failure(road: NeMoRuns) -> None:
     assert "NaN" in run["reason"]
 
 
+def test_a_capture_by_nsys_leaves_a_report_of_each_rank_and_is_not_judged(road: NeMoRuns) -> None:
+    shutil.copy(Path(__file__).parent / "standins" / "nsys", road.folder / "bin" / "nsys")
+    run = road.run("grok1-314b", "bf16", profile={"tool": "nsys", "ranks": [0, 3], "gpu_metrics": True})
+
+    assert (run["state"], run["verdict"]) == ("completed", None), run
+    assert len(road.steps(run)) == 50
+    reports = (road.workdir / "runs" / run["run_id"] / "nsys").glob("*.nsys-rep")
+    prefix = f"grok1-314b-bf16_8g_{run['run_id']}"
+    assert {path.name for path in reports} == {f"{prefix}_0_0.nsys-rep", f"{prefix}_0_3.nsys-rep"}
+    started = (road.workdir / "standins").read_text().splitlines()
+    assert {line.split()[1]: "--gpu-metrics-device=all" in line for line in started} == {"0": True, "3": False}
+
+
 def test_a_trace_of_nccl_is_recorded_and_not_judged(road: NeMoRuns) -> None:
     run = road.run("grok1-314b", "bf16", profile={"tool": "nccl-trace"})
 
