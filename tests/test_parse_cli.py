@@ -443,6 +443,13 @@ def test_a_recipe_as_a_table_has_a_line_for_each_point(llmb: Llmb) -> None:
     assert sum(each.split()[0] in ("h100", "a100") for each in lines) == 18
 
 
+def test_a_recipe_shows_which_image_it_means(llmb: Llmb) -> None:
+    digest = "sha256:9c876dce0621f954d1733063e2af642682b188d757fb280cc55755fb8e194400"
+
+    assert f"image: nvcr.io/nvidia/nemo:dev@{digest}\n" in llmb("recipes", "nemo_launcher/grok1-314b").out
+    assert "image: nvcr.io/nvidia/nemo:24.09\n" in llmb("recipes", "nemo_launcher/llama3.1-8b").out
+
+
 @pytest.mark.parametrize("recipe", ["maxtext/llama2-70b", "maxtext/llama2-tiny"])
 def test_a_recipe_as_toml_loads_again(llmb: Llmb, recipe: str, tmp_path: Path) -> None:
     import llmb as library

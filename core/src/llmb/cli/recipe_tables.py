@@ -9,6 +9,7 @@ import attrs
 import typer
 
 from llmb.cli.results import number, plain_table, print_table
+from llmb.values.job import Image
 from llmb.values.recipe import Baseline, Point, Recipe
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
@@ -114,7 +115,7 @@ def print_list(recipes: Iterable[Recipe]) -> None:
 def print_points(recipe: Recipe) -> None:
     """The recipe, then one line a point with the figures of its baseline."""
     typer.echo(f"{recipe.address}, release {recipe.release}: {recipe.description}")
-    typer.echo(f"source: {recipe.source}; image: {recipe.image.ref if recipe.image else 'none'}")
+    typer.echo(f"source: {recipe.source}; image: {_image(recipe.image)}")
     table = plain_table(
         left=("GPU", "dtype"),
         right=("GPUs", "GBS", "MBS", "parallelism", "step s", "tokens/s", "MFU %", "days to 1T"),
@@ -134,6 +135,13 @@ def print_points(recipe: Recipe) -> None:
         typer.echo(f"note: {note}")
     if any(point.proxy for point in recipe.points):
         typer.echo(f"note: {PROXIES}")
+
+
+def _image(image: Image | None) -> str:
+    """The address with the digest: a tag such as ``dev`` alone does not tell which image it was."""
+    if image is None:
+        return "none"
+    return f"{image.ref}@{image.digest}" if image.digest else image.ref
 
 
 def _published(baseline: Baseline | None) -> tuple[str, ...]:
