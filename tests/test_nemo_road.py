@@ -9,7 +9,8 @@ from __future__ import annotations
 import shutil
 import threading
 from collections.abc import Iterator
-from http.server import ThreadingHTTPServer
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,18 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def hub() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hub) as server:
+@contextmanager
+def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[str]:
+    with serving(Hub) as address:
+        yield address
 
 
 @pytest.fixture
@@ -90,6 +97,20 @@ def test_a_figure_that_is_a_mean_of_five_is_recorded_as_such(road: NeMoRuns) -> 
     assert [float(row["time_s"]) for row in steps[:6]] == [12.5, 7.5, 5.83, 5.0, 4.5, 2.5]
     assert run["reason"].endswith("(the framework prints means of 5 steps)")
     assert not road.data.exists()
+
+
+def test_a_token_without_access_ends_the_run_with_what_to_do(road: NeMoRuns) -> None:
+    class NoAccess(Hub):
+        status = 403
+
+    with serving(NoAccess) as address:
+        road.env["HF_ENDPOINT"] = address
+        run = road.run()
+    cause = run["failure"]["cause"]
+
+    assert run["state"] == "failed"
+    assert f"HF_TOKEN may not read meta-llama/Meta-Llama-3-8B (403): ask for access at {address}/meta-llama" in cause
+    assert road.env["HF_TOKEN"] not in str(run)
 
 
 def test_a_wrong_override_ends_the_run_and_is_told(road: NeMoRuns) -> None:

@@ -22,10 +22,12 @@ case "$*" in *-f*) echo "1000000000 4096" ;; *) exec /usr/bin/stat "$@" ;; esac
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Has every file of every repository."""
+    """Has every file of every repository, or refuses them all."""
+
+    status = 200
 
     def do_GET(self) -> None:
-        self.send_response(200)
+        self.send_response(self.status)
         self.send_header("Content-Length", "2")
         self.end_headers()
         self.wfile.write(b"{}")

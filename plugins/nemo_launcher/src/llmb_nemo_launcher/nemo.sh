@@ -1,7 +1,7 @@
 # nemo.sh SOURCES FOLDER... -- COMMAND: makes the folders, then runs the command in the source tree of NeMo or of its
 # launcher. Lightning reads the rank environment that every scheduler gives, as it does under torchrun, whose name for
-# the node's rank is another. NeMo's progress bar comes as lines: it never ends one, and srun cuts and labels what has
-# no end after 1024 bytes, within a figure too.
+# the node's rank is another. NeMo's progress bar comes as lines: it never ends one, and what has no end is cut by those
+# who label the lines of ranks, within a figure too.
 sources=$1
 shift
 if ! cd "$sources"; then
