@@ -109,6 +109,27 @@ def test_programs_are_told_the_same(here: Path) -> None:
     assert len(whole["steps"]) == 50
 
 
-def test_another_window_makes_a_shorter_run_a_result(here: Path) -> None:
-    counts = parsed(here, "--window", "35:40", "--steps", "40")["summary"]
+@pytest.mark.parametrize("steps", [(), ("--steps", "40")])
+def test_another_window_makes_a_shorter_run_a_result(here: Path, steps: tuple[str, ...]) -> None:
+    counts = parsed(here, "--window", "35:40", *steps)["summary"]
     assert counts == {"succeeded": 2, "failed": 2}
+
+
+@pytest.mark.parametrize(
+    ("last", "end", "options", "row"),
+    [
+        (44, "", (), ["Success", "5741.500"]),
+        (44, "", ("--steps", "50"), ["Failed", "(44", "steps)"]),
+        (44, "", ("--window", "last"), ["Failed", "(44", "steps)"]),
+        (43, "", (), ["Failed", "(43", "steps)"]),
+        (46, "RuntimeError: CUDA error: an illegal memory access was encountered\n", (), ["Failed", "(broke", "at"]),
+    ],
+)
+def test_a_run_that_is_past_the_window_is_a_result_unless_it_broke(
+    tmp_path: Path, last: int, end: str, options: tuple[str, ...], row: list[str]
+) -> None:
+    log = tmp_path / "experiments" / f"log-me.{NAME}_0.out"
+    log.parent.mkdir()
+    log.write_text(training(last) + end)
+    [_, shown, _] = llmb(tmp_path, *options).stdout.splitlines()
+    assert shown.split()[1 : 1 + len(row)] == row

@@ -111,4 +111,6 @@ def _shortfall(log: ParsedLog) -> str:
     last = log.series.last_step
     if last is None:
         return "(no step)"
-    return f"(NaN by step {last.step})" if log.status == "nan" else f"({last.step} steps)"
+    if log.status == "nan":
+        return f"(NaN by step {last.step})"
+    return f"(broke at step {last.step})" if log.failure and log.summary.complete else f"({last.step} steps)"

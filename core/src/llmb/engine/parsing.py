@@ -34,11 +34,19 @@ class ParsedLog:
     summary: Summary
     failure: Failure | None
     experiment: str
+    steps_asked: int | None = None
 
     @property
     def succeeded(self) -> bool:
-        """Whether it is a result: a whole run, with every step of the window."""
-        return self.status == "complete" and self.summary.complete
+        """Whether it is a result: every step of the window, of a whole run.
+
+        Where a window of steps is behind it, a run that goes on, or was cut off and nothing says that it broke, has
+        its result too; unless the caller asked for more steps.
+        """
+        if not self.summary.complete:
+            return False
+        passed = self.summary.window != "last" and self.steps_asked is None and self.failure is None
+        return self.status == "complete" or (self.status == "incomplete" and passed)
 
     @property
     def table(self) -> dict[str, Any]:
@@ -73,6 +81,7 @@ def parse_file(
         summary=summarise(series.steps, window or framework.window),
         failure=diagnose([path]) if status in ("incomplete", "no_data") else None,
         experiment=experiment(path, framework.log_files),
+        steps_asked=steps_asked,
     )
 
 
