@@ -144,6 +144,16 @@ def test_what_a_spec_overrides_is_what_is_run(load_run: LoadRun) -> None:
     assert common["use_megatron_fsdp"] is False
 
 
+@pytest.mark.parametrize(("pp", "told"), [(1, True), (4, True), (None, False)])
+def test_a_pipeline_that_is_not_interleaved_is_told_to_a_script_that_would_interleave_it(
+    load_run: LoadRun, pp: int | None, told: bool
+) -> None:
+    own = {"pp": pp, "vp": 1} if pp else {}
+    options, overrides = split(train_of(load_run("llama3.1-70b@25.12", "gb200", "nvfp4", 64, parallelism=own)))
+    assert (overrides.get("model.virtual_pipeline_model_parallel_size") == "null") == told
+    assert ("--virtual_pipeline_model_parallel_size" in options) != told
+
+
 def test_a_proxy_says_its_sizes(load_run: LoadRun) -> None:
     run = load_run("llama3.1-70b", "gb200", "fp8", 64, model={"layers": 8, "seq_len": 4096})
     _, overrides = split(train_of(run))

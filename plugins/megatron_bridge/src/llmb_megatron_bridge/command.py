@@ -81,7 +81,8 @@ def _decided(run: Run[Any]) -> dict[str, Any]:
     """What the rest of the spec decides, and the script has no argument for."""
     names = run.settings["argument_names"]
     decided: dict[str, Any] = {} if "steps" in names else {"train.train_iters": run.steps}
-    if run.parallelism.pp > 1 and run.parallelism.vp is None and "config_file" not in names:
+    own = run.parallelism.pp > 1 or "parallelism.vp" in run.differences
+    if own and run.parallelism.vp is None and "vp" in names and "config_file" not in names:
         decided["model.virtual_pipeline_model_parallel_size"] = "null"  # an absent argument means the script's own
     return decided
 
