@@ -145,6 +145,7 @@ def test_what_is_missing_is_named(spec: Any) -> None:
         ({"profile": {"tool": "nsys", "start_step": 9, "stop_step": 3}}, "profile", "steps 9 to 3"),
         ({"profile": {"tool": "nsys", "stop_step": 51}}, "profile", "within the 50 steps"),
         ({"profile": {"tool": "nsys", "ranks": [0, 64]}}, "profile.ranks", "has 64"),
+        ({"profile": {"tool": "nsys", "ranks": []}}, "profile.ranks", "names no rank"),
     ],
 )
 def test_values_that_are_impossible_together_are_a_fault(
@@ -167,6 +168,7 @@ def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: A
         ("workload", "recipe", "maxtex/llama2-70b", "maxtext", "`pip install llmb-maxtex`"),
         ("workload", "recipe", "llama2-70b", "maxtext/llama2-70b", "is not an address"),
         ("workload", "gpu_type", "h10", "h100", 'is "h10"'),
+        ("workload", "gpu_type", "GB200", "gb200", 'is "GB200"'),
         ("workload", "dtype", "bf61", "bf16", "which h100 does not have"),
         ("target", "scheduler", "locl", "local", "`pip install llmb-locl`"),
         ("profile", "tool", "nsyss", None, 'is "nsyss"'),

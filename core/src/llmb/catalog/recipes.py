@@ -51,7 +51,6 @@ from llmb.catalog.tables import (
     check_table,
     duration,
     natural,
-    nearest_name,
     number,
     one_of,
     raw,
@@ -63,6 +62,7 @@ from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Image
 from llmb.values.model import FlopFormula, Model
+from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Baseline, MfuSource, Point, Recipe, Window
 from llmb.values.rules import model_faults
 from llmb.values.run import ProfileTool
@@ -194,7 +194,7 @@ def _without_point(baselines: Mapping[PointKey, tuple[str, Baseline]], points: t
         Fault(
             message=f"{point_name(point)} is not a point of this recipe",
             key=f"{key}.gpus",
-            nearest=nearest_name(point_name(point), known.values()),
+            nearest=nearest_name(point_name(point), known.values(), cutoff=0.4),
         )
         for point, (key, _) in baselines.items()
         if point not in known

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from llmb.catalog.scaling import RULE, is_rule
 from llmb.values.duration import seconds
 from llmb.values.errors import Fault
 from llmb.values.frozen import freeze
+from llmb.values.nearest import nearest_name
 
 Check = Callable[[Any], Any]
 """Takes a value from TOML and returns it as it is used. Raises ValueError with what was expected as its text."""
@@ -39,14 +39,8 @@ def check_table(
 
 
 def _unknown(prefix: str, name: str, checks: Mapping[str, Check]) -> Fault:
-    nearest = difflib.get_close_matches(name, checks, n=1)
     expected = f"one of {', '.join(checks)}"
-    return Fault(message="is not a key here", key=prefix + name, expected=expected, nearest=next(iter(nearest), None))
-
-
-def nearest_name(name: str, names: Iterable[str]) -> str | None:
-    """The name that was probably meant, if any is near."""
-    return next(iter(difflib.get_close_matches(name, list(names), n=1, cutoff=0.4)), None)
+    return Fault(message="is not a key here", key=prefix + name, expected=expected, nearest=nearest_name(name, checks))
 
 
 def shown(value: object) -> str:

@@ -124,3 +124,5 @@ def _profile(run: Run[Any]) -> Iterator[Fault]:
     if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
         message = f"has {', '.join(map(str, wrong))}, and the ranks of {run.gpus} GPUs are 0 to {run.gpus - 1}"
         yield Fault(message=message, key="profile.ranks", expected=f"ranks below {run.gpus}")
+    if run.profile.ranks == ():
+        yield Fault(message="names no rank", key="profile.ranks", expected="ranks, or no such key")

@@ -83,5 +83,3 @@ def _profile(run: Run[Any]) -> Iterator[Fault]:
     if not 0 <= start < stop <= run.steps:
         message = f"steps {start} to {stop} are no range within the {run.steps} steps of the run"
         yield Fault(message=message, key="profile", expected=f"start_step < stop_step, both within {run.steps}")
-    if profile.ranks == ():
-        yield Fault(message="names no rank", key="profile.ranks", expected="ranks, or no such key")
