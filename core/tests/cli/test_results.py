@@ -42,6 +42,7 @@ def test_two_ways_to_have_the_mfu_that_differ_by_more_than_3_percent_are_pointed
     print_results([result(metrics=METRICS | {"mfu": 0.334, "mfu_logged": 0.334, "mfu_computed": computed})])
     shown = " ".join(capsys.readouterr().out.split())
     assert ("MFU is 33.40 % by the logged TFLOP/s and 36.73 % by step time" in shown) == noted
+    assert ("TFLOP/s per GPU 330.3 logged, 460.5 by step time" in shown) == noted
 
 
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
