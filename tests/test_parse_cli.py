@@ -189,6 +189,14 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
     assert mean.startswith("complete, 5 steps, steps 2 to 4: 2.167 s (standard deviation")
 
 
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [("3:44", "steps 3 to 44, 2 of them measured: 2.25 s"), ("70:80", "none of steps 70 to 80 has a time")],
+)
+def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, window: str, told: str) -> None:
+    assert told in parse(log, "--window", window).out.splitlines()[-1]
+
+
 def test_one_form_of_output_at_a_time(parse: Llmb, log: Path) -> None:
     assert (parse(log, "--json", "--csv").status, parse(log, "--json", "--csv").json["errors"] != []) == (2, True)
 

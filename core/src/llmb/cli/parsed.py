@@ -71,9 +71,12 @@ def _mean(log: ParsedLog) -> str:
     summary = log.summary
     window = "last step" if summary.window == "last" else f"steps {summary.window[0]} to {summary.window[1]}"
     parts = [f"{log.status}, {len(log.series.steps)} steps"]
-    if summary.step_time_s is not None:
+    if summary.step_time_s is None:
+        parts.append(f"the {window} has no time" if summary.window == "last" else f"none of {window} has a time")
+    else:
         spread = f" (standard deviation {number(summary.step_time_std_s)})" if summary.step_time_std_s else ""
-        parts.append(f"{window}: {number(summary.step_time_s)} s{spread}")
+        partly = "" if summary.complete else f", {summary.count} of them measured"
+        parts.append(f"{window}{partly}: {number(summary.step_time_s)} s{spread}")
     if summary.tflops_per_gpu is not None:
         parts.append(f"{number(summary.tflops_per_gpu)} TFLOP/s per GPU")
     if summary.mean_of > 1:
