@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -48,19 +49,41 @@ def test_runs_beside_one_another_have_gpus_of_their_own(toy: Any) -> None:
     assert {end(each)["state"] for each in (*running, third)} == {"completed"}
 
 
-def test_gpus_of_a_killed_run_are_free_once_nothing_of_it_lives(toy: Any) -> None:
+def test_the_next_run_ends_what_a_killed_one_left_on_its_gpus(toy: Any) -> None:
+    """Nobody attaches: neither a supervisor nor a script is left that could end the ranks."""
     first = start(toy, "first", 4)
     toy.wait_for_journal("begin", 4)
     run_id = toy.wait_for_state("running")
+    supervisor = int((toy.work(run_id) / "started").read_text().split()[0])
+    script = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[0])
     first.kill()
     first.communicate()
-    os.kill(int((toy.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
+    for pid in (supervisor, script):
+        os.kill(pid, signal.SIGKILL)
     second = toy.start("run", spec(toy, "second", 4), "--json")
-    toy.wait(lambda: len(toy.records) == 2)
-    assert len(toy.journal("begin")) == 4  # the orphaned ranks still have them
+    assert end(second)["state"] == "completed"
+    assert len(toy.journal("begin")) == 8
+    assert len(toy.journal("end")) == 4
     [lost] = toy.runs("attach", run_id)
     assert lost["state"] == "lost"
-    assert end(second)["state"] == "completed"
+
+
+def test_a_run_whose_processes_cannot_be_seen_from_here_is_waited_for(toy: Any) -> None:
+    """As in another container, whose process ids are others: its supervisor only seems to be gone."""
+    elsewhere = toy.folder / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "started").write_text(f"1 1 {Path('/proc/sys/kernel/random/boot_id').read_text()}")
+    lock = toy.folder / "machine.lock"
+    lock.write_text(f"{elsewhere}\n")
+    holder = subprocess.Popen(["flock", str(lock), "cat"], stdin=subprocess.PIPE)
+    running = start(toy, "first", 1, max_parallel=1)
+    toy.wait(lambda: len(toy.records) == 1 and (toy.work(toy.records[0].name) / "started").exists())
+    [job] = toy.records
+    toy.wait(lambda: (toy.work(job.name) / "detached.sh").exists())
+    holder.communicate()
+    toy.gate.touch()
+    assert end(running)["state"] == "completed"
+    assert [each.name for each in elsewhere.iterdir()] == ["started"]
 
 
 def test_no_more_runs_than_asked_for_are_beside_one_another(toy: Any) -> None:

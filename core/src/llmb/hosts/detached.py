@@ -21,13 +21,21 @@ _FOLDER = files("llmb.hosts")
 
 
 def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-    """Start each script that was not started before. Raises TargetError where the host cannot do it."""
+    """Start each script that was not started before. Raises TargetError where the host cannot do it.
+
+    A script may read ``detached.sh`` in its directory, to ask after jobs beside it: ``supervisor DIRECTORY`` is true
+    while a job is looked after, ``settle DIRECTORY`` ends what is left of one that is not, and notes its end.
+    """
     if not scripts:
         return {}
-    supervise = _bash("processes.sh", "supervise.sh")
+    common = {
+        "supervise.sh": _bash("processes.sh", "supervise.sh"),
+        "detached.sh": _bash("processes.sh", "detached.sh"),
+    }
     files: dict[str, str] = {}
     for script in scripts:
-        files |= {f"{script.directory}/supervise.sh": supervise, f"{script.directory}/job.sh": script.text}
+        texts = common | {"job.sh": script.text}
+        files |= {f"{script.directory}/{name}": text for name, text in texts.items()}
         files |= script.files
     host.put(files)
     calls = [

@@ -113,12 +113,13 @@ remove_container() { # engine, name, Docker's address: true as well where there 
 # Waits for this job's turn on the machine, and for GPUs that no other run has. The kernel frees a lock when the last
 # process that has it is gone; its file names the directory of the last job that had it.
 # Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
+. ./detached.sh # supervisor and settle
 
 held=() descriptors=()
-hold() { # file, -n: do not wait
+hold() { # file, options of flock: how long to wait
   local descriptor
   exec {descriptor}>>"$1" || exit 1
-  if flock ${2:+"$2"} "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
+  if flock "${@:2}" "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
   exec {descriptor}>&-
   return 1
 }
@@ -129,17 +130,38 @@ without_locks() { # command: of which a process may outlive the job
   exec "$@"
 }
 
+is_held() { # file
+  local each
+  for each in "${held[@]}"; do [ "$each" != "$1" ] || return 0; done
+  return 1
+}
+
 take() { # how many, files: the locks of that many of them
-  local wanted=$1 file
-  local at_once=-n
+  local wanted=$1 file patience=(-n)
   shift
-  (($# > wanted)) || at_once='' # there is nothing to choose
+  (($# > wanted)) || patience=(-w 3) # there is nothing to choose
   until
     for file; do
-      ((wanted == 0)) || ! hold "$file" "$at_once" || ((wanted -= 1))
+      ((wanted == 0)) || is_held "$file" || ! hold "$file" "${patience[@]}" || ((wanted -= 1))
     done
     ((wanted == 0))
-  do sleep 0.2; done
+  do
+    end_orphans "$@"
+    sleep 0.2
+  done
+}
+
+next_look_s=0
+end_orphans() { # files: of a job that has one of these locks and whose supervisor was killed, nobody may ask any more
+  local file before
+  ((SECONDS >= next_look_s)) || return
+  next_look_s=$((SECONDS + 3))
+  for file; do
+    { read -r before <"$file"; } 2>/dev/null || continue
+    [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor "$before" >/dev/null || continue
+    # none can be seen of a job in another container, whose supervisor only seems to be gone
+    ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || settle "$before"
+  done
 }
 
 places=("$lock")
