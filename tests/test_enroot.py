@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,6 +61,18 @@ def test_an_image_is_imported_once_and_a_run_leaves_nothing_but_its_record(runs:
         assert run["state"] == "completed", run
         assert runs.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
     assert enroot.imports == ["docker://nvcr.io#nvidia/nemo:24.09"]  # its registry stands before a #
+    provenance = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
+    assert provenance["image"] == IMAGE
+    assert provenance["image_sha256"] == hashlib.sha256(b"squashfs\n").hexdigest()
+
+
+@pytest.mark.parametrize("tag", ["", ":24.09"])
+def test_an_image_is_imported_by_its_digest_where_that_is_known(runs: Any, enroot: Enroot, tag: str) -> None:
+    by_digest = f"docker://nvcr.io#nvidia/nemo:sha256:{64 * '0'}"  # in the place of a tag: enroot 3 knows no @
+    enroot.publish(by_digest)
+    run = runs.run(**tables(workload={"image": f"nvcr.io/nvidia/nemo{tag}@sha256:{64 * '0'}"}))
+    assert run["state"] == "completed", run
+    assert enroot.imports == [by_digest]
 
 
 def test_the_jobs_environment_beats_the_images_and_that_the_machines(
@@ -87,10 +101,10 @@ def test_an_image_that_cannot_be_had_is_one_line(runs: Any, image: str, told: st
 
 def test_an_image_that_docker_has_comes_from_there(runs: Any, enroot: Enroot) -> None:
     docker = enroot.bin / "docker"
-    docker.write_text(f'#!/bin/sh\n[ "$*" = "image inspect {IMAGE}" ]\n')
+    docker.write_text(f'#!/bin/sh\n[ "$*" = "image inspect --format {{{{.Id}}}} {IMAGE}" ] && echo sha256:ab\n')
     docker.chmod(0o755)
     assert runs.run(**tables())["state"] == "completed"
-    assert enroot.imports == [f"dockerd://{IMAGE}"]
+    assert enroot.imports == ["dockerd://sha256:ab"]
 
 
 def test_an_import_that_was_cut_off_is_done_again(runs: Any, enroot: Enroot) -> None:
@@ -153,6 +167,18 @@ def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
     os.kill(int((runs.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
     assert end(running)["state"] == "lost"
+    assert alive(runs.work(run_id)) == []
+
+
+def test_the_next_run_removes_what_a_kill_left_behind(runs: Any) -> None:
+    running, run_id = start_at_gate(runs)
+    supervisor = int((runs.work(run_id) / "started").read_text().split()[0])
+    script = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[0])
+    running.kill()
+    running.communicate()
+    for pid in (supervisor, script):
+        os.kill(pid, signal.SIGKILL)
+    assert runs.run(**tables())["state"] == "completed"
     assert alive(runs.work(run_id)) == []
 
 

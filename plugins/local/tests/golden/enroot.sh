@@ -247,6 +247,7 @@ create() {
   local said
   remove_container enroot "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
   echo "enroot $container" >container
+  { echo "image=$image" && sed 's/^/image_sha256=/' "$file.sha256"; } >>provenance
   said=$(enroot create --name "$container" "$file" 2>&1) || refuse "image $image" "$said"
 }
 

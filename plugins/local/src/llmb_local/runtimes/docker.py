@@ -47,10 +47,11 @@ class Docker:
 
 def pinned(image: Image) -> str:
     """The image by its digest where one is known; a tag beside it would say nothing, and Podman refuses both."""
-    if image.digest is None:
+    named, _, digest = image.ref.partition("@")
+    if not (digest := image.digest or digest):
         return image.ref
-    folder, slash, name = image.ref.rpartition("/")
-    return f"{folder}{slash}{name.partition(':')[0]}@{image.digest}"
+    folder, slash, name = named.rpartition("/")
+    return f"{folder}{slash}{name.partition(':')[0]}@{digest}"
 
 
 def run_options(job: Job, target: Target[LocalOptions]) -> Iterator[str]:

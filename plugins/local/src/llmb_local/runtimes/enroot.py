@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 
 from llmb import Environment, Fault, Image, Job, Mount, SpecError, Target, Task, content_key
 from llmb_local.bash import assignments, library
 from llmb_local.options import LocalOptions
-from llmb_local.runtimes.docker import all_mounts
+from llmb_local.runtimes.docker import all_mounts, pinned
 
 
 class Enroot:
@@ -18,7 +19,8 @@ class Enroot:
         """Import the image into a file, from Docker where that has it. The file gets its name when it is whole."""
         assert isinstance(environment.base, Image)
         file = image_file(environment.base, target.cache)
-        settings = assignments(engine="enroot", image=environment.base.ref, source=uri(environment.base), file=file)
+        image = pinned(environment.base)
+        settings = assignments(engine="enroot", image=image, source=uri(image), file=file)
         task = Task(
             key=f"enroot-{content_key(file)}",
             kind=f"enroot image {environment.base.ref}",
@@ -43,17 +45,21 @@ class Enroot:
         return "\n".join([settings, arrays, secrets, *map(library, ("refusals.sh", "secrets.sh", "enroot.sh"))])
 
 
-def uri(image: Image) -> str:
-    """The image as enroot names it: a registry stands before a #, else it is taken for a user of Docker Hub."""
-    registry, slash, rest = image.ref.partition("/")
+def uri(image: str) -> str:
+    """The image as enroot names it: a registry stands before a #, else it is taken for a user of Docker Hub.
+
+    A digest stands in the place of a tag, since enroot 3 knows no @ before it.
+    """
+    image = image.replace("@", ":")
+    registry, slash, rest = image.partition("/")
     if slash and (set(registry) & set(".:") or registry == "localhost"):
         return f"docker://{registry}#{rest}"
-    return f"docker://{image.ref}"
+    return f"docker://{image}"
 
 
 def image_file(image: Image, cache: str) -> str:
     """Where the imported image lies."""
-    name = image.ref.replace("/", "+").replace(":", "+")
+    name = re.sub("[/:@]", "+", image.ref)
     return f"{cache}/enroot/{name}-{content_key(image.ref, image.digest or '')}.sqsh"
 
 
