@@ -206,6 +206,20 @@ def test_the_daemon_dies_and_the_run_goes_on(toy_docker: Any, docker: Any) -> No
     assert len(toy_docker.journal("begin")) == 2
 
 
+def test_a_daemon_that_ends_its_containers_when_it_comes_back_is_told_with_its_remedy(
+    toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, run_id = start_at_gate(toy_docker, framework={"gate_step": 2})
+    docker.kill()
+    toy_docker.wait(lambda: "docker does not answer" in (toy_docker.work(run_id) / "out.log").read_text())
+    monkeypatch.setattr(docker, "live_restore", False)  # what a daemon does that starts
+    docker.start()
+    run = end(running)
+    assert run["state"] == "failed"
+    assert 'with "live-restore": true in its daemon.json a run goes on' in run["failure"]["cause"]
+    assert toy_docker.steps_of(Path(run["directory"])) == [1, 2]
+
+
 # secrets
 
 

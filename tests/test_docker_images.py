@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,11 @@ def push(docker: Any, registry: Registry, image: str) -> str:
     return name
 
 
+def provenance(record: Path) -> dict[str, Any]:
+    """What the record says of what the run ran on."""
+    return dict(tomllib.loads((record / "run.toml").read_text())["provenance"])
+
+
 def failure(run: dict[str, Any]) -> str:
     assert run["state"] == "failed"
     return str(run["failure"]["cause"])
@@ -56,10 +62,26 @@ def test_an_image_is_pulled_once_and_its_digest_recorded(toy_docker: Any, docker
     assert f"pulling {name}: 2 of 2 layers" in (task / "out.log").read_text()
     [digest] = json.loads(docker("image", "inspect", "--format", "{{json .RepoDigests}}", name))
     for record in toy_docker.records:
-        assert f"image_digest={digest}" in (toy_docker.work(record.name) / "provenance").read_text()
+        assert provenance(record)["image_digest"] == digest
     assert toy_docker.run(workload={"image": name})["state"] == "completed"
     assert (task / "out.log").read_text().count("2 of 2 layers") == 1
     docker("image", "rm", name)
+
+
+def test_a_pinned_image_is_the_one_of_its_digest_whatever_its_tag_has_become(
+    toy_docker: Any, docker: Any, registry: Registry
+) -> None:
+    name = push(docker, registry, toy_docker.image)
+    docker("pull", name)
+    [digest] = json.loads(docker("image", "inspect", "--format", "{{json .RepoDigests}}", name))
+    docker("image", "rm", name)
+    docker("tag", toy_docker.image, name)
+    docker("push", name)
+    docker("image", "rm", name)
+    run = toy_docker.run(workload={"image": digest})
+    assert run["state"] == "completed", run
+    assert provenance(Path(run["directory"]))["image_digest"] == digest
+    docker("image", "rm", digest)
 
 
 @pytest.mark.parametrize(

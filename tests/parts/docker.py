@@ -56,7 +56,7 @@ class Docker:
         self.folder = Path(tempfile.mkdtemp(prefix="llmb-docker-"))
         self.folder.chmod(0o755)
         self.socket = self.folder / "docker.sock"
-        self._live_restore = live_restore
+        self.live_restore = live_restore
         self._containerd: subprocess.Popen[bytes] | None = None
         self._daemon: subprocess.Popen[bytes] | None = None
 
@@ -103,7 +103,7 @@ class Docker:
             "--pidfile": f"{self.folder}/docker.pid",
         }
         words = [word for pair in settings.items() for word in pair]
-        live = ["--live-restore"] if self._live_restore else []
+        live = ["--live-restore"] if self.live_restore else []
         self._daemon = self._process("dockerd", *words, *live, "--iptables=false", "--bridge=none")
         wait_until(lambda: self.up, "dockerd")
 
