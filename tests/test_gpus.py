@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import stat
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,13 @@ def test_a_run_whose_processes_cannot_be_seen_from_here_is_waited_for(toy: Any) 
     toy.gate.touch()
     assert end(running)["state"] == "completed"
     assert [each.name for each in elsewhere.iterdir()] == ["started"]
+
+
+def test_other_users_of_the_machine_take_turns_by_the_same_locks(toy: Any) -> None:
+    assert toy.llmb("run", spec(toy, "toy", 1, max_parallel=1)).returncode == 0
+    locks = list(toy.folder.glob("machine.lock*"))
+    assert {lock.name for lock in locks} >= {"machine.lock", "machine.lock.queue", "machine.lock.gpu-0"}
+    assert {stat.S_IMODE(lock.stat().st_mode) for lock in locks} == {0o666}
 
 
 def test_no_more_runs_than_asked_for_are_beside_one_another(toy: Any) -> None:

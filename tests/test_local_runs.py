@@ -257,7 +257,7 @@ def test_a_job_that_cannot_take_the_lock_says_so(toy: Any) -> None:
     (toy.folder / "file").touch()
     run = toy.run(target={"lock": str(toy.folder / "file/lock")})
     assert run["state"] == "failed"
-    assert "file" in run["failure"]["cause"]
+    assert f"the lock {toy.folder}/file/lock.queue cannot be written; see target.lock" in run["failure"]["cause"]
 
 
 # shared tasks

@@ -132,6 +132,12 @@ def test_what_it_cannot_do_is_refused(changes: dict[str, Any], message: str) -> 
         Local().build_job(job(**changes), target())
 
 
+@pytest.mark.parametrize("lock", ["", "llmb.lock", "$HOSTNAME.lock", "$HOMELESS/lock", "/tmp/"])
+def test_a_lock_that_is_not_one_file_to_all_jobs_is_refused(lock: str) -> None:
+    with pytest.raises(SpecError, match=r"target.lock: is .*; expected the absolute path of a file"):
+        Local().build_job(job(), target(lock=lock))
+
+
 def test_another_machine_is_refused() -> None:
     elsewhere: Target[LocalOptions] = Target(scheduler="local", host="node1", workdir="/work", options=LocalOptions())
     with pytest.raises(SpecError, match=r"target.host is 'node1'"):

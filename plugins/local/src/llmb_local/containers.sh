@@ -14,7 +14,9 @@ end_container_of() { # directory of a job that does not run any more
 remove_container() { # engine, name, Docker's address: true as well where there is none
   case $1 in
     docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
+    podman) ;;
     enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+    *) return 1 ;; # the file may be anybody's
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
 }

@@ -46,7 +46,9 @@ def _read(kept: Path) -> float | None:
 def _take(lock: Path) -> bool:
     """Lock the file until this process ends; false where a job holds it for longer than `PATIENCE_S`."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o644)
+    before = os.umask(0)  # other users take turns by it as well
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    os.umask(before)
     end = time.monotonic() + PATIENCE_S
     while True:
         try:

@@ -26,6 +26,8 @@ explain() { # what the engine said
       echo "the disk is full where $engine keeps its images; free some there, as with \`$engine system prune\`" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
       echo "the registry of $image wants a login, or has no such image; $login, or see workload.image" ;;
+    *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
+      echo "that is no name of an image; see workload.image" ;;
     *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
       echo "there is no image $image; see workload.image" ;;
     *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from llmb import FrozenMap, Job, Phase, Target
+from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target
 from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
@@ -55,7 +55,12 @@ def _template() -> jinja2.Template:
 
 
 def lock_word(lock: str) -> str:
-    """The lock's path as a word of bash: $HOME and $HOSTNAME are expanded there, all else is quoted."""
+    """The lock's path as a word of bash: $HOME and $HOSTNAME are expanded there, all else is quoted.
+
+    Raises SpecError for one that is not the same file to all jobs.
+    """
+    if not re.match(r"(\$HOME)?/.*[^/]$", lock, re.DOTALL):
+        raise SpecError(Fault(message=f"is {lock!r}", key="target.lock", expected="the absolute path of a file"))
     parts = re.split(r"(\$HOME\b|\$HOSTNAME\b)", lock)
     return "".join(f'"{part}"' if part.startswith("$H") else shlex.quote(part) for part in parts if part)
 

@@ -111,7 +111,9 @@ end_container_of() { # directory of a job that does not run any more
 remove_container() { # engine, name, Docker's address: true as well where there is none
   case $1 in
     docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
+    podman) ;;
     enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+    *) return 1 ;; # the file may be anybody's
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
 }
@@ -121,8 +123,16 @@ remove_container() { # engine, name, Docker's address: true as well where there 
 . ./detached.sh # supervisor and settle
 
 held=() descriptors=()
+make_for_all() { # file: other users take turns by it as well
+  [ -e "$1" ] || (umask 0 && : >>"$1")
+  [ -w "$1" ] && return
+  tell "the lock $1 cannot be written; see target.lock"
+  exit 1
+}
+
 hold() { # file, options of flock: how long to wait
   local descriptor
+  make_for_all "$1"
   exec {descriptor}>>"$1" || exit 1
   if flock "${@:2}" "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
   exec {descriptor}>&-
@@ -171,7 +181,9 @@ end_orphans() { # files: of a job that has one of these locks and whose supervis
 
 places=("$lock")
 for ((place = 1; place < max_parallel; place++)); do places+=("$lock.$place"); done
-mkdir -p "$(dirname "$lock")" && exec {queue}>>"$lock.queue" || exit 1
+mkdir -p "$(dirname "$lock")"
+make_for_all "$lock.queue"
+exec {queue}>>"$lock.queue" || exit 1
 flock "$queue" || exit 1 # whoever comes first is served first, however many GPUs it needs
 take 1 "${places[@]}"
 take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
@@ -222,6 +234,8 @@ explain() { # what the engine said
       echo "the disk is full where $engine keeps its images; free some there, as with \`$engine system prune\`" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
       echo "the registry of $image wants a login, or has no such image; $login, or see workload.image" ;;
+    *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
+      echo "that is no name of an image; see workload.image" ;;
     *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
       echo "there is no image $image; see workload.image" ;;
     *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
