@@ -12,7 +12,6 @@ from typing import overload
 from llmb.values.steps import Step
 
 _WIDTH = 5  # time, loss, TFLOP/s, tokens/s, mean_of
-_ALL_STATED = (1 << _WIDTH) - 1
 
 
 class _Figures:
@@ -71,11 +70,16 @@ class StepTable(Sequence[Step]):
 
     def put(self, step: Step) -> None:
         """Add a step, or replace the one of the same number."""
-        fields = (step.time_s, step.loss, step.tflops_per_gpu, step.tokens_per_s_per_gpu, step.mean_of)
-        stated = _ALL_STATED
-        if None in fields:
-            stated = sum((value is not None) << place for place, value in enumerate(fields))
-        values = array("d", [0.0 if value is None else value for value in fields])
+        time_s, loss = step.time_s, step.loss
+        tflops, tokens = step.tflops_per_gpu, step.tokens_per_s_per_gpu
+        stated = (
+            (time_s is not None)
+            | (loss is not None) << 1
+            | (tflops is not None) << 2
+            | (tokens is not None) << 3
+            | 1 << 4  # mean_of
+        )
+        values = array("d", (time_s or 0.0, loss or 0.0, tflops or 0.0, tokens or 0.0, step.mean_of))
         numbers, row = self._numbers, len(self._numbers)
         if not row or step.step > numbers[-1]:
             numbers.append(step.step)
