@@ -72,8 +72,13 @@ class MegatronLog(LineParser):
         if self._totals.get(self.source) != total:
             self._totals[self.source] = total
             found.append(Notice(kind="total steps", value=total))
+        tflops = self._step_times.take(number, known["time_s"])
+        if tflops is not None:
+            known.setdefault("tflops_per_gpu", tflops)
         step = Step(step=number, figures=figures, **known)  # type: ignore[arg-type]  # floats' names
-        found.append(self._step_times.complete(step))
+        if tflops is None:
+            self._step_times.wait(step)
+        found.append(step)
         norm = figures.get("grad norm")
         if norm is not None and norm != norm:  # NaN alone differs from itself
             found.append(Notice(kind="nan", text=f"the gradient norm of iteration {number} is NaN"))

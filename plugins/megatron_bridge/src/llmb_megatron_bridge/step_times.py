@@ -23,9 +23,9 @@ class StepTime:
     time_s: float
     tflops_per_gpu: float
 
-    def may_be(self, step: Step) -> bool:
+    def may_be(self, time_s: float) -> bool:
         """Whether it is the same step, by its time: two decimals here, and clocks of two ranks."""
-        return step.time_s is not None and abs(self.time_s - step.time_s) <= 0.01 + 0.05 * step.time_s
+        return abs(self.time_s - time_s) <= 0.01 + 0.05 * time_s
 
 
 class StepTimes:
@@ -40,27 +40,30 @@ class StepTimes:
         self._steps: deque[Step] = deque(maxlen=_WAITING)
         self._last: int | None = None
 
-    def complete(self, step: Step) -> Step:
-        """The step with the TFLOP/s that were printed before it; without, if they are yet to come."""
-        if self._last is not None and step.step <= self._last:
+    def take(self, number: int, time_s: float) -> float | None:
+        """The TFLOP/s that were printed before this step; null, if they are yet to come: then let it `wait`."""
+        if self._last is not None and number <= self._last:
             self._steps.clear()  # another run has begun
-        self._last = step.step
+        self._last = number
         for place in range(min(_LOOK_AHEAD, len(self._times))):
-            if self._times[place].may_be(step):
+            if self._times[place].may_be(time_s):
                 found = self._times[place]
                 for _ in range(place + 1):
                     self._times.popleft()
-                return _with_tflops(step, found)
+                return found.tflops_per_gpu
+        return None
+
+    def wait(self, step: Step) -> None:
+        """A step whose TFLOP/s are yet to come."""
         self._steps.append(step)
-        return step
 
     def add(self, time: StepTime) -> list[Step]:
         """The step that this belongs to, once more and now with its TFLOP/s, if it was printed before."""
         for place, step in enumerate(islice(self._steps, _LOOK_AHEAD)):
-            if time.may_be(step):
+            if step.time_s is not None and time.may_be(step.time_s):
                 for _ in range(place + 1):
                     self._steps.popleft()
-                return [_with_tflops(step, time)] if step.tflops_per_gpu is None else []
+                return [attrs.evolve(step, tflops_per_gpu=time.tflops_per_gpu)] if step.tflops_per_gpu is None else []
         self._times.append(time)
         return []
 
@@ -72,7 +75,3 @@ class StepTimes:
             Step(step=number, time_s=time.time_s, tflops_per_gpu=time.tflops_per_gpu)
             for number, time in enumerate(self._times, start=1)
         ]
-
-
-def _with_tflops(step: Step, time: StepTime) -> Step:
-    return step if step.tflops_per_gpu is not None else attrs.evolve(step, tflops_per_gpu=time.tflops_per_gpu)
