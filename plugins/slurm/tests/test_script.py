@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Venv
@@ -140,6 +141,24 @@ def directive(name: str, **options: Any) -> list[str]:
 )
 def test_what_is_asked_for(name: str, options: dict[str, Any], lines: list[str]) -> None:
     assert directive(name, **options) == lines
+
+
+@pytest.mark.parametrize(
+    ("gpu_types", "options", "gpus"),
+    [
+        (("h100",), {}, ["--gres=gpu:1"]),
+        (("h100",), {"gpu_request": "gpus-per-node"}, ["--gpus-per-node=1"]),
+        (("h100",), {"gpu_request": "none"}, []),
+        (("cpu",), {}, []),
+    ],
+)
+def test_what_needs_no_gpu_beside_runs_on_gpus_asks_for_one(
+    gpu_types: tuple[str, ...], options: dict[str, Any], gpus: list[str]
+) -> None:
+    """A data job or an import goes to the partition of the runs, which may refuse jobs that ask for none."""
+    asking = attrs.evolve(target(**options), gpu_types=gpu_types)
+    lines = Slurm().build_job(job(gpus_per_node=0), asking).text.splitlines()
+    assert [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH --g")] == gpus
 
 
 @pytest.mark.parametrize("variable", ["SBATCH_ACCOUNT", "SLURM_ACCOUNT"])

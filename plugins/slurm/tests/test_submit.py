@@ -19,6 +19,7 @@ from llmb_slurm.refusals import remedy
     [
         ("sbatch: error: GPUs not found", "target.gpu_request"),
         ("sbatch: error: Cannot submit to this partition without GPU resources", "target.gpu_request"),
+        ("sbatch: error: Cannot submit to this partition without GPU resources", "target.partition"),
         ("sbatch: error: Invalid generic resource (gres) specification", "target.gpu_request"),
         ("sbatch: error: invalid partition specified: x", "target.partition"),
         ("Batch job submission failed: Invalid account or account/partition combination specified", "target.account"),

@@ -47,7 +47,7 @@ def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
         phases=(Phase(name="import", command=command, ranks="first", measured=False, contained=False),),
         nodes=1,
         tasks_per_node=1,
-        gpus_per_node=0 if "cpu" in target.gpu_types else 1,  # some partitions refuse jobs that ask for none
+        gpus_per_node=0,
         files=FrozenMap({f"{directory}/{name}": text for name, text in scripts.items()}),
         time_limit_s=IMPORT_LIMIT_S,
     )

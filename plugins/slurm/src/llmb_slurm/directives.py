@@ -32,9 +32,8 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     yield "open-mode", "append"
     yield "nodes", job.nodes
     yield "ntasks-per-node", job.tasks_per_node
-    if job.gpus_per_node and options.gpu_request != "none":
-        is_gres = options.gpu_request == "gres"
-        yield options.gpu_request, f"gpu:{job.gpus_per_node}" if is_gres else job.gpus_per_node
+    if (gpus := _gpus_per_node(job, target)) and options.gpu_request != "none":
+        yield options.gpu_request, f"gpu:{gpus}" if options.gpu_request == "gres" else gpus
     yield "time", _time(job.time_limit_s)
     for name in OWN_KEYS:
         value = getattr(options, name)
@@ -45,6 +44,12 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     if job.domain_nodes and options.segment:
         yield "segment", job.domain_nodes
     yield from options.sbatch.items()
+
+
+def _gpus_per_node(job: Job, target: Target[SlurmOptions]) -> int:
+    """One for a job that needs none beside runs on GPUs: some partitions refuse jobs that ask for none."""
+    runs_need_gpus = bool(target.gpu_types) and "cpu" not in target.gpu_types
+    return job.gpus_per_node or int(runs_need_gpus)
 
 
 def _log_pattern(directory: str) -> str:

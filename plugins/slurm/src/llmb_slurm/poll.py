@@ -45,7 +45,7 @@ def poll_jobs(tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
     """How each stands. Raises TargetError where one cannot ask."""
     ids, queue = _ask_queue(tickets, host)
     running = {ticket.id: job_status(row) for ticket in tickets if (row := _row(ticket, ids, queue))}
-    over = [each for each in tickets if each.id not in running or running[each.id].state == "ended"]
+    over = [each for each in tickets if each.id not in running or _may_be_over(running[each.id])]
     over = [each for each in over if each.id in running or each.id in ids]
     left = _ask_directories(over, running, host)
     gone = {ids[each.id] for each in over if each.id not in running}
@@ -79,6 +79,11 @@ def _ask_queue(tickets: Sequence[Ticket], host: Host) -> tuple[dict[str, str], d
         if each.id not in known and (mark := job_mark(each.id, each.directory)) in marks
     }
     return known, queue
+
+
+def _may_be_over(status: JobStatus) -> bool:
+    """It has ended; or it is held since its launch failed, although it may have been launched all the same."""
+    return status.state == "ended" or (status.state == "pending" and status.cause == "launch failure")
 
 
 def _row(ticket: Ticket, ids: Mapping[str, str], queue: Mapping[str, Row]) -> Row | None:
@@ -134,7 +139,13 @@ def _told(job_id: str, left: Left, queue: Mapping[str, Row], accounts: Accounts)
 
 
 def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
-    """The same, with why the job itself says it failed, where Slurm says no more than that."""
+    """The same, with why the job itself says it failed, where Slurm says no more than that.
+
+    A job that Slurm holds for a failed launch, and that came to its end nevertheless, has done its work: it is to be
+    cancelled, and counts as completed.
+    """
+    if status.cause == "launch failure" and left.ended and left.ended[:2] == (status.job_id, 0):
+        return attrs.evolve(status, cause="completed", exit_status=0, reason="", remedy="", attempt=left.attempt)
     if status.state != "ended":
         return status
     attempt = max(status.attempt, left.attempt)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+GPU_REQUEST = "set target.gpu_request, which says how this site wants GPUs asked for"
+
 REMEDIES = (
-    ("GPUs not found", "set target.gpu_request, which says how this site wants GPUs asked for"),
-    ("without GPU resources", "set target.gpu_request, which says how this site wants GPUs asked for"),
-    ("generic resource", "set target.gpu_request, which says how this site wants GPUs asked for"),
+    ("GPUs not found", GPU_REQUEST),
+    ("without GPU resources", f"{GPU_REQUEST}; for a recipe without GPUs, set target.partition to one that takes such"),
+    ("generic resource", GPU_REQUEST),
     ("account", "set target.account and target.partition to a pair that you may use"),
     ("partition", "set target.partition to one of those that `sinfo` lists"),
     ("qos", "set target.qos to one that you may use"),
