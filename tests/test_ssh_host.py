@@ -319,7 +319,8 @@ def test_a_server_that_is_silent_or_no_ssh_server_is_told(
         accepted[0].sendall(greeting)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        greeter = threading.Thread(target=greet)
+        listener.settimeout(60)
+        greeter = threading.Thread(target=greet, daemon=True)
         greeter.start()
         client.write_config(port=listener.getsockname()[1])
         with pytest.raises(TargetError, match="it is silent, or what answers there is no SSH server"):

@@ -41,9 +41,13 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
 
     def open(self) -> None:
         """Connect. Raises TargetError that names this host, or the jump host that failed."""
-        known = KnownHost.find(self.host, self.port, self.ssh_config)
+        try:
+            known = KnownHost.find(self.host, self.port, self.ssh_config)
+            connect_timeout_s = int(self.ssh_config.get("connecttimeout", CONNECT_TIMEOUT_S))
+        except ValueError as error:
+            place = self.original_host
+            raise _NotConnectedError(f"cannot connect to {place}: its settings for ssh are wrong: {error}") from error
         self.client.set_missing_host_key_policy(Judge(known))
-        connect_timeout_s = int(self.ssh_config.get("connecttimeout", CONNECT_TIMEOUT_S))
         self.connect_timeout: int = connect_timeout_s
         self.connect_kwargs = {
             "banner_timeout": connect_timeout_s,
