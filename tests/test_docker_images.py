@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.docker import Registry
+from parts.docker import Docker, Registry
 
 pytestmark = pytest.mark.real
 
@@ -27,10 +27,11 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-def push(docker: Any, registry: Registry, image: str) -> str:
-    """Put the tiny image with one more layer into the registry, and forget it here; its name there."""
+def push(docker: Any, registry: Registry, image: str, *command: str) -> str:
+    """Put the tiny image with what this command adds into the registry, and forget it here; its name there."""
     name = f"{registry.address}/toy/tiny:2"
-    docker("run", "--name", "layer", "--network", "host", "--entrypoint", "", image, "touch", "/new")
+    words = command or ("touch", "/new")
+    docker("run", "--name", "layer", "--network", "host", "--entrypoint", "", image, *words)
     docker("commit", "layer", name)
     docker("rm", "--volumes", "layer")
     if registry.login:
@@ -126,17 +127,14 @@ def test_an_image_without_bash_is_told(toy_docker: Any, docker: Any, tmp_path: P
     docker("image", "rm", "llmb-empty:1")
 
 
-def test_a_full_disk_is_told(toy_docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Docker's words for it are played back: no disk is filled for a test."""
-    words = "failed to register layer: Error processing tar file(exit status 1): write /x: no space left on device"
-    fake = tmp_path / "bin/docker"
-    fake.parent.mkdir()
-    fake.write_text(
-        f'#!/bin/bash\n[ "$1" != pull ] || {{ echo "{words}" >&2; exit 1; }}\nexec {shutil.which("docker")} "$@"\n'
-    )
-    fake.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
-    assert "the disk is full where docker keeps its images" in failure(toy_docker.run(workload={"image": "other:1"}))
+def test_a_full_disk_is_told(toy_docker: Any, docker: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+    large = ("dd", "if=/dev/urandom", "of=/large", "bs=1048576", "count=48")
+    name = push(docker, registry, toy_docker.image, *large)
+    with Docker(disk_mb=32) as small:
+        for key, value in small.env.items():
+            monkeypatch.setenv(key, value)
+        told = failure(toy_docker.run(workload={"image": name}))
+    assert "the disk is full where docker keeps its images" in told
 
 
 def test_how_far_a_pull_is_is_shown(toy_docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from parts.nemo import Hub, NeMoRuns
 
+STANDINS = Path(__file__).parent / "standins"
+
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(not shutil.which("curl"), reason="curl, which fetches tokenizers, is not installed"),
@@ -46,9 +48,11 @@ def road(tmp_path: Path, hub: str) -> NeMoRuns:
 
 @pytest.fixture
 def cluster_road(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
-    """Runs on a real Slurm cluster, whose nodes have what the image has."""
-    target = {"scheduler": "slurm", "runtime": "none", "exclusive": False, "mem": "2G"}
-    return NeMoRuns(tmp_path, hub, **target)
+    """Runs on a real Slurm cluster, whose nodes have what the image has; stand-ins for enroot and pyxis."""
+    runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", exclusive=False, mem="2G")
+    for name in ("enroot", "srun"):
+        shutil.copy(STANDINS / name, runs.folder / "bin" / name)
+    return runs
 
 
 def test_the_whole_road_ends_in_figures_and_a_verdict(road: NeMoRuns) -> None:
@@ -74,11 +78,21 @@ def test_the_whole_road_on_a_cluster(cluster_road: NeMoRuns) -> None:
     assert run["state"] == "completed", run
 
     assert len(list(cluster_road.data.iterdir())) == 4
+    [image] = cluster_road.workdir.glob("cache/images/*.sqsh")
+    data, training = (started(cluster_road.workdir / folder) for folder in ("cache", "."))
+    assert [line[1] for line in training if line[0] == "enroot"] == ["import"]
+    contained = [[line for line in lines if f"--container-image={image}" in line] for lines in (data, training)]
+    assert list(map(len, contained)) == [4, 1]  # clear, download, extract, preprocess; the training
     steps = cluster_road.steps(run)
     assert [int(row["step"]) for row in steps] == list(range(1, 51))
     assert {row["time_s"] for row in steps[1:]} == {"13.0"}
     assert float(steps[-1]["consumed_samples"]) == 50 * 256
     assert run["verdict"] == "pass", run
+
+
+def started(folder: Path) -> list[list[str]]:
+    """What the stand-ins for enroot and pyxis noted there, as words."""
+    return [line.split() for line in (folder / "standins").read_text().splitlines()]
 
 
 def test_a_run_that_is_slower_than_published_fails(road: NeMoRuns) -> None:
@@ -151,7 +165,7 @@ def test_a_loss_of_nan_is_a_failure(road: NeMoRuns) -> None:
 
 
 def test_a_capture_by_nsys_leaves_a_report_of_each_rank_and_is_not_judged(road: NeMoRuns) -> None:
-    shutil.copy(Path(__file__).parent / "standins" / "nsys", road.folder / "bin" / "nsys")
+    shutil.copy(STANDINS / "nsys", road.folder / "bin" / "nsys")
     run = road.run("grok1-314b", "bf16", profile={"tool": "nsys", "ranks": [0, 3], "gpu_metrics": True})
 
     assert (run["state"], run["verdict"]) == ("completed", None), run

@@ -49,14 +49,16 @@ def missing() -> str:
 class Docker:
     """One engine. containerd is a process of its own, as where Debian's packages are started as services.
 
-    ``live_restore``: what runs goes on when the daemon dies and comes back.
+    ``live_restore``: what runs goes on when the daemon dies and comes back. ``disk_mb``: its images lie on a disk of
+    that size.
     """
 
-    def __init__(self, *, live_restore: bool = False) -> None:
+    def __init__(self, *, live_restore: bool = False, disk_mb: int | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="llmb-docker-"))
         self.folder.chmod(0o755)
         self.socket = self.folder / "docker.sock"
         self.live_restore = live_restore
+        self.disk_mb = disk_mb
         self._containerd: subprocess.Popen[bytes] | None = None
         self._daemon: subprocess.Popen[bytes] | None = None
 
@@ -64,6 +66,10 @@ class Docker:
         (self.folder / "containerd.toml").write_text(CONTAINERD.format(folder=self.folder))
         self._containerd = self._process("containerd", "--config", str(self.folder / "containerd.toml"))
         wait_until((self.folder / "containerd/socket").exists, "containerd")
+        if self.disk_mb:
+            (self.folder / "data").mkdir()
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={self.disk_mb}m", "tmpfs", str(self.folder / "data")]
+            subprocess.run(mount, check=True)
         self.start()
         return self
 
