@@ -174,6 +174,8 @@ def test_an_account_that_is_absent_comes_from_the_environment(monkeypatch: pytes
         ({"account": "a\nb"}, r"account is 'a\\nb', and Slurm can carry only printable text of one line"),
         ({"qos": ""}, "qos is ''"),
         ({"sbatch": {"job-name": "x"}}, "job-name is decided by llmb"),
+        ({"sbatch": {"help": True}}, "help is decided by llmb"),
+        ({"sbatch": {"mem-per-gpu": "10G"}}, "mem-per-gpu is decided by llmb; set target.mem instead"),
         ({"sbatch": {"time": "1:00"}}, "time is decided by llmb; set workload.time_limit instead"),
         ({"sbatch": {"gres": "gpu:1"}}, 'gres is decided by llmb; set target.gpu_request = "gres" instead'),
         ({"sbatch": {"N": 2}}, "'N' is no long option of sbatch"),

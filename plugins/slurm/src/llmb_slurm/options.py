@@ -26,13 +26,15 @@ DECIDED = {
     "gres": 'target.gpu_request = "gres"',
     "gpus": "workload.gpus",
     "gpus-per-node": 'target.gpu_request = "gpus-per-node"',
+    "mem-per-cpu": "target.mem",
+    "mem-per-gpu": "target.mem",
     "nodes": "workload.gpus and target.gpus_per_node",
     "ntasks": "workload.gpus",
     "ntasks-per-node": "target.gpus_per_node",
     "time": "workload.time_limit",
     **dict.fromkeys(
-        ("array", "chdir", "comment", "error", "export", "job-name", "kill-on-invalid-dep", "open-mode", "output",
-         "parsable", "test-only", "wait", "wrap"),
+        ("array", "chdir", "clusters", "comment", "error", "export", "help", "job-name", "kill-on-invalid-dep",
+         "open-mode", "output", "parsable", "test-only", "usage", "version", "wait", "wrap"),
         "",
     ),
 }  # fmt: skip
