@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import tomllib
 from pathlib import Path
@@ -220,21 +219,6 @@ def test_cancel_ends_that_job_and_no_other(toy_slurm: Any) -> None:
     toy_slurm.cluster.order("scancel", other)
     toy_slurm.gate.touch()
     [run] = toy_slurm.runs("attach", second)
-    assert run["state"] == "completed"
-
-
-@pytest.mark.slow
-def test_a_controller_that_is_restarted_is_waited_for(toy_slurm: Any) -> None:
-    running = toy_slurm.start("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}), "--json")
-    wait_at_gate(toy_slurm)
-    toy_slurm.wait_for_state("running")
-    toy_slurm.cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
-    lines = iter(running.stderr.readline, "")
-    assert any("Slurm cannot be asked" in line and "asking again" in line for line in lines)
-    toy_slurm.gate.touch()
-    toy_slurm.cluster.start_controller()
-    out, _ = running.communicate(timeout=60)
-    [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
 
 

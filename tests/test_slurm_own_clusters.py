@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -90,3 +91,25 @@ def test_a_job_that_left_no_word_and_that_slurm_has_forgotten_is_lost(
     run = toy_forgetful.drive(llmb.resume([run_id]))
     assert (run["state"], run["job_id"] is None) == ("lost", False)
     assert "neither Slurm's queue nor its accounts" in run["reason"]
+
+
+def test_a_controller_that_is_restarted_is_waited_for(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a cluster of its own: a node that had a job in the meantime gives no GPU to the steps of later ones."""
+    with Cluster(nodes=1, accounting=False) as cluster:
+        for name, value in cluster.env.items():
+            monkeypatch.setenv(name, value)
+        toy_slurm.cluster = cluster
+        gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
+        running = toy_slurm.start("run", toy_slurm.spec(framework=gate), "--json")
+        toy_slurm.wait(
+            lambda: "toy step 2" in "".join(log.read_text() for log in toy_slurm.workdir.glob("runs/*/logs/train.*"))
+        )
+        toy_slurm.wait_for_state("running")
+        cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
+        lines = iter(running.stderr.readline, "")
+        assert any("Slurm cannot be asked" in line and "asking again" in line for line in lines)
+        toy_slurm.gate.touch()
+        cluster.start_controller()
+        out, _ = running.communicate(timeout=60)
+    [run] = json.loads(out)["runs"]
+    assert run["state"] == "completed"
