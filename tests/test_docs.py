@@ -47,18 +47,6 @@ def test_every_package_states_what_it_needs_of_llmb_with_an_upper_bound() -> Non
         assert [need for need in needs if re.fullmatch(r"llmb>=[\d.]+,<[\d.]+", need)], file
 
 
-def test_core_names_no_framework_and_no_scheduler() -> None:
-    names = re.compile(r"maxtext|slurm|sbatch|enroot|\bdocker\b|nemo_launcher|megatron_bridge", re.IGNORECASE)
-    found = [
-        f"{file.name}: {line.strip()}"
-        for file in (ROOT / "core/src").rglob("*")
-        if file.suffix in (".py", ".sh", ".toml")
-        for line in file.read_text().splitlines()
-        if names.search(line)
-    ]
-    assert found == []
-
-
 def test_the_project_names_no_download_address() -> None:
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     locks = [name for name in files if name.endswith((".lock", "environments/cpu.txt"))]

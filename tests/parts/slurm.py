@@ -150,9 +150,9 @@ class Cluster:
 
     # files
 
-    def _write_files(self) -> None:
+    def _cluster_settings(self) -> dict[str, object]:
         controller, accounting, *_ = self._ports
-        settings = {
+        return {
             "ClusterName": "llmbtest",
             "SlurmctldHost": f"{socket.gethostname().split('.')[0]}(127.0.0.1)",
             "SlurmctldPort": controller,
@@ -182,7 +182,9 @@ class Cluster:
             **self._accounting_settings(accounting),
             **self._settings,
         }
-        lines = [f"{key}={value}" for key, value in settings.items()]
+
+    def _write_files(self) -> None:
+        lines = [f"{key}={value}" for key, value in self._cluster_settings().items()]
         lines += [self._node_line(number) for number in range(len(self.nodes))]
         every = ",".join(self.nodes)
         lines += [

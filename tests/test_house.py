@@ -1,0 +1,84 @@
+"""The rules of the house that no linter has: how long things may be, and which words the core does not know."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+CORE = ROOT / "core/src/llmb"
+
+LONGEST_FILE = 300
+LONGEST_TEST_FILE = 500  # tests stand side by side, and each is read alone
+LONGEST_FUNCTION = 50  # what a screen shows
+
+# Of frameworks, schedulers, container engines, launchers, and of libraries that only some frameworks use.
+WORDS = re.compile(
+    r"maxtext|nemo|megatron|torchtitan|deepspeed|hydra|\bjax\b|pytorch|\btorch\b|transformer.?engine"
+    r"|slurm|sbatch|squeue|\bsrun\b|scontrol|kubernetes|\bpbs\b|\blsf\b"
+    r"|docker|podman|enroot|pyxis|apptainer|singularity|torchrun|mpirun|pdsh|\bcuda\b",
+    re.IGNORECASE,
+)
+ALLOWED = {
+    "figures/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
+    "logs/lines.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin the lines of anybody's logs
+    "logs/signatures.toml": {"cuda", "pytorch", "torch"},  # where the texts that tell a cause were seen
+}
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard", *patterns],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def is_test(path: Path) -> bool:
+    return "tests" in path.relative_to(ROOT).parts
+
+
+def test_no_file_is_too_long_to_be_read_at_once() -> None:
+    lengths = {
+        str(path.relative_to(ROOT)): (
+            len(path.read_text().splitlines()),
+            LONGEST_TEST_FILE if is_test(path) else LONGEST_FILE,
+        )
+        for path in tracked("*.py", "*.sh")
+        if "golden" not in path.parts  # written by the code that they test
+    }
+    assert {name: length for name, (length, most) in lengths.items() if length > most} == {}
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{path.relative_to(ROOT)}: {node.name}", (node.end_lineno or 0) - node.lineno + 1
+
+
+def test_every_function_fits_a_screen() -> None:
+    lengths = dict(each for path in tracked("*.py") for each in functions(path))
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+
+
+def test_the_core_names_no_framework_and_no_scheduler() -> None:
+    found = {
+        f"{name}: {word}"
+        for file in tracked("core/src")
+        for word in {each.lower() for each in WORDS.findall(file.read_text())}
+        if word not in ALLOWED.get(name := str(file.relative_to(CORE)), ())
+    }
+    assert found == set()
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_the_core_may_name_is_still_there(name: str) -> None:
+    assert {each.lower() for each in WORDS.findall((CORE / name).read_text())} == ALLOWED[name]
