@@ -18,6 +18,7 @@ import tomli_w
 from parts import docker as docker_parts
 from parts import slurm as slurm_parts
 from parts.sshd import SSHD, Sshd
+from parts.wheels import EXAMPLES, PRODUCT, build
 
 TOY = Path(__file__).parent / "toy"
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
@@ -168,6 +169,12 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyRuns:
 def toy_class() -> type[ToyRuns]:
     """To make more than one home."""
     return ToyRuns
+
+
+@pytest.fixture(scope="session")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A wheel of every distribution, by the name of its folder."""
+    return build([*PRODUCT, *EXAMPLES], tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,65 @@
+"""Wheels of distributions of this repository, and virtual environments that hold nothing but what is installed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import uv
+
+ROOT = Path(__file__).parents[2]
+PRODUCT = [ROOT / "core", *sorted(ROOT.glob("plugins/*/"))]
+EXAMPLES = sorted(ROOT.glob("examples/plugins/*/"))
+UV = uv.find_uv_bin()
+
+
+def build(projects: Iterable[Path], folder: Path) -> dict[str, Path]:
+    """The wheel of each project by the name of its folder, built from its source distribution."""
+
+    def one(project: Path) -> tuple[str, Path]:
+        out = folder / project.name
+        run(UV, "build", "--quiet", "--out-dir", str(out), str(project))
+        [wheel] = out.glob("*.whl")
+        return project.name, wheel
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(pool.map(one, projects))
+
+
+class EmptyEnvironment:
+    """A virtual environment of its own, in which nothing of this repository can be found."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.home = folder / "home"
+        self.python = folder / "venv/bin/python"
+        run(UV, "venv", "--quiet", "--no-project", str(folder / "venv"))
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        path = f"{self.python.parent}{os.pathsep}{kept['PATH']}"
+        return {**kept, "PATH": path, "LLMB_HOME": str(self.home), "XDG_CONFIG_HOME": str(self.folder / "config")}
+
+    def install(self, *what: Path | str) -> None:
+        run(UV, "pip", "install", "--quiet", "--python", str(self.python), *map(str, what))
+
+    def llmb(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the installed ``llmb`` where no file of this repository is."""
+        return subprocess.run(
+            [self.python.parent / "llmb", *arguments],
+            cwd=self.folder,
+            env={**self.env, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+
+def run(*command: str) -> None:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, f"{command}: {done.stderr}"

@@ -1,0 +1,52 @@
+"""What each distribution says of itself: the product's, and the examples that stand for those of third parties."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from parts.wheels import EXAMPLES, PRODUCT
+
+import llmb
+
+PLUGINS = [*PRODUCT[1:], *EXAMPLES]
+
+
+def project(folder: Path) -> dict[str, Any]:
+    return dict(tomllib.loads((folder / "pyproject.toml").read_text())["project"])
+
+
+@pytest.mark.parametrize("folder", [*PRODUCT, *EXAMPLES], ids=lambda folder: folder.name)
+def test_a_package_has_what_a_reader_of_an_index_looks_for(folder: Path) -> None:
+    said = project(folder)
+    assert {"name", "version", "description", "readme", "requires-python", "classifiers", "dependencies"} <= set(said)
+    assert "Typing :: Typed" in said["classifiers"]
+    assert [*folder.glob("src/*/py.typed")]
+    readme = (folder / said["readme"]).read_text()
+    assert readme.startswith(f"# {said['name']}\n")
+    assert not re.search(r"\]\((?!https?:|#)", readme), "an index has none of the repository's other files"
+
+
+@pytest.mark.parametrize("folder", [*PRODUCT, *EXAMPLES], ids=lambda folder: folder.name)
+def test_the_newest_entry_of_a_changelog_is_the_package_s_version(folder: Path) -> None:
+    said = project(folder)
+    title, *_ = changelog = (folder / "CHANGELOG.md").read_text().splitlines()
+    assert title == f"# Changelog of {said['name']}"
+    assert next(line for line in changelog if line.startswith("## ")).split()[1] == said["version"]
+
+
+def test_the_core_knows_its_own_version() -> None:
+    assert project(PRODUCT[0])["version"] == llmb.VERSION
+
+
+@pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
+def test_a_plugin_is_for_this_llmb_and_for_none_that_may_have_other_hooks(folder: Path) -> None:
+    [needs] = [each for each in map(Requirement, project(folder)["dependencies"]) if each.name == "llmb"]
+    major, minor, _ = map(int, llmb.VERSION.split("."))
+    assert needs.specifier.contains(llmb.VERSION)
+    assert not needs.specifier.contains(f"{major}.{minor + 1}.0")
+    assert not needs.specifier.contains(f"{major}.{minor - 1}.9")
