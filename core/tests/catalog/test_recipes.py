@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Mapping
 
 import attrs
 import pytest
@@ -99,8 +101,8 @@ source = "another README"
 """
 
 
-def read(text: str) -> Recipe:
-    return read_recipe(text, address="acme/moe@1.0", framework="acme", file="moe.toml")
+def read(text: str, shared: Mapping[str, str] = FrozenMap()) -> Recipe:
+    return read_recipe(text, address="acme/moe@1.0", framework="acme", file="moe.toml", shared=shared)
 
 
 def faults_of(text: str) -> tuple[Fault, ...]:
@@ -155,6 +157,32 @@ def test_a_point_may_have_a_smaller_model_and_settings_of_its_own() -> None:
 
 def test_a_recipe_is_a_value() -> None:
     assert hash(read(HEAD + POINTS + BASELINES)) == hash(read(HEAD + POINTS + BASELINES))
+
+
+def test_what_recipes_share_comes_below_their_own() -> None:
+    shared = {
+        "release": 'release = "0.9"\nmfu_from = "logged"\n[framework.env]\nCOMMON = "0"\nCHUNK = "none"',
+        "model": '[model]\nlayers = 99\nhidden = 64\n[framework.env]\nCHUNK = "tiny"\nMORE = "1"',
+        "unused": "not TOML",
+    }
+    own = HEAD.replace('mfu_from = "logged"', "").replace("hidden = 64", "").replace('CHUNK = "small"', "") + POINTS
+    recipe = read('shared = ["release", "model"]' + own, shared)
+    assert (recipe.release, recipe.mfu_from) == ("1.0", "logged")
+    assert (recipe.model.layers, recipe.model.hidden) == (16, 64)
+    assert thaw(recipe.points[0].settings["env"]) == {"COMMON": "1", "CHUNK": "tiny", "MORE": "1"}
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "told"),
+    [
+        ('shared = "nemo"', "moe.toml", "shared: is \"nemo\"; expected a list of names of shared files"),
+        ('shared = ["modle"]', "moe.toml", "shared[0]: is \"modle\"; expected one of broken, model"),
+        ('shared = ["model", "broken"]', "shared/broken.toml", "is not TOML"),
+    ],
+)  # fmt: skip
+def test_a_shared_file_that_is_not_there_or_wrong_is_told(line: str, file: str, told: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(f"{file}: {told}")):
+        read(line + HEAD + POINTS, {"model": "", "broken": "="})
 
 
 VARIANT = """
@@ -276,5 +304,5 @@ def test_the_layout_in_the_documentation_is_one_that_can_be_read() -> None:
     layout = textwrap.dedent(recipes.__doc__.partition("::\n")[2])
     layout = layout.replace("{ ... }", '{ any = "thing" }').replace("sha256:...", "sha256:" + 64 * "0")
     sizes = "layers = 80\nhidden = 8192\nffn = 28672\nheads = 64\nquery_groups = 8\nvocab = 32000\nseq_len = 4096\n"
-    recipe = read(layout.replace("[model]", f"[model]\n{sizes}", 1))
+    recipe = read(layout.replace("[model]", f"[model]\n{sizes}", 1), {"common": ""})
     assert len(recipe.points) == 4

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 import pytest
 
+from llmb import load_recipe
 from llmb.catalog.accelerators import accelerators
-from llmb.catalog.recipes import read_recipe
 from llmb.figures.metrics import measure
 from llmb.values.frozen import thaw
 from llmb.values.recipe import Point, Recipe
@@ -16,13 +15,8 @@ from llmb.values.recipe import Point, Recipe
 SCALES = (64, 128, 256, 512, 1024, 2048)
 
 
-def recipe_of(name: str) -> Recipe:
-    text = (resources.files("llmb_maxtext") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
-    return read_recipe(text, address=f"maxtext/{name}", framework="maxtext", file=f"{name}.toml")
-
-
-LLAMA2_70B = recipe_of("llama2-70b")
-TINY = recipe_of("llama2-tiny")
+LLAMA2_70B = load_recipe("maxtext/llama2-70b")
+TINY = load_recipe("maxtext/llama2-tiny")
 
 
 def point_of(gpu_type: str, dtype: str, gpus: int, recipe: Recipe = LLAMA2_70B) -> Point:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from typing import Any
 
 import pytest
 
 import llmb
+from llmb import load_recipe
 from llmb.catalog.accelerators import accelerators
-from llmb.catalog.recipes import read_recipe
 from llmb.values.frozen import thaw
 from llmb.values.recipe import Point, Recipe
 
@@ -39,13 +38,8 @@ README = {
 BATCH = {"8b": lambda gpus: 16 * gpus, "70b": lambda gpus: 2 * gpus, "405b": lambda gpus: gpus // 2}
 
 
-def recipe_of(name: str) -> Recipe:
-    text = (resources.files("llmb_megatron_bridge") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
-    return read_recipe(text, address=f"megatron_bridge/{name}", framework="megatron_bridge", file=f"{name}.toml")
-
-
-SEED = {size: recipe_of(f"llama3.1-{size}") for size in SIZES}
-NEXT = {size: recipe_of(f"llama3.1-{size}@25.12") for size in SIZES}
+SEED = {size: load_recipe(f"megatron_bridge/llama3.1-{size}") for size in SIZES}
+NEXT = {size: load_recipe(f"megatron_bridge/llama3.1-{size}@25.12") for size in SIZES}
 
 
 def point_of(recipe: Recipe, gpu_type: str, dtype: str, gpus: int) -> Point:

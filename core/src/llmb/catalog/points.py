@@ -12,7 +12,7 @@ from llmb.catalog.baselines import PointKey, point_name
 from llmb.catalog.scaling import scaled
 from llmb.catalog.tables import Check, check_table, flag, listed, natural, raw, rule, settings, string, whole
 from llmb.values.errors import Fault
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
 from llmb.values.recipe import Baseline, Point
 from llmb.values.rules import model_faults, parallelism_faults
@@ -79,15 +79,6 @@ def read_points(
 def point_key(point: Point) -> PointKey:
     """What names this point in its recipe."""
     return point.gpu_type, point.dtype, point.gpus
-
-
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> FrozenMap[str, Any]:
-    """Both tables; where both have a key, ``over`` counts, and tables are merged in turn."""
-    both = dict(base)
-    for key, value in over.items():
-        below = both.get(key)
-        both[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
-    return FrozenMap(both)
 
 
 def _model(model: Model | None, table: object, key: str) -> tuple[Model | None, list[Fault]]:

@@ -3,8 +3,12 @@
 A table of points with ``options = { name = "value" }`` is a variant: it takes the place of the points of the same
 gpu_type and dtype where a spec's [framework] holds these options.
 
-The file; what is not marked optional is required::
+What several recipes have in common stands in files ``shared/NAME.toml`` beside them, in the same form. They come below
+the recipes that name them: tables are merged, and what the recipe states itself counts.
 
+The file; what is not marked optional is required, there or in a shared file::
+
+    shared = ["common"]                 # optional: shared/common.toml; of two that have a key, the last counts
     release = "24.11"                   # of the publisher
     description = "..."
     source = "..."                      # where the numbers come from
@@ -40,12 +44,12 @@ The file; what is not marked optional is required::
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from typing import Any, get_args
 
 from llmb.catalog.baselines import PointKey, point_name, read_baselines
 from llmb.catalog.points import MODEL_CHECKS, MODEL_REQUIRED, point_key, read_points
+from llmb.catalog.shared import toml, with_shared
 from llmb.catalog.tables import (
     Check,
     check_table,
@@ -118,12 +122,14 @@ _OPTIONAL = ("mfu_from", "profile_steps", "memory_gb", "image", "framework", "ba
 _REQUIRED = tuple(name for name in _CHECKS if name not in _OPTIONAL)
 
 
-def read_recipe(text: str, *, address: str, framework: str, file: str) -> Recipe:
-    """The recipe in this TOML text. ``file`` names it in faults; raises RecipeError with all of them."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(Fault(message=f"is not TOML: {error}", file=file)) from None
+def read_recipe(
+    text: str, *, address: str, framework: str, file: str, shared: Mapping[str, str] = FrozenMap()
+) -> Recipe:
+    """The recipe in this TOML text. ``file`` names it in faults; raises RecipeError with all of them.
+
+    ``shared`` has the texts of the shared files beside it by their names, those too that it does not name.
+    """
+    tables = with_shared(toml(text, file), shared, file)
     values, faults = check_table(tables, "", _CHECKS, _REQUIRED)
     model, wrong_model = _model(values.get("model"))
     image, wrong_image = _image(values.get("image"))

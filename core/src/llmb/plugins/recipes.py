@@ -54,8 +54,12 @@ def _files(plugin: FoundPlugin) -> Iterator[tuple[str, Path]]:
 
 
 def _read(file: Path, address: str, framework: str) -> Recipe:
+    shared = {each.name.removesuffix(".toml"): _text(each) for each in (file.parent / "shared").glob("*.toml")}
+    return read_recipe(_text(file), address=address, framework=framework, file=str(file), shared=shared)
+
+
+def _text(file: Path) -> str:
     try:
-        text = file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise RecipeError(Fault(message=f"cannot be read: {error}", file=str(file))) from error
-    return read_recipe(text, address=address, framework=framework, file=str(file))

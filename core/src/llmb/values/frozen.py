@@ -64,6 +64,15 @@ def thaw(value: Any) -> Any:
     return value
 
 
+def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str, Any]:
+    """Both tables; where both have a key, ``above`` counts, and tables are merged in turn."""
+    both = dict(below)
+    for key, value in above.items():
+        old = both.get(key)
+        both[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return FrozenMap(both)
+
+
 def content_key(*parts: str) -> str:
     """Twelve hexadecimal digits that name this content, the same on every machine and in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

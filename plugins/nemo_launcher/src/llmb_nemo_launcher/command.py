@@ -8,12 +8,12 @@ from typing import Any
 
 from llmb import FrozenMap, Mount, Phase, Profile, Run
 from llmb_nemo_launcher.config import config_file, overrides, profiled_ranks
-from llmb_nemo_launcher.settings import placed, places, settings_of
+from llmb_nemo_launcher.settings import placed, places
 
 
 def train_phase(run: Run[Any]) -> Phase:
     """One process per GPU: wrapper, profiler, program, configuration, overrides."""
-    settings, names, folder = settings_of(run), places(run), run.paths.run
+    settings, names, folder = run.settings, places(run), run.paths.run
     program = [
         *placed(settings["command"], names),
         f"--config-path={folder}/cfg",
@@ -33,7 +33,7 @@ def train_phase(run: Run[Any]) -> Phase:
 
 
 def _nsys(run: Run[Any], profile: Profile) -> list[str]:
-    settings = settings_of(run)["nsys"]
+    settings = run.settings["nsys"]
     metrics = settings["gpu_metrics"] if profile.gpu_metrics else ""
     options = [*settings["options"], *settings["with_cpu" if profile.cpu else "without_cpu"]]
     ranks = ",".join(map(str, profiled_ranks(run)))
@@ -41,7 +41,7 @@ def _nsys(run: Run[Any], profile: Profile) -> list[str]:
 
 
 def _prefix(run: Run[Any]) -> str:
-    settings = settings_of(run)
+    settings = run.settings
     return f"{run.paths.run}/nsys/{settings['model']}-{settings['size']}-{run.dtype}_{run.gpus}g_{run.id}"
 
 
@@ -57,14 +57,14 @@ def job_files(run: Run[Any]) -> Mapping[str, str]:
     """The configuration and the wrappers."""
     folder, shipped = run.paths.run, files("llmb_nemo_launcher")
     names = ["nemo.sh", *(["nsys.sh"] if run.profile and run.profile.tool == "nsys" else [])]
-    texts = {f"{folder}/cfg/{settings_of(run)['config_name']}": config_file(run)}
+    texts = {f"{folder}/cfg/{run.settings['config_name']}": config_file(run)}
     return FrozenMap(texts | {f"{folder}/{name}": shipped.joinpath(name).read_text(encoding="utf-8") for name in names})
 
 
 def job_env(run: Run[Any]) -> Mapping[str, str]:
     """The recipe's environment. Every process must see all GPUs of its node, of which Lightning gives it one."""
     visible = ",".join(map(str, range(run.gpus_per_node)))
-    return FrozenMap({**settings_of(run)["env"], "CUDA_VISIBLE_DEVICES": visible})
+    return FrozenMap({**run.settings["env"], "CUDA_VISIBLE_DEVICES": visible})
 
 
 def job_mounts(run: Run[Any]) -> tuple[Mount, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb import Run
-from llmb_nemo_launcher.settings import placed, places, settings_of
+from llmb_nemo_launcher.settings import placed, places
 
 DECIDED = {
     "trainer.num_nodes": "workload.gpus",
@@ -47,7 +47,7 @@ def config_tree(run: Run[Any]) -> dict[str, Any]:
 
     So the file alone says what is run, and every override is one of a key that is there, as Hydra wants it.
     """
-    settings = settings_of(run)
+    settings = run.settings
     tree: dict[str, Any] = placed(settings["config"], places(run))
     if buffer := settings.get("step_timing_buffer"):
         _put(tree, TIMING_BUFFER, buffer)
@@ -93,14 +93,14 @@ def derived(run: Run[Any]) -> dict[str, Any]:
 def timing_buffer(run: Run[Any]) -> int | None:
     """What `TIMING_BUFFER` will be: the spec's, else the recipe's; null where Hydra alone can tell."""
     own = {name.lstrip("+"): value for name, value in run.options.config.items()}
-    buffer = own.get(TIMING_BUFFER, settings_of(run).get("step_timing_buffer", 1))
+    buffer = own.get(TIMING_BUFFER, run.settings.get("step_timing_buffer", 1))
     return buffer if isinstance(buffer, int) else None
 
 
 def _flags(run: Run[Any]) -> dict[str, bool]:
     """Keys that are true where the run is FP8, or has tensor or pipeline parallelism."""
     true = {"fp8": run.dtype == "fp8", "tp": run.parallelism.tp > 1, "pp": run.parallelism.pp > 1}
-    flags = settings_of(run)["flags"]
+    flags = run.settings["flags"]
     return {key: true[cause] for cause, keys in flags.items() for key in keys}
 
 
@@ -118,7 +118,7 @@ def _capture(run: Run[Any]) -> dict[str, Any]:
 
 def profiled_steps(run: Run[Any]) -> tuple[int, int]:
     """The first and last step that nsys captures: the spec's, else the publisher's."""
-    usual = settings_of(run)["nsys"]
+    usual = run.settings["nsys"]
     start, stop = (run.profile.start_step, run.profile.stop_step) if run.profile else (None, None)
     return usual["start_step"] if start is None else start, usual["stop_step"] if stop is None else stop
 
@@ -127,7 +127,7 @@ def profiled_ranks(run: Run[Any]) -> tuple[int, ...]:
     """The ranks that nsys captures: the spec's, else the publisher's, as many as there are."""
     if run.profile and run.profile.ranks is not None:
         return run.profile.ranks
-    return tuple(range(min(settings_of(run)["nsys"]["ranks"], run.gpus)))
+    return tuple(range(min(run.settings["nsys"]["ranks"], run.gpus)))
 
 
 def _architecture(run: Run[Any]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _architecture(run: Run[Any]) -> dict[str, Any]:
         "model.num_attention_heads": model.heads,
         "model.num_query_groups": model.query_groups,
     }
-    if "max_position_embeddings" not in settings_of(run)["config"]["model"]:
+    if "max_position_embeddings" not in run.settings["config"]["model"]:
         sizes["model.max_position_embeddings"] = model.seq_len
     if model.experts > 1:
         sizes |= {"model.num_moe_experts": model.experts, "model.moe_router_topk": model.top_k}

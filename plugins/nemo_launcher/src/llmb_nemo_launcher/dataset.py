@@ -8,14 +8,14 @@ from importlib.resources import files
 from typing import Any
 
 from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, content_key
-from llmb_nemo_launcher.settings import places, repository_of, settings_of
+from llmb_nemo_launcher.settings import places, repository_of
 
 STAGES = ("download", "extract", "preprocess")
 
 
 def dataset_of(run: Run[Any]) -> Dataset | None:
     """The tasks that come before a run; null where its tokenizer is in the image and its data are synthetic."""
-    settings = settings_of(run)
+    settings = run.settings
     tasks = [_tokenizer(run)] if "tokenizer" in settings else []
     if "dataset" in settings:
         tasks.append(_pile(run))
@@ -24,7 +24,7 @@ def dataset_of(run: Run[Any]) -> Dataset | None:
 
 def _tokenizer(run: Run[Any]) -> Task:
     """The files of a tokenizer, each with content of its own: a pointer of Git LFS is none."""
-    tokenizer, folder = settings_of(run)["tokenizer"], places(run)["tokenizer"]
+    tokenizer, folder = run.settings["tokenizer"], places(run)["tokenizer"]
     repository = repository_of(run)
     script, settings = _copied(run, repository) if repository else _fetched(run)
     lines = [f"{name}={shlex.quote(value)}" for name, value in {"folder": folder, **settings}.items()]
@@ -42,26 +42,26 @@ def _tokenizer(run: Run[Any]) -> Task:
 
 def _fetched(run: Run[Any]) -> tuple[str, Mapping[str, str]]:
     """From Hugging Face, by the target's host: nodes may have no way out."""
-    tokenizer = settings_of(run)["tokenizer"]
+    tokenizer = run.settings["tokenizer"]
     gated = "yes" if tokenizer["kind"] == "gated" else ""
     return "fetch_tokenizer.sh", {"repository": tokenizer["repository"], "gated": gated}
 
 
 def _copied(run: Run[Any], repository: Repository) -> tuple[str, Mapping[str, str]]:
     """From the publisher's own repository, which is fetched before any of the tasks of a data set."""
-    folder = settings_of(run)["tokenizer"]["folder"]
+    folder = run.settings["tokenizer"]["folder"]
     return "copy_tokenizer.sh", {"source": f"{repository.folder(run.paths.cache)}/{folder}"}
 
 
 def _pile(run: Run[Any]) -> Task:
     """A node for each shard; what an earlier attempt left is removed, since the stages would take it for whole."""
-    settings, folder = settings_of(run)["dataset"], places(run)["dataset"]
+    settings, folder = run.settings["dataset"], places(run)["dataset"]
     shards = [f"{shard:02d}" for shard in settings["shards"]]
     archives = [f"{folder}/{shard}.jsonl.zst" for shard in shards]
     texts = [f"{folder}/{shard}.jsonl" for shard in shards]
     documents = [f"{folder}/{settings['name']}_{shard}_text_document" for shard in shards]
     made = [f"{name}.{suffix}" for name in documents for suffix in ("bin", "idx")]
-    key = f"pile-{content_key(settings['url'], settings_of(run)['tokenizer']['repository'], *shards)}"
+    key = f"pile-{content_key(settings['url'], run.settings['tokenizer']['repository'], *shards)}"
     directory = f"{run.paths.cache}/data-preparation/{key}"
     clear = Phase(name="clear", command=("rm", "-f", "--", *archives, *texts, *made), ranks="first", measured=False)
     stages = [
@@ -88,7 +88,7 @@ def _stage(run: Run[Any], directory: str, stage: str, outputs: Iterable[str]) ->
 
     The scripts end with 0 whatever became of their work, so what a stage must leave is looked for.
     """
-    settings, names = settings_of(run)["dataset"], places(run)
+    settings, names = run.settings["dataset"], places(run)
     shards = settings["shards"]
     arguments = {
         "cluster_type": "bcp",

@@ -9,7 +9,6 @@ from typing import Any
 
 from llmb import Fault, Model, Run, load_recipe
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of, profiled_steps
-from llmb_nemo_launcher.settings import settings_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
 
@@ -48,7 +47,7 @@ def _published(address: str) -> Model:
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
     tree = config_tree(run)
-    flags = {key: FLAGS[cause] for cause, keys in settings_of(run)["flags"].items() for key in keys}
+    flags = {key: FLAGS[cause] for cause, keys in run.settings["flags"].items() for key in keys}
     decided = {**DECIDED, **flags}
     for name in run.options.config:
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
