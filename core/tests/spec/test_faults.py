@@ -189,8 +189,22 @@ def test_a_dtype_that_the_gpu_lacks_is_told_as_that(spec: Any) -> None:
 
 def test_a_gpu_for_which_the_recipe_is_not_published_is_told_with_those_for_which_it_is(spec: Any) -> None:
     fault = spec.big(workload={"gpu_type": "h200"}).faults()["workload.gpu_type"]
-    assert fault.expected == "one of h100, a100"
+    assert fault.expected == "one of h100, a100, or a [parallelism] of your own with its global_batch_size"
     assert "maxtext/llama2-70b is not published" in fault.message
+
+
+def test_on_another_gpu_a_recipe_runs_with_a_parallelism_of_ones_own_and_is_not_judged(spec: Any) -> None:
+    [run] = spec.big(workload={"gpu_type": "h200"}, parallelism={"global_batch_size": 256}).runs()
+    assert (run.gpu_type, run.accelerator.memory_gb) == ("h200", 141)
+    assert run.parallelism.global_batch_size == 256
+    assert run.settings["config"]["model_name"] == "llama2-70b"
+    assert run.baseline is None
+    assert run.differences == ("workload.gpu_type",)
+
+
+def test_another_gpu_does_not_change_which_dtypes_a_recipe_has(spec: Any) -> None:
+    own = {"global_batch_size": 256}
+    assert "workload.dtype" in spec.big(workload={"gpu_type": "b200", "dtype": "nvfp4"}, parallelism=own).faults()
 
 
 def test_an_unpublished_gpu_count_is_refused_with_those_published(spec: Any) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.model import Accelerator
 
 
@@ -20,13 +20,4 @@ def accelerators() -> Mapping[str, Accelerator]:
 
 
 def _accelerator(name: str, table: Mapping[str, Any]) -> Accelerator:
-    peaks = table.get("peak_flops", {})
-    return Accelerator(
-        name=name,
-        gpus_per_node=table["gpus_per_node"],
-        dtypes=tuple(table.get("dtypes", peaks)),
-        peak_flops=peaks,
-        memory_gb=table.get("memory_gb"),
-        domain_gpus=table.get("domain_gpus"),
-        source=table["source"],
-    )
+    return Accelerator(name=name, **{key: freeze(value) for key, value in table.items()})

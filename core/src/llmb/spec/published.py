@@ -14,9 +14,21 @@ from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run
 
+OR_YOUR_OWN = "or a [parallelism] of your own with its global_batch_size"
 
-def published_points(recipe: Recipe, gpu_type: str, dtype: str, faults: list[Fault]) -> tuple[Point, ...]:
-    """The points published for this GPU type and dtype; none, and a fault, where there is none."""
+
+def published_points(
+    recipe: Recipe, gpu_type: str, dtype: str, faults: list[Fault], *, own_parallelism: bool = False
+) -> tuple[Point, ...]:
+    """The points published for this GPU type and dtype; none, and a fault, where there is none.
+
+    With a parallelism of its own a run may start from the points of another GPU type, the first that the recipe has
+    with this dtype; it is not comparable with any baseline.
+    """
+    types = [point.gpu_type for point in recipe.points]
+    if own_parallelism and gpu_type not in types:
+        with_dtype = [point.gpu_type for point in recipe.points if point.dtype == dtype]
+        gpu_type = (with_dtype or types)[0]
     points = _narrow(recipe.points, "gpu_type", gpu_type, recipe, faults)
     return _narrow(points, "dtype", dtype, recipe, faults) if points else ()
 
@@ -39,11 +51,12 @@ def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, fa
     chosen = tuple(point for point in points if getattr(point, key) == wanted)
     if not chosen:
         on = f" on {points[0].gpu_type}" if key == "dtype" else ""
+        or_own = f", {OR_YOUR_OWN}" if key == "gpu_type" else ""
         faults.append(
             Fault(
                 message=f'is "{wanted}", for which {recipe.address} is not published{on}',
                 key=f"workload.{key}",
-                expected=f"one of {', '.join(known)}",
+                expected=f"one of {', '.join(known)}{or_own}",
                 nearest=nearest_name(wanted, known),
             )
         )
@@ -68,7 +81,7 @@ def choose_point(spec: SpecTables, recipe: Recipe, points: tuple[Point, ...], fa
         Fault(
             message=f"is {gpus}, which {recipe.address} does not publish on {on}",
             key="workload.gpus",
-            expected=f"one of {published}, or a [parallelism] of your own with its global_batch_size",
+            expected=f"one of {published}, {OR_YOUR_OWN}",
         )
     )
     return None
@@ -97,7 +110,8 @@ def _given(table: Any) -> dict[str, Any]:
 def differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTables) -> tuple[str, ...]:
     """The keys in which a run differs from what was published, so that it cannot be held against the baseline."""
     if point is None:
-        return ("workload.gpus",)
+        published = any(run.gpu_type == each.gpu_type for each in recipe.points)
+        return ("workload.gpus" if published else "workload.gpu_type",)
     changed = [f"parallelism.{name}" for name in _changed(run.parallelism, point.parallelism)]
     changed += [f"model.{name}" for name in _changed(run.model, point.model)]
     changed += ["workload.image"] if run.image != recipe.image else []

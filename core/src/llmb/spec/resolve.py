@@ -83,7 +83,8 @@ class Resolver:
         accelerator = self._accelerator(gpu_type, faults) if gpu_type else None
         points: tuple[Point, ...] = ()
         if accelerator and dtype and _has_dtype(accelerator, dtype, faults) and recipe:
-            points = published_points(recipe, accelerator.name, dtype, faults)
+            own = "global_batch_size" in _table(tables, "parallelism")
+            points = published_points(recipe, accelerator.name, dtype, faults, own_parallelism=own)
             points = with_options(recipe, points, tables.get("framework"))
         if accelerator and recipe:
             faults += _memory(accelerator, recipe)
@@ -120,10 +121,15 @@ def known_accelerators(pool: PluginPool) -> Mapping[str, Accelerator]:
     return {**accelerators(), **{each.name: each for each in pool.accelerators()}}
 
 
+def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """The table where it is one; what else it is, is told as a fault."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}
+
+
 def _string(tables: Mapping[str, Any], table: str, key: str) -> str | None:
     """The value where it is a string; what else it is, is told as a fault of its table."""
-    within = tables.get(table)
-    value = within.get(key) if isinstance(within, dict) else None
+    value = _table(tables, table).get(key)
     return value if isinstance(value, str) else None
 
 

@@ -62,14 +62,18 @@ class Parallelism:
 class Accelerator:
     """A GPU type (or ``cpu``).
 
-    ``peak_flops`` is the dense peak by dtype in FLOP/s, empty where it must be measured; ``dtypes`` are those it has;
-    ``domain_gpus`` counts the GPUs of an NVLink domain that is wider than one node.
+    ``peak_flops`` is the dense peak by dtype in FLOP/s, empty where it must be measured; ``dtypes`` are those it has,
+    where not stated those with a peak; ``domain_gpus`` counts the GPUs of an NVLink domain that is wider than one node.
     """
 
     name: str
     gpus_per_node: int
-    dtypes: tuple[str, ...]
     peak_flops: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=freeze)
+    dtypes: tuple[str, ...] = attrs.field()
     memory_gb: float | None = None
     domain_gpus: int | None = None
     source: str = ""
+
+    @dtypes.default
+    def _with_a_peak(self) -> tuple[str, ...]:
+        return tuple(self.peak_flops)

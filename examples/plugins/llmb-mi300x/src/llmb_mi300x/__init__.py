@@ -1,0 +1,1 @@
+"""The AMD Instinct MI300X for llmb."""
