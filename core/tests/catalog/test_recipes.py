@@ -222,6 +222,15 @@ def test_baselines_are_attached_to_their_points() -> None:
     }  # fmt: skip
 
 
+def test_a_publisher_may_state_the_tokens_that_one_gpu_takes_in_a_second() -> None:
+    rates = BASELINES.replace("step_time_s = [24.03, 20]", "tokens_per_s_per_gpu = [512, 400]")
+    [baseline] = [each.baseline for each in read(HEAD + POINTS + rates).points if each.gpus == 8]
+    assert baseline is not None
+    assert baseline.tokens_per_s == 8 * 512
+    assert baseline.step_time_s == 32 * 1024 / (8 * 512)
+    assert baseline.mfu == 0.454
+
+
 def test_what_may_be_left_out() -> None:
     optional = ("mfu_from", "profile_steps", "memory_gb", "[image]", "ref", "digest", "experts", "top_k")
     text = "\n".join(line for line in HEAD.splitlines() if not line.startswith(optional))
@@ -268,6 +277,7 @@ def test_what_may_be_left_out() -> None:
         ("gpus = 128\n", "gpus = 256\n", "baselines[1].gpus: h100 fp8 on 256 GPUs is not a point of this recipe"),
         ("[24.03, 20]", "[24.03]", "baselines[0].step_time_s: has 1 figures; expected 2, one for each of gpus"),
         ("[24.03, 20]", "[24.03, 0]", "baselines[0].step_time_s: is [24.03, 0]; expected a number above 0"),
+        ("step_time_s = [24.03, 20]\n", "", "baselines[0].step_time_s: is missing; expected it, or tokens_per_s"),
         ("notes = { 64", "notes = { 65", "baselines[0].notes.65: is not one of gpus"),
         ('"fp8"\ngpus = 128', '"bf16"\ngpus = 64', "h100 bf16 on 64 GPUs has its baseline in baselines[0]"),
     ],

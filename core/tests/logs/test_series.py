@@ -116,6 +116,9 @@ def test_notices_are_kept_once_each_and_not_without_end() -> None:
         (range(30, 51), None, 50),
         (range(0), None, 0),
         ([49], 0, 50),
+        ([1, *range(10, 100, 10)], 1, 90),
+        ([1, *range(10, 100, 10)], None, 90),
+        ([*range(0, 40, 10), 34], 0, 35),
     ],
     ids=str,
 )

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
+
 from llmb.catalog.tables import Check, check_table, figure, listed, number, settings, string, whole
 from llmb.values.errors import Fault
+from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Baseline
 
 PointKey = tuple[str, str, int]
@@ -14,6 +17,7 @@ PointKey = tuple[str, str, int]
 
 _COLUMNS: Mapping[str, Check] = {
     "step_time_s": listed(number),
+    "tokens_per_s_per_gpu": listed(number),
     "tokens_per_s": listed(figure),
     "mfu_percent": listed(figure),
     "days_per_1t_tokens": listed(figure),
@@ -27,26 +31,60 @@ _CHECKS: Mapping[str, Check] = {
     "source": string,
     "notes": settings,
 }
-_REQUIRED = ("gpu_type", "dtype", "gpus", "step_time_s")
+_REQUIRED = ("gpu_type", "dtype", "gpus")
+
+
+@attrs.frozen(kw_only=True)
+class Published:
+    """What a publisher states of one point; ``place`` is where in the file. See `at`."""
+
+    place: str
+    figures: Mapping[str, float | None]
+    release: str
+    source: str
+    note: str
+
+    def at(self, gpus: int, tokens_per_step: int) -> Baseline:
+        """As a baseline. Where the tokens/s of one GPU are published, those of all and the step time follow.
+
+        step time = tokens per step / (GPUs x tokens/s per GPU)
+        """
+        figures: dict[str, Any] = dict(self.figures)
+        if per_gpu := figures.pop("tokens_per_s_per_gpu", None):
+            figures = {"tokens_per_s": gpus * per_gpu, "step_time_s": tokens_per_step / (gpus * per_gpu)} | figures
+        percent = figures.pop("mfu_percent", None)
+        mfu = None if percent is None else round(percent / 100, 9)  # 0.454, not 0.45399999999999996
+        return Baseline(**figures, mfu=mfu, release=self.release, source=self.source, note=self.note)
 
 
 def read_baselines(
     tables: Sequence[Any], *, release: str, source: str
-) -> tuple[dict[PointKey, tuple[str, Baseline]], list[Fault]]:
-    """The baselines by point, each with its place in the file, and all that is wrong with them.
+) -> tuple[dict[PointKey, Published], list[Fault]]:
+    """The published figures by point, and all that is wrong with them.
 
     ``release`` and ``source`` are the recipe's own, for tables that state none.
     """
-    found: dict[PointKey, tuple[str, Baseline]] = {}
+    found: dict[PointKey, Published] = {}
     faults: list[Fault] = []
     for index, table in enumerate(tables):
         key = f"baselines[{index}]"
         values, wrong = check_table(table, key, _CHECKS, _REQUIRED)
-        wrong = wrong or [*_uneven(values, key), *_notes_astray(values, key), *_given_before(values, key, found)]
+        wrong = wrong or [
+            *_without_speed(values, key),
+            *_uneven(values, key),
+            *_notes_astray(values, key),
+            *_given_before(values, key, found),
+        ]
         faults += wrong
         if not wrong:
-            found |= {point: (key, each) for point, each in _rows(values, release, source).items()}
+            found |= _rows(values, key, release, source)
     return found, faults
+
+
+def _without_speed(values: Mapping[str, Any], key: str) -> list[Fault]:
+    if "step_time_s" in values or "tokens_per_s_per_gpu" in values:
+        return []
+    return [Fault(message="is missing", key=f"{key}.step_time_s", expected="it, or tokens_per_s_per_gpu")]
 
 
 def _uneven(values: Mapping[str, Any], key: str) -> list[Fault]:
@@ -68,28 +106,26 @@ def _notes_astray(values: Mapping[str, Any], key: str) -> list[Fault]:
     ]
 
 
-def _given_before(values: Mapping[str, Any], key: str, found: Mapping[PointKey, tuple[str, Baseline]]) -> list[Fault]:
+def _given_before(values: Mapping[str, Any], key: str, found: Mapping[PointKey, Published]) -> list[Fault]:
     points = [(values["gpu_type"], values["dtype"], gpus) for gpus in values["gpus"]]
     return [
-        Fault(message=f"{point_name(point)} has its baseline in {found[point][0]} already", key=f"{key}.gpus")
+        Fault(message=f"{point_name(point)} has its baseline in {found[point].place} already", key=f"{key}.gpus")
         for point in points
         if point in found
     ]
 
 
-def _rows(values: Mapping[str, Any], release: str, source: str) -> dict[PointKey, Baseline]:
-    rows = {}
-    for column, gpus in enumerate(values["gpus"]):
-        figures: dict[str, Any] = {name: values[name][column] for name in _COLUMNS if name in values}
-        percent = figures.pop("mfu_percent", None)
-        rows[values["gpu_type"], values["dtype"], gpus] = Baseline(
-            **figures,
-            mfu=None if percent is None else round(percent / 100, 9),  # 0.454, not 0.45399999999999996
+def _rows(values: Mapping[str, Any], key: str, release: str, source: str) -> dict[PointKey, Published]:
+    return {
+        (values["gpu_type"], values["dtype"], gpus): Published(
+            place=key,
+            figures=FrozenMap((name, values[name][column]) for name in _COLUMNS if name in values),
             release=values.get("release", release),
             source=values.get("source", source),
             note=values.get("notes", {}).get(str(gpus), ""),
         )
-    return rows
+        for column, gpus in enumerate(values["gpus"])
+    }
 
 
 def point_name(point: PointKey) -> str:

@@ -8,13 +8,13 @@ from typing import Any
 
 import attrs
 
-from llmb.catalog.baselines import PointKey, point_name
+from llmb.catalog.baselines import PointKey, Published, point_name
 from llmb.catalog.scaling import scaled
 from llmb.catalog.tables import Check, check_table, flag, listed, natural, raw, rule, settings, string, whole
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
-from llmb.values.recipe import Baseline, Point
+from llmb.values.recipe import Point
 from llmb.values.rules import model_faults, parallelism_faults
 
 MODEL_CHECKS: Mapping[str, Check] = {
@@ -49,7 +49,7 @@ def read_points(
     *,
     model: Model | None,
     framework: Mapping[str, Any],
-    baselines: Mapping[PointKey, tuple[str, Baseline]],
+    baselines: Mapping[PointKey, Published],
 ) -> tuple[tuple[Point, ...], list[Fault]]:
     """Every combination of every table, and all that is wrong with them.
 
@@ -145,8 +145,9 @@ def _moved(fault: Fault, key: str) -> str:
     return f"{key}.model.{name}" if table == "model" else f"{key}.{name}"
 
 
-def _with_baseline(point: Point, baselines: Mapping[PointKey, tuple[str, Baseline]]) -> Point:
-    if point.options:
+def _with_baseline(point: Point, baselines: Mapping[PointKey, Published]) -> Point:
+    published = baselines.get(point_key(point))
+    if point.options or published is None:
         return point
-    _, baseline = baselines.get(point_key(point), ("", None))
-    return attrs.evolve(point, baseline=baseline)
+    tokens_per_step = point.parallelism.global_batch_size * point.model.seq_len
+    return attrs.evolve(point, baseline=published.at(point.gpus, tokens_per_step))

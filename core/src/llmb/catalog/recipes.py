@@ -37,7 +37,8 @@ The file; what is not marked optional is required, there or in a shared file::
     gpu_type = "h100"
     dtype = "bf16"
     gpus = [64, 128]
-    step_time_s = [6.999, 7.072]        # optional: tokens_per_s mfu_percent days_per_1t_tokens, nan for one not stated,
+    step_time_s = [6.999, 7.072]        # or tokens_per_s_per_gpu, where the publisher states that
+                                        # optional: tokens_per_s mfu_percent days_per_1t_tokens, nan for one not stated,
                                         # release and source (else the recipe's), notes = { 128 = "..." }
 """
 
@@ -47,7 +48,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from llmb.catalog.baselines import PointKey, point_name, read_baselines
+from llmb.catalog.baselines import PointKey, Published, point_name, read_baselines
 from llmb.catalog.points import MODEL_CHECKS, MODEL_REQUIRED, point_key, read_points
 from llmb.catalog.shared import toml, with_shared
 from llmb.catalog.tables import (
@@ -67,7 +68,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.job import Image
 from llmb.values.model import FlopFormula, Model
 from llmb.values.nearest import nearest_name
-from llmb.values.recipe import Baseline, MfuSource, Point, Recipe, Window
+from llmb.values.recipe import MfuSource, Point, Recipe, Window
 from llmb.values.rules import model_faults
 from llmb.values.run import ProfileTool
 
@@ -194,14 +195,14 @@ def _only_variants(points: tuple[Point, ...]) -> list[Fault]:
     return [Fault(message="all have options", key="points", expected="one that a spec without [framework] runs")]
 
 
-def _without_point(baselines: Mapping[PointKey, tuple[str, Baseline]], points: tuple[Point, ...]) -> list[Fault]:
+def _without_point(baselines: Mapping[PointKey, Published], points: tuple[Point, ...]) -> list[Fault]:
     known = {point_key(point): point_name(point_key(point)) for point in points if not point.options}
     return [
         Fault(
             message=f"{point_name(point)} is not a point of this recipe",
-            key=f"{key}.gpus",
+            key=f"{published.place}.gpus",
             nearest=nearest_name(point_name(point), known.values(), cutoff=0.4),
         )
-        for point, (key, _) in baselines.items()
+        for point, published in baselines.items()
         if point not in known
     ]

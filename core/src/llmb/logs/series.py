@@ -70,14 +70,16 @@ class StepSeries:
         """How many steps were run, also where a log prints only each n-th.
 
         Numbering that begins at 0 or 1 (or at the first printed interval) is counted from there. One that begins
-        later belongs to a run that was resumed, or to a part of a log: its last number tells.
+        later belongs to a run that was resumed, or to a part of a log: its last number tells. So it does where the
+        last one is out of step with the first, as where the first step is printed besides each tenth.
         """
         if not self._table:
             return 0
         numbers, rhythm = self._table.numbers, self._table.rhythm
-        if numbers[0] <= rhythm:
+        if numbers[0] <= rhythm and (numbers[-1] - numbers[0]) % rhythm == 0:
             return numbers[-1] - numbers[0] + rhythm
-        return numbers[-1] + 1 - (1 if self.first_step is None else self.first_step)
+        first = min(numbers[0], 1) if self.first_step is None else self.first_step
+        return numbers[-1] + 1 - first
 
     @property
     def rhythm(self) -> int:
