@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+
 from llmb_mi300x.plugin import ACCELERATOR, MI300X
 
 COMPUTE_UNITS = 304  # AMD Instinct MI300X data sheet
