@@ -1,0 +1,1 @@
+"""torchtitan for llmb."""

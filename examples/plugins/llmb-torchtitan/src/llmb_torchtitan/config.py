@@ -1,0 +1,107 @@
+"""torchtitan's job configuration, and what it cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from llmb import Fault, Run, load_recipe
+
+DECIDED = {
+    "training.steps": "workload.steps",
+    "training.seq_len": "model.seq_len",
+    "training.local_batch_size": "parallelism.micro_batch_size",
+    "training.global_batch_size": "parallelism.global_batch_size",
+    "parallelism": "[parallelism]",
+    "job.dump_folder": "",
+}
+"""What the rest of the spec decides, and what decides it."""
+
+TESTS = "tests/assets"  # of torchtitan: a tokenizer, and the texts that "c4_test" is
+
+
+def job_config(run: Run[Any], checkout: str) -> dict[str, Any]:
+    """The tables: the recipe's, the user's over them, and over both what model, batch and GPUs decide."""
+    own = {
+        "training": {"dataset_path": f"{checkout}/{TESTS}/c4_test"},
+        "model": {"hf_assets_path": f"{checkout}/{TESTS}/tokenizer"},
+    }
+    return _merged(own, run.settings["config"], run.options.config, _decided(run))
+
+
+def _decided(run: Run[Any]) -> dict[str, Any]:
+    """The sequence is sharded over cp, parameters over fsdp x cp; what is left of the GPUs are replicas."""
+    parallelism = run.parallelism
+    return {
+        "job": {"description": run.name, "dump_folder": f"{run.paths.run}/output"},
+        "training": {
+            "steps": run.steps,
+            "seq_len": run.model.seq_len,
+            "local_batch_size": parallelism.micro_batch_size,
+            "global_batch_size": parallelism.global_batch_size,
+        },
+        "parallelism": {
+            "tensor_parallel_degree": parallelism.tp,
+            "context_parallel_degree": parallelism.cp,
+            "data_parallel_shard_degree": parallelism.fsdp,
+            "data_parallel_replicate_degree": parallelism.data_parallel(run.gpus) // parallelism.fsdp,
+        },
+    }
+
+
+def _merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
+    merged: dict[str, Any] = {}
+    for table in tables:
+        for key, value in table.items():
+            below = merged.get(key, {})
+            merged[key] = _merged(below, value) if isinstance(value, Mapping) else value
+    return merged
+
+
+def faults(run: Run[Any]) -> list[Fault]:
+    """All that is wrong with a run, each fault with its key."""
+    return [*_parallelism(run), *_model(run), *_config(run), *_steps(run), *_profile(run)]
+
+
+def _parallelism(run: Run[Any]) -> Iterator[Fault]:
+    for name in ("pp", "ep", "etp"):
+        if (degree := getattr(run.parallelism, name)) != 1:
+            yield Fault(message=f"is {degree}", key=f"parallelism.{name}", expected="1 with this recipe")
+    replicas = run.parallelism.data_parallel(run.gpus)
+    if replicas % run.parallelism.fsdp:
+        message = f"is {run.parallelism.fsdp}, and the batch is divided over {replicas}"
+        yield Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {replicas}")
+
+
+def _model(run: Run[Any]) -> Iterator[Fault]:
+    published = attrs.asdict(load_recipe(run.recipe).model)
+    for name, size in attrs.asdict(run.model).items():
+        if name != "seq_len" and size != published[name]:
+            message = f"is {size}, and torchtitan knows models by their names"
+            yield Fault(message=message, key=f"model.{name}", expected=str(published[name]))
+
+
+def _config(run: Run[Any]) -> Iterator[Fault]:
+    for table, keys in run.options.config.items():
+        for name in (table, *(f"{table}.{key}" for key in keys)):
+            if name in DECIDED:
+                expected = f"{DECIDED[name]} in its place" if DECIDED[name] else "no such key"
+                yield Fault(
+                    message="is decided by the rest of the spec", key=f"framework.config.{name}", expected=expected
+                )
+
+
+def _steps(run: Run[Any]) -> Iterator[Fault]:
+    """A last step that is not printed would look like one that was not reached."""
+    each = _merged(run.settings["config"], run.options.config)["metrics"]["log_freq"]
+    if run.steps % each:
+        message = f"is {run.steps}, and torchtitan prints each {each}th step"
+        yield Fault(message=message, key="workload.steps", expected=f"a multiple of {each}")
+
+
+def _profile(run: Run[Any]) -> Iterator[Fault]:
+    if run.profile is not None:
+        message = "torchtitan has a profiler of its own"
+        yield Fault(message=message, key="profile", expected="[framework.config.profiling] in its place")

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from llmb import LogParser, Notice, Step
+from llmb_torchtitan.log import TorchTitanLog
+
+VERSIONS = {
+    "April 2024": "[rank0]:2024-04-12 10:11:12,345 - root - INFO - \x1b[36mstep: 10  \x1b[32mloss:  8.1234  "
+    "\x1b[33mmemory: 33.43GiB(35.19%)  \x1b[34mwps: 6,093  \x1b[35mmfu: 35.63%\x1b[39m",
+    "December 2024": "[rank0]:2024-12-26 10:11:12,345 - root - INFO - \x1b[36mstep: 10  \x1b[32mloss:  8.1234  "
+    "\x1b[33mmemory: 76.97GiB(80.99%)  \x1b[34mtps: 6,667  \x1b[35mmfu: 39.02%\x1b[39m",
+    "0.1.0": "[titan] 2025-06-18 10:11:12,345 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  8.1234  "
+    "\x1b[33mmemory: 76.97GiB(80.99%)  \x1b[34mtps: 6,667  \x1b[36mtflops: 386.10  \x1b[35mmfu: 39.04%\x1b[39m",
+    "0.2.0": "[titan] 2025-10-18 10:11:12,345 - root - INFO - \x1b[31mstep: 10  \x1b[32mloss:  8.1234  "
+    "\x1b[38;2;180;60;0mgrad_norm:  3.4567  \x1b[38;2;54;234;195mmemory: 76.97GiB(80.99%)  \x1b[34mtps: 6,667  "
+    "\x1b[36mtflops: 386.10  \x1b[35mmfu: 39.04%\x1b[39m",
+    "0.2.2 without colours": "[titan] 2026-02-21 10:11:12,345 - root - INFO - step: 10  loss:  8.12340  "
+    "grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: 39.04%",
+    "0.2.2 under torchrun": "[rank0]:[titan] 2026-02-21 10:11:12,345 - root - INFO - step: 10  loss:  8.12340  "
+    "grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: 39.04%",
+    "2026, with Float8": "[titan] 2026-08-20 10:11:12,345 - root - INFO - step: 10  loss:  8.12340  "
+    "grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: N/A",
+}
+LINE = VERSIONS["0.2.0"]
+VALIDATION = (
+    "[titan] 2025-10-18 10:11:12,345 - root - INFO - \x1b[33mvalidate step: 10  \x1b[32mloss:  8.1111  "
+    "\x1b[38;2;54;234;195mmemory: 76.97GiB(80.99%)  \x1b[34mtps: 12,345\x1b[39m"
+)
+START = (
+    "[titan] 2025-10-18 10:11:02,345 - root - INFO - Trainer is initialized with local batch size 2, global batch "
+    "size 16, gradient accumulation steps 1, sequence length 8192, total steps {} (warmup 200)"
+)
+END = "[titan] 2025-10-18 10:12:12,345 - root - INFO - Training completed"
+
+
+def read(*lines: str, parser: LogParser | None = None, cut: int = 1 << 20, end: str = "\n") -> list[Step | Notice]:
+    parser = parser or TorchTitanLog()
+    data = "\n".join(lines).encode() + end.encode()
+    found = [each for begin in range(0, len(data), cut) for each in parser.feed(data[begin : begin + cut])]
+    return [*found, *parser.close()]
+
+
+def steps(found: Sequence[Step | Notice]) -> list[Step]:
+    return [each for each in found if isinstance(each, Step)]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("cut", [1, 1 << 20])
+def test_a_step_line_of_every_version(version: str, cut: int) -> None:
+    [step] = steps(read(VERSIONS[version], cut=cut))
+    assert (step.step, step.loss) == (10, 8.1234)
+    assert step.tokens_per_s_per_gpu == (6093 if version == "April 2024" else 6667)
+    assert step.tflops_per_gpu == (386.1 if "tflops" in VERSIONS[version] else None)
+    assert step.figures.get("grad_norm") == (3.4567 if "grad_norm" in VERSIONS[version] else None)
+    assert step.figures["memory_gib"] in (33.43, 76.97)
+    assert step.time_s is None
+
+
+def test_the_time_of_a_step_follows_from_the_tokens_that_a_gpu_takes_in_it() -> None:
+    first = LINE.replace("step: 10", "step:  1")
+    found = steps(read(first, LINE, LINE.replace("10", "20"), parser=TorchTitanLog(tokens_per_step=2 * 8192)))
+    assert [step.time_s for step in found] == [2 * 8192 / 6667] * 3
+    assert [step.mean_of for step in found] == [1, 9, 10]
+
+
+def test_a_validation_is_no_step() -> None:
+    assert [step.loss for step in steps(read(LINE, VALIDATION))] == [8.1234]
+
+
+def test_a_line_that_is_cut_off_says_what_is_whole_in_it() -> None:
+    whole, _, _ = LINE.partition("9.04%")
+    [step] = steps(read(whole, end=""))
+    assert step.tflops_per_gpu == 386.1
+    assert "mfu_percent" not in step.figures
+
+
+def test_a_loss_that_is_nan_is_told() -> None:
+    assert Notice(kind="nan", text="the loss of step 10 is NaN") in read(LINE.replace("8.1234", "   nan"))
+
+
+@pytest.mark.parametrize(("asked", "told"), [(100, [100, 10]), (15, [15, 10])])
+def test_a_log_says_how_many_steps_there_will_be_and_at_its_end_how_many_it_printed(
+    asked: int, told: list[int]
+) -> None:
+    found = read(START.format(asked), LINE, END)
+    assert [each.value for each in found if isinstance(each, Notice) and each.kind == "total steps"] == told
+    assert Notice(kind="finished") in found
