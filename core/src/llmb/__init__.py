@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from llmb.hosts.detached import submit_detached as submit_detached
     from llmb.hosts.venv import venv_folder as venv_folder
     from llmb.hosts.venv import venv_task as venv_task
+    from llmb.jobs.nsys import Nsys as Nsys
     from llmb.library import load as load
     from llmb.library import metrics as metrics
     from llmb.library import parse as parse
@@ -71,8 +72,12 @@ if TYPE_CHECKING:
     from llmb.values.model import Accelerator as Accelerator
     from llmb.values.model import Model as Model
     from llmb.values.model import Parallelism as Parallelism
+    from llmb.values.placed import key_values as key_values
+    from llmb.values.placed import placed as placed
     from llmb.values.recipe import Baseline as Baseline
     from llmb.values.recipe import Recipe as Recipe
+    from llmb.values.refusals import decided_elsewhere as decided_elsewhere
+    from llmb.values.refusals import degree_faults as degree_faults
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
     from llmb.values.run import Run as Run
@@ -99,6 +104,7 @@ _MODULES = {
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
+    "llmb.jobs.nsys": ("Nsys",),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.plugins.listing": ("list_plugins",),
@@ -134,7 +140,9 @@ _MODULES = {
     ),
     "llmb.values.log_files": ("LogFiles",),
     "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
+    "llmb.values.placed": ("key_values", "placed"),
     "llmb.values.recipe": ("Baseline", "Recipe"),
+    "llmb.values.refusals": ("decided_elsewhere", "degree_faults"),
     "llmb.values.run": ("Paths", "Profile", "Run", "Target"),
     "llmb.values.status": ("Cause", "JobStatus", "Ticket"),
     "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),

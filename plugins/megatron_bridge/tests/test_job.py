@@ -212,15 +212,23 @@ def test_vboost_is_a_phase_on_each_node_before_the_training(load_run: LoadRun) -
 # Profiles
 
 
+def nsys_words(phase: Phase) -> tuple[str, ...]:
+    """What the script around nsys is given before the rank's own command."""
+    assert phase.command[:2] == ("bash", "/w/runs/RUN/nsys.sh")
+    return phase.command[2 : phase.command.index("--")]
+
+
 def test_a_profile_is_of_steps_45_to_50_on_all_ranks(load_run: LoadRun) -> None:
     run = load_run("llama3.1-8b", "h100", "fp8", 16, profile={"tool": "nsys"})
     phase = train_of(run)
     _, overrides = split(phase)
     assert (overrides["profiling.profile_step_start"], overrides["profiling.profile_step_end"]) == ("45", "50")
     assert overrides["profiling.profile_ranks"] == f"[{','.join(map(str, range(16)))}]"
-    assert (phase.env["NSYS_RANKS"], "NSYS_METRICS" in phase.env) == ("all", False)
-    assert phase.env["NSYS"].startswith("nsys profile -s none -t cuda ")
-    assert "NSYS" not in train_of(load_run("llama3.1-8b", "h100", "fp8", 16)).env
+    report, ranks, metrics, *nsys = nsys_words(phase)
+    assert (report, ranks, metrics) == ("/w/runs/RUN/nsys_profile/profile_RUN", ",".join(map(str, range(16))), "")
+    assert (nsys[:4], nsys[-2:]) == (["nsys", "profile", "-t", "cuda"], ["-s", "none"])
+    assert phase.outputs == tuple(f"{report}_{node}_{local}.nsys-rep" for node in (0, 1) for local in range(8))
+    assert train_of(load_run("llama3.1-8b", "h100", "fp8", 16)).command[1] == "/w/runs/RUN/rank.sh"
 
 
 def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -> None:
@@ -228,8 +236,10 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
     phase = train_of(load_run("llama3.1-8b@25.12", "h100", "fp8", 16, profile=profile))
     _, overrides = split(phase)
     assert (overrides["profiling.profile_step_start"], overrides["profiling.profile_step_end"]) == ("20", "25")
-    assert (phase.env["NSYS_RANKS"], phase.env["NSYS_METRICS"]) == ("0,8", "--gpu-metrics-device=all")
-    assert phase.env["NSYS"].endswith("-s process-tree --cpuctxsw=process-tree")
+    report, ranks, metrics, *nsys = nsys_words(phase)
+    assert (ranks, metrics) == ("0,8", "--gpu-metrics-device=all")
+    assert nsys[-3:] == ["-s", "process-tree", "--cpuctxsw=process-tree"]
+    assert phase.outputs == (f"{report}_0_0.nsys-rep", f"{report}_1_0.nsys-rep")
 
 
 # What cannot be
@@ -249,7 +259,6 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
         ("llama3.1-8b", {"framework": {"config": {"profiling.use_nsys_profiler": True}}},
          "framework.config.profiling.use_nsys_profiler", "[profile] in its place"),
         ("llama3.1-8b", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
-        ("llama3.1-8b", {"profile": {"tool": "nsys"}, "workload": {"steps": 46}}, "profile", "within the 46 steps"),
         ("llama3-tiny", {"profile": {"tool": "nsys"}}, "profile", "runs without a profiler"),
         ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "knows no such thing"),
     ],

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import attrs
 import pytest
 
-from llmb import Job, Paths, Phase, Run, SpecError
+from llmb import Job, Phase, Run, SpecError
 from llmb_nemo_launcher.plugin import NeMoLauncher
 
 from .composed import composed
@@ -92,61 +89,6 @@ def test_without_a_capture_nothing_is_wrapped_and_nothing_else_must_be_left_behi
     assert set(job.files) == {"/w/runs/RUN/cfg/llama3.1_70b.yaml", "/w/runs/RUN/nemo.sh"}
 
 
-@pytest.mark.parametrize(
-    ("profile", "key"),
-    [
-        ({"tool": "nccl-trace", "start_step": 3}, "profile.start_step"),
-        ({"tool": "nccl-trace", "ranks": [0]}, "profile.ranks"),
-        ({"tool": "nccl-trace", "gpu_metrics": True}, "profile.gpu_metrics"),
-        ({"tool": "nsys", "start_step": 40}, "profile"),
-        ({"tool": "nsys", "ranks": []}, "profile.ranks"),
-    ],
-)
-def test_a_capture_that_cannot_be_is_refused(load_run: LoadRun, profile: dict[str, Any], key: str) -> None:
-    with pytest.raises(SpecError) as raised:
-        job_of(load_run("llama3.1-70b", "fp8", 64, profile=profile))
-
-    assert [fault.key for fault in raised.value.faults] == [key]
-
-
 def test_a_run_that_ends_before_the_capture_is_refused(load_run: LoadRun) -> None:
     with pytest.raises(SpecError, match="steps 20 to 30 are no range within the 25 steps"):
-        job_of(load_run("llama3.1-70b", "fp8", 64, "workload.steps=25", profile=NSYS))
-
-
-FAKE_NSYS = """#!{python}
-import subprocess, sys
-words = sys.argv[1:]
-out = words[words.index("--output") + 1]
-open(out + ".nsys-rep", "w").write(" ".join(words))
-sys.exit(subprocess.call(words[words.index("--end") + 1:]))
-"""
-
-
-@pytest.mark.parametrize(
-    ("rank", "node", "local", "captured", "metrics"),
-    [(0, 0, 0, True, True), (3, 0, 3, True, False), (8, 1, 0, True, True), (9, 1, 1, False, False)],
-)
-def test_the_wrapper_captures_the_ranks_asked_for_and_metrics_once_a_node(
-    tmp_path: Path, load_run: LoadRun, rank: int, node: int, local: int, captured: bool, metrics: bool
-) -> None:
-    run = load_run("llama3.1-70b", "fp8", 64, profile={**NSYS, "ranks": [0, 3, 8], "gpu_metrics": True})
-    job = job_of(attrs.evolve(run, paths=Paths(run=str(tmp_path), cache=str(tmp_path))))
-    (tmp_path / "nsys.sh").write_text(job.files[f"{tmp_path}/nsys.sh"])
-    (tmp_path / "nsys").write_text(FAKE_NSYS.replace("{python}", sys.executable))
-    (tmp_path / "nsys").chmod(0o755)
-    words = ["bash", "nsys.sh", "report", "0,3,8", "--gpu-metrics-device=all", "--trace", "cuda", "--end", "--"]
-    env = {"LLMB_RANK": str(rank), "LLMB_NODE_RANK": str(node), "LLMB_LOCAL_RANK": str(local)}
-    done = subprocess.run(
-        [*words, "bash", "-c", "echo trained"],
-        cwd=tmp_path,
-        env={**env, "PATH": f"{tmp_path}:/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    report = tmp_path / f"report_{node}_{local}.nsys-rep"
-
-    assert done.stdout == "trained\n"
-    assert report.exists() is captured
-    assert not captured or ("--gpu-metrics-device=all" in report.read_text()) is metrics
+        load_run("llama3.1-70b", "fp8", 64, "workload.steps=25", profile=NSYS)

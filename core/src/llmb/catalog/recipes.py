@@ -17,6 +17,7 @@ The file; what is not marked optional is required, there or in a shared file::
     window = "last"                     # or [first, last], in the framework's own step numbers
     steps = 50
     profile_steps = { nsys = 25 }       # optional: steps under a tool of [profile], where not as above
+    captured_steps = { nsys = [20, 24] } # optional: first and last that the tool captures, where not all
     time_limit = "1h"
     memory_gb = 80                      # optional: what each GPU must have
     [image]                             # optional
@@ -76,18 +77,30 @@ from llmb.values.run import ProfileTool
 def _window(value: Any) -> Window:
     if value == "last":
         return "last"
+    try:
+        return _range(value)
+    except ValueError as error:
+        raise ValueError(f'"last", or {error}') from None
+
+
+def _range(value: Any) -> tuple[int, int]:
     if isinstance(value, list) and len(value) == 2:
         first, last = map(natural, value)
         if first <= last:
             return first, last
-    raise ValueError('"last", or [first, last] in the framework\'s own step numbers')
+    raise ValueError("[first, last] in the framework's own step numbers")
 
 
-def _profile_steps(value: Any) -> FrozenMap[str, int]:
+def _by_tool(check: Check) -> Check:
+    """A table with a value for each tool of [profile]."""
     tools = get_args(ProfileTool)
-    if isinstance(value, Mapping) and value.keys() <= set(tools):
-        return FrozenMap((tool, whole(steps)) for tool, steps in value.items())
-    raise ValueError(f"a table of steps by tool: {' or '.join(tools)}")
+
+    def check_all(value: Any) -> FrozenMap[str, Any]:
+        if isinstance(value, Mapping) and value.keys() <= set(tools):
+            return FrozenMap((tool, check(each)) for tool, each in value.items())
+        raise ValueError(f"a table of steps by tool: {' or '.join(tools)}")
+
+    return check_all
 
 
 def _digest(value: Any) -> str:
@@ -110,7 +123,8 @@ _CHECKS: Mapping[str, Check] = {
     "mfu_from": one_of(*get_args(MfuSource)),
     "window": _window,
     "steps": whole,
-    "profile_steps": _profile_steps,
+    "profile_steps": _by_tool(whole),
+    "captured_steps": _by_tool(_range),
     "time_limit": duration,
     "memory_gb": number,
     "image": raw,
@@ -119,7 +133,7 @@ _CHECKS: Mapping[str, Check] = {
     "points": _tables,
     "baselines": _tables,
 }
-_OPTIONAL = ("mfu_from", "profile_steps", "memory_gb", "image", "framework", "baselines")
+_OPTIONAL = ("mfu_from", "profile_steps", "captured_steps", "memory_gb", "image", "framework", "baselines")
 _REQUIRED = tuple(name for name in _CHECKS if name not in _OPTIONAL)
 
 
@@ -157,6 +171,7 @@ def read_recipe(
         window=values["window"],
         steps=values["steps"],
         profile_steps=values.get("profile_steps", FrozenMap()),
+        captured_steps=values.get("captured_steps", FrozenMap()),
         time_limit_s=values["time_limit"],
         memory_gb=values.get("memory_gb"),
         image=image,

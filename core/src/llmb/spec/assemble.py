@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.paths import home_folder
+from llmb.spec.profile import profile_faults, with_published_steps
 from llmb.spec.published import differences, override_model, override_parallelism
 from llmb.spec.tables import SpecTables, TargetTable
 from llmb.values.errors import Fault
@@ -63,7 +64,7 @@ def assemble_run(
         time_limit_s=workload.time_limit or recipe.time_limit_s,
         env=spec.env,
         mounts=tuple(_mount(source, target) for source, target in spec.mounts.items()),
-        profile=spec.profile,
+        profile=with_published_steps(spec.profile, recipe),
         settings=base.settings,
         options=None,
         paths=Paths(run="", cache=""),
@@ -98,7 +99,7 @@ def _mount(source: str, target: str) -> Mount:
 def impossible(run: Run[Any], spec: SpecTables) -> list[Fault]:
     """What cannot be although each value of it can."""
     faults = list(parallelism_faults(run.model, run.parallelism, run.gpus, gpus_per_node=run.gpus_per_node))
-    faults += [*_machine(run, spec.target), *_profile(run)]
+    faults += [*_machine(run, spec.target), *profile_faults(run)]
     if run.window != "last" and not 0 <= run.window[0] <= run.window[1] <= run.steps:
         whose = "is" if spec.measure.window else "is the recipe's"
         message = f"{whose} {list(run.window)}, and there are {run.steps} steps"
@@ -111,18 +112,3 @@ def _machine(run: Run[Any], target: TargetTable) -> Iterator[Fault]:
     if target.gpus_per_node and run.nodes == 1 and run.gpus > target.gpus_per_node:
         message = f"{run.gpus} GPUs on one machine that has {target.gpus_per_node}"
         yield Fault(message=message, key="workload.gpus", expected=f"at most {target.gpus_per_node}")
-
-
-def _profile(run: Run[Any]) -> Iterator[Fault]:
-    if run.profile is None:
-        return
-    first = 0 if run.profile.start_step is None else run.profile.start_step
-    last = run.steps if run.profile.stop_step is None else run.profile.stop_step
-    if not 0 <= first <= last <= run.steps:
-        message = f"steps {first} to {last} are no range within the {run.steps} steps of the run"
-        yield Fault(message=message, key="profile", expected=f"0 <= start_step <= stop_step <= {run.steps}")
-    if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
-        message = f"has {', '.join(map(str, wrong))}, and the ranks of {run.gpus} GPUs are 0 to {run.gpus - 1}"
-        yield Fault(message=message, key="profile.ranks", expected=f"ranks below {run.gpus}")
-    if run.profile.ranks == ():
-        yield Fault(message="names no rank", key="profile.ranks", expected="ranks, or no such key")

@@ -61,7 +61,8 @@ class Recipe:
 
     ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` tells
     which MFU the publisher states: from step time and formula, or from the TFLOP/s that the framework logs.
-    ``profile_steps`` is how many steps a run has under a profiler, where that is not ``steps``.
+    ``profile_steps`` is how many steps a run has under a tool of [profile], where that is not ``steps``;
+    ``captured_steps`` are the first and last of them that the tool captures, where that is not all.
     """
 
     address: str
@@ -75,6 +76,7 @@ class Recipe:
     window: Window
     steps: int
     profile_steps: Mapping[str, int] = attrs.field(factory=FrozenMap, converter=freeze)
+    captured_steps: Mapping[str, tuple[int, int]] = attrs.field(factory=FrozenMap, converter=freeze)
     time_limit_s: int
     memory_gb: float | None
     image: Image | None

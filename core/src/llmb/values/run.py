@@ -8,7 +8,7 @@ from typing import Any, Generic, Literal, TypeVar
 import attrs
 
 from llmb.values.frozen import FrozenMap, freeze
-from llmb.values.job import Image, Mount
+from llmb.values.job import Image, Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.recipe import Baseline, MfuSource, Window
 
@@ -81,6 +81,41 @@ class Run(Generic[OptionsT]):
     def nodes(self) -> int:
         """How many whole nodes the GPUs fill."""
         return -(-self.gpus // self.gpus_per_node)
+
+    @property
+    def domain_nodes(self) -> int | None:
+        """How many nodes at a time lie in one NVLink domain: as many as divide the job and fit into one.
+
+        Null where no domain is wider than a node.
+        """
+        domain_gpus = self.accelerator.domain_gpus
+        if domain_gpus is None:
+            return None
+        most = max(1, domain_gpus // self.gpus_per_node)
+        return max(nodes for nodes in range(1, most + 1) if self.nodes % nodes == 0)
+
+    def job(
+        self,
+        phases: tuple[Phase, ...],
+        *,
+        env: Mapping[str, str] = FrozenMap(),
+        mounts: tuple[Mount, ...] = (),
+        files: Mapping[str, str] = FrozenMap(),
+    ) -> Job:
+        """These phases as the run's job, with a task for each GPU; on CPUs they are processes that need no GPU."""
+        return Job(
+            id=self.id,
+            directory=self.paths.run,
+            phases=phases,
+            nodes=self.nodes,
+            tasks_per_node=self.gpus_per_node,
+            gpus_per_node=0 if self.gpu_type == "cpu" else self.gpus_per_node,
+            domain_nodes=self.domain_nodes,
+            env=env,
+            mounts=mounts,
+            files=files,
+            time_limit_s=self.time_limit_s,
+        )
 
 
 @attrs.frozen(kw_only=True)

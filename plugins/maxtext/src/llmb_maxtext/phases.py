@@ -6,17 +6,17 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from llmb import Fault, FrozenMap, Phase, Run
+from llmb import FrozenMap, Phase, Run, key_values, placed
 
 
-def run_phases(run: Run[Any], extra: Mapping[str, Any]) -> tuple[Phase, ...]:
+def run_phases(run: Run[Any]) -> tuple[Phase, ...]:
     """One training phase, or three where the recipe has profile-guided latency estimation (PGLE).
 
     Of the three only the performance run is measured: the first is compiled without latency hiding so that its
     profile tells true latencies, and the first rank alone converts that for the compiler of the last.
     """
     if "profile" not in run.settings:
-        return (_train(run, extra, "train", run.steps),)
+        return (_train(run, "train", run.steps),)
     folder, settings = run.paths.run, run.settings
     report, converted = f"{folder}/nsys/{run.id}-prof.nsys-rep", f"{folder}/pgle/{run.id}.pbtxt"
     files = ("--profile_path", report, "--pgle_output_path", converted)
@@ -29,15 +29,14 @@ def run_phases(run: Run[Any], extra: Mapping[str, Any]) -> tuple[Phase, ...]:
     )
     guided = {"xla_gpu_pgle_profile_file_or_directory_path": converted}
     return (
-        _train(run, extra, "prof", settings["profile"]["steps"], settings["profile"], outputs=(report,)),
+        _train(run, "prof", settings["profile"]["steps"], settings["profile"], outputs=(report,)),
         convert,
-        _train(run, extra, "perf", run.steps, settings["performance"], guided),
+        _train(run, "perf", run.steps, settings["performance"], guided),
     )
 
 
 def _train(
     run: Run[Any],
-    extra: Mapping[str, Any],
     name: str,
     steps: int,
     part: Mapping[str, Any] = FrozenMap(),
@@ -54,10 +53,10 @@ def _train(
     if flags:
         folders.append(f"{run.paths.run}/hlo/{name}")
         env["XLA_FLAGS"] = xla_flags({**flags, "xla_dump_to": folders[-1]})
-    arguments = {**config(run), "run_name": f"{run.id}-{name}", "steps": steps, **extra}
+    arguments = {**config(run), "run_name": f"{run.id}-{name}", "steps": steps, **run.options.config}
     return Phase(
         name=name,
-        command=_command(run, folders, *nsys, *run.settings["command"], *_words(arguments)),
+        command=_command(run, folders, *nsys, *run.settings["command"], *key_values(arguments)),
         env=FrozenMap(env),
         measured=name != "prof",
         outputs=outputs,
@@ -71,15 +70,12 @@ def _command(run: Run[Any], folders: Iterable[str], *words: str) -> tuple[str, .
 
 def xla_flags(flags: Mapping[str, Any]) -> str:
     """XLA's flags as the one string that it reads."""
-    return " ".join(f"--{name}={_text(value)}" for name, value in flags.items())
+    return " ".join(f"--{word}" for word in key_values(flags))
 
 
 def config(run: Run[Any]) -> dict[str, Any]:
-    """MaxText's arguments: the recipe's, then what follows from model, batch and mesh.
-
-    ``{run}`` and ``{cache}`` in a recipe's argument stand for the run's own folder and for the one that all runs share.
-    """
-    given = {name: _placed(value, run) for name, value in run.settings["config"].items()}
+    """MaxText's arguments: the recipe's, then what follows from model, batch and mesh."""
+    given = placed(run.settings["config"], run.paths)
     derived = {
         **batch(run),
         "max_target_length": run.model.seq_len,
@@ -115,12 +111,12 @@ def architecture(run: Run[Any]) -> dict[str, int]:
 
 
 def mesh(run: Run[Any]) -> dict[str, int]:
-    """How the axes lie within a node (ICI) and across nodes (DCN); see `mesh_faults` for what does not fit.
+    """How the axes lie within a node (ICI) and across nodes (DCN).
 
     Tensor parallelism and as many shards as fit are kept inside a node; the other shards and all replicas go across.
     On CPUs MaxText knows no nodes: every axis is inside.
     """
-    tp, fsdp, inside = run.parallelism.tp, run.parallelism.fsdp, _inside(run)
+    tp, fsdp, inside = run.parallelism.tp, run.parallelism.fsdp, inside_a_node(run)
     fsdp_inside = math.gcd(fsdp, inside // tp)
     fsdp_across = fsdp // fsdp_inside
     return {
@@ -132,31 +128,6 @@ def mesh(run: Run[Any]) -> dict[str, int]:
     }
 
 
-def mesh_faults(run: Run[Any]) -> list[Fault]:
-    """Why tensor parallelism and shards do not fit on these nodes, if they do not."""
-    tp, fsdp, inside = run.parallelism.tp, run.parallelism.fsdp, _inside(run)
-    if inside % tp:
-        message = f"tp = {tp} does not fit into a node of {inside}"
-        return [Fault(message=message, key="parallelism.tp", expected=f"a divisor of {inside}")]
-    if run.gpus % (tp * fsdp):
-        message = f"tp x fsdp = {tp} x {fsdp} = {tp * fsdp} does not divide {run.gpus} GPUs"
-        return [Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {run.gpus // tp}")]
-    return []
-
-
-def _inside(run: Run[Any]) -> int:
+def inside_a_node(run: Run[Any]) -> int:
+    """How many devices the axes of one node have."""
     return run.gpus if run.gpu_type == "cpu" else run.gpus_per_node
-
-
-def _placed(value: Any, run: Run[Any]) -> Any:
-    if not isinstance(value, str):
-        return value
-    return value.replace("{run}", run.paths.run).replace("{cache}", run.paths.cache)
-
-
-def _words(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(f"{name}={_text(value)}" for name, value in arguments.items())
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from llmb import FrozenMap, Phase, Repository, Run
+from llmb import FrozenMap, Nsys, Phase, Repository, Run, key_values, placed
 
 PARALLELISM = ("tp", "pp", "vp", "cp", "micro_batch_size", "global_batch_size")
 
@@ -27,30 +26,28 @@ def repository(run: Run[Any]) -> Repository | None:
     return Repository(**table) if table else None
 
 
-def placed(value: Any, run: Run[Any]) -> Any:
-    """A recipe's text with ``{run}``, ``{cache}`` and ``{repository}`` as the folders that they stand for."""
-    if not isinstance(value, str):
-        return value
+def nsys_of(run: Run[Any]) -> Nsys:
+    """How the recipe's publisher starts nsys."""
+    return Nsys(**run.settings["nsys"])
+
+
+def train_phase(run: Run[Any]) -> Phase:
+    """The training, of every rank; the spec's own overrides come after all others."""
     fetched = repository(run)
-    folders = {"{run}": run.paths.run, "{cache}": run.paths.cache}
-    if fetched:
-        folders["{repository}"] = fetched.folder(run.paths.cache)
-    for name, folder in folders.items():
-        value = value.replace(name, folder)
-    return value
-
-
-def train_phase(run: Run[Any], extra: Mapping[str, Any]) -> Phase:
-    """The training, of every rank; ``extra`` are overrides of the user's, after all others."""
-    overrides = {**run.settings.get("overrides", {}), **_architecture(run), **_decided(run), **_profiling(run), **extra}
+    names = {"repository": fetched.folder(run.paths.cache)} if fetched else {}
+    recipe = run.settings.get("overrides", {})
+    overrides = {**recipe, **_architecture(run), **_decided(run), **_profiling(run), **run.options.config}
+    report = f"{run.paths.run}/nsys_profile/profile_{run.id}"
     command = (
+        *(nsys_of(run).words(run, report) if run.profile else ()),
         *("bash", f"{run.paths.run}/rank.sh"),
-        *(placed(word, run) for word in run.settings["command"]),
+        *placed(run.settings["command"], run.paths, names),
         *run.settings["arguments"],
         *_arguments(run),
-        *(f"{name}={text(placed(value, run))}" for name, value in overrides.items()),
+        *key_values(placed(overrides, run.paths, names)),
     )
-    return Phase(name="train", command=command, env=FrozenMap(_wrapper_env(run)))
+    outputs = nsys_of(run).reports(run, report) if run.profile else ()
+    return Phase(name="train", command=command, env=FrozenMap(_wrapper_env(run)), outputs=outputs)
 
 
 def _arguments(run: Run[Any]) -> list[str]:
@@ -90,23 +87,13 @@ def _decided(run: Run[Any]) -> dict[str, Any]:
 def _profiling(run: Run[Any]) -> dict[str, Any]:
     if run.profile is None:
         return {}
-    start, stop = profiled_steps(run)
-    ranks = run.profile.ranks if run.profile.ranks is not None else range(run.gpus)
     return {
         "profiling.use_nsys_profiler": True,
-        "profiling.profile_step_start": start,
-        "profiling.profile_step_end": stop,
-        "profiling.profile_ranks": f"[{','.join(map(str, ranks))}]",
+        "profiling.profile_step_start": run.profile.start_step,
+        "profiling.profile_step_end": run.profile.stop_step,
+        "profiling.profile_ranks": nsys_of(run).captured(run),
         "profiling.record_shapes": False,
     }
-
-
-def profiled_steps(run: Run[Any]) -> tuple[int, int]:
-    """The first and last step that are captured: the spec's, else the recipe's."""
-    assert run.profile is not None
-    nsys, profile = run.settings["nsys"], run.profile
-    start = nsys["start_step"] if profile.start_step is None else profile.start_step
-    return start, nsys["stop_step"] if profile.stop_step is None else profile.stop_step
 
 
 def _wrapper_env(run: Run[Any]) -> dict[str, str]:
@@ -117,15 +104,4 @@ def _wrapper_env(run: Run[Any]) -> dict[str, str]:
     fetched = repository(run)
     if fetched:
         env["SCRIPTS"] = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
-    if run.profile is not None:
-        nsys, profile = run.settings["nsys"], run.profile
-        env["NSYS"] = " ".join([*nsys["command"], *(nsys["cpu"] if profile.cpu else ())])
-        env["NSYS_RANKS"] = "all" if profile.ranks is None else ",".join(map(str, sorted(profile.ranks)))
-        if profile.gpu_metrics:
-            env["NSYS_METRICS"] = " ".join(nsys["gpu_metrics"])
     return env
-
-
-def text(value: Any) -> str:
-    """A value as Hydra reads it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from llmb import Run
+from llmb import Run, placed
 
 
 def config_file(run: Run[Any]) -> str:
@@ -15,7 +14,7 @@ def config_file(run: Run[Any]) -> str:
     The published file has a matrix of one number of GPUs for each GPU type, from which the script extrapolates. This
     one has the run and nothing else, so that whatever a spec overrides is what is run.
     """
-    config = _plain(run.settings["config"])
+    config = placed(run.settings["config"], run.paths)
     config["model"]["seq_length"] = run.model.seq_len
     matrix = {run.gpu_type: {f"num_gpus_{run.gpus}": {"common": _matrix(run)}}}
     return json.dumps({"ConfigContainer": config, "perf_matrix": matrix}, indent=2) + "\n"
@@ -42,12 +41,3 @@ def _matrix(run: Run[Any]) -> dict[str, Any]:
     if run.offload_layers:
         matrix["cpu_offloading_num_layers"] = run.offload_layers
     return matrix
-
-
-def _plain(value: Any) -> Any:
-    """Tables and lists that can be written, with "null", which TOML lacks, as what it stands for."""
-    if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return None if value == "null" else value

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run
-from llmb_megatron_bridge.command import ARCHITECTURE, profiled_steps
+from llmb import Fault, Run, decided_elsewhere, degree_faults
+from llmb_megatron_bridge.command import ARCHITECTURE
 
 DECIDED = {
     "train.train_iters": "workload.steps",
@@ -17,6 +17,7 @@ DECIDED = {
     "model.virtual_pipeline_model_parallel_size": "parallelism.vp",
     "model.context_parallel_size": "parallelism.cp",
     "ddp.use_megatron_fsdp": "parallelism.fsdp",
+    "profiling": "[profile]",
     **{key: f"model.{name}" for name, keys in ARCHITECTURE.items() for key in keys},
 }
 """Overrides that the rest of the spec decides, and what decides them."""
@@ -29,14 +30,9 @@ def faults(run: Run[Any]) -> list[Fault]:
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     parallelism = run.parallelism
-    for name in ("ep", "etp"):
-        if (degree := getattr(parallelism, name)) != 1:
-            yield Fault(message=f"is {degree}, and the model has no experts", key=f"parallelism.{name}", expected="1")
-    named = run.settings["argument_names"]
-    for name in ("tp", "pp", "vp", "cp"):
-        if (degree := getattr(parallelism, name)) not in (None, 1) and name not in named:
-            message = f"is {degree}, and the script of {run.recipe} knows no such thing"
-            yield Fault(message=message, key=f"parallelism.{name}", expected="1")
+    yield from degree_faults(run, ("ep", "etp"), "the model has no experts")
+    unnamed = [name for name in ("tp", "pp", "vp", "cp") if name not in run.settings["argument_names"]]
+    yield from degree_faults(run, unnamed, f"the script of {run.recipe} knows no such thing")
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
         message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"
@@ -58,12 +54,8 @@ def _fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
     for name in run.options.config:
-        key = f"framework.config.{name}"
-        bare = name.lstrip("+~")
-        if bare in DECIDED:
-            yield Fault(message="is decided by the rest of the spec", key=key, expected=f"{DECIDED[bare]} in its place")
-        elif bare.startswith("profiling."):
-            yield Fault(message="is decided by the rest of the spec", key=key, expected="[profile] in its place")
+        if fault := decided_elsewhere(name, DECIDED):
+            yield fault
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:
@@ -74,8 +66,3 @@ def _profile(run: Run[Any]) -> Iterator[Fault]:
         yield Fault(message=f'is "{run.profile.tool}"', key="profile.tool", expected=expected)
     if "nsys" not in run.settings:
         yield Fault(message="this recipe runs without a profiler", key="profile", expected="no [profile] table")
-        return
-    start, stop = profiled_steps(run)
-    if not 0 <= start < stop <= run.steps:
-        message = f"steps {start} to {stop} are no range within the {run.steps} steps of the run"
-        yield Fault(message=message, key="profile", expected=f"start_step < stop_step, both within {run.steps}")

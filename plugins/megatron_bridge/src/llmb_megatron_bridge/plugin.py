@@ -21,8 +21,9 @@ from llmb import (
     SpecError,
     Venv,
     hookimpl,
+    placed,
 )
-from llmb_megatron_bridge.command import placed, repository, train_phase
+from llmb_megatron_bridge.command import nsys_of, repository, train_phase
 from llmb_megatron_bridge.config_file import config_file
 from llmb_megatron_bridge.faults import faults
 from llmb_megatron_bridge.log import MegatronLog
@@ -86,19 +87,8 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         if wrong := faults(run):
             raise SpecError(*wrong)
         vboost = Phase(name="vboost", command=VBOOST, ranks="node", measured=False, contained=False)
-        return Job(
-            id=run.id,
-            directory=run.paths.run,
-            phases=(*((vboost,) if run.options.vboost else ()), train_phase(run, run.options.config)),
-            nodes=run.nodes,
-            tasks_per_node=run.gpus_per_node,
-            gpus_per_node=0 if run.gpu_type == "cpu" else run.gpus_per_node,
-            domain_nodes=_domain_nodes(run),
-            env=_env(run),
-            mounts=_mounts(run),
-            files=_files(run),
-            time_limit_s=run.time_limit_s,
-        )
+        phases = (vboost, train_phase(run)) if run.options.vboost else (train_phase(run),)
+        return run.job(phases, env=_env(run), mounts=_mounts(run), files=_files(run))
 
     @hookimpl
     def parse_log(self, run: Run[BridgeOptions] | None) -> LogParser:
@@ -114,7 +104,7 @@ def _needs_token(run: Run[BridgeOptions]) -> bool:
 def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
     with_token = run.settings.get("hf_token", {}).get("env", {}) if _needs_token(run) else {}
     env = {**run.settings["env"], **with_token}
-    return FrozenMap((name, placed(value, run)) for name, value in env.items())
+    return FrozenMap(placed(env, run.paths))
 
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
@@ -131,13 +121,6 @@ def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
     texts = {f"{run.paths.run}/{name}": shipped.joinpath(name).read_text() for name in run.settings["files"]}
     if name := run.settings.get("config_file"):
         texts[f"{run.paths.run}/{name}"] = config_file(run)
+    if run.profile:
+        texts |= nsys_of(run).files(run)
     return FrozenMap(texts)
-
-
-def _domain_nodes(run: Run[Any]) -> int | None:
-    """How many nodes at a time must be of one NVLink domain: as many as divide the job and fit into one."""
-    domain_gpus = run.accelerator.domain_gpus
-    if domain_gpus is None:
-        return None
-    most = max(1, domain_gpus // run.gpus_per_node)
-    return max(nodes for nodes in range(1, most + 1) if run.nodes % nodes == 0)

@@ -6,59 +6,48 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmb import FrozenMap, Mount, Phase, Profile, Run
-from llmb_nemo_launcher.config import config_file, overrides, profiled_ranks
-from llmb_nemo_launcher.settings import placed, places
+from llmb import FrozenMap, Mount, Phase, Run, placed
+from llmb_nemo_launcher.config import config_file, nsys_of, overrides
+from llmb_nemo_launcher.settings import places
 
 
 def train_phase(run: Run[Any]) -> Phase:
     """One process per GPU: wrapper, profiler, program, configuration, overrides."""
     settings, names, folder = run.settings, places(run), run.paths.run
-    program = [
-        *placed(settings["command"], names),
+    program = (
+        *placed(settings["command"], run.paths, names),
         f"--config-path={folder}/cfg",
         f"--config-name={settings['config_name']}",
         *overrides(run),
-    ]
-    folders, profiler = [f"{folder}/results", names["index_mapping"]], list[str]()
+    )
+    folders = [f"{folder}/results", names["index_mapping"]]
+    profiler: tuple[str, ...] = ()
+    reports: tuple[str, ...] = ()
     env: dict[str, str] = {}
     if run.profile and run.profile.tool == "nsys":
-        folders.append(f"{folder}/nsys")
-        profiler = _nsys(run, run.profile)
+        profiler, reports = nsys_of(run).words(run, _report(run)), nsys_of(run).reports(run, _report(run))
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
-        env = placed(settings["nccl-trace"]["env"], names)
+        env = placed(settings["nccl-trace"]["env"], run.paths)
     wrapper = ("bash", f"{folder}/nemo.sh", names["nemo"], *folders, "--")
-    return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=_reports(run))
+    return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=reports)
 
 
-def _nsys(run: Run[Any], profile: Profile) -> list[str]:
-    settings = run.settings["nsys"]
-    metrics = settings["gpu_metrics"] if profile.gpu_metrics else ""
-    options = [*settings["options"], *settings["with_cpu" if profile.cpu else "without_cpu"]]
-    ranks = ",".join(map(str, profiled_ranks(run)))
-    return ["bash", f"{run.paths.run}/nsys.sh", _prefix(run), ranks, metrics, *options, "--"]
-
-
-def _prefix(run: Run[Any]) -> str:
-    settings = run.settings
-    return f"{run.paths.run}/nsys/{settings['model']}-{settings['size']}-{run.dtype}_{run.gpus}g_{run.id}"
-
-
-def _reports(run: Run[Any]) -> tuple[str, ...]:
-    """What every rank that is captured must leave: a capture without its reports is none."""
-    if run.profile is None or run.profile.tool != "nsys":
-        return ()
-    places_of_ranks = (divmod(rank, run.gpus_per_node) for rank in profiled_ranks(run))
-    return tuple(f"{_prefix(run)}_{node}_{local}.nsys-rep" for node, local in places_of_ranks)
+def _report(run: Run[Any]) -> str:
+    """The reports of nsys, under the names that the publisher gives them."""
+    return f"{run.paths.run}/nsys/{run.settings['model']}-{run.settings['size']}-{run.dtype}_{run.gpus}g_{run.id}"
 
 
 def job_files(run: Run[Any]) -> Mapping[str, str]:
     """The configuration and the wrappers."""
-    folder, shipped = run.paths.run, files("llmb_nemo_launcher")
-    names = ["nemo.sh", *(["nsys.sh"] if run.profile and run.profile.tool == "nsys" else [])]
-    texts = {f"{folder}/cfg/{run.settings['config_name']}": config_file(run)}
-    return FrozenMap(texts | {f"{folder}/{name}": shipped.joinpath(name).read_text(encoding="utf-8") for name in names})
+    folder = run.paths.run
+    texts = {
+        f"{folder}/cfg/{run.settings['config_name']}": config_file(run),
+        f"{folder}/nemo.sh": files("llmb_nemo_launcher").joinpath("nemo.sh").read_text(encoding="utf-8"),
+    }
+    if run.profile and run.profile.tool == "nsys":
+        texts |= nsys_of(run).files(run)
+    return FrozenMap(texts)
 
 
 def job_env(run: Run[Any]) -> Mapping[str, str]:

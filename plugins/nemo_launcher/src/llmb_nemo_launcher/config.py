@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from llmb import Run
-from llmb_nemo_launcher.settings import placed, places
+from llmb import Nsys, Run, key_values, placed
+from llmb_nemo_launcher.settings import places
 
 DECIDED = {
     "trainer.num_nodes": "workload.gpus",
@@ -48,7 +48,7 @@ def config_tree(run: Run[Any]) -> dict[str, Any]:
     So the file alone says what is run, and every override is one of a key that is there, as Hydra wants it.
     """
     settings = run.settings
-    tree: dict[str, Any] = placed(settings["config"], places(run))
+    tree: dict[str, Any] = placed(settings["config"], run.paths, places(run))
     if buffer := settings.get("step_timing_buffer"):
         _put(tree, TIMING_BUFFER, buffer)
     for key, value in {**_architecture(run), **derived(run)}.items():
@@ -63,8 +63,7 @@ def config_file(run: Run[Any]) -> str:
 
 def overrides(run: Run[Any]) -> tuple[str, ...]:
     """The words behind the command: what follows from the run, then the spec's own, which win."""
-    own = [f"{name}={_text(value)}" for name, value in run.options.config.items()]
-    return (*(f"{name}={_text(value)}" for name, value in derived(run).items()), *own)
+    return key_values(derived(run)) + key_values(run.options.config)
 
 
 def derived(run: Run[Any]) -> dict[str, Any]:
@@ -107,27 +106,17 @@ def _flags(run: Run[Any]) -> dict[str, bool]:
 def _capture(run: Run[Any]) -> dict[str, Any]:
     if run.profile is None or run.profile.tool != "nsys":
         return {"model.nsys_profile.enabled": False}
-    first, last = profiled_steps(run)
     return {
         "model.nsys_profile.enabled": True,
-        "model.nsys_profile.start_step": first,
-        "model.nsys_profile.end_step": last,
-        "model.nsys_profile.ranks": list(profiled_ranks(run)),
+        "model.nsys_profile.start_step": run.profile.start_step,
+        "model.nsys_profile.end_step": run.profile.stop_step,
+        "model.nsys_profile.ranks": nsys_of(run).captured(run),
     }
 
 
-def profiled_steps(run: Run[Any]) -> tuple[int, int]:
-    """The first and last step that nsys captures: the spec's, else the publisher's."""
-    usual = run.settings["nsys"]
-    start, stop = (run.profile.start_step, run.profile.stop_step) if run.profile else (None, None)
-    return usual["start_step"] if start is None else start, usual["stop_step"] if stop is None else stop
-
-
-def profiled_ranks(run: Run[Any]) -> tuple[int, ...]:
-    """The ranks that nsys captures: the spec's, else the publisher's, as many as there are."""
-    if run.profile and run.profile.ranks is not None:
-        return run.profile.ranks
-    return tuple(range(min(run.settings["nsys"]["ranks"], run.gpus)))
+def nsys_of(run: Run[Any]) -> Nsys:
+    """How the recipe's publisher starts nsys."""
+    return Nsys(**run.settings["nsys"])
 
 
 def _architecture(run: Run[Any]) -> dict[str, Any]:
@@ -170,12 +159,3 @@ def keys_of(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
         if isinstance(value, Mapping):
             found += keys_of(value, f"{prefix}{name}.")
     return found
-
-
-def _text(value: Any) -> str:
-    """A value as Hydra reads it; a string is taken to be in Hydra's own words already."""
-    if value is None:
-        return "null"
-    if isinstance(value, list):
-        return f"[{','.join(map(_text, value))}]"
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,15 +7,15 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Model, Run, load_recipe
-from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of, profiled_steps
+from llmb import Fault, Model, Run, decided_elsewhere, degree_faults, load_recipe
+from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
 
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    return [*_folders(run), *_parallelism(run), *_model(run), *_config(run), *_profile(run)]
+    return [*_folders(run), *_parallelism(run), *_model(run), *_config(run)]
 
 
 def _folders(run: Run[Any]) -> Iterator[Fault]:
@@ -26,9 +26,7 @@ def _folders(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
-    for name in ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"):
-        if (degree := getattr(run.parallelism, name)) != 1:
-            yield Fault(message=f"is {degree}", key=f"parallelism.{name}", expected="1 with this recipe")
+    return degree_faults(run, ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"))
 
 
 def _model(run: Run[Any]) -> Iterator[Fault]:
@@ -51,11 +49,8 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
     decided = {**DECIDED, **flags}
     for name in run.options.config:
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
-        if bare in decided:
-            yield Fault(message="is decided by the rest of the spec", key=key, expected=f"{decided[bare]} in its place")
-        elif held := [each for each in decided if each.startswith(f"{bare}.")]:
-            message = f"holds {held[0]}, which is decided by the rest of the spec"
-            yield Fault(message=message, key=key, expected="the keys that it holds, one by one")
+        if fault := decided_elsewhere(name, decided):
+            yield fault
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")
         elif name == f"+{bare}" and has_key(tree, bare):
@@ -65,20 +60,3 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
             nearest = next(iter(difflib.get_close_matches(bare, keys_of(tree), n=1)), None)
             message = "is not a key of the configuration"
             yield Fault(message=message, key=key, expected=f"one that is, or +{bare} to add it", nearest=nearest)
-
-
-def _profile(run: Run[Any]) -> Iterator[Fault]:
-    profile = run.profile
-    if profile is None:
-        return
-    if profile.tool == "nccl-trace":
-        given = {"start_step": None, "stop_step": None, "ranks": None, "gpu_metrics": False, "cpu": False}
-        for name, default in given.items():
-            if getattr(profile, name) != default:
-                message = "is for nsys, and NCCL traces every rank from start to end"
-                yield Fault(message=message, key=f"profile.{name}", expected="no such key")
-        return
-    start, stop = profiled_steps(run)
-    if not 0 <= start < stop <= run.steps:
-        message = f"steps {start} to {stop} are no range within the {run.steps} steps of the run"
-        yield Fault(message=message, key="profile", expected=f"start_step < stop_step, both within {run.steps}")

@@ -60,18 +60,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
         """One training phase on whole nodes. Raises SpecError."""
         if wrong := faults(run):
             raise SpecError(*wrong)
-        return Job(
-            id=run.id,
-            directory=run.paths.run,
-            phases=(train_phase(run),),
-            nodes=run.nodes,
-            tasks_per_node=run.gpus_per_node,
-            gpus_per_node=run.gpus_per_node,
-            env=job_env(run),
-            mounts=job_mounts(run),
-            files=job_files(run),
-            time_limit_s=run.time_limit_s,
-        )
+        return run.job((train_phase(run),), env=job_env(run), mounts=job_mounts(run), files=job_files(run))
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:

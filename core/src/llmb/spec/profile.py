@@ -1,0 +1,49 @@
+"""[profile] against the run that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+
+from llmb.values.errors import Fault
+from llmb.values.recipe import Recipe
+from llmb.values.run import Profile, Run
+
+
+def with_published_steps(profile: Profile | None, recipe: Recipe) -> Profile | None:
+    """The profile with the steps that the recipe's publisher captures, where the spec does not say."""
+    if profile is None or profile.tool not in recipe.captured_steps:
+        return profile
+    start, stop = recipe.captured_steps[profile.tool]
+    return attrs.evolve(
+        profile,
+        start_step=start if profile.start_step is None else profile.start_step,
+        stop_step=stop if profile.stop_step is None else profile.stop_step,
+    )
+
+
+def profile_faults(run: Run[Any]) -> Iterator[Fault]:
+    """What cannot be captured of this run."""
+    if run.profile is None:
+        return
+    if run.profile.tool == "nccl-trace":
+        yield from _of_nsys_alone(run.profile)
+    first = 0 if run.profile.start_step is None else run.profile.start_step
+    last = run.steps if run.profile.stop_step is None else run.profile.stop_step
+    if not 0 <= first < last <= run.steps:
+        message = f"steps {first} to {last} are no range within the {run.steps} steps of the run"
+        yield Fault(message=message, key="profile", expected=f"0 <= start_step < stop_step <= {run.steps}")
+    if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
+        message = f"has {', '.join(map(str, wrong))}, and the ranks of {run.gpus} GPUs are 0 to {run.gpus - 1}"
+        yield Fault(message=message, key="profile.ranks", expected=f"ranks below {run.gpus}")
+    if run.profile.ranks == ():
+        yield Fault(message="names no rank", key="profile.ranks", expected="ranks, or no such key")
+
+
+def _of_nsys_alone(profile: Profile) -> Iterator[Fault]:
+    for field in attrs.fields(Profile):
+        if field.name != "tool" and getattr(profile, field.name) != field.default:
+            message = "is for nsys, and NCCL traces every rank from start to end"
+            yield Fault(message=message, key=f"profile.{field.name}", expected="no such key")

@@ -1,0 +1,41 @@
+"""A recipe's settings as a run uses them: paths in the place of words in braces, and values as words of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llmb.values.run import Paths
+
+
+def placed(value: Any, paths: Paths, names: Mapping[str, str] | None = None) -> Any:
+    """A setting as plain tables and lists, with a path for each word in braces in its strings.
+
+    ``{run}`` is the run's own folder, ``{cache}`` the one that all runs share; ``names`` are further words. The string
+    "null" is None, which TOML lacks.
+    """
+    if isinstance(value, Mapping):
+        return {key: placed(item, paths, names) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [placed(item, paths, names) for item in value]
+    if not isinstance(value, str):
+        return value
+    for name, path in {"run": paths.run, "cache": paths.cache, **(names or {})}.items():
+        value = value.replace(f"{{{name}}}", path)
+    return None if value == "null" else value
+
+
+def key_values(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Each setting as one word, ``name=value``, as trainers and Hydra read it: ``true``, ``null``, ``[0,1]``.
+
+    A string stands as it is.
+    """
+    return tuple(f"{name}={_text(value)}" for name, value in settings.items())
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, list | tuple):
+        return f"[{','.join(map(_text, value))}]"
+    return str(value).lower() if isinstance(value, bool) else str(value)

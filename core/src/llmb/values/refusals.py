@@ -1,0 +1,34 @@
+"""What frameworks refuse of a run in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from llmb.values.errors import Fault
+from llmb.values.run import Run
+
+
+def degree_faults(run: Run[Any], names: Iterable[str], why: str = "") -> Iterator[Fault]:
+    """A fault for each of these kinds of parallelism that is on, with the reason why it cannot be."""
+    for name in names:
+        if (degree := getattr(run.parallelism, name)) not in (None, 1):
+            message = f"is {degree}, and {why}" if why else f"is {degree}"
+            yield Fault(message=message, key=f"parallelism.{name}", expected="1 with this recipe")
+
+
+def decided_elsewhere(name: str, decided: Mapping[str, str]) -> Fault | None:
+    """The fault of a key of [framework.config] that the rest of a spec decides, or that holds one that it does.
+
+    ``name`` is dotted, with Hydra's ``+`` or ``~`` before it or not. ``decided`` maps such keys, or the table that they
+    are in, to what decides them; nothing, where nobody may.
+    """
+    bare, key = name.lstrip("+~"), f"framework.config.{name}"
+    for each, by in decided.items():
+        if bare == each or bare.startswith(f"{each}."):
+            expected = f"{by} in its place" if by else "no such key"
+            return Fault(message="is decided by the rest of the spec", key=key, expected=expected)
+        if each.startswith(f"{bare}."):
+            message = f"holds {each}, which is decided by the rest of the spec"
+            return Fault(message=message, key=key, expected="the keys that it holds, one by one")
+    return None

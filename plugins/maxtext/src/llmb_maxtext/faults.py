@@ -1,0 +1,58 @@
+"""What MaxText, or its recipes, cannot do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from llmb import Fault, Run, decided_elsewhere, degree_faults
+from llmb_maxtext.phases import batch, inside_a_node, mesh
+
+DECIDED = {
+    "run_name": "",
+    "steps": "workload.steps",
+    "max_target_length": "model.seq_len",
+    "gradient_accumulation_steps": "[parallelism]",
+}
+"""Arguments of MaxText that the rest of a spec decides, and what decides them; those of batch and mesh beside."""
+
+
+def faults(run: Run[Any]) -> list[Fault]:
+    """All that is wrong with a run, each fault with its key."""
+    division = [*degree_faults(run, ("pp", "cp", "ep", "etp"))] or [*_mesh(run)]
+    return [*(division or _config(run)), *_profile(run), *_too_few_steps(run)]
+
+
+def _mesh(run: Run[Any]) -> Iterator[Fault]:
+    """Tensor parallelism and shards that do not fit on these nodes."""
+    tp, fsdp, inside = run.parallelism.tp, run.parallelism.fsdp, inside_a_node(run)
+    if inside % tp:
+        message = f"tp = {tp} does not fit into a node of {inside}"
+        yield Fault(message=message, key="parallelism.tp", expected=f"a divisor of {inside}")
+    elif run.gpus % (tp * fsdp):
+        message = f"tp x fsdp = {tp} x {fsdp} = {tp * fsdp} does not divide {run.gpus} GPUs"
+        yield Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {run.gpus // tp}")
+
+
+def _config(run: Run[Any]) -> Iterator[Fault]:
+    """Arguments that would change what is measured behind the back of the figures."""
+    decided = {**dict.fromkeys((*batch(run), *mesh(run)), "[parallelism]"), **DECIDED}
+    for name in run.options.config:
+        if fault := decided_elsewhere(name, decided):
+            yield fault
+
+
+def _profile(run: Run[Any]) -> Iterator[Fault]:
+    if run.profile is not None:
+        always = "both runs of this recipe are always under nsys, whose report feeds the compiler"
+        why = always if "nsys" in run.settings else "this recipe runs on CPUs, without a profiler"
+        yield Fault(message=f"there is nothing to choose: {why}", key="profile", expected="no [profile] table")
+
+
+def _too_few_steps(run: Run[Any]) -> Iterator[Fault]:
+    """MaxText stops at once where the first step that it shall profile comes after the last."""
+    config = {**run.settings["config"], **run.options.config}
+    first = config.get("skip_first_n_steps_for_profiler")
+    if config.get("profiler") and isinstance(first, int) and run.steps <= first:
+        message = f"is {run.steps}, and step {first} is the first that is profiled"
+        yield Fault(message=message, key="workload.steps", expected=f"at least {first + 1}")
