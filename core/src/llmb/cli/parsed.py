@@ -9,10 +9,14 @@ from typing import Any
 
 import typer
 
-from llmb.cli.results import number, plain_table, print_table
+from llmb.cli.results import number
+from llmb.cli.tables import Column, print_table
 from llmb.engine.parsing import ParsedLog
 from llmb.engine.record import steps_csv as csv_of_steps
 from llmb.figures.window import to_json as summary_table
+
+NAME = 16
+"""How narrow the column of names may become, in characters: they go on in the next line."""
 
 SUMMARY = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
 
@@ -60,11 +64,12 @@ def print_one(log: ParsedLog) -> None:
 
 
 def _print_steps(log: ParsedLog) -> None:
-    table = plain_table(right=("step", "time s", "TFLOP/s per GPU", "tokens/s per GPU", "loss"))
+    titles = ("step", "time s", "TFLOP/s per GPU", "tokens/s per GPU", "loss")
+    rows = []
     for step in log.series.steps:
         cells = (step.time_s, step.tflops_per_gpu, step.tokens_per_s_per_gpu, step.loss)
-        table.add_row(str(step.step), *(number(cell) for cell in cells))
-    print_table(table)
+        rows.append((str(step.step), *map(number, cells)))
+    print_table([Column(title, right=True) for title in titles], rows)
 
 
 def _mean(log: ParsedLog) -> str:
@@ -88,12 +93,15 @@ def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
     """One line a log, then how many succeeded; nothing where there is no log."""
     if not logs:
         return
-    columns = ("Time Mean (ms)", "Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
-    table = plain_table(left=("Experiment", "Status"), right=columns)
+    titles = ("Time Mean (ms)", "Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
+    columns = [Column("Experiment", wraps=NAME), Column("Status"), *(Column(title, right=True) for title in titles)]
+    rows = []
     for log in logs:
         status = "Success" if log.succeeded else "Failed"
-        table.add_row(_name(log, full_names), status, *(_figures(log) if log.succeeded else (_shortfall(log),)))
-    print_table(table)
+        rows.append(
+            (_name(log, full_names), status, *(_figures(log) if log.succeeded else (_shortfall(log), "", "", "")))
+        )
+    print_table(columns, rows)
     counts, summary = _counts(logs), logs[0].summary
     where = "the last step" if summary.window == "last" else f"steps {summary.window[0]} to {summary.window[1]}"
     typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {where}")

@@ -8,7 +8,8 @@ from typing import Any
 import attrs
 import typer
 
-from llmb.cli.results import number, plain_table, print_table
+from llmb.cli.results import number
+from llmb.cli.tables import Column, print_table
 from llmb.values.job import Image
 from llmb.values.recipe import Baseline, Point, Recipe
 
@@ -100,28 +101,56 @@ def _choice(values: Sequence[Any]) -> str:
     return f" # any of {others}; a list runs each" if len(values) > 1 else ""
 
 
+LIST = (
+    Column("recipe"),
+    Column("GPU types"),
+    Column("dtypes"),
+    Column("GPUs", optional=True),
+    Column("release", optional=True),
+    Column("what it is", wraps=40, optional=True),
+)
+
+
 def print_list(recipes: Iterable[Recipe]) -> None:
     """One line a recipe."""
-    table = plain_table(left=("recipe", "release", "GPUs", "dtypes", "number of GPUs", "what it is"))
-    for recipe in recipes:
-        row = brief(recipe)
-        numbers = [str(each) for each in row["gpus"]]
-        span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-        cells = (row["address"], row["release"], ", ".join(row["gpu_types"]), ", ".join(row["dtypes"]), span)
-        table.add_row(*cells, row["description"])
-    print_table(table, optional=2)
+    print_table(LIST, [list_row(recipe) for recipe in recipes])
+
+
+def list_row(recipe: Recipe) -> tuple[str, ...]:
+    """Address, GPU types, dtypes, numbers of GPUs, release and description."""
+    row = brief(recipe)
+    numbers = [str(each) for each in row["gpus"]]
+    span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    return (
+        row["address"],
+        ", ".join(row["gpu_types"]),
+        ", ".join(row["dtypes"]),
+        span,
+        row["release"],
+        row["description"],
+    )
+
+
+POINTS = (
+    Column("GPU"),
+    Column("dtype"),
+    Column("GPUs", right=True),
+    Column("GBS", right=True),
+    Column("MBS", right=True, optional=True),
+    Column("parallelism", wraps=24),
+    Column("step s", right=True, optional=True),
+    Column("tokens/s", right=True, optional=True),
+    Column("MFU %", right=True, optional=True),
+    Column("days to 1T", right=True, optional=True),
+)
 
 
 def print_points(recipe: Recipe) -> None:
     """The recipe, then one line a point with the figures of its baseline."""
     typer.echo(f"{recipe.address}, release {recipe.release}: {recipe.description}")
     typer.echo(f"source: {recipe.source}; image: {_image(recipe.image)}")
-    table = plain_table(
-        left=("GPU", "dtype"),
-        right=("GPUs", "GBS", "MBS", "parallelism", "step s", "tokens/s", "MFU %", "days to 1T"),
-    )
-    for point in (*recipe.points, *recipe.variants):
-        table.add_row(
+    rows = [
+        (
             point.gpu_type,
             point.dtype,
             str(point.gpus),
@@ -130,11 +159,19 @@ def print_points(recipe: Recipe) -> None:
             _degrees(point),
             *_published(point.baseline),
         )
-    print_table(table)
+        for point in _in_order([*recipe.points, *recipe.variants])
+    ]
+    print_table(POINTS, rows)
     for note in _each(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
         typer.echo(f"note: {note}")
     if any(point.proxy for point in recipe.points):
         typer.echo(f"note: {PROXIES}")
+
+
+def _in_order(points: Sequence[Point]) -> list[Point]:
+    """By GPU type and dtype, each as it first appears, and then by size."""
+    types, dtypes = _each(point.gpu_type for point in points), _each(point.dtype for point in points)
+    return sorted(points, key=lambda point: (types.index(point.gpu_type), dtypes.index(point.dtype), point.gpus))
 
 
 def _image(image: Image | None) -> str:

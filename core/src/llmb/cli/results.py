@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from llmb.cli.tables import Column, print_table
 from llmb.values.check import Check
 
-PIPED_WIDTH = 400
+PROSE = 30
+"""How narrow a column of text may become, in characters."""
+
+NAMED_VALUES = (Column(style="dim"), Column(wraps=PROSE))
 
 SAME_MFU = 0.03
 """How far the two ways to have the MFU may lie apart, relative to the logged one."""
@@ -33,14 +35,10 @@ def print_results(results: Iterable[dict[str, Any]]) -> None:
     """One block a run: state, figures, verdict, the reason, and where its record is."""
     console = Console(highlight=False)
     for result in results:
-        console.print(_heading(result))
+        console.print(_heading(result), soft_wrap=True)
         rows = [*_figures(result["metrics"]), *_judgement(result), *_failure(result["failure"])]
-        table = Table.grid(padding=(0, 2))
-        table.add_column(no_wrap=True, style="dim")
-        table.add_column(overflow="fold")
-        for name, value in [*rows, ("record", result["directory"])]:
-            table.add_row(f"  {name}", Text(value))
-        print_table(table)
+        rows.append(("record", result["directory"]))
+        print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
 
 
 def _heading(result: dict[str, Any]) -> Text:
@@ -97,9 +95,11 @@ def number(value: float | None, unit: str = "") -> str:
 
 
 def _judgement(result: dict[str, Any]) -> list[tuple[str, str]]:
-    rows = [("verdict", result["verdict"])] if result["verdict"] else []
     cause = (result["failure"] or {}).get("cause")
-    return rows + ([("reason", result["reason"])] if result["reason"] and result["reason"] != cause else [])
+    reason = "" if result["reason"] == cause else result["reason"]
+    if result["verdict"]:
+        return [("verdict", result["verdict"]), *([("reason", reason)] if reason else [])]
+    return [("verdict", f"none: {reason}")] if reason else []
 
 
 def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:
@@ -116,20 +116,23 @@ def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:
 
 def print_runs(runs: Iterable[dict[str, Any]]) -> None:
     """One line a run."""
-    table = plain_table(left=("run", "state", "verdict"), right=("step time s", "tokens/s", "MFU %", "created"))
-    for run in runs:
-        metrics = run["metrics"] or {}
-        mfu = metrics.get("mfu")
-        table.add_row(
-            run["run_id"],
-            Text(run["state"], style=STYLES.get(run["state"], "")),
-            Text(run["verdict"] or "", style=STYLES.get(run["verdict"] or "", "")),
-            number(metrics.get("step_time_s")),
-            number(metrics.get("tokens_per_s")),
-            f"{100 * mfu:.2f}" if mfu is not None else "",
-            (run["created"] or "").replace("T", " ").removesuffix("+00:00"),
-        )
-    print_table(table, optional=4)
+    columns = [Column("run"), Column("state"), Column("verdict", optional=True)]
+    columns += [Column(title, right=True, optional=True) for title in ("step time s", "tokens/s", "MFU %", "created")]
+    print_table(columns, [_brief(run) for run in runs])
+
+
+def _brief(run: dict[str, Any]) -> tuple[str | Text, ...]:
+    metrics = run["metrics"] or {}
+    mfu = metrics.get("mfu")
+    return (
+        run["run_id"],
+        Text(run["state"], STYLES.get(run["state"], "")),
+        Text(run["verdict"] or "", STYLES.get(run["verdict"] or "", "")),
+        number(metrics.get("step_time_s")),
+        number(metrics.get("tokens_per_s")),
+        f"{100 * mfu:.2f}" if mfu is not None else "",
+        (run["created"] or "").replace("T", " ").removesuffix("+00:00"),
+    )
 
 
 def print_metrics(metrics: dict[str, Any]) -> None:
@@ -138,57 +141,25 @@ def print_metrics(metrics: dict[str, Any]) -> None:
     if baseline := metrics["baseline"]:
         published = f"{number(baseline['step_time_s'], 's')}, release {baseline['release']}"
         rows.append(("published", f"{published}; measured is {number(baseline['step_time_ratio'])} x that"))
-    for name, value in rows:
-        typer.echo(f"{name:<18} {value}")
+    print_table(NAMED_VALUES, rows)
 
 
 def print_plugins(plugins: Iterable[dict[str, Any]]) -> None:
     """One line a plugin, with its hooks or with what is wrong with it."""
-    table = plain_table(left=("kind", "name", "distribution", "version"))
-    table.add_column("hooks", overflow="fold")
-    for plugin in plugins:
-        told = Text(plugin["error"], style="red") if plugin["error"] else Text(", ".join(plugin["hooks"]))
-        table.add_row(plugin["kind"], plugin["name"], plugin["distribution"], plugin["version"], told)
-    print_table(table)
+    titles = ("kind", "name", "distribution", "version")
+    rows = [
+        (*(plugin[title] for title in titles), Text(plugin["error"] or "", "red") or ", ".join(plugin["hooks"]))
+        for plugin in plugins
+    ]
+    print_table([*map(Column, titles), Column("hooks", wraps=20)], rows)
 
 
 def print_checks(checks: Iterable[Check]) -> None:
     """One line a check, and below those that fail what to do."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
+    rows: list[tuple[str | Text, ...]] = []
     for check in checks:
-        mark = Text("ok", style="green") if check.ok else Text("missing", style="red")
-        table.add_row(mark, check.name, Text(check.detail))
+        mark = Text("ok", "green") if check.ok else Text("missing", "red")
+        rows.append((mark, check.name, check.detail))
         if check.remedy and not check.ok:
-            table.add_row("", "", Text(check.remedy, style="yellow"))
-    print_table(table)
-
-
-def plain_table(left: Iterable[str] = (), right: Iterable[str] = ()) -> Table:
-    """A table without a frame; names to the left, numbers to the right."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in left:
-        table.add_column(name, no_wrap=True)
-    for name in right:
-        table.add_column(name, no_wrap=True, justify="right")
-    return table
-
-
-def print_table(table: Table, optional: int = 0) -> None:
-    """On a terminal, to its width, where the last ``optional`` columns give way so that the others stay whole.
-
-    Piped output is for other programs: its lines are whole, without trailing blanks.
-    """
-    console = Console(highlight=False)
-    if console.is_terminal:
-        for _ in range(optional):
-            if console.measure(table, options=console.options.update(width=PIPED_WIDTH)).maximum > console.width:
-                table.columns.pop()
-        console.print(table)
-        return
-    wide = Console(highlight=False, width=PIPED_WIDTH)
-    with wide.capture() as captured:
-        wide.print(table)
-    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+            rows.append(("", "", Text(check.remedy, "yellow")))
+    print_table([Column(), Column(), Column(wraps=PROSE)], rows)

@@ -1,0 +1,71 @@
+"""Tables on terminals of any width, and in pipes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.text import Text
+
+from llmb.cli.tables import Column, print_table, table_lines
+
+COLUMNS = (
+    Column("run", wraps=10),
+    Column("step time s", right=True),
+    Column("tokens/s", right=True, optional=True),
+    Column("created", optional=True),
+)
+ROWS = [
+    ("a-long-name-of-an-experiment", "126630.900", "1,969,157", ""),
+    ("short", "3.5", "12", "2026-03-17"),
+]
+
+
+def shown(width: int | None) -> list[str]:
+    return [line.plain for line in table_lines(COLUMNS, ROWS, width)]
+
+
+@given(st.integers(min_value=22, max_value=120))
+def test_no_figure_is_broken_and_no_line_is_wider_than_the_terminal(width: int) -> None:
+    lines = shown(width)
+    assert max(map(len, lines)) <= width
+    assert any("126630.900" in line for line in lines)
+    words = "".join(line.partition("  ")[0] for line in lines[:-1])
+    assert words.endswith("a-long-name-of-an-experiment")
+
+
+@pytest.mark.parametrize(
+    ("width", "there", "gone"),
+    [(80, ["step time s", "tokens/s", "created"], []), (42, ["tokens/s"], ["created"]), (30, ["126630.900"], ["12 "])],
+)
+def test_columns_give_way_where_it_is_too_narrow_the_last_first(width: int, there: list[str], gone: list[str]) -> None:
+    text = "\n".join(shown(width))
+    assert [each for each in there if each not in text] == []
+    assert [each for each in gone if each in text] == []
+
+
+def test_a_column_without_anything_in_it_gives_way_before_any_text_is_broken() -> None:
+    columns = (Column("what", wraps=4), Column("empty", optional=True))
+    assert [line.plain for line in table_lines(columns, [("two words", "")], 12)] == ["what", "two words"]
+
+
+def test_figures_stand_under_one_another_to_the_right() -> None:
+    _titles, first, second = shown(None)
+    assert first.index("126630.900") + len("126630.900") == second.index("3.5") + len("3.5")
+
+
+def test_a_path_is_never_broken_so_that_it_can_be_copied() -> None:
+    path = "/home/me/.local/share/llmb/runs/3n4fr-llama2-tiny-cpu-fp32-1"
+    lines = [line.plain for line in table_lines((Column(), Column(wraps=10)), [("record", path)], 40)]
+    assert lines == [f"record  {path}"]
+
+
+def test_what_a_log_says_in_two_lines_is_one_in_a_table() -> None:
+    assert [line.plain for line in table_lines((Column(),), [("one\ntwo",)])] == ["one two"]
+
+
+def test_piped_output_is_plain_and_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
+    print_table((Column("state"), Column("what")), [(Text("failed", "red"), "word " * 200)])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["state   what", "failed  " + ("word " * 200).strip()]
