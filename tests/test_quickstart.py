@@ -49,7 +49,7 @@ def test_the_quickstart_trains_and_says_how_fast(home: Path) -> None:
     # MaxText's own count of the work of a step, and the recipe's formula
     logged = statistics.median(float(step["tflops_per_gpu"]) * float(step["time_s"]) for step in steps[10:])
     counted = run["metrics"]["flops_per_sequence"] * run["metrics"]["global_batch_size"] / 1e12
-    assert logged == pytest.approx(counted, rel=0.1)
+    assert logged == pytest.approx(counted, rel=0.02)  # it prints three digits
 
 
 def test_its_record_runs_the_same_thing_again(home: Path) -> None:

@@ -52,3 +52,14 @@ def test_plain_lines_tell_a_state_once(capsys: pytest.CaptureFixture[str]) -> No
     for _ in range(3):
         lines.progress(Progress(run_id="k3x9f-tiny", name="tiny", state="queued"))
     assert capsys.readouterr().err == "k3x9f-tiny: queued\n"
+
+
+def test_a_narrow_terminal_shortens_the_runs_name_rather_than_its_figures() -> None:
+    progress = Progress(
+        run_id="3n4fr-llama3.1-405b-gb200-fp8-512-1", name="x", state="running", phase="train", step=10, steps=50,
+        step_time_s=5.74, mfu=0.367, left_s=230,
+    )  # fmt: skip
+    line = describe(progress, 80)
+    assert len(line) == 80
+    assert line.startswith("3n4fr-llama3.1-405b")
+    assert line.endswith("…: train, step 10 of 50, 5.74 s/step, MFU 36.7 %, 3:50 left")

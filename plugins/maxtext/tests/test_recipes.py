@@ -117,7 +117,7 @@ def test_only_the_profile_run_compiles_without_latency_hiding() -> None:
 
 def test_the_tiny_recipe_runs_on_cpus_without_an_image() -> None:
     assert TINY.image is None
-    assert (TINY.steps, TINY.window, TINY.flop_formula) == (50, (10, 49), "full")
+    assert (TINY.steps, TINY.window, TINY.flop_formula) == (50, (10, 49), "causal")
     assert [(point.gpu_type, point.dtype, point.gpus, point.proxy) for point in TINY.points] == [
         ("cpu", "fp32", 1, True),
         ("cpu", "fp32", 2, True),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from textwrap import shorten
 from typing import Any
 
 import attrs
@@ -13,6 +14,11 @@ from llmb.engine.plan import PlannedRun, PlannedTask
 from llmb.spec.structure import unstructure
 from llmb.values.frozen import thaw
 from llmb.values.job import Environment, Image, Job, Task
+
+COMMAND = 120
+"""How much of a phase's command is shown, in characters; the script has it whole."""
+
+RANKS = {"all": "all ranks", "first": "the first rank", "node": "one rank a node"}
 
 
 def as_table(planned: PlannedRun) -> dict[str, Any]:
@@ -99,17 +105,16 @@ def print_plan(runs: Iterable[PlannedRun]) -> None:
         run, job = planned.run, planned.job
         typer.echo(f"# {run.name} (repeat {run.repeat}): {run.recipe}, release {run.release}")
         batch = run.parallelism.global_batch_size
-        typer.echo(f"# {job.nodes} x {job.tasks_per_node} tasks, {run.steps} steps, global batch {batch}")
+        nodes = f"{job.nodes} node{'s' if job.nodes > 1 else ''} x {job.tasks_per_node}"
+        typer.echo(f"# {nodes} processes, {run.steps} steps, global batch size {batch}")
         if run.differences:
             typer.echo(f"# not comparable with the baseline: {', '.join(run.differences)}")
         for note in planned.script.notes:
             typer.echo(f"# {note}")
         for task in planned.tasks:
-            typer.echo(
-                f"# first: {task.task.kind} {task.key}{_needs(task.task)}, unless {_first_line(task.task.check)}"
-            )
+            typer.echo(f"# first, unless it is there: {task.task.kind} {task.key}{_needs(task.task)}")
         for phase in job.phases:
-            typer.echo(f"# phase {phase.name} on {phase.ranks} ranks: {shlex.join(phase.command)[:100]}...")
+            typer.echo(f"# phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND)}")
         typer.echo(planned.script.text)
 
 
@@ -117,7 +122,3 @@ def _needs(task: Task) -> str:
     needs = [f"{task.space_gb:g} GB of free space"] if task.space_gb else []
     needs += [f"{name} in the environment" for name in task.secrets]
     return f", which needs {' and '.join(needs)}" if needs else ""
-
-
-def _first_line(text: str) -> str:
-    return text.strip().splitlines()[0]

@@ -13,11 +13,11 @@ from llmb.cli.main import app
 from llmb.cli.run import AsJson
 
 if TYPE_CHECKING:
-    from llmb.values.recipe import Window
+    from llmb.values.recipe import Recipe, Window
 
 Logs = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="LOG...", help="Logs, or directories of logs; by default the framework's own directory."),
+    typer.Argument(metavar="LOG", help="Logs, or directories of logs; by default the framework's own directory."),
 ]
 Address = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="A recipe, as `llmb recipes` lists it.", show_default=False)
@@ -38,7 +38,7 @@ def parse(
     ] = False,
     full_names: Annotated[bool, typer.Option("--full-names", help="Of several logs: the files' whole names.")] = False,
 ) -> None:
-    """Read training logs: every step, and the mean step time over a window."""
+    """Read training logs: every step, and the mean over a window."""
     from llmb.cli import parsed
     from llmb.engine.parsing import parse_files, why_no_data
     from llmb.plugins.load import load_framework
@@ -87,14 +87,14 @@ def _window(text: str | None) -> Window | None:
 @app.command()
 def metrics(
     address: Address,
-    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T")],
-    dtype: Annotated[str, typer.Option("--dtype", metavar="D")],
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N")],
+    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="Such as h100.")],
+    dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Such as bf16.")],
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="How many.")],
     step_time: Annotated[float | None, typer.Option("--step-time", metavar="S", help="Seconds.")] = None,
     tflops_per_gpu: Annotated[float | None, typer.Option("--tflops-per-gpu", metavar="X", help="As logged.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute the figures of a published point from a step time, from logged TFLOP/s per GPU, or from both."""
+    """Compute figures from a step time, logged TFLOP/s, or both. They are those of a published point of a recipe."""
     from llmb.cli.results import print_metrics
     from llmb.figures.metrics import to_json
     from llmb.library import metrics as compute
@@ -116,13 +116,12 @@ def metrics(
 
 @app.command()
 def recipes(
-    address: Annotated[str | None, typer.Argument(metavar="[ADDRESS]", help="One recipe, with all its points.")] = None,
+    address: Annotated[str | None, typer.Argument(metavar="ADDRESS", help="One recipe, with all its points.")] = None,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload to start from.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the recipes of the installed frameworks, or one with every point that is published."""
+    """List the recipes; of one, every point that is published."""
     from llmb.cli import recipe_tables
-    from llmb.plugins.find import find_plugins
     from llmb.plugins.recipes import load_recipe, recipe_addresses
 
     if address is None:
@@ -136,10 +135,28 @@ def recipes(
         document = recipe_tables.whole(recipe)
         show = lambda: recipe_tables.print_points(recipe)  # noqa: E731  # as above
         if as_toml:
-            schedulers = [each.name for each in find_plugins() if each.kind == "scheduler"]
-            typer.echo(recipe_tables.workload_toml(recipe, schedulers), nl=False)
+            typer.echo(recipe_tables.workload_toml(recipe, _schedulers(recipe)), nl=False)
             return
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     else:
         show()
+
+
+def _schedulers(recipe: Recipe) -> list[str]:
+    """The installed ones, those that could hold the recipe's first point before the others."""
+    from llmb.plugins.pool import PluginPool
+    from llmb.spec.resolve import known_accelerators
+    from llmb.values.errors import LlmbError
+
+    pool, point = PluginPool(), recipe.points[0]
+    accelerator = known_accelerators(pool).get(point.gpu_type)
+    several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
+
+    def too_small(name: str) -> bool:
+        try:
+            return several_nodes and pool.scheduler(name).single_node
+        except LlmbError:
+            return True  # it does not work; `llmb plugins` says why
+
+    return sorted((each.name for each in pool.installed if each.kind == "scheduler"), key=lambda n: (too_small(n), n))

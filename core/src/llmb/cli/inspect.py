@@ -13,7 +13,7 @@ from llmb.cli.run import AsJson
 
 @app.command()
 def plugins(as_json: AsJson = False) -> None:
-    """List the installed plugins, each loaded on its own, with what is wrong with it."""
+    """List the installed plugins, and what is wrong with one."""
     from llmb.plugins.listing import list_plugins
 
     found = list_plugins()
@@ -28,11 +28,11 @@ def plugins(as_json: AsJson = False) -> None:
 @app.command()
 def doctor(
     target: Annotated[
-        str | None, typer.Argument(metavar="[TARGET]", help="A target of the targets file; else this machine.")
+        str | None, typer.Argument(metavar="TARGET", help="A target of the targets file; else this machine.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Look at a target: what is there, what runs would need, and what to do about it. Exits with 1 where it lacks."""
+    """Look at a target: what is there, what is missing, what to do. Exits with 1 where something is missing."""
     import attrs
 
     from llmb.engine.doctor import examine

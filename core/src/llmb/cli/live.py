@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.live import Live
 
 PLAIN_PARTS = 10  # a plain line for each tenth of the steps
+SHORTEST_ID = 10  # characters of a run's id on a narrow terminal
 
 
 @contextmanager
@@ -32,8 +33,11 @@ def observer() -> Iterator[Observer]:
         yield LiveLines(live)
 
 
-def describe(progress: Progress) -> str:
-    """One line: the run, its state or phase, step of how many, step time, MFU, time left."""
+def describe(progress: Progress, width: int | None = None) -> str:
+    """One line: the run, its state or phase, step of how many, step time, MFU, time left.
+
+    Where the line is wider than ``width``, the run's id is shortened first: it begins with what is unique.
+    """
     parts = [progress.phase or "running" if progress.state == "running" else progress.state]
     if progress.detail:
         parts.append(progress.detail)
@@ -45,7 +49,10 @@ def describe(progress: Progress) -> str:
         parts.append(f"MFU {100 * progress.mfu:.1f} %")
     if progress.left_s is not None:
         parts.append(f"{clock(progress.left_s)} left")
-    return f"{progress.run_id}: {', '.join(parts)}"
+    told = ", ".join(parts)
+    room = len(progress.run_id) if width is None else max(width - len(told) - len(": "), SHORTEST_ID)
+    run_id = progress.run_id if len(progress.run_id) <= room else f"{progress.run_id[: room - 1]}…"
+    return f"{run_id}: {told}"
 
 
 def clock(seconds: float) -> str:
@@ -85,7 +92,7 @@ class LiveLines:
         """Draw the lines; what has ended is told by the result below."""
         from rich.text import Text
 
-        self._lines[progress.run_id] = describe(progress)
+        self._lines[progress.run_id] = describe(progress, self._live.console.width)
         if progress.state in END_STATES:
             self._lines.pop(progress.run_id)
         height = max(1, self._live.console.height - 1)

@@ -14,8 +14,8 @@ from llmb.values.errors import LlmbError, PluginWarning
 app = typer.Typer(
     name="llmb",
     help="Benchmark the training of large language models: one spec, one command.",
-    no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,  # its tracebacks show local variables, secrets among them
 )
@@ -49,15 +49,12 @@ def main() -> None:
 def _exit_status(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
-        return app(arguments, standalone_mode=False, prog_name="llmb") or 0
+        return app(arguments or ["--help"], standalone_mode=False, prog_name="llmb") or 0
     except LlmbError as error:
         _tell(error, as_json)
         return error.exit_status
     except typer.TyperException as error:  # an option or argument that is not one
-        if as_json:
-            _tell(LlmbError(error.format_message()), as_json)
-        else:
-            error.show()  # type: ignore[attr-defined]  # those that reach us are click's, which all can
+        _tell(_as_fault(error), as_json)
         return 2
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("llmb: interrupted", err=True)
@@ -65,6 +62,13 @@ def _exit_status(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # whoever read our output has gone: nothing to say and no one to say it to
         return 1
+
+
+def _as_fault(error: typer.TyperException) -> LlmbError:
+    """One line: what is wrong with the arguments, and where to look."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "llmb"
+    return LlmbError(f"{error.format_message().rstrip('.')}; see `{command} --help`")
 
 
 def _warn(

@@ -80,6 +80,7 @@ def workload_toml(recipe: Recipe, schedulers: Sequence[str]) -> str:
     dtypes = _each(point.dtype for point in recipe.points if point.gpu_type == first.gpu_type)
     gpus = [point.gpus for point in recipe.points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
     types = _each(point.gpu_type for point in recipe.points)
+    other = _quoted(schedulers[1:])
     lines = [
         f"# {recipe.description} ({recipe.address}, release {recipe.release})",
         "",
@@ -90,15 +91,20 @@ def workload_toml(recipe: Recipe, schedulers: Sequence[str]) -> str:
         f"gpus = {first.gpus}{_choice(gpus)}",
         f"# steps = {recipe.steps}",
         "",
-        "[target]",
-        f'scheduler = "{schedulers[0] if schedulers else "..."}"{_choice(schedulers)}',
+        '[target] # or name = "..." alone: a table of your targets file',
+        f'scheduler = "{schedulers[0] if schedulers else "..."}"{f" # or {other}" if other else ""}',
+        '# host = "..." # a name that ssh knows; without it this machine',
+        '# workdir = "..." # where runs and images are kept there; on a cluster shared by its nodes',
     ]
     return "\n".join(lines) + "\n"
 
 
 def _choice(values: Sequence[Any]) -> str:
-    others = ", ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
-    return f" # any of {others}; a list runs each" if len(values) > 1 else ""
+    return f" # any of {_quoted(values)}; a list runs each" if len(values) > 1 else ""
+
+
+def _quoted(values: Sequence[Any]) -> str:
+    return ", ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
 
 
 LIST = (

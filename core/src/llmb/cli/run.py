@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 Spec = Annotated[
     Path,
-    typer.Argument(help="The workload spec, a TOML file.", show_default=False, readable=False),  # ours to say
+    typer.Argument(
+        metavar="SPEC", help="The workload spec, a TOML file.", show_default=False, readable=False
+    ),  # ours to say
 ]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key of the spec.")]
 TargetName = Annotated[
@@ -25,11 +27,11 @@ TargetName = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 Check = Annotated[bool, typer.Option("--check", help="Exit with 3 where a verdict is fail.")]
 Runs = Annotated[
-    list[str], typer.Argument(metavar="RUN...", help="Run ids, or unique prefixes of them.", show_default=False)
+    list[str], typer.Argument(metavar="RUN", help="Run ids, or unique prefixes of them.", show_default=False)
 ]
 MaybeRuns = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[RUN...]", help="Run ids or unique prefixes; all that have not ended where none is named."),
+    typer.Argument(metavar="RUN", help="Run ids or unique prefixes; all that have not ended where none is named."),
 ]
 
 
@@ -77,13 +79,15 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
 
 @app.command()
 def attach(runs: MaybeRuns = None, check: Check = False, as_json: AsJson = False) -> None:
-    """Follow runs to their end, whoever started them and whatever became of that process."""
+    """Follow runs to their end. It does not matter who started them, nor what became of that process."""
     from llmb.cli.live import observer
     from llmb.engine.runs import resume
 
     with observer() as watching:
         session = resume(runs or (), watching)
         _drive(session, as_json)
+    if not session.results and not as_json:
+        typer.echo("llmb: no run is under way; `llmb runs` lists those that have ended", err=True)
     _end(session, as_json, check)
 
 

@@ -24,17 +24,20 @@ def list_runs(as_json: AsJson = False) -> None:
     """List all runs of the record, the newest last."""
     from llmb.cli.results import print_runs
     from llmb.engine.index import summaries
+    from llmb.paths import home_folder
 
     found = summaries()
     if as_json:
         typer.echo(json.dumps({"runs": found}, indent=2))
-    else:
+    elif found:
         print_runs(found)
+    else:
+        typer.echo(f"llmb: no run is recorded in {home_folder()} yet", err=True)
 
 
 @app.command()
 def show(run: OneRun, as_json: AsJson = False) -> None:
-    """Show one run: its state, figures, verdict, and why it broke if it did."""
+    """Show one run: state, figures, verdict, why it broke if it did."""
     from llmb.cli.results import print_results
     from llmb.engine.index import summary
     from llmb.engine.record import find_record
@@ -51,7 +54,7 @@ def logs(
     run: OneRun,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
 ) -> None:
-    """Print the logs of a run; with -f it is followed as `llmb attach` does, and its logs are shown."""
+    """Print the logs of a run. With -f it is followed as `llmb attach` does, and its logs are shown."""
     from llmb.engine.record import find_record
     from llmb.engine.runs import resume
 

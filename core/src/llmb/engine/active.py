@@ -184,11 +184,15 @@ class ActiveRun:
         )
 
     def _mfu(self, step: Step | None) -> float | None:
-        """Of this step alone, as the recipe's publisher states it; null where the step's time cannot be."""
+        """Of this step alone, as the recipe's publisher states it; null where the step's time cannot be.
+
+        A framework may print a first step before the GPUs are done with it: more than the peak is no figure.
+        """
         if step is None or self.peak_flops is None or not _can_be(step.time_s):
             return None
         tflops = step.tflops_per_gpu if _can_be(step.tflops_per_gpu) else None
-        return measure_run(self.run, step.time_s, tflops, self.peak_flops).mfu
+        mfu = measure_run(self.run, step.time_s, tflops, self.peak_flops).mfu
+        return mfu if mfu is not None and mfu <= 1 else None
 
     def _time_left(self, step: Step | None) -> float | None:
         if step is None or len(self._recent) < STEPS_TO_BELIEVE:

@@ -30,7 +30,8 @@ def _engines(target: Target[LocalOptions]) -> Iterator[Check]:
     working = [name for name in ENGINES if f"{name}.version" in facts]
     for name in ENGINES:
         if refusal := facts.get(f"{name}.refusal"):  # another may work: then this one is not needed
-            yield Check(name=name, ok=bool(working), detail=refusal, remedy="" if working else _remedy(refusal))
+            detail = f"not needed, since {working[0]} works: {refusal}" if working else refusal
+            yield Check(name=name, ok=bool(working), detail=detail, remedy="" if working else _remedy(refusal))
         elif name in working:
             yield Check(name=name, ok=True, detail=facts[f"{name}.version"])
         if folder := facts.get(f"{name}.folder"):

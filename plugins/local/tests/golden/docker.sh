@@ -243,7 +243,7 @@ explain() { # what the engine said
     *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] is not there: $last" ;;
     *"rlimit"*)
-      echo "this machine does not allow the limits in target.container.ulimits: $last" ;;
+      echo "this machine does not allow the limits in target.container.ulimits; set it to {}, or to lower ones" ;;
     *) echo "$last" ;;
   esac
 }

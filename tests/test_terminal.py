@@ -1,0 +1,121 @@
+"""What people see: on narrow and wide terminals, with and without colour, and in pipes."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import pytest
+
+import llmb
+from llmb.cli.recipe_tables import workload_toml
+from llmb.plugins.recipes import load_recipe, recipe_addresses
+
+ROOT = Path(__file__).parents[1]
+LOG = ROOT / "plugins/maxtext/tests/golden/maxtext-0.2.5-cpu.log"
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+TABLES = {
+    "recipes": ["recipes"],
+    "points": ["recipes", "nemo_launcher/grok1-314b"],
+    "points-of-two": ["recipes", "megatron_bridge/llama3.1-405b@25.12"],
+    "plugins": ["plugins"],
+    "steps": ["parse", str(LOG), "--framework", "maxtext"],
+    "logs": ["parse", str(LOG), str(LOG), "--framework", "maxtext"],
+    "metrics": [
+        *("metrics", "megatron_bridge/llama3.1-405b", "--gpu-type", "gb200", "--dtype", "fp8", "--gpus", "128"),
+        *("--step-time", "5.741", "--tflops-per-gpu", "1636.8"),
+    ],
+    "help": ["--help"],
+}
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "llmb", *arguments]
+
+
+def on_terminal(width: int, *arguments: str, **env: str) -> str:
+    """What ``llmb`` writes on a terminal of that many columns."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+        os.execvpe(sys.executable, command(*arguments), {**os.environ, "TERM": "xterm", **env})
+    written = b""
+    try:
+        while block := os.read(terminal, 65536):
+            written += block
+    except OSError:  # how Linux says that the other end is closed
+        pass
+    finally:
+        os.close(terminal)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return written.decode().replace("\r\n", "\n")
+
+
+def figures(text: str) -> set[str]:
+    return set(re.findall(r"(?<![\w.,])\d+(?:,\d{3})*\.\d+(?![\w.])", text))
+
+
+def piped(*arguments: str) -> str:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("width", [80, 200])
+def test_no_figure_is_cut_and_no_row_is_broken_by_the_terminal(name: str, width: int) -> None:
+    shown = ESCAPE.sub("", on_terminal(width, *TABLES[name]))
+    assert figures(shown) <= figures(piped(*TABLES[name]))
+    rows = [line for line in shown.splitlines() if not line.startswith(("note: ", "source: ", "nemo_", "megatron_"))]
+    assert [line for line in rows if len(line) > width] == []
+    assert "…" not in shown
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_piped_output_is_without_escapes_and_trailing_blanks(name: str) -> None:
+    lines = piped(*TABLES[name]).splitlines()
+    assert [line for line in lines if "\x1b" in line or "\r" in line or line != line.rstrip()] == []
+
+
+@pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["no-color", "dumb"])
+def test_who_wants_no_colours_gets_none(env: dict[str, str]) -> None:
+    shown = on_terminal(80, "doctor", **env)
+    assert "ok" in shown
+    assert not re.search(r"\x1b\[(?:\d+;)*3[0-7]", shown)
+
+
+def test_every_command_has_a_whole_line_in_the_help() -> None:
+    assert "..." not in on_terminal(80, "--help").partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["stauts"], "llmb: No such command 'stauts'; see `llmb --help`"),
+        (["run"], "llmb: Missing argument 'SPEC'; see `llmb run --help`"),
+        (["recipes", "--toml"], "llmb: Invalid value for --toml: needs a recipe's ADDRESS; see `llmb recipes --help`"),
+    ],
+)
+def test_wrong_arguments_are_one_line_that_says_where_to_look(arguments: list[str], line: str) -> None:
+    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
+
+
+@pytest.mark.parametrize("scheduler", ["local", "slurm"])
+def test_the_workload_that_a_recipe_prints_is_without_fault(scheduler: str, tmp_path: Path) -> None:
+    addresses = recipe_addresses()
+    assert len(addresses) > 10
+    for address in addresses:
+        (tmp_path / "workload.toml").write_text(workload_toml(load_recipe(address), [scheduler]))
+        assert len(llmb.load(tmp_path / "workload.toml").runs) == 1
+
+
+@pytest.mark.parametrize(("address", "scheduler"), [("maxtext/llama2-tiny", "local"), ("maxtext/llama2-70b", "slurm")])
+def test_a_recipe_that_needs_many_nodes_is_not_offered_for_one_machine(address: str, scheduler: str) -> None:
+    assert f'\nscheduler = "{scheduler}" # or ' in piped("recipes", address, "--toml")
