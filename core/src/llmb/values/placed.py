@@ -26,7 +26,7 @@ def placed(value: Any, paths: Paths, names: Mapping[str, str] | None = None) -> 
 
 
 def key_values(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Each setting as one word, ``name=value``, as trainers and Hydra read it: ``true``, ``null``, ``[0,1]``.
+    """Each setting as one word, ``name=value``, as trainers read it: ``true``, ``null``, ``[0,1]``.
 
     A string stands as it is.
     """

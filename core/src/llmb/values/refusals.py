@@ -20,7 +20,7 @@ def degree_faults(run: Run[Any], names: Iterable[str], why: str = "") -> Iterato
 def decided_elsewhere(name: str, decided: Mapping[str, str]) -> Fault | None:
     """The fault of a key of [framework.config] that the rest of a spec decides, or that holds one that it does.
 
-    ``name`` is dotted, with Hydra's ``+`` or ``~`` before it or not. ``decided`` maps such keys, or the table that they
+    ``name`` is dotted, with ``+`` or ``~`` before it or not. ``decided`` maps such keys, or the table that they
     are in, to what decides them; nothing, where nobody may.
     """
     bare, key = name.lstrip("+~"), f"framework.config.{name}"
