@@ -80,6 +80,20 @@ def test_sites_of_one_host_share_its_connection(sshd: Sshd) -> None:
     assert sshd.logins == before + 1
 
 
+@pytest.mark.parametrize("beside", [None, "cluster"])
+def test_a_host_s_peers_are_reached_once_and_closed_with_it(sshd: Sshd, beside: str | None) -> None:
+    from llmb.hosts.open import Hosts
+    from llmb.values.run import Target
+
+    hosts, before = Hosts(), sshd.logins
+    host = hosts.open(Target(scheduler="x", host=beside, workdir="/a", options=None))
+    assert [host.peer(sshd.host).run("echo here").stdout for _ in range(2)] == ["here\n", "here\n"]
+    assert host.run("true").exit_status == 0
+    assert sshd.logins == before + 1
+    hosts.close()
+    wait_until(lambda: sshd.sessions == [])
+
+
 def test_large_outputs_arrive_whole(host: Any) -> None:
     answer = host.run("head -c 20000000 /dev/zero | tr '\\0' x; head -c 5000000 /dev/zero | tr '\\0' y >&2")
     assert (len(answer.stdout), len(answer.stderr)) == (20_000_000, 5_000_000)

@@ -48,6 +48,13 @@ class Host(Protocol):
         A file that is not there, or that has nothing new, is left out.
         """
 
+    def peer(self, name: str) -> Host:
+        """Another machine, as ``ssh`` where llmb runs knows it; its connection is kept as long as this one.
+
+        For schedulers that start a job's processes on several machines themselves. Nothing is connected before
+        something is asked there.
+        """
+
 
 class FrameworkHooks(Protocol[OptionsT]):
     """What a training framework knows: its environment, its data, its command, its log. It knows no scheduler."""
@@ -95,13 +102,18 @@ class SchedulerHooks(Protocol[OptionsT]):
     """What a scheduler knows: how to start, watch and end a job on its machines. It knows no framework."""
 
     options: type[OptionsT]
-    """The attrs class of the keys of [target] beyond the core's own; every field has a default."""
+    """The attrs class of the keys of [target] beyond the core's own; a field without a default must be stated."""
 
     single_node: bool = False
     """All GPUs of a run are on one machine, however many there are."""
 
     poll_interval_s: tuple[float, float] = (2.0, 30.0)
     """How long to wait between two polls: at first, and at most, while nothing changes."""
+
+    @_first
+    def host(self, target: Target[OptionsT]) -> str | None:
+        """The machine through which the target is reached, null for this one; as a rule what [target] says."""
+        return target.host
 
     @_first
     def prepare_env(self, environment: Environment, target: Target[OptionsT]) -> tuple[Task, ...]:

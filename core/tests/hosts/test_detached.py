@@ -150,11 +150,20 @@ def test_cancel_ends_all_its_processes_and_no_other(tmp_path: Path) -> None:
     detached.cancel_detached([jobs[1].ticket], HOST)  # it has ended already
 
 
-def living(folder: Path) -> int:
+def test_ranks_that_are_told_another_run_directory_are_ended_with_the_job(folder: Path) -> None:
+    job = Job(folder, "LLMB_RUN_DIR=/elsewhere setsid sleep 1000 & wait")
+    job.submit()
+    wait_for(lambda: living(folder, "LLMB_DETACHED") > living(folder))
+    detached.cancel_detached([job.ticket], HOST)
+    assert job.ended().cause == "cancelled"
+    assert living(folder, "LLMB_DETACHED") == 0
+
+
+def living(folder: Path, mark: str = "LLMB_RUN_DIR") -> int:
     count = 0
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
-            count += f"LLMB_RUN_DIR={folder}".encode() in file.read_bytes().split(b"\0")
+            count += f"{mark}={folder}".encode() in file.read_bytes().split(b"\0")
         except OSError:
             continue
     return count

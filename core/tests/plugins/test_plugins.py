@@ -396,6 +396,50 @@ def test_a_duplicate_extension_is_a_warning(site: Any, run_llmb: Any, spec: Any)
     )
 
 
+HEAD_NODE = """
+import attrs
+from llmb import SchedulerHooks, Script, hookimpl
+
+@attrs.frozen
+class Options:
+    nodes: tuple[str, ...]
+
+class Plugin(SchedulerHooks[Options]):
+    options = Options
+
+    @hookimpl
+    def host(self, target):
+        return target.options.nodes[0]
+
+    @hookimpl
+    def build_job(self, job, target):
+        return Script(id=job.id, directory=job.directory, text=f"on {target.host}")
+"""
+
+
+def test_a_scheduler_says_through_which_machine_its_target_is_reached(site: Any, run_llmb: Any, tmp_path: Path) -> None:
+    framework(site, WORKING)
+    entry_points = {"llmb.schedulers": {"nodes": "llmb_nodes:Plugin"}}
+    site.install("llmb-nodes", files={"llmb_nodes.py": HEAD_NODE}, entry_points=entry_points)
+    file = tmp_path / "nodes.toml"
+
+    def write_target(**target: Any) -> None:
+        workload = {"recipe": "odd/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1}
+        file.write_text(tomli_w.dumps({"workload": workload, "target": {"scheduler": "nodes", **target}}))
+
+    write_target(nodes=["first", "second"], workdir="/shared")
+    [run] = run_llmb.json("run", file, "--dry-run")["runs"]
+    assert run["script"] == "on first"
+    write_target(nodes=["first", "second"])
+    assert one_line(run_llmb("validate", file)) == (
+        f"llmb: {file}: target.workdir: is missing; expected a directory of first that all its nodes share"
+    )
+    write_target(nodes=["no host"], workdir="/shared")
+    assert 'target.host: is "no host"' in one_line(run_llmb("validate", file))
+    write_target(workdir="/shared")
+    assert "target.nodes: is missing; expected a list" in one_line(run_llmb("validate", file))
+
+
 def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llmb: Any, tmp_path: Path) -> None:
     framework(site, WORKING)
     file = write(tmp_path / "npu.toml", recipe="odd/tiny", gpu_type="npu9", dtype="bf16")

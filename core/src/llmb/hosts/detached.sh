@@ -12,7 +12,7 @@ submit() { # directory, time limit in seconds (0: none), again (or nothing): sub
       [ "$3" = again ] || { forget_secrets . && exit 0; }
       rm -f started begun ended failed cancelled timed_out
     fi
-    LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" >out.log 2>&1 </dev/null &
+    LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" >out.log 2>&1 </dev/null &
   )
 }
 

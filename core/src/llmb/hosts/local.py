@@ -4,17 +4,27 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from llmb.files import write_atomically
+from llmb.hookspecs import Host
 from llmb.hosts.limits import read_limit
 from llmb.values.errors import TargetError
 from llmb.values.host import Answer
 
 
 class LocalHost:
-    """Runs commands with bash on this machine."""
+    """Runs commands with bash on this machine. ``peer`` opens others."""
+
+    def __init__(self, peer: Callable[[str], Host] | None = None) -> None:
+        self._peer = peer
+
+    def peer(self, name: str) -> Host:
+        """Another machine, over SSH."""
+        from llmb.hosts.ssh import SshHost  # heavy, and not needed for this machine
+
+        return (self._peer or SshHost)(name)
 
     def run(self, script: str, timeout_s: float = 60.0) -> Answer:
         """Run bash. The script is one group, so that bash reads all of it before it starts any of it."""

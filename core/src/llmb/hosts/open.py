@@ -20,11 +20,13 @@ class Hosts:
 
     def open(self, target: Target[Any]) -> Host:
         """The target's host; nothing is connected before something is asked there."""
-        if target.host is None:
-            return LocalHost()
+        return LocalHost(self.peer) if target.host is None else self.peer(target.host)
+
+    def peer(self, name: str) -> SshHost:
+        """The machine of this name."""
         from llmb.hosts.ssh import SshHost  # heavy, and not needed for this machine
 
-        return self._remote.setdefault(target.host, SshHost(target.host))
+        return self._remote.setdefault(name, SshHost(name, self.peer))
 
     def close(self) -> None:
         """End all connections; whoever asks again opens them again."""

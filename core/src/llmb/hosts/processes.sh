@@ -15,7 +15,7 @@ supervisor() { # directory: its supervisor's process id, if that is still the sa
 
 end_leftovers() { # directory, as an absolute path: all processes that were started for it, but not the one that asks
   local file
-  for file in $(grep -lzxF "LLMB_RUN_DIR=$1" /proc/[0-9]*/environ 2>/dev/null); do
+  for file in $(grep -lzxF -e "LLMB_RUN_DIR=$1" -e "LLMB_DETACHED=$1" /proc/[0-9]*/environ 2>/dev/null); do
     file=${file#/proc/}
     [ "${file%%/*}" = $$ ] || kill -KILL "${file%%/*}" 2>/dev/null
   done

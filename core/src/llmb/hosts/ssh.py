@@ -9,9 +9,10 @@ import secrets
 import shlex
 import tarfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.resources import files as resources
 
+from llmb.hookspecs import Host
 from llmb.hosts.connect import Connection, connect
 from llmb.hosts.limits import read_limit
 from llmb.hosts.remote_shell import Output, RemoteShell
@@ -23,10 +24,14 @@ SPARE_S = 60.0  # besides the time that the bytes take
 
 
 class SshHost:
-    """Runs commands with bash on ``host``, ``user@host`` or ``user@host:port``, as ``~/.ssh/config`` knows them."""
+    """Runs commands with bash on ``host``, ``user@host`` or ``user@host:port``, as ``~/.ssh/config`` knows them.
 
-    def __init__(self, host: str) -> None:
+    ``peer`` opens others.
+    """
+
+    def __init__(self, host: str, peer: Callable[[str], Host] | None = None) -> None:
         self._host = host
+        self._peer = peer
         self._connection: Connection | None = None
         self._shell: RemoteShell | None = None
 
@@ -35,6 +40,10 @@ class SshHost:
         if self._connection is not None:
             self._connection.close()
         self._connection = self._shell = None
+
+    def peer(self, name: str) -> Host:
+        """Another machine, over a connection of its own from here."""
+        return (self._peer or SshHost)(name)
 
     def run(self, script: str, timeout_s: float = 60.0) -> Answer:
         """Run bash. What is cut off on its way does not start; what is not heard of is unknown, never failed."""

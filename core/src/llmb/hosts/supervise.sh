@@ -1,6 +1,6 @@
 # Runs job.sh in a directory, once, and leaves on disk how it ended, whatever becomes of the one who asked for it.
 # Started in a session of its own, holding the submission's lock on descriptor 9, with LLMB_RUN_DIR in its environment
-# and in that of all that it starts.
+# and in that of all that it starts. A job that tells its ranks another run directory leaves LLMB_DETACHED as it is.
 #   started   process id, its start time, the boot it belongs to
 #   begun     made by job.sh when it no longer waits for its turn
 #   ended     exit status, cause, reason; nothing of the job lives any more

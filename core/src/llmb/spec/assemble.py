@@ -7,11 +7,13 @@ from typing import Any
 
 import attrs
 
+from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
+from llmb.spec.check import place_faults
 from llmb.spec.profile import profile_faults, with_published_steps
 from llmb.spec.published import differences, override_model, override_parallelism
 from llmb.spec.tables import SpecTables, TargetTable
-from llmb.values.errors import Fault
+from llmb.values.errors import Fault, SpecError
 from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
@@ -21,9 +23,14 @@ from llmb.values.run import Paths, Profile, Run, Target
 TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
 
 
-def assemble_target(table: TargetTable, options: Any, gpu_types: tuple[str, ...]) -> Target[Any]:
-    """The target, in this machine's own work directory where the spec names none."""
-    return Target(
+def assemble_target(
+    table: TargetTable, scheduler: SchedulerHooks[Any], options: Any, gpu_types: tuple[str, ...] = ()
+) -> Target[Any]:
+    """The target, in this machine's own work directory where the spec names none.
+
+    Raises SpecError where its scheduler names a machine that cannot be, or one without a work directory there.
+    """
+    target = Target(
         scheduler=table.scheduler,
         name=table.name,
         host=table.host,
@@ -31,6 +38,10 @@ def assemble_target(table: TargetTable, options: Any, gpu_types: tuple[str, ...]
         options=options,
         gpu_types=gpu_types,
     )
+    host = scheduler.host(target=target)
+    if faults := list(place_faults(attrs.evolve(table, host=host))):
+        raise SpecError(*faults)
+    return attrs.evolve(target, host=host)
 
 
 def assemble_run(

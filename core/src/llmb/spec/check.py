@@ -143,11 +143,11 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
         wrong = tuple(fault for fault in wrong if fault.message != "is missing")
     faults.extend(wrong)
     if target is not None:
-        faults.extend(_place_faults(target))
+        faults.extend(place_faults(target))
     return target
 
 
-def _place_faults(target: TargetTable) -> Iterator[Fault]:
+def place_faults(target: TargetTable) -> Iterator[Fault]:
     """Where the runs go must be known before anything is asked there."""
     host, workdir = target.host, target.workdir
     if host is not None and not HOST.fullmatch(host):

@@ -31,4 +31,4 @@ def load_target(table: Mapping[str, Any], pool: PluginPool) -> tuple[Target[Any]
         faults += wrong
     if checked is None or faults:
         raise SpecError(*map(point.written.locate, faults))
-    return assemble_target(checked, options, ()), whole
+    return assemble_target(checked, pool.scheduler(checked.scheduler), options), whole

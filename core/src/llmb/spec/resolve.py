@@ -14,7 +14,8 @@ from llmb.plugins.recipes import load_recipe
 from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
 from llmb.spec.check import TARGET_KEYS, check_options, check_tables
 from llmb.spec.published import choose_point, published_points, with_options
-from llmb.values.errors import Fault, LlmbError
+from llmb.spec.tables import SpecTables
+from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
@@ -60,12 +61,12 @@ class Resolver:
             return (), faults
         if parts.accelerator is None or parts.scheduler is None:
             return (), faults
+        target = _target(spec, parts.scheduler, parts.target_options, faults)
         run = assemble_run(spec, parts.recipe, base, parts.accelerator, parts.scheduler.single_node)
         faults += impossible(run, spec)
-        if faults:
+        if faults or target is None:
             return (), faults
         run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
-        target = assemble_target(spec.target, parts.target_options, (spec.workload.gpu_type,))
         repeats = range(1, (spec.workload.repeats or 1) + 1)
         return tuple(self._placed(run, target, written, repeat) for repeat in repeats), []
 
@@ -156,6 +157,17 @@ def _options(
     options, wrong = check_options(own, plugin.options, key, also)
     faults.extend(wrong)
     return options
+
+
+def _target(spec: SpecTables, scheduler: SchedulerHooks[Any], options: Any, faults: list[Fault]) -> Target[Any] | None:
+    """Where the run goes; null where options or place are wrong, and that is told."""
+    if options is None:
+        return None
+    try:
+        return assemble_target(spec.target, scheduler, options, (spec.workload.gpu_type,))
+    except SpecError as error:
+        faults.extend(error.faults)
+        return None
 
 
 def _has_dtype(accelerator: Accelerator, dtype: str, faults: list[Fault]) -> bool:

@@ -140,7 +140,8 @@ class Script:
     job says on what it ran; each line of a key that comes again with another value is kept. With a
     ``check`` the script is submitted again as long as that fails and no earlier submission is alive; without one it
     is submitted once ever. ``time_limit_s`` is for schedulers that have no clock of their own. ``notes`` are lines for
-    people about what the scheduler chose by itself.
+    people about what the scheduler chose by itself. ``hosts`` are machines beside the target's own on which a scheduler
+    that has no other to do so starts the job, too: what `SchedulerHooks.build_job` tells `SchedulerHooks.submit`.
     """
 
     id: str
@@ -153,3 +154,4 @@ class Script:
     check: str = ""
     time_limit_s: int | None = None
     notes: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
