@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from llmb.values.failure import Signature as Signature
     from llmb.values.frozen import FrozenMap as FrozenMap
     from llmb.values.frozen import content_key as content_key
+    from llmb.values.frozen import merged as merged
     from llmb.values.host import Answer as Answer
     from llmb.values.job import Dataset as Dataset
     from llmb.values.job import Environment as Environment
@@ -124,7 +125,7 @@ _MODULES = {
         "UnknownOutcomeError",
     ),
     "llmb.values.failure": ("Failure", "Signature"),
-    "llmb.values.frozen": ("FrozenMap", "content_key"),
+    "llmb.values.frozen": ("FrozenMap", "content_key", "merged"),
     "llmb.values.host": ("Answer",),
     "llmb.values.job": (
         "Dataset",

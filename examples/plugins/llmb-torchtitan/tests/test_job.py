@@ -91,7 +91,8 @@ def test_what_the_user_says_wins_over_the_recipe(spec: Any) -> None:
         ({"model": {"layers": 16}}, "model.layers", "32"),
         ({"workload": {"steps": 95}}, "workload.steps", "a multiple of 10"),
         ({"framework": {"config": {"training": {"steps": 7}}}}, "framework.config.training.steps", "workload.steps"),
-        ({"framework": {"config": {"parallelism": {}}}}, "framework.config.parallelism", "[parallelism] in its place"),
+        ({"framework": {"config": {"parallelism": {"tensor_parallel_degree": 2}}}},
+         "framework.config.parallelism.tensor_parallel_degree", "[parallelism] in its place"),
         ({"profile": {"tool": "nsys"}}, "profile", "[framework.config.profiling] in its place"),
     ],
 )  # fmt: skip

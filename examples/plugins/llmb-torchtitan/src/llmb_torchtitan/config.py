@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, load_recipe
+from llmb import Fault, Run, decided_elsewhere, degree_faults, load_recipe, merged, placed
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -28,7 +29,8 @@ def job_config(run: Run[Any], checkout: str) -> dict[str, Any]:
         "training": {"dataset_path": f"{checkout}/{TESTS}/c4_test"},
         "model": {"hf_assets_path": f"{checkout}/{TESTS}/tokenizer"},
     }
-    return _merged(own, run.settings["config"], run.options.config, _decided(run))
+    tables = functools.reduce(merged, (own, run.settings["config"], run.options.config, _decided(run)))
+    return dict(placed(tables, run.paths))
 
 
 def _decided(run: Run[Any]) -> dict[str, Any]:
@@ -51,24 +53,13 @@ def _decided(run: Run[Any]) -> dict[str, Any]:
     }
 
 
-def _merged(*tables: Mapping[str, Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for table in tables:
-        for key, value in table.items():
-            below = merged.get(key, {})
-            merged[key] = _merged(below, value) if isinstance(value, Mapping) else value
-    return merged
-
-
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
     return [*_parallelism(run), *_model(run), *_config(run), *_steps(run), *_profile(run)]
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
-    for name in ("pp", "ep", "etp"):
-        if (degree := getattr(run.parallelism, name)) != 1:
-            yield Fault(message=f"is {degree}", key=f"parallelism.{name}", expected="1 with this recipe")
+    yield from degree_faults(run, ("pp", "ep", "etp"))
     replicas = run.parallelism.data_parallel(run.gpus)
     if replicas % run.parallelism.fsdp:
         message = f"is {run.parallelism.fsdp}, and the batch is divided over {replicas}"
@@ -85,17 +76,14 @@ def _model(run: Run[Any]) -> Iterator[Fault]:
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
     for table, keys in run.options.config.items():
-        for name in (table, *(f"{table}.{key}" for key in keys)):
-            if name in DECIDED:
-                expected = f"{DECIDED[name]} in its place" if DECIDED[name] else "no such key"
-                yield Fault(
-                    message="is decided by the rest of the spec", key=f"framework.config.{name}", expected=expected
-                )
+        for key in keys:
+            if fault := decided_elsewhere(f"{table}.{key}", DECIDED):
+                yield fault
 
 
 def _steps(run: Run[Any]) -> Iterator[Fault]:
     """A last step that is not printed would look like one that was not reached."""
-    each = _merged(run.settings["config"], run.options.config)["metrics"]["log_freq"]
+    each = merged(run.settings["config"], run.options.config)["metrics"]["log_freq"]
     if run.steps % each:
         message = f"is {run.steps}, and torchtitan prints each {each}th step"
         yield Fault(message=message, key="workload.steps", expected=f"a multiple of {each}")

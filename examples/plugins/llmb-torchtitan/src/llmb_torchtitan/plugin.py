@@ -53,16 +53,10 @@ class TorchTitan(FrameworkHooks[TorchTitanOptions]):
         checkout = run.options.checkout or _repository(run).folder(run.paths.cache)
         config = f"{run.paths.run}/torchtitan.toml"
         command = (run.options.python, "-m", "torchtitan.train", "--job.config_file", config)
-        return Job(
-            id=run.id,
-            directory=run.paths.run,
-            phases=(Phase(name="train", command=command),),
-            nodes=run.nodes,
-            tasks_per_node=run.gpus_per_node,
-            gpus_per_node=run.gpus_per_node,
+        return run.job(
+            (Phase(name="train", command=command),),
             env={**run.settings["env"], "PYTHONPATH": checkout},
             files={config: tomli_w.dumps(job_config(run, checkout))},
-            time_limit_s=run.time_limit_s,
         )
 
     @hookimpl
