@@ -24,9 +24,9 @@ def name_target(name: str, **table: Any) -> None:
 
 def test_this_machine_and_what_each_framework_could_run_here(toy: Any) -> None:
     found = checks(toy, status=0)
-    assert all(found[name]["ok"] for name in ("records", "plugins", "reachable", "work directory"))
-    assert "can run here: judged, tiny" in found["toy recipes"]["detail"]
-    assert "llama2-tiny" in found["maxtext recipes"]["detail"]
+    assert all(found[name]["ok"] for name in ("records", "plugins", "local: reachable", "local: work directory"))
+    assert "can run here: judged, tiny" in found["local: toy recipes"]["detail"]
+    assert "llama2-tiny" in found["local: maxtext recipes"]["detail"]
     assert not (toy.home / "work").exists()
 
 
@@ -62,7 +62,7 @@ def test_a_broken_plugin_is_told_and_the_rest_is_looked_at(toy: Any, tmp_path: P
     path = os.pathsep.join([str(tmp_path / "site"), toy.env["PYTHONPATH"]])
     found = checks(toy, status=1, PYTHONPATH=path)
     assert "llmb-broken 1.0" in found["plugin broken"]["detail"]
-    assert "judged, tiny" in found["toy recipes"]["detail"]
+    assert "judged, tiny" in found["local: toy recipes"]["detail"]
 
 
 def test_for_people_it_is_a_line_a_check_with_the_remedy_below(toy: Any, tmp_path: Path) -> None:

@@ -391,6 +391,32 @@ def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:
     assert metrics["mfu"] == pytest.approx(0.4654, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("point", "told"),
+    [
+        (
+            ("h100", "bf16", "100"),
+            "gpus: is 100, which maxtext/llama2-70b does not publish on h100 bf16; expected one of 64, ",
+        ),
+        (
+            ("h100", "fp4", "64"),
+            'dtype: is "fp4", for which maxtext/llama2-70b is not published on h100; expected one of ',
+        ),
+        (
+            ("b200", "bf16", "64"),
+            'gpu_type: is "b200", for which maxtext/llama2-70b is not published; expected one of ',
+        ),
+    ],
+)
+def test_a_point_that_is_not_published_is_told_by_what_of_it_is_not(
+    llmb: Llmb, point: tuple[str, str, str], told: str
+) -> None:
+    words = [word for pair in zip(("--gpu-type", "--dtype", "--gpus"), point, strict=True) for word in pair]
+    answer = llmb("metrics", "maxtext/llama2-70b", *words, "--step-time", "1")
+    assert (answer.status, len(answer.err.splitlines())) == (2, 1)
+    assert answer.err.startswith(f"llmb: {told}")
+
+
 def test_a_point_without_a_baseline_has_metrics_all_the_same(llmb: Llmb) -> None:
     point = ("maxtext/llama2-70b", "--gpu-type", "a100", "--dtype", "bf16", "--gpus", "64")
     metrics = llmb("metrics", *point, "--tflops-per-gpu", "200", "--json").json
@@ -464,7 +490,7 @@ def test_a_recipe_as_toml_loads_again(llmb: Llmb, recipe: str, tmp_path: Path) -
 
     file = tmp_path / "workload.toml"
     file.write_text(llmb("recipes", recipe, "--toml").out)
-    [placed] = library.load(file).runs
+    [placed] = library.load(file, overrides=["target.gpus_per_node=8", 'target.scheduler="slurm"']).runs
 
     assert placed.run.recipe == recipe
     assert placed.run.differences == ()

@@ -32,8 +32,9 @@ def test_a_task_without_room_is_not_begun_and_says_how_much_is_wanted_and_there(
 
     assert run["state"] == "failed"
     assert toy.journal() == []
-    told = r"toy data could not be made: it takes 1e\+09 GB in .*/work, where [\d.]+ GB are free; make room there, or"
+    told = r"toy data could not be made: it takes 1e\+09 GB in .*/work, where [\d.]+ GB are free \("
     assert re.search(told, run["failure"]["cause"])
+    assert run["failure"]["remedy"].startswith("make room there, or")
 
 
 @ON

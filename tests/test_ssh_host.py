@@ -350,6 +350,14 @@ def test_a_configuration_that_is_wrong_is_told(client: Sshd, connect: Any, line:
         connect().run("true")
 
 
+def test_the_time_to_connect_is_the_one_of_the_configuration(client: Sshd, connect: Any) -> None:
+    client.write_config(ConnectTimeout="1m30")
+    assert connect().run("echo there").stdout == "there\n"
+    client.write_config(ConnectTimeout="soon")
+    with pytest.raises(TargetError, match="its settings for ssh are wrong: 'soon' is no time"):
+        connect().run("true")
+
+
 def test_an_account_without_a_shell_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
     with Sshd(settings={"ForceCommand": "echo This account is not available; exit 1"}) as server:
         for name, value in server.env.items():

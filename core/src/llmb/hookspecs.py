@@ -107,6 +107,9 @@ class SchedulerHooks(Protocol[OptionsT]):
     single_node: bool = False
     """All GPUs of a run are on one machine, however many there are."""
 
+    remote: bool = True
+    """Whether ``target.host`` may name a machine behind SSH; where not, jobs run on this machine only."""
+
     poll_interval_s: tuple[float, float] = (2.0, 30.0)
     """How long to wait between two polls: at first, and at most, while nothing changes."""
 

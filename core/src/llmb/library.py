@@ -15,10 +15,9 @@ from llmb.plugins.load import load_framework
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.load import load as load
+from llmb.spec.published import published_point
 from llmb.spec.resolve import known_accelerators
-from llmb.values.errors import Fault, LogError, RecipeError
-from llmb.values.nearest import nearest_name
-from llmb.values.recipe import Recipe
+from llmb.values.errors import Fault, LogError
 from llmb.values.workload import Workload
 
 
@@ -60,9 +59,7 @@ def metrics(
     Raises RecipeError where the point is not published, PluginError where its framework is not installed.
     """
     recipe = load_recipe(address)
-    point = recipe.find(gpu_type, dtype, gpus)
-    if point is None:
-        raise RecipeError(_unpublished(recipe, gpu_type, dtype, gpus))
+    point = published_point(recipe, gpu_type, dtype, gpus)
     accelerator = known_accelerators(PluginPool()).get(gpu_type)
     peak = accelerator.peak_flops.get(dtype) if accelerator else None
     return measure(
@@ -77,15 +74,3 @@ def metrics(
         proxy=point.proxy,
         baseline=point.baseline,
     )
-
-
-def _unpublished(recipe: Recipe, gpu_type: str, dtype: str, gpus: int) -> Fault:
-    """The first of the three that no published point has beside those before it."""
-    points = list(recipe.points)
-    for key, wanted in (("gpu_type", gpu_type), ("dtype", dtype), ("gpus", str(gpus))):
-        known = list(dict.fromkeys(str(getattr(each, key)) for each in points))
-        points = [each for each in points if str(getattr(each, key)) == wanted]
-        if not points:
-            break
-    message = f"{recipe.address} is not published for {gpu_type}, {dtype}, {gpus} GPUs"
-    return Fault(message=message, expected=f"{key}: one of {', '.join(known)}", nearest=nearest_name(wanted, known))

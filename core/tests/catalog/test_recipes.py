@@ -11,8 +11,9 @@ import pytest
 
 from llmb.catalog import recipes
 from llmb.catalog.recipes import read_recipe
+from llmb.spec.structure import unstructure
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.frozen import FrozenMap, thaw
+from llmb.values.frozen import FrozenMap
 from llmb.values.job import Image
 from llmb.values.model import Model, Parallelism
 from llmb.values.recipe import Baseline, Recipe
@@ -149,9 +150,9 @@ def test_a_point_may_have_a_smaller_model_and_settings_of_its_own() -> None:
     assert point.proxy
     assert point.model == attrs.evolve(recipe.model, layers=2, seq_len=1024)
     assert point.parallelism.vp is None  # 1 is off
-    assert thaw(point.settings) == {"arguments": [], "env": {"COMMON": "1", "CHUNK": "large"}}
+    assert unstructure(point.settings) == {"arguments": [], "env": {"COMMON": "1", "CHUNK": "large"}}
     assert other.model == recipe.model
-    assert thaw(other.settings) == {"arguments": ["--common"], "env": {"COMMON": "1", "CHUNK": "small"}}
+    assert unstructure(other.settings) == {"arguments": ["--common"], "env": {"COMMON": "1", "CHUNK": "small"}}
     assert isinstance(other.settings["env"], FrozenMap)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmb.engine.intent import Intent
-from llmb.engine.record import RunRecord, all_records, create_records, find_record, runs_folder, valid_run_id
+from llmb.engine.record import RunRecord, all_records, create_records, find_record, runs_folder
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
 from llmb.values.frozen import FrozenMap
@@ -152,13 +152,6 @@ def test_events_are_lines_of_json(record: RunRecord) -> None:
     record.add_event(state="failed", detail="two\nlines")
     lines = (record.directory / "events.jsonl").read_text().splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["planned", "failed"]
-
-
-@pytest.mark.parametrize(
-    ("text", "valid"), [("abcde-llama3.1-70b", True), ("..", False), ("a/b", False), ("", False), ("-a", False)]
-)
-def test_run_ids_are_names_of_directories(text: str, valid: bool) -> None:
-    assert valid_run_id(text) is valid
 
 
 def test_a_sweep_is_recorded_whole_where_the_process_was_killed_meanwhile(home: Path) -> None:

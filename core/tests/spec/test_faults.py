@@ -141,7 +141,9 @@ def test_what_is_missing_is_named(spec: Any) -> None:
         ({"measure": {"window": [35, 44]}, "workload": {"steps": 40}}, "measure.window", "there are 40 steps"),
         ({"measure": {"window": [9, 3]}}, "measure.window", "is [9, 3]"),
         ({"measure": {"window": [-1, 3]}}, "measure.window", "is [-1, 3]"),
-        ({"target": {"host": "box"}}, "target.workdir", "is missing"),
+        ({"target": {"host": "box", "scheduler": "nowhere"}}, "target.workdir", "is missing"),
+        ({"workload": {"image": ""}}, "workload.image", 'is ""'),
+        ({"workload": {"image": "registry.example/name: tag"}}, "workload.image", "name: tag"),
         ({"profile": {"tool": "nsys", "start_step": 9, "stop_step": 3}}, "profile", "steps 9 to 3"),
         ({"profile": {"tool": "nsys", "start_step": 9, "stop_step": 9}}, "profile", "steps 9 to 9"),
         ({"profile": {"tool": "nccl-trace", "start_step": 3}}, "profile.start_step", "is for nsys"),
@@ -222,6 +224,13 @@ def test_an_unpublished_gpu_count_is_run_with_a_parallelism_of_its_own(spec: Any
     assert (run.gpus, run.parallelism.fsdp, run.parallelism.global_batch_size) == (96, 96, 192)
     assert run.differences == ("workload.gpus",)
     assert run.baseline is None
+
+
+def test_nodes_of_another_size_than_published_are_a_difference(spec: Any) -> None:
+    [run] = spec.big().runs()
+    assert (run.nodes, run.differences) == (1, ("target.gpus_per_node",))
+    [run] = spec.usual().runs()
+    assert run.differences == ()
 
 
 def test_a_framework_table_with_recipes_of_several_frameworks_is_a_fault(spec: Any) -> None:

@@ -19,7 +19,7 @@ def test_recipes_of_one_framework_may_be_listed_beside_its_options(spec: Any) ->
     both = {"recipe": ["maxtext/llama2-70b"], "gpus": [64, 128]}
     runs = spec.big(workload=both, framework={"config": {"remat_policy": "full"}}).runs()
     assert [run.options.config["remat_policy"] for run in runs] == ["full", "full"]
-    assert runs[0].differences == ("framework.config",)
+    assert "framework.config" in runs[0].differences
 
 
 @pytest.mark.parametrize(

@@ -117,14 +117,15 @@ def test_a_targets_file_that_is_no_toml_is_a_fault_only_of_specs_that_name_a_tar
     "host", ["eos", "eos-login.example", "me@eos", "me@eos:2222", "10.0.0.1:22", "me@fe80::1%eth0"]
 )
 def test_a_host_is_what_ssh_takes(spec: Any, host: str) -> None:
-    assert "target.host" not in spec.usual(target={"host": host, "workdir": "/work"}).faults()
+    [placed] = spec.usual(target={"scheduler": "slurm", "host": host, "workdir": "/work"}).load().runs
+    assert placed.target.host == host
 
 
 @pytest.mark.parametrize(
     "host", ["", "eos login", "$(touch x)", "-oProxyCommand=x", "eos:port", "me@", "a;b", "`x`@eos"]
 )
 def test_a_host_that_is_none_is_a_fault(spec: Any, host: str) -> None:
-    fault = spec.usual(target={"host": host, "workdir": "/work"}).faults()["target.host"]
+    fault = spec.usual(target={"scheduler": "slurm", "host": host, "workdir": "/work"}).faults()["target.host"]
     assert fault.expected == '"host", "user@host" or "user@host:port", as ssh takes it'
 
 
@@ -134,6 +135,11 @@ def test_a_work_directory_elsewhere_is_absolute(spec: Any, workdir: str) -> None
     assert fault.expected == "an absolute path on eos (its home is what `ssh eos pwd` prints)"
 
 
+def test_a_scheduler_of_this_machine_takes_no_host(spec: Any) -> None:
+    [fault] = spec.usual(target={"host": "eos"}).faults().values()
+    assert str(fault).endswith('target.host: is "eos", and this scheduler runs jobs on this machine only')
+
+
 def test_a_work_directory_elsewhere_has_no_default(spec: Any) -> None:
-    fault = spec.usual(target={"host": "eos"}).faults()["target.workdir"]
+    fault = spec.usual(target={"scheduler": "slurm", "host": "eos"}).faults()["target.workdir"]
     assert (fault.message, fault.expected) == ("is missing", "a directory of eos that all its nodes share")

@@ -138,12 +138,6 @@ def test_a_lock_that_is_not_one_file_to_all_jobs_is_refused(lock: str) -> None:
         Local().build_job(job(), target(lock=lock))
 
 
-def test_another_machine_is_refused() -> None:
-    elsewhere: Target[LocalOptions] = Target(scheduler="local", host="node1", workdir="/work", options=LocalOptions())
-    with pytest.raises(SpecError, match=r"target.host is 'node1'"):
-        Local().build_job(job(), elsewhere)
-
-
 @pytest.mark.parametrize(
     ("runtime", "base", "message"),
     [

@@ -9,7 +9,7 @@ import pytest
 from llmb import load_recipe
 from llmb.catalog.accelerators import accelerators
 from llmb.figures.metrics import measure
-from llmb.values.frozen import thaw
+from llmb.spec.structure import unstructure
 from llmb.values.recipe import Point, Recipe
 
 SCALES = (64, 128, 256, 512, 1024, 2048)
@@ -26,7 +26,7 @@ def point_of(gpu_type: str, dtype: str, gpus: int, recipe: Recipe = LLAMA2_70B) 
 
 
 def settings_of(point: Point) -> dict[str, Any]:
-    settings: dict[str, Any] = thaw(point.settings)
+    settings: dict[str, Any] = unstructure(point.settings)
     return settings
 
 

@@ -9,7 +9,7 @@ import pytest
 import llmb
 from llmb import load_recipe
 from llmb.catalog.accelerators import accelerators
-from llmb.values.frozen import thaw
+from llmb.spec.structure import unstructure
 from llmb.values.recipe import Point, Recipe
 
 SIZES = ("8b", "70b", "405b")
@@ -139,7 +139,7 @@ def test_the_environment_is_that_of_release_gpu_size_and_dtype(
 ) -> None:
     for point in recipe.points:
         if (point.gpu_type, point.dtype) == (gpu_type, dtype):
-            env: dict[str, str] = thaw(point.settings["env"])
+            env: dict[str, str] = unstructure(point.settings["env"])
             assert {name: env.get(name) for name in present} == present
             assert not set(absent) & set(env)
 

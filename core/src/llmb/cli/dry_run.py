@@ -12,7 +12,6 @@ import typer
 
 from llmb.engine.plan import PlannedRun, PlannedTask
 from llmb.spec.structure import unstructure
-from llmb.values.frozen import thaw
 from llmb.values.job import Environment, Image, Job, Task
 
 COMMAND = 120
@@ -34,13 +33,13 @@ def as_table(planned: PlannedRun) -> dict[str, Any]:
         "steps": run.steps,
         "repeat": run.repeat,
         "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
-        "model": thaw(unstructure(run.model)),
+        "model": unstructure(run.model),
         "window": run.window if run.window == "last" else list(run.window),
         "tolerance": run.tolerance,
         "differences": list(run.differences),
         "image": run.image.ref if run.image else None,
         "time_limit_s": run.time_limit_s,
-        "framework": thaw(unstructure(run.options)),
+        "framework": unstructure(run.options),
         "env": dict(run.env),
         "mounts": [attrs.asdict(mount) for mount in run.mounts],
         "profile": attrs.asdict(run.profile) if run.profile else None,
@@ -49,7 +48,7 @@ def as_table(planned: PlannedRun) -> dict[str, Any]:
             "scheduler": planned.target.scheduler,
             "host": planned.target.host,
             "workdir": planned.target.workdir,
-            **thaw(unstructure(planned.target.options)),
+            **unstructure(planned.target.options),
         },
         "job": job_table(planned.job),
         "script": planned.script.text,

@@ -13,7 +13,8 @@ import attrs
 from llmb.engine.plan import plan_run
 from llmb.engine.secrets import missing_secrets
 from llmb.engine.site import Site
-from llmb.hosts.open import open_host
+from llmb.engine.space import GB, NEAREST, free_space_gb
+from llmb.hosts.open import Hosts
 from llmb.paths import home_folder
 from llmb.plugins.listing import list_plugins
 from llmb.plugins.pool import PluginPool
@@ -36,9 +37,11 @@ def examine(name: str | None = None) -> tuple[Check, ...]:
     """
     pool = PluginPool()
     checks = [_records(), *_plugins()]
-    tables = [{"name": name}] if name is not None else [{"scheduler": each} for each in _single_node(pool)]
-    for table in tables:
-        checks += _target(*load_target(table, pool), pool)
+    if name is not None:
+        return (*checks, *_target(*load_target({"name": name}, pool), pool))
+    for scheduler in _single_node(pool):  # several may have the same to tell
+        found = _target(*load_target({"scheduler": scheduler}, pool), pool)
+        checks += [attrs.evolve(each, name=f"{scheduler}: {each.name}") for each in found]
     return tuple(checks)
 
 
@@ -59,7 +62,7 @@ def _records() -> Check:
         return Check(
             name="records", ok=False, detail=f"{folder} cannot be written", remedy="set LLMB_HOME to another folder"
         )
-    free_gb = shutil.disk_usage(there).free / 1e9
+    free_gb = shutil.disk_usage(there).free / GB
     detail = f"{folder}, {free_gb:.0f} GB free"
     if free_gb < ENOUGH_GB:
         return Check(name="records", ok=False, detail=detail, remedy=f"free at least {ENOUGH_GB:g} GB there")
@@ -78,13 +81,16 @@ def _plugins() -> list[Check]:
 
 def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> Iterator[Check]:
     scheduler = pool.scheduler(target.scheduler)
-    site = Site(scheduler, open_host(target), target)
-    told = site.probe()
-    where = target.host or "this machine"
-    yield Check(name="reachable", ok=True, detail=f"{where} answers")
-    if told:
-        yield Check(name="probe", ok=False, detail=told)
-    yield _work_directory(site)
+    hosts = Hosts()
+    try:
+        site = Site(scheduler, hosts.open(target), target)
+        told = site.probe()
+        yield Check(name="reachable", ok=True, detail=f"{site.name} answers")
+        if told:
+            yield Check(name="probe", ok=False, detail=told)
+        yield _work_directory(site)
+    finally:
+        hosts.close()
     yield from scheduler.checks(target=site.target)
     for framework in sorted({address.partition("/")[0] for address in recipe_addresses(pool.installed)}):
         yield _framework(framework, site.target, table, pool)
@@ -93,15 +99,10 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> 
 def _work_directory(site: Site) -> Check:
     """Whether the directory of all runs can be made and written, without making it."""
     workdir = site.target.workdir
-    script = f"""directory={shlex.quote(workdir)}
-while [ ! -e "$directory" ]; do directory=$(dirname "$directory"); done
-[ -d "$directory" ] && [ -w "$directory" ] && df -Pk "$directory" | tail -n 1"""
-    answer = site.host.run(script)
-    words = answer.stdout.split()
-    if answer.exit_status or len(words) < 4 or not words[3].isdigit():
+    if site.host.run(f'folder={shlex.quote(workdir)}\n{NEAREST}\n[ -d "$folder" ] && [ -w "$folder" ]').exit_status:
         remedy = "set target.workdir to a directory that you may write and that all nodes share"
         return Check(name="work directory", ok=False, detail=f"{workdir} cannot be written", remedy=remedy)
-    return Check(name="work directory", ok=True, detail=f"{workdir}, {int(words[3]) * 1024 / 1e9:.0f} GB free")
+    return Check(name="work directory", ok=True, detail=f"{workdir}, {free_space_gb(workdir, site.host):.0f} GB free")
 
 
 def _framework(framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> Check:

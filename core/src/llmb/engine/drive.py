@@ -140,14 +140,14 @@ class Driver:
             if task is None:
                 changed |= self._enter(run, "submitting")
                 continue
-            state, reason = self._site.task(task.key)
-            if state == "failed":
-                self._finish(run, JobStatus(state="ended", cause="failed", reason=reason))
+            found = self._site.task(task.key)
+            if found.state == "failed":
+                self._finish(run, JobStatus(state="ended", cause="failed", reason=found.reason, remedy=found.remedy))
                 changed = True
             else:
                 changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
-                if reason:
-                    self._observer.progress(run.progress(f"{task.task.kind}: {reason}"))
+                if found.reason:
+                    self._observer.progress(run.progress(f"{task.task.kind}: {found.reason}"))
                 missing.append(task.key)
         self._handing_over = bool(missing)
         changed |= self._site.make(missing)
@@ -155,7 +155,7 @@ class Driver:
         return changed
 
     def _next_task(self, run: ActiveRun) -> PlannedTask | None:
-        return next((task for task in run.planned.tasks if self._site.task(task.key)[0] != "done"), None)
+        return next((task for task in run.planned.tasks if self._site.task(task.key).state != "done"), None)
 
     def _submit(self, runs: list[ActiveRun]) -> bool:
         if not runs:

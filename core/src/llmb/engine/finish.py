@@ -13,7 +13,8 @@ from llmb.engine.outcome import Evidence, Outcome, decide
 from llmb.figures import metrics as figures
 from llmb.figures.verdict import judge
 from llmb.figures.window import Summary, summarise
-from llmb.logs.diagnose import diagnose, last_words
+from llmb.logs.diagnose import diagnose
+from llmb.logs.last_words import last_words
 from llmb.plugins.pool import PluginPool
 from llmb.values.failure import Failure
 from llmb.values.run import Run, Target

@@ -15,7 +15,7 @@ def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | 
     """Dense peak of one GPU in FLOP/s: from extensions or the core's table, else the framework, else the scheduler."""
     if (peak := run.accelerator.peak_flops.get(run.dtype)) is not None:
         return peak
-    framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
+    framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
     peak = framework.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype)
     if peak is not None:
         return peak

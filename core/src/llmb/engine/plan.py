@@ -66,7 +66,7 @@ def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
 def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
     """One run, planned: every hook that comes before an effect is called here."""
     run, target = placed.run, placed.target
-    framework, scheduler = pool.framework(run.recipe.partition("/")[0]), pool.scheduler(target.scheduler)
+    framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
     environment = framework.prepare_env(run=run)
     tasks = [repository_task(repository, target.cache) for repository in environment.repositories]
     tasks += scheduler.prepare_env(environment=environment, target=target)

@@ -11,7 +11,6 @@ import fcntl
 import io
 import json
 import os
-import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -276,8 +275,3 @@ def find_record(wanted: str) -> RunRecord:
             f"run {wanted!r} is not unique: {', '.join(matching[:5])}{' ...' if len(matching) > 5 else ''}"
         )
     raise RecordError(f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them")
-
-
-def valid_run_id(text: str) -> bool:
-    """Whether this can be a run's id, and so the name of a directory."""
-    return re.fullmatch(r"[a-z0-9][a-z0-9.-]{0,120}", text) is not None

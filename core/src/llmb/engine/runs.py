@@ -92,8 +92,7 @@ def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[Run
 
 
 def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveRun:
-    framework, scheduler = planned.run.recipe.partition("/")[0], planned.target.scheduler
-    return ActiveRun(planned, record, pool.framework(framework), pool.scheduler(scheduler))
+    return ActiveRun(planned, record, pool.framework(planned.run.framework), pool.scheduler(planned.target.scheduler))
 
 
 def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
@@ -198,7 +197,7 @@ def _site(group: list[Target[Any]], pool: PluginPool, hosts: Hosts) -> Site:
 
 
 def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:
-    wanted = {("framework", planned.run.recipe.partition("/")[0]), ("scheduler", planned.target.scheduler)}
+    wanted = {("framework", planned.run.framework), ("scheduler", planned.target.scheduler)}
     used = [each for each in pool.installed if (each.kind, each.name) in wanted or each.kind == "extension"]
     return {
         "llmb": VERSION,

@@ -26,11 +26,19 @@ NOT_ITS_FAULT = ("lost", "preempted", "node failure")
 
 
 @attrs.define
-class _TaskProgress:
+class TaskProgress:
+    """How a task stands: what it said last or why it failed, what to do about that, and how often it was made anew."""
+
     planned: PlannedTask
     state: TaskState = "unknown"
     reason: str = ""
+    remedy: str = ""
     redone: int = 0
+
+    def fail(self, reason: str, remedy: str) -> None:
+        """It could not be made."""
+        self.state, self.remedy = "failed", remedy
+        self.reason = f"{self.planned.task.kind} could not be made: {reason}"
 
 
 class Site:
@@ -45,7 +53,7 @@ class Site:
         self.host = host
         self.target = target
         self.refusal: TargetError | None = None
-        self._tasks: dict[str, _TaskProgress] = {}
+        self._tasks: dict[str, TaskProgress] = {}
         self._seen: Mapping[str, JobStatus] = {}
 
     def probe(self) -> str:
@@ -65,7 +73,7 @@ class Site:
     def expect(self, tasks: Iterable[PlannedTask]) -> None:
         """Tasks that a run needs, in order; those known already are shared."""
         for planned in tasks:
-            self._tasks.setdefault(planned.key, _TaskProgress(planned))
+            self._tasks.setdefault(planned.key, TaskProgress(planned))
 
     @property
     def name(self) -> str:
@@ -77,9 +85,9 @@ class Site:
         """Whether tasks are being made there."""
         return any(task.state == "running" for task in self._tasks.values())
 
-    def task(self, key: str) -> tuple[TaskState, str]:
-        """How a task stands, and what it said last or why it failed."""
-        return self._tasks[key].state, self._tasks[key].reason
+    def task(self, key: str) -> TaskProgress:
+        """How a task stands."""
+        return self._tasks[key]
 
     def ask(self, tickets: Iterable[Ticket]) -> Mapping[str, JobStatus]:
         """How these runs stand. Tasks of the scheduler are asked for with them: one question does for all."""
@@ -107,7 +115,7 @@ class Site:
         tasks = [task for task in tasks if missing_secrets([task.script])]
         self.expect(tasks)
         self.look(task.key for task in tasks)
-        _refuse_missing_secrets(task for task in tasks if self.task(task.key)[0] == "missing")
+        _refuse_missing_secrets(task for task in tasks if self.task(task.key).state == "missing")
 
     def make(self, wanted: Iterable[str]) -> bool:
         """Start those of these tasks that are missing; true where there was one. Another process may make it too.
@@ -121,7 +129,7 @@ class Site:
         self._submit_tasks(begun)
         return bool(missing)
 
-    def _with_room(self, tasks: list[_TaskProgress]) -> list[_TaskProgress]:
+    def _with_room(self, tasks: list[TaskProgress]) -> list[TaskProgress]:
         """Those for which there is room, one beside the other; the others have failed."""
         if not any(task.planned.task.space_gb for task in tasks):
             return tasks
@@ -130,28 +138,26 @@ class Site:
         for task in tasks:
             wanted = task.planned.task.space_gb
             if wanted > left:
-                task.state = "failed"
                 beside = "" if left == there else f", of which others that are made now take {there - left:.1f} GB"
-                task.reason = (
-                    f"{task.planned.task.kind} could not be made: it takes {wanted:g} GB in {folder}, where "
-                    f"{there:.1f} GB are free{beside}; make room there, or choose another target.workdir"
+                task.fail(
+                    f"it takes {wanted:g} GB in {folder}, where {there:.1f} GB are free{beside}",
+                    "make room there, or choose another target.workdir",
                 )
             else:
                 left -= wanted
         return [task for task in tasks if task.state == "missing"]
 
-    def _submit_tasks(self, tasks: list[_TaskProgress]) -> None:
+    def _submit_tasks(self, tasks: list[TaskProgress]) -> None:
         on_host = [task.planned.script for task in tasks if task.planned.on == "host"]
         tickets = dict(submit_detached(on_host, self.host)) if on_host else {}
         tickets |= self.submit([task.planned.script for task in tasks if task.planned.on == "scheduler"])
         for task in tasks:
             task.state = "running"
             if (ticket := tickets[task.planned.key]).refused:
-                told = "; ".join(part for part in (ticket.refused, ticket.remedy) if part)
-                task.state, task.reason = "failed", f"{task.planned.task.kind} could not be made: {told}"
+                task.fail(ticket.refused, ticket.remedy)
                 forget_secrets([task.planned.script], self.host)
 
-    def _poll_tasks(self, tasks: list[_TaskProgress]) -> None:
+    def _poll_tasks(self, tasks: list[TaskProgress]) -> None:
         on_host = [_ticket(task) for task in tasks if task.planned.on == "host"]
         seen = {**self._seen, **poll_detached(on_host, self.host)}
         asked = [task for task in tasks if task.planned.key in seen]
@@ -166,15 +172,15 @@ class Site:
         for task in over:
             self._settle(task, seen[task.planned.key], whole=task.planned.key in there)
 
-    def _settle(self, task: _TaskProgress, status: JobStatus, *, whole: bool) -> None:
+    def _settle(self, task: TaskProgress, status: JobStatus, *, whole: bool) -> None:
         if whole:
             task.state = "done"
         elif (status.state == "absent" or status.cause in NOT_ITS_FAULT) and task.redone < REDONE:
             task.state, task.redone = "missing", task.redone + 1
         else:
-            task.state, task.reason = "failed", why_not_made(task.planned, status, self.host)
+            task.fail(why_not_made(task.planned, status, self.host), status.remedy)
 
-    def _whole(self, tasks: list[_TaskProgress]) -> set[str]:
+    def _whole(self, tasks: list[TaskProgress]) -> set[str]:
         """The keys of those whose check passes, all asked in one command."""
         if not tasks:
             return set()
@@ -200,7 +206,7 @@ class Site:
         self.scheduler.cancel(tickets=tickets, host=self.host)
 
 
-def _ticket(task: _TaskProgress) -> Ticket:
+def _ticket(task: TaskProgress) -> Ticket:
     return Ticket(id=task.planned.key, directory=task.planned.script.directory)
 
 

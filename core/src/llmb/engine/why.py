@@ -27,5 +27,4 @@ def why_not_made(planned: PlannedTask, status: JobStatus, host: Host) -> str:
     last = tail[-1].strip() if tail else ""
     said = status.reason if planned.on == "scheduler" and status.reason != last else ""
     words = ": ".join(each for each in (said, last) if each) or status.reason or f"exit status {status.exit_status}"
-    words += f"; {status.remedy}" if status.remedy else ""
-    return f"{planned.task.kind} could not be made: {words} (log: {log or phases[0][0]})"
+    return f"{words} (log: {log or phases[0][0]})"

@@ -13,7 +13,7 @@ from paramiko.ssh_exception import NoValidConnectionsError
 
 from llmb.hosts.keys import Keys
 from llmb.hosts.known_hosts import Judge, KnownHost
-from llmb.hosts.ssh_config import read_ssh_config
+from llmb.hosts.ssh_config import read_ssh_config, seconds
 from llmb.values.errors import TargetError
 
 CONNECT_TIMEOUT_S = 15  # for each of: a connection, the server's greeting, the login
@@ -29,7 +29,7 @@ def connect(host: str) -> Connection:
         ssh_config=read_ssh_config(), lazy=True, overrides={"authentication": {"strategy_class": Keys}}
     )
     try:
-        connection = Connection(host, config=config)
+        connection = Connection(host, config=config, connect_timeout=CONNECT_TIMEOUT_S)  # until `open` reads its own
     except (ValueError, SSHException) as error:  # a port that is no number, a name that cannot be made canonical
         raise TargetError(f"cannot connect to {host}: its settings in ~/.ssh/config are wrong: {error}") from error
     connection.open()
@@ -43,14 +43,14 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         """Connect. Raises TargetError that names this host, or the jump host that failed."""
         try:
             known = KnownHost.find(self.host, self.port, self.ssh_config)
-            connect_timeout_s = int(self.ssh_config.get("connecttimeout", CONNECT_TIMEOUT_S))
+            timeout_s = seconds(self.ssh_config.get("connecttimeout", "0")) or CONNECT_TIMEOUT_S
         except ValueError as error:
             place = self.original_host
             raise _NotConnectedError(f"cannot connect to {place}: its settings for ssh are wrong: {error}") from error
         self.client.set_missing_host_key_policy(Judge(known))
-        self.connect_timeout: int = connect_timeout_s
+        self.connect_timeout: int = timeout_s
         self.connect_kwargs = {
-            "banner_timeout": connect_timeout_s,
+            "banner_timeout": timeout_s,
             "auth_timeout": CONNECT_TIMEOUT_S,
             "channel_timeout": CONNECT_TIMEOUT_S,
             "transport_factory": lambda sock, **more: _transport(sock, known, **more),
@@ -79,7 +79,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             jump = jump.strip().removeprefix("ssh://")
             if self.derive_shorthand(jump)["host"] == self.original_host:
                 return None  # "Host *" may name a jump host for all, itself among them
-            gateway = Connection(jump, config=self.config.clone(), gateway=gateway)
+            gateway = Connection(jump, config=self.config.clone(), gateway=gateway, connect_timeout=CONNECT_TIMEOUT_S)
         return gateway
 
     def open_gateway(self) -> Any:
@@ -105,7 +105,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
     def _told(self, error: Exception) -> TargetError:
         if isinstance(error, _NotConnectedError):
             return error  # of a jump host
-        reason = str(error) if isinstance(error, TargetError) else _reason(error)
+        reason = str(error) if isinstance(error, TargetError) else _reason(error, self.connect_timeout)
         by = f" (by way of ProxyCommand {self.gateway})" if isinstance(self.gateway, str) else ""
         return _NotConnectedError(f"cannot connect to {self.place}{by}: {reason}")
 
@@ -114,13 +114,13 @@ class _NotConnectedError(TargetError):
     """Says already which host it is about."""
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: Exception, timeout_s: int) -> str:
     if isinstance(error, NoValidConnectionsError):
         error = next(iter(error.errors.values()))
     if isinstance(error, socket.gaierror):
         return "there is no host of that name; see target.host, and the names in ~/.ssh/config"
     if isinstance(error, TimeoutError):
-        return f"no answer within {CONNECT_TIMEOUT_S} s"
+        return f"no answer within {timeout_s} s"
     if isinstance(error, ConnectionRefusedError):
         return "nothing listens there (connection refused)"
     if isinstance(error, EOFError | ConnectionError):

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
+from importlib.resources import files as resources
 from typing import cast
 
 from llmb.hookspecs import Host
 from llmb.values.errors import TargetError
 from llmb.values.job import Script
 from llmb.values.status import Cause, JobState, JobStatus, Ticket
-
-_FOLDER = files("llmb.hosts")
 
 
 def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
@@ -61,7 +59,7 @@ def cancel_detached(tickets: Iterable[Ticket], host: Host) -> None:
 
 
 def _bash(*names: str) -> str:
-    return "\n".join(_FOLDER.joinpath(name).read_text() for name in names)
+    return "\n".join(resources("llmb.hosts").joinpath(name).read_text() for name in names)
 
 
 def _run(host: Host, calls: str) -> str:

@@ -106,7 +106,7 @@ def _raise_unless_refused(error: AuthenticationException, transport: Transport, 
             "name the key with IdentityFile and IdentitiesOnly yes in ~/.ssh/config"
         ) from error
     if "timeout" in str(error):
-        raise TimeoutError from error
+        raise TargetError(f"no answer to the login within {transport.auth_timeout:g} s") from error
 
 
 def _agent() -> Agent | None:

@@ -32,8 +32,3 @@ class Hosts:
         """End all connections; whoever asks again opens them again."""
         for host in self._remote.values():
             host.close()
-
-
-def open_host(target: Target[Any]) -> Host:
-    """The host of one target alone."""
-    return Hosts().open(target)

@@ -14,6 +14,9 @@ from llmb.values.errors import TargetError
 
 DEPTH = 16  # of files that include files, as in OpenSSH
 INCLUDE = re.compile(r"\s*include(?:\s*=\s*|\s+)(.*)", re.IGNORECASE)
+PART = re.compile(r"(\d+)([smhdw]?)", re.IGNORECASE)
+TIME = re.compile(f"({PART.pattern})+", re.IGNORECASE)
+UNITS_S = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 SECTION = re.compile(r"\s*(host|match)(?:\s*=\s*|\s+)", re.IGNORECASE)
 
 
@@ -30,6 +33,18 @@ def read_ssh_config(machine: Path = Path("/etc/ssh/ssh_config")) -> SSHConfig:
         except OSError as error:
             raise TargetError(f"{error.filename} cannot be read: {error.strerror}") from error
     return config
+
+
+def seconds(time: str) -> int:
+    """A time as ssh writes it: seconds, or numbers with s, m, h, d or w that are added up, such as ``1m30``.
+
+    0 for "none". Raises ValueError for anything else.
+    """
+    if time.lower() == "none":
+        return 0
+    if not TIME.fullmatch(time):
+        raise ValueError(f"{time!r} is no time such as 30 or 1m")
+    return sum(int(number) * UNITS_S[unit.lower()] for number, unit in PART.findall(time))
 
 
 def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:

@@ -11,7 +11,6 @@ from pathlib import Path
 import attrs
 
 from llmb.logs.last_words import TAIL, last_error, meaningful, shown
-from llmb.logs.last_words import last_words as last_words  # for those who ask this module for both
 from llmb.values.failure import Failure, Signature
 
 BLOCK = 4 << 20

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
+from llmb.hookspecs import SchedulerHooks
 from llmb.spec.names import TABLES, nearest_key
 from llmb.spec.structure import NOT_A_KEY, describe, show, structure, unknown_key
 from llmb.spec.tables import (
@@ -27,6 +28,7 @@ T = TypeVar("T")
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
 SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|_KEY$", re.I)
 OURS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
+IMAGE = re.compile(r"[^\s\0]+")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HOST = re.compile(
     r"([^\s@'\"`$;&|<>(){}\\]+@)?([A-Za-z0-9_][A-Za-z0-9._-]*(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%a-z]+)"
@@ -47,6 +49,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fau
     workload = take("workload", WorkloadTable) if "workload" in tables else None
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
     measure = take("measure", MeasureTable)
+    faults += _image_faults(workload.image if workload else None)
     profile = take("profile", Profile) if "profile" in tables else None
     env, mounts = _strings(tables, "env", faults), _strings(tables, "mounts", faults)
     faults += [*_env_faults(env), *_mount_faults(mounts)]
@@ -91,6 +94,13 @@ def _strings(tables: Mapping[str, Any], name: str, faults: list[Fault]) -> Mappi
         Fault(message=f"is {show(value)}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
     )
     return FrozenMap((key, value) for key, value in table.items() if key not in wrong)
+
+
+def _image_faults(image: str | None) -> list[Fault]:
+    if image is None or IMAGE.fullmatch(image):
+        return []
+    expected = 'an image such as "registry.example/name:tag", without blanks'
+    return [Fault(message=f"is {show(image)}", key="workload.image", expected=expected)]
 
 
 def _env_faults(env: Mapping[str, str]) -> list[Fault]:
@@ -153,14 +163,20 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
     if host is not None and not HOST.fullmatch(host):
         expected = '"host", "user@host" or "user@host:port", as ssh takes it'
         yield Fault(message=f"is {show(host)}", key="target.host", expected=expected)
-    elif host and not workdir:
-        expected = f"a directory of {host} that all its nodes share"
-        yield Fault(message="is missing", key="target.workdir", expected=expected)
     if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
         expected = (
             f"an absolute path on {host} (its home is what `ssh {host} pwd` prints)" if host else "an absolute path"
         )
         yield Fault(message=f"is {show(workdir)}", key="target.workdir", expected=expected)
+
+
+def check_host(host: str | None, workdir: str | None, scheduler: SchedulerHooks[Any] | None) -> Iterator[Fault]:
+    """Whether the scheduler (null: not known) runs jobs on another machine, and whether it is said where there."""
+    if host and scheduler is not None and not scheduler.remote:
+        yield Fault(message=f"is {show(host)}, and this scheduler runs jobs on this machine only", key="target.host")
+    elif host and not workdir:
+        expected = f"a directory of {host} that all its nodes share"
+        yield Fault(message="is missing", key="target.workdir", expected=expected)
 
 
 def check_options(

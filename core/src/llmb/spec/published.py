@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.spec.tables import ModelTable, ParallelismTable, SpecTables
-from llmb.values.errors import Fault
+from llmb.values.errors import Fault, RecipeError
 from llmb.values.model import Model, Parallelism
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
@@ -75,16 +75,32 @@ def choose_point(spec: SpecTables, recipe: Recipe, points: tuple[Point, ...], fa
     if spec.parallelism.global_batch_size is not None:
         below = [point for point in points if point.gpus < gpus]
         return max(below, key=lambda point: point.gpus) if below else min(points, key=lambda point: point.gpus)
-    published = ", ".join(str(point.gpus) for point in points)
-    on = f"{spec.workload.gpu_type} {spec.workload.dtype}"
-    faults.append(
-        Fault(
-            message=f"is {gpus}, which {recipe.address} does not publish on {on}",
-            key="workload.gpus",
-            expected=f"one of {published}, {OR_YOUR_OWN}",
-        )
-    )
+    faults.append(_gpus_fault(recipe, points, gpus))
     return None
+
+
+def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int) -> Point:
+    """The point published for this combination. Raises RecipeError with the part of it that is not, and what is."""
+    faults: list[Fault] = []
+    points = published_points(recipe, gpu_type, dtype, faults)
+    if exact := [point for point in points if point.gpus == gpus]:
+        return exact[0]
+    raise RecipeError(*map(_of_arguments, faults or [_gpus_fault(recipe, points, gpus)]))
+
+
+def _gpus_fault(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:
+    """That points of one GPU type and dtype are not published for this many GPUs."""
+    return Fault(
+        message=f"is {gpus}, which {recipe.address} does not publish on {points[0].gpu_type} {points[0].dtype}",
+        key="workload.gpus",
+        expected=f"one of {', '.join(str(point.gpus) for point in points)}, {OR_YOUR_OWN}",
+    )
+
+
+def _of_arguments(fault: Fault) -> Fault:
+    """The same for one who has no spec, and so no [parallelism] either."""
+    key, expected = (fault.key or "").removeprefix("workload."), (fault.expected or "").removesuffix(f", {OR_YOUR_OWN}")
+    return attrs.evolve(fault, key=key, expected=expected)
 
 
 def override_parallelism(published: Parallelism, table: ParallelismTable) -> Parallelism:
@@ -118,7 +134,17 @@ def differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTa
     changed += ["measure.window"] if run.window != recipe.window else []
     changed += [f"framework.{name}" for name in _not_default(run.options)]
     changed += [f"env.{name}" for name in spec.env]
+    changed += ["target.gpus_per_node"] if _other_nodes(run) else []
     return tuple(changed)
+
+
+def _other_nodes(run: Run[Any]) -> bool:
+    """Whether its nodes are of another size than those of its GPU type, which is what was published.
+
+    A GPU type without a peak in the table (a CPU) is whatever machine is at hand.
+    """
+    usual = min(run.accelerator.gpus_per_node, run.gpus)  # a part of one node is allowed
+    return bool(run.accelerator.peak_flops) and run.gpus_per_node != usual
 
 
 def _changed(value: Any, published: Any) -> list[str]:

@@ -12,7 +12,7 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
-from llmb.spec.check import TARGET_KEYS, check_options, check_tables
+from llmb.spec.check import TARGET_KEYS, check_host, check_options, check_tables
 from llmb.spec.published import choose_point, published_points, with_options
 from llmb.spec.tables import SpecTables
 from llmb.values.errors import Fault, LlmbError, SpecError
@@ -81,6 +81,7 @@ class Resolver:
         recipe = _collect(faults, "workload.recipe", lambda: self._recipe(address)) if address else None
         framework = _collect(faults, "workload.recipe", lambda: self._framework(address)) if address else None
         scheduler = _collect(faults, "target.scheduler", lambda: self._pool.scheduler(name)) if name else None
+        faults += check_host(_string(tables, "target", "host"), _string(tables, "target", "workdir"), scheduler)
         accelerator = self._accelerator(gpu_type, faults) if gpu_type else None
         points: tuple[Point, ...] = ()
         if accelerator and dtype and _has_dtype(accelerator, dtype, faults) and recipe:

@@ -55,15 +55,6 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def thaw(value: Any) -> Any:
-    """The opposite of `freeze`: plain ``dict`` and ``list``, as JSON and TOML writers want them."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [thaw(item) for item in value]
-    return value
-
-
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str, Any]:
     """Both tables; where both have a key, ``above`` counts, and tables are merged in turn."""
     both = dict(below)

@@ -78,6 +78,11 @@ class Run(Generic[OptionsT]):
     differences: tuple[str, ...] = ()
 
     @property
+    def framework(self) -> str:
+        """The name of its framework's plugin, which the address of its recipe begins with."""
+        return self.recipe.partition("/")[0]
+
+    @property
     def nodes(self) -> int:
         """How many whole nodes the GPUs fill."""
         return -(-self.gpus // self.gpus_per_node)

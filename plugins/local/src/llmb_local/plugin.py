@@ -42,6 +42,7 @@ class Local(SchedulerHooks[LocalOptions]):
 
     options = LocalOptions
     single_node = True
+    remote = False
     poll_interval_s = (0.05, 0.25)
 
     @hookimpl
@@ -57,8 +58,6 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def build_job(self, job: Job, target: Target[LocalOptions]) -> Script:
         """A bash script that waits for its turn, then starts every rank of every phase itself."""
-        if target.host is not None:
-            raise SpecError(f"target.host is {target.host!r}, and the local scheduler runs on this machine only")
         if job.nodes != 1:
             raise SpecError(f"the job needs {job.nodes} nodes, and the local scheduler has one")
         name = choose_runtime(job.environment, target)
