@@ -170,7 +170,7 @@ def test_what_recipes_share_comes_below_their_own() -> None:
     recipe = read('shared = ["release", "model"]' + own, shared)
     assert (recipe.release, recipe.mfu_from) == ("1.0", "logged")
     assert (recipe.model.layers, recipe.model.hidden) == (16, 64)
-    assert thaw(recipe.points[0].settings["env"]) == {"COMMON": "1", "CHUNK": "tiny", "MORE": "1"}
+    assert unstructure(recipe.points[0].settings["env"]) == {"COMMON": "1", "CHUNK": "tiny", "MORE": "1"}
 
 
 @pytest.mark.parametrize(

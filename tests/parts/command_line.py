@@ -1,0 +1,43 @@
+"""The command line, called as a function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb.cli import figures, inspect, main, run  # noqa: F401  # they add their commands
+
+
+@attrs.frozen
+class Answer:
+    """How a command ended, and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """What it printed, which must be strict JSON."""
+        return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+Llmb = Callable[..., Answer]
+
+
+def command_line(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    """``llmb`` with these arguments, in this process."""
+
+    def call(*arguments: object) -> Answer:
+        capsys.readouterr()
+        try:
+            status = main._exit_status([str(each) for each in arguments])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        return Answer(status, *capsys.readouterr())
+
+    return call
