@@ -107,15 +107,15 @@ class SchedulerHooks(Protocol[OptionsT]):
     single_node: bool = False
     """All GPUs of a run are on one machine, however many there are."""
 
-    remote: bool = True
-    """Whether ``target.host`` may name a machine behind SSH; where not, jobs run on this machine only."""
-
     poll_interval_s: tuple[float, float] = (2.0, 30.0)
     """How long to wait between two polls: at first, and at most, while nothing changes."""
 
     @_first
     def host(self, target: Target[OptionsT]) -> str | None:
-        """The machine through which the target is reached, null for this one; as a rule what [target] says."""
+        """The machine through which the target is reached, null for this one; as a rule what [target] says.
+
+        Raises SpecError, at the key ``target.host``, where the scheduler has no jobs on such a machine.
+        """
         return target.host
 
     @_first

@@ -131,13 +131,13 @@ def test_a_host_that_is_none_is_a_fault(spec: Any, host: str) -> None:
 
 @pytest.mark.parametrize("workdir", ["~/llmb", "llmb", "$HOME/llmb", "/new\nline"])
 def test_a_work_directory_elsewhere_is_absolute(spec: Any, workdir: str) -> None:
-    fault = spec.usual(target={"host": "eos", "workdir": workdir}).faults()["target.workdir"]
+    fault = spec.usual(target={"scheduler": "slurm", "host": "eos", "workdir": workdir}).faults()["target.workdir"]
     assert fault.expected == "an absolute path on eos (its home is what `ssh eos pwd` prints)"
 
 
 def test_a_scheduler_of_this_machine_takes_no_host(spec: Any) -> None:
     [fault] = spec.usual(target={"host": "eos"}).faults().values()
-    assert str(fault).endswith('target.host: is "eos", and this scheduler runs jobs on this machine only')
+    assert str(fault).endswith("target.host: is 'eos', and the local scheduler runs jobs on this machine only")
 
 
 def test_a_work_directory_elsewhere_has_no_default(spec: Any) -> None:

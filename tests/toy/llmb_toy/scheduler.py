@@ -9,7 +9,10 @@ from llmb_local.plugin import Local, LocalOptions
 class Detached(Local):
     """One job after another on the login node."""
 
-    remote = True
+    @hookimpl
+    def host(self, target: Target[LocalOptions]) -> str | None:
+        """Whichever is named."""
+        return target.host
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:

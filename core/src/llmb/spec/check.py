@@ -8,7 +8,6 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from llmb.hookspecs import SchedulerHooks
 from llmb.spec.names import TABLES, nearest_key
 from llmb.spec.structure import NOT_A_KEY, describe, show, structure, unknown_key
 from llmb.spec.tables import (
@@ -36,8 +35,8 @@ HOST = re.compile(
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
 
-def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fault]]:
-    """The typed tables, or all that is wrong in them."""
+def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTable | None, list[Fault]]:
+    """The typed tables, or all that is wrong in them; [target] also by itself, as far as it can be used."""
     faults = _unknown_tables(tables)
 
     def take(name: str, cls: type[T]) -> T | None:
@@ -58,7 +57,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fau
     if not isinstance(framework := tables.get("framework", {}), dict):
         faults.append(Fault(message=f"is {show(framework)}", key="framework", expected="a table"))
     if faults or workload is None or target is None or parallelism is None or model is None or measure is None:
-        return None, faults
+        return None, target, faults
     spec = SpecTables(
         workload=workload,
         parallelism=parallelism,
@@ -69,7 +68,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, list[Fau
         mounts=mounts,
         target=target,
     )
-    return spec, []
+    return spec, target, []
 
 
 def _missing(name: str) -> Fault:
@@ -152,8 +151,6 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
     if isinstance(table.get("name"), str):  # the targets file has no such target, or that has none, and so it was told
         wrong = tuple(fault for fault in wrong if fault.message != "is missing")
     faults.extend(wrong)
-    if target is not None:
-        faults.extend(place_faults(target))
     return target
 
 
@@ -163,20 +160,14 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
     if host is not None and not HOST.fullmatch(host):
         expected = '"host", "user@host" or "user@host:port", as ssh takes it'
         yield Fault(message=f"is {show(host)}", key="target.host", expected=expected)
+    elif host and not workdir:
+        expected = f"a directory of {host} that all its nodes share"
+        yield Fault(message="is missing", key="target.workdir", expected=expected)
     if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
         expected = (
             f"an absolute path on {host} (its home is what `ssh {host} pwd` prints)" if host else "an absolute path"
         )
         yield Fault(message=f"is {show(workdir)}", key="target.workdir", expected=expected)
-
-
-def check_host(host: str | None, workdir: str | None, scheduler: SchedulerHooks[Any] | None) -> Iterator[Fault]:
-    """Whether the scheduler (null: not known) runs jobs on another machine, and whether it is said where there."""
-    if host and scheduler is not None and not scheduler.remote:
-        yield Fault(message=f"is {show(host)}, and this scheduler runs jobs on this machine only", key="target.host")
-    elif host and not workdir:
-        expected = f"a directory of {host} that all its nodes share"
-        yield Fault(message="is missing", key="target.workdir", expected=expected)
 
 
 def check_options(

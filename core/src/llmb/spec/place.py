@@ -7,7 +7,7 @@ from typing import Any
 
 from llmb.plugins.pool import PluginPool
 from llmb.spec.assemble import assemble_target
-from llmb.spec.check import TARGET_KEYS, check_host, check_options, check_target
+from llmb.spec.check import TARGET_KEYS, check_options, check_target, place_faults
 from llmb.spec.expand import Point
 from llmb.spec.targets import NamedTargets
 from llmb.values.errors import SpecError
@@ -29,7 +29,7 @@ def load_target(table: Mapping[str, Any], pool: PluginPool) -> tuple[Target[Any]
         own = {name: value for name, value in whole.items() if name not in TARGET_KEYS}
         scheduler = pool.scheduler(checked.scheduler)
         options, wrong = check_options(own, scheduler.options, "target", TARGET_KEYS)
-        faults += [*wrong, *check_host(checked.host, checked.workdir, scheduler)]
+        faults += wrong if options is not None else [*wrong, *place_faults(checked)]
     if checked is None or faults:
         raise SpecError(*map(point.written.locate, faults))
     return assemble_target(checked, pool.scheduler(checked.scheduler), options), whole

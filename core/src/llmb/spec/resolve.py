@@ -12,9 +12,9 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
-from llmb.spec.check import TARGET_KEYS, check_host, check_options, check_tables
+from llmb.spec.check import TARGET_KEYS, check_options, check_tables, place_faults
 from llmb.spec.published import choose_point, published_points, with_options
-from llmb.spec.tables import SpecTables
+from llmb.spec.tables import TargetTable
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
@@ -52,8 +52,9 @@ class Resolver:
 
         The names are looked up even where other values have faults, so that one answer tells of both.
         """
-        spec, faults = check_tables(tables)
+        spec, table, faults = check_tables(tables)
         parts = self._look_up(tables, faults)
+        target = _target(table, parts, _string(tables, "workload", "gpu_type"), faults)
         base = None
         if spec is not None and parts.recipe is not None and parts.points:
             base = choose_point(spec, parts.recipe, parts.points, faults)
@@ -61,7 +62,6 @@ class Resolver:
             return (), faults
         if parts.accelerator is None or parts.scheduler is None:
             return (), faults
-        target = _target(spec, parts.scheduler, parts.target_options, faults)
         run = assemble_run(spec, parts.recipe, base, parts.accelerator, parts.scheduler.single_node)
         faults += impossible(run, spec)
         if faults or target is None:
@@ -81,7 +81,6 @@ class Resolver:
         recipe = _collect(faults, "workload.recipe", lambda: self._recipe(address)) if address else None
         framework = _collect(faults, "workload.recipe", lambda: self._framework(address)) if address else None
         scheduler = _collect(faults, "target.scheduler", lambda: self._pool.scheduler(name)) if name else None
-        faults += check_host(_string(tables, "target", "host"), _string(tables, "target", "workdir"), scheduler)
         accelerator = self._accelerator(gpu_type, faults) if gpu_type else None
         points: tuple[Point, ...] = ()
         if accelerator and dtype and _has_dtype(accelerator, dtype, faults) and recipe:
@@ -160,14 +159,17 @@ def _options(
     return options
 
 
-def _target(spec: SpecTables, scheduler: SchedulerHooks[Any], options: Any, faults: list[Fault]) -> Target[Any] | None:
-    """Where the run goes; null where options or place are wrong, and that is told."""
-    if options is None:
+def _target(table: TargetTable | None, parts: _Parts, gpu_type: str | None, faults: list[Fault]) -> Target[Any] | None:
+    """Where the run goes; null where place or options are wrong, and that is told."""
+    if table is None:
+        return None
+    if parts.scheduler is None or parts.target_options is None:
+        faults += place_faults(table)
         return None
     try:
-        return assemble_target(spec.target, scheduler, options, (spec.workload.gpu_type,))
+        return assemble_target(table, parts.scheduler, parts.target_options, (gpu_type,) if gpu_type else ())
     except SpecError as error:
-        faults.extend(error.faults)
+        faults += error.faults
         return None
 
 

@@ -12,6 +12,7 @@ from llmb import (
     Check,
     Dataset,
     Environment,
+    Fault,
     Host,
     Image,
     Job,
@@ -42,8 +43,14 @@ class Local(SchedulerHooks[LocalOptions]):
 
     options = LocalOptions
     single_node = True
-    remote = False
     poll_interval_s = (0.05, 0.25)
+
+    @hookimpl
+    def host(self, target: Target[LocalOptions]) -> None:
+        """This machine, and no other."""
+        if target.host is not None:
+            message = f"is {target.host!r}, and the local scheduler runs jobs on this machine only"
+            raise SpecError(Fault(message=message, key="target.host"))
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
