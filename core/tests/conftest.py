@@ -132,6 +132,12 @@ class Site:
         record = [f"{name},sha256={_digest(text)},{len(text.encode())}" for name, text in contents.items()]
         (self.folder / info / "RECORD").write_text("\n".join([*record, f"{info}/RECORD,,"]) + "\n")
 
+    def extension(self, code: str, *, distribution: str = "llmb-extra") -> None:
+        """Install an extension named ``extra``."""
+        package = distribution.replace("-", "_")
+        files, entry_points = {f"{package}.py": code}, {"llmb.extensions": {"extra": f"{package}:Plugin"}}
+        self.install(distribution, files=files, entry_points=entry_points)
+
 
 def _digest(text: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

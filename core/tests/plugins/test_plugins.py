@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -64,16 +63,6 @@ def framework(site: Any, code: str, *, name: str = "odd", distribution: str = "l
         distribution,
         files={f"{package}/__init__.py": "", f"{package}/plugin.py": code, f"{package}/recipes/tiny.toml": RECIPE},
         entry_points={"llmb.frameworks": {name: f"{package}.plugin:Plugin"}},
-        **more,
-    )
-
-
-def extension(site: Any, code: str, *, name: str = "extra", distribution: str = "llmb-extra", **more: Any) -> None:
-    package = distribution.replace("-", "_")
-    site.install(
-        distribution,
-        files={f"{package}.py": code},
-        entry_points={"llmb.extensions": {name: f"{package}:Plugin"}},
         **more,
     )
 
@@ -343,59 +332,6 @@ def test_a_distribution_whose_metadata_is_broken_hurts_no_run(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        ("1 / 0", "llmb-extra 1.2.3 is broken: llmb_extra:Plugin fails with ZeroDivisionError: division by zero"),
-        ("", "llmb-extra 1.2.3 is broken: llmb_extra:Plugin fails with AttributeError: module 'llmb_extra' has no "
-        "attribute 'Plugin'"),
-        (
-            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerator(self): return ()",
-            f"llmb-extra 1.2.3 does not fit llmb {llmb.VERSION}: accelerator() is no hook of an extension "
-            "(did you mean 'accelerators'?)",
-        ),
-        (
-            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self): return 1 / 0",
-            "llmb-extra 1.2.3: ZeroDivisionError: division by zero",
-        ),
-        (
-            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self): return ['npu9']",
-            "llmb-extra 1.2.3: TypeError: 'npu9' is no Accelerator",
-        ),
-        (
-            "from llmb import hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self): pass",
-            "llmb-extra 1.2.3: accelerators() returned nothing",
-        ),
-    ],
-)  # fmt: skip
-def test_a_broken_extension_is_one_warning_and_the_run_goes_on(
-    site: Any, run_llmb: Any, spec: Any, code: str, told: str
-) -> None:
-    extension(site, code)
-    spec.usual()
-    for command in (["validate"], ["run", "--dry-run"]):
-        done = run_llmb(*command, spec.file)
-        assert (done.returncode, done.stderr) == (0, f"llmb: left out: {told}\n")
-    assert run_llmb.json("run", spec.file, "--dry-run")["runs"]
-
-
-def test_a_broken_extension_is_one_plain_line_for_the_user_too(site: Any, run_llmb: Any, spec: Any) -> None:
-    extension(site, "1 / 0")
-    done = run_llmb.process("run", spec.usual().file, "--dry-run", "--json")
-    assert (done.returncode, len(json.loads(done.stdout)["runs"])) == (0, 1)
-    assert done.stderr == (
-        "llmb: left out: llmb-extra 1.2.3 is broken: llmb_extra:Plugin fails with ZeroDivisionError: division by zero\n"
-    )
-
-
-def test_a_duplicate_extension_is_a_warning(site: Any, run_llmb: Any, spec: Any) -> None:
-    extension(site, "1 / 0")
-    extension(site, "1 / 0", distribution="extra-two")
-    assert run_llmb("validate", spec.usual().file).stderr == (
-        "llmb: left out: extension 'extra' is brought by extra-two 1.2.3 and llmb-extra 1.2.3; uninstall all but one\n"
-    )
-
-
 HEAD_NODE = """
 import attrs
 from llmb import SchedulerHooks, Script, hookimpl
@@ -444,8 +380,7 @@ def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llm
     framework(site, WORKING)
     file = write(tmp_path / "npu.toml", recipe="odd/tiny", gpu_type="npu9", dtype="bf16")
     assert 'workload.gpu_type: is "npu9"; expected one of a100' in one_line(run_llmb("validate", file))
-    extension(
-        site,
+    site.extension(
         "from llmb import Accelerator, hookimpl\nclass Plugin:\n    @hookimpl\n    def accelerators(self):\n"
         "        return [Accelerator(name='npu9', gpus_per_node=4, dtypes=('bf16',), peak_flops={'bf16': 1e15})]\n",
     )
