@@ -1,0 +1,1 @@
+"""A list of hosts over SSH as a scheduler of llmb."""

@@ -1,0 +1,130 @@
+# One host's part of a job. The hosts meet in a folder of the run's directory, which all of them see.
+set -um # every process that is started is a group of its own
+[ "$PWD" = "$run_dir" ] && node=0 || node=${PWD##*/}
+cd "$run_dir" && mkdir -p logs meet || exit 1
+nodes=${#hosts[@]} ranks=()
+export LLMB_JOB_ID=$job_id LLMB_RUN_DIR=$run_dir LLMB_ATTEMPT=0
+
+tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
+
+come_to() { : >"meet/$1.$node"; } # point
+
+came_to() { # point, host; a network's file system looks again where a folder is listed
+  ls meet >/dev/null && [ -e "meet/$1.$2" ]
+}
+
+meet() { # point: wait until every host has come there
+  local other
+  come_to "$1"
+  for ((other = 0; other < nodes; other++)); do until came_to "$1" "$other"; do sleep 0.2; done; done
+}
+
+watch_others() { # show that this host lives, and end its part of the job when another one is lost, or has failed
+  local beat=0 other now seen=() heard=()
+  for ((other = 0; other < nodes; other++)); do heard[other]=$((SECONDS + 4 * lost_after_s)); done # it may start late
+  until ls >/dev/null && [ -e failed ]; do
+    echo $((beat += 1)) >"meet/beat.$node"
+    for ((other = 0; other < nodes; other++)); do
+      { now=$(<"meet/beat.$other"); } 2>/dev/null
+      if [ "$now" != "${seen[other]-}" ]; then
+        seen[other]=$now heard[other]=$SECONDS
+      elif ((SECONDS - heard[other] > lost_after_s)); then
+        tell "host ${hosts[other]} is lost: no sign of life for $lost_after_s s"
+      fi
+    done
+    sleep 1
+  done
+  kill -TERM $$
+}
+
+end_ranks() { # TERM to all their processes, KILL after a while to those that do not heed it
+  local rank tenth
+  for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
+    for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
+    return
+  done
+  for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
+}
+
+at_end() {
+  [ "$1" = 0 ] || tell "host ${hosts[node]}: its part was ended"
+  end_ranks
+  kill -TERM -- "-$watcher" 2>/dev/null
+  [ "$1" = 0 ] || echo "llmb-hosts: $(<failed)" >&2
+}
+
+watch_others &
+watcher=$!
+disown
+trap 'at_end $?' EXIT
+trap 'exit 143' TERM
+
+free_port() { # the first above $1 that nothing listens on
+  local port=$1
+  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+take_turn() { # hosts are taken in one order by all jobs, so that no two of them wait for each other
+  local other lock
+  for other in "${turns[@]}"; do
+    [ "$other" != "$node" ] || break
+    until came_to turn "$other"; do sleep 0.2; done
+  done
+  exec {lock}>>"${TMPDIR:-/tmp}/llmb-hosts-$(id -un)-${hosts[node]}.lock" || exit 1
+  flock "$lock" &
+  wait $! || exit 1
+  come_to turn
+  if [ "$node" = 0 ]; then
+    echo "${master_addr:-$(hostname -I | cut -d ' ' -f 1)} $(free_port $((20000 + $$ % 10000)))" >meet/master
+  fi
+  printf 'host=%s\nkernel=%s\n' "$(hostname)" "$(uname -r)" >"meet/provenance.$node"
+  meet begin
+  read -r MASTER_ADDR MASTER_PORT <meet/master
+  if [ "$node" = 0 ]; then sort -u meet/provenance.* >provenance && : >begun; fi
+}
+
+start_rank() { # phase, place, rank, local rank, number of ranks, number of them here, command
+  (
+    local phase=$1 place=$2 name
+    environment
+    RANK=$3 LOCAL_RANK=$4 NODE_RANK=$node WORLD_SIZE=$5 LOCAL_WORLD_SIZE=$6
+    for name in RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT; do
+      export "$name" "LLMB_$name=${!name}"
+    done
+    if [ "$place" = inside ] && [ -n "$venv" ]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
+    [ ! -f .secrets ] || . ./.secrets
+    shift 6
+    "$@" && exit
+    tell "phase $phase, rank $RANK on ${hosts[node]}: exit status $?"
+    exit 1
+  ) >"logs/$1.$LLMB_ATTEMPT.$3.log" 2>&1 </dev/null &
+  ranks+=($!)
+}
+
+phase() { # name, ranks, place, command: a barrier at its end; the first rank that fails ends them all
+  local name=$1 place=$3 count=$per_node world=$((nodes * per_node)) first=$((node * per_node)) rank
+  case $2 in
+    node) count=1 world=$nodes first=$node ;;
+    first) count=$((node == 0)) world=1 first=0 ;;
+  esac
+  shift 3
+  ranks=()
+  for ((rank = 0; rank < count; rank++)); do
+    start_rank "$name" "$place" $((first + rank)) "$rank" "$world" "$count" "$@"
+  done
+  for ((rank = 0; rank < count; rank++)); do wait -n || exit 1; done
+  ranks=()
+  meet "$name"
+}
+
+output() { # phase, file: must be there and not be empty; a network's file system may show it a little late
+  local tenth
+  [ "$node" = 0 ] || return 0
+  for ((tenth = 0; tenth < 50; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
+  tell "phase $1: its output $2 is missing or empty"
+  exit 1
+}
+
+take_turn

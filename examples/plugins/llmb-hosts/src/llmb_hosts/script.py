@@ -1,0 +1,58 @@
+"""The bash of a job: the same on each of its hosts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from llmb import FrozenMap, Job, Phase, Target, Venv, venv_folder
+from llmb_hosts.options import HostsOptions
+
+
+def job_script(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> str:
+    """Settings, with every value quoted; what hosts.sh does with them; the phases."""
+    return "\n".join(
+        [*_settings(job, hosts, target), files("llmb_hosts").joinpath("hosts.sh").read_text(), *_phases(job)]
+    )
+
+
+def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> Iterator[str]:
+    base, options = job.environment.base, target.options
+    values = {
+        "run_dir": job.directory,
+        "job_id": job.id,
+        "per_node": job.tasks_per_node,
+        "venv": venv_folder(base, target.cache) if isinstance(base, Venv) and options.runtime is None else "",
+        "master_addr": options.master_addr or "",
+        "lost_after_s": options.lost_after_s,
+        "grace_s": options.grace_s,
+    }
+    yield "#!/usr/bin/env bash"
+    yield f"# {job.id}: {job.tasks_per_node} processes on each of {', '.join(hosts)}"
+    yield from (f"{name}={shlex.quote(str(value))}" for name, value in values.items())
+    yield f"hosts=({shlex.join(hosts)})"
+    yield f"turns=({' '.join(str(hosts.index(name)) for name in sorted(hosts))}) # hosts are taken in this order"
+    yield "environment() { # of every rank"
+    yield from (f"  export {name}={shlex.quote(value)}" for name, value in job.env.items())
+    yield "  :\n}\n"
+
+
+def _phases(job: Job) -> Iterator[str]:
+    for phase in job.phases:
+        env = [f"{name}={value}" for name, value in phase.env.items()]
+        words = [*(["env", *env] if env else []), *phase.command]
+        place = "inside" if phase.contained else "outside"
+        yield f"phase {shlex.join([phase.name, phase.ranks, place, *words])}"
+        yield from (f"output {shlex.join([phase.name, path])}" for path in phase.outputs)
+
+
+def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
+    """What the first host said of the job, then a log for each rank of each phase."""
+    logs = {phase.name: tuple(_rank_logs(job, phase)) for phase in job.phases}
+    return FrozenMap({"llmb-hosts": (f"{job.directory}/out.log",), **logs})
+
+
+def _rank_logs(job: Job, phase: Phase) -> Iterator[str]:
+    ranks = {"all": job.nodes * job.tasks_per_node, "node": job.nodes, "first": 1}[phase.ranks]
+    yield from (f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(ranks))

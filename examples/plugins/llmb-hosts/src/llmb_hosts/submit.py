@@ -1,0 +1,45 @@
+"""A job is started on each of its hosts; the first of them, which is the target's own, stands for it afterwards."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from llmb import FrozenMap, Host, Script, Ticket, submit_detached
+
+REMEDY = "set target.workdir to a directory that all of target.hosts share"
+
+
+def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    """The first host last: nothing begins before all are there. Raises TargetError where one cannot be reached."""
+    parts: dict[str, dict[str, Script]] = {}
+    for script in scripts:
+        for number, name in enumerate(script.hosts, 1):
+            parts.setdefault(name, {})[script.id] = _part(script, number)
+    host.put({f"{part.directory}/host": name for name, own in parts.items() for part in own.values()})
+    blind = {identity: name for name, own in parts.items() for identity in _unseen(own, host.peer(name))}
+    for name, own in parts.items():
+        submit_detached([part for identity, part in own.items() if identity not in blind], host.peer(name))
+    started = submit_detached([script for script in scripts if script.id not in blind], host)
+    return {**started, **{script.id: _refused(script, blind[script.id]) for script in scripts if script.id in blind}}
+
+
+def _part(script: Script, number: int) -> Script:
+    """What another host is given. Its supervisor has a directory of its own; the clock is the first host's."""
+    directory = f"{script.directory}/nodes/{number}"
+    return attrs.evolve(
+        script, id=f"{script.id}.{number}", directory=directory, files=FrozenMap(), time_limit_s=None, hosts=()
+    )
+
+
+def _unseen(parts: Mapping[str, Script], host: Host) -> list[str]:
+    """The ids of those jobs whose directory, which the first host has just made, this one does not see."""
+    looks = (f"[ -e {shlex.quote(part.directory)}/host ] || echo {identity}" for identity, part in parts.items())
+    return host.run("\n".join(looks)).stdout.split()
+
+
+def _refused(script: Script, name: str) -> Ticket:
+    refused = f"{name} does not see {script.directory}"
+    return Ticket(id=script.id, directory=script.directory, refused=refused, remedy=REMEDY)

@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+from llmb_hosts.plugin import LostHosts
+from llmb_hosts.submit import submit_jobs
+
+
+def load(folder: Path, **target: Any) -> llmb.PlannedRun:
+    """A run of 16 GPUs on hosts of 8, with these keys of [target] over the usual ones."""
+    usual = {"scheduler": "hosts", "hosts": ["b", "a", "c"], "workdir": "/it's shared"}
+    tables = {
+        "workload": {"recipe": "torchtitan/llama3.1-8b", "gpu_type": "h100", "dtype": "bf16", "gpus": 16},
+        "parallelism": {"fsdp": 16, "global_batch_size": 32},
+        "target": usual | target,
+    }
+    file = folder / "spec.toml"
+    file.write_text(tomli_w.dumps({**tables, "env": {"QUOTED": "it's"}}))
+    [run] = llmb.plan(llmb.load(file), llmb.PluginPool())
+    return run
+
+
+def test_a_job_takes_as_many_hosts_as_it_needs_and_is_reached_through_the_first(tmp_path: Path) -> None:
+    run = load(tmp_path)
+    assert run.target.host == "b"
+    assert run.script.hosts == ("a",)
+    lines = run.script.text.splitlines()
+    assert "hosts=(b a)" in lines
+    assert "turns=(1 0) # hosts are taken in this order" in lines
+    assert """  export QUOTED='it'"'"'s'""" in lines
+    assert [line for line in lines if line.startswith("phase train all inside python -m torchtitan.train ")]
+    directory = f"/it's shared/runs/{run.run.id}"
+    assert run.script.logs["train"][15] == f"{directory}/logs/train.{{attempt}}.15.log"
+
+
+@pytest.mark.parametrize(
+    ("target", "told"),
+    [
+        ({"hosts": []}, "hosts is [], and must name at least one host, and each once"),
+        ({"hosts": ["a", "a"]}, "hosts is ['a', 'a'], and must name"),
+        ({"hosts": ["a"]}, "workload.gpus: needs 2 hosts, and target.hosts has 1"),
+        ({"host": "c"}, "target.host: is 'c', and the hosts are reached through the first of them"),
+        ({"lost_after_s": 0}, "target.lost_after_s: is 0; expected a whole number of at least 1"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_key(tmp_path: Path, target: dict[str, Any], told: str) -> None:
+    with pytest.raises(llmb.SpecError) as raised:
+        load(tmp_path, **target)
+    assert told in str(raised.value)
+
+
+def test_an_image_is_not_left_aside_unasked(tmp_path: Path) -> None:
+    image = llmb.Environment(base=llmb.Image(ref="example.org/titan:1"))
+    placed = load(tmp_path)
+    hosts = llmb.PluginPool().scheduler("hosts")
+    with pytest.raises(llmb.SpecError, match=r"runs in the image example.org/titan:1"):
+        hosts.prepare_env(environment=image, target=placed.target)
+    bare = load(tmp_path, runtime="none")
+    assert hosts.prepare_env(environment=image, target=bare.target) == ()
+
+
+class Blind:
+    """A host on which nothing is ever there; its peers are like it."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def run(self, script: str, timeout_s: float = 60.0) -> llmb.Answer:
+        self.asked.append(script)
+        return llmb.Answer(exit_status=0, stdout="".join(f"{line.split()[-1]}\n" for line in script.splitlines()))
+
+    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+        return
+
+    def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
+        return {}
+
+    def peer(self, name: str) -> Blind:
+        return self
+
+
+def test_a_directory_that_one_host_does_not_see_is_no_place_for_a_job() -> None:
+    script = llmb.Script(id="job", directory="/home/me/runs/job", text="", hosts=("b",))
+    host = Blind()
+    [ticket] = submit_jobs([script], host).values()
+    assert ticket.refused == "b does not see /home/me/runs/job"
+    assert ticket.remedy == "set target.workdir to a directory that all of target.hosts share"
+    assert host.asked == ["[ -e /home/me/runs/job/nodes/1/host ] || echo job"]
+
+
+def test_a_lost_host_is_a_node_that_failed() -> None:
+    text = b"llmb-hosts: host b is lost: no sign of life for 60 s\nllmb-hosts: host a: its part was ended\n"
+    assert [notice.kind for notice in LostHosts().feed(text) if isinstance(notice, llmb.Notice)] == ["node failure"]

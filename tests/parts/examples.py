@@ -1,0 +1,25 @@
+"""The example plugins as if they were installed: their metadata in a folder, and where their packages are."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from parts.wheels import EXAMPLES
+
+SOURCES = [folder / "src" for folder in EXAMPLES]
+
+
+def write_metadata(folder: Path) -> Path:
+    """What an installer would write of each, below this folder."""
+    for example in EXAMPLES:
+        project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
+        info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+        info.mkdir(parents=True)
+        lines = [f"Name: {project['name']}", f"Version: {project['version']}"]
+        lines += [f"Requires-Dist: {each}" for each in project["dependencies"]]
+        (info / "METADATA").write_text("\n".join(["Metadata-Version: 2.1", *lines, ""]))
+        groups = project["entry-points"].items()
+        entries = [f"[{group}]\n{name} = {value}\n" for group, each in groups for name, value in each.items()]
+        (info / "entry_points.txt").write_text("".join(entries))
+    return folder

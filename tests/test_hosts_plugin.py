@@ -1,0 +1,160 @@
+"""The example of a scheduler, end to end: the toy's jobs on hosts that are names of one SSH server."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.examples import SOURCES, write_metadata
+from parts.sshd import Sshd
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+class Hosts:
+    """Specs for the hosts a, b and c, and commands with the client's home of their server."""
+
+    def __init__(self, toy: Any, server: Sshd, folder: Path) -> None:
+        self.toy = toy
+        self.server = server
+        self.workdir = folder / "it's shared"
+        path = [str(write_metadata(folder / "site")), *map(str, SOURCES), toy.env["PYTHONPATH"]]
+        self.env = {**server.env, "PYTHONPATH": os.pathsep.join(path)}
+        self.gates = {"gate": str(toy.gate), "gate_step": 2}
+
+    def spec(self, name: str = "toy", hosts: Iterable[str] = "ab", **tables: Any) -> str:
+        target = {"scheduler": "hosts", "hosts": list(hosts), "workdir": str(self.workdir), "gpus_per_node": 2}
+        usual = {
+            "workload": {"gpus": 4},
+            "framework": self.gates,
+            "target": {**target, "lost_after_s": 5, "grace_s": 1},
+        }
+        return str(self.toy.spec(name, **{key: keys | tables.get(key, {}) for key, keys in usual.items()}))
+
+    def llmb(self, *arguments: str) -> Any:
+        return self.toy.llmb(*arguments, env=self.env)
+
+    def runs(self, *arguments: str) -> list[dict[str, Any]]:
+        done = self.llmb(*arguments, "--json")
+        assert done.returncode in (0, 1), done.stderr + done.stdout
+        return list(json.loads(done.stdout)["runs"])
+
+    def start(self, *arguments: str) -> tuple[str, Path]:
+        """Detach a run, and wait until all its ranks train: its id and directory."""
+        before = {record.name for record in self.toy.records}
+        assert self.llmb("run", *arguments, "--detach").returncode == 0
+        [run_id] = {record.name for record in self.toy.records} - before
+        self.toy.wait(lambda: len(self.toy.journal(f"begin {run_id}")) == 4)
+        return run_id, self.workdir / "runs" / run_id
+
+
+@pytest.fixture
+def hosts(toy: Any, tmp_path: Path) -> Iterator[Hosts]:
+    with Sshd(host="a b c", env={"TMPDIR": str(tmp_path)}) as server:
+        yield Hosts(toy, server, tmp_path)
+
+
+def living(directory: Path) -> list[int]:
+    """The processes that belong to a run, on all its hosts."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            marks = (process / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(mark.startswith(f"LLMB_DETACHED={directory}".encode()) for mark in marks):
+            found.append(int(process.name))
+    return found
+
+
+def test_a_job_runs_on_all_its_hosts_phase_by_phase(hosts: Hosts) -> None:
+    hosts.toy.gate.touch()
+    options = {"warm_up": True, "output": True, "dump": True, "task": "data", "task_on": "scheduler"}
+    [run] = hosts.runs("run", hosts.spec(framework=options))
+    assert run["state"] == "completed", run
+    assert run["metrics"]["step_time_s"] == 0.5
+    assert hosts.server.logins == 2
+    work = hosts.workdir / "runs" / run["run_id"]
+    for rank in range(4):
+        log = f"logs/train.0.{rank}.log"
+        assert (Path(run["directory"]) / log).read_bytes() == (work / log).read_bytes()
+        lines = (work / f"env.{rank}").read_text().split("\0")
+        env = dict(line.split("=", 1) for line in lines if line)
+        told = {"RANK": rank, "LOCAL_RANK": rank % 2, "NODE_RANK": rank // 2, "WORLD_SIZE": 4, "LOCAL_WORLD_SIZE": 2}
+        assert {name: int(env[name]) for name in told} == told
+        assert all(env[f"LLMB_{name}"] == env[name] for name in (*told, "MASTER_ADDR", "MASTER_PORT"))
+        assert (env["LLMB_JOB_ID"], env["LLMB_RUN_DIR"], env["LLMB_ATTEMPT"]) == (run["run_id"], str(work), "0")
+    assert len({(work / "meet/master").read_text()}) == 1
+    begun = [line.rpartition(" ")[2] for line in hosts.toy.journal(f"begin {run['run_id']}")]
+    assert begun[0] == "warm-up.0"
+    assert sorted(begun[1:]) == [f"train.{rank}" for rank in range(4)]
+    assert hosts.toy.wait(lambda: living(work) == [])
+
+
+def test_a_rank_that_fails_ends_the_job_on_all_hosts(hosts: Hosts) -> None:
+    hosts.toy.gate.touch()
+    [run] = hosts.runs("run", hosts.spec(framework={"end": "exit 3", "end_step": 2, "end_rank": 3, "hang": True}))
+    assert run["state"] == "failed"
+    assert run["reason"].startswith("phase train, rank 3 on b: exit status 3 (after ")
+    assert hosts.toy.wait(lambda: living(hosts.workdir / "runs" / run["run_id"]) == [])
+
+
+def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
+    run_id, work = hosts.start(hosts.spec())
+    for process in living(work / "nodes"):
+        os.kill(process, signal.SIGKILL)
+    [run] = hosts.runs("attach", run_id)
+    assert run["state"] == "failed"
+    assert run["reason"].startswith("node failure: host b is lost: no sign of life for 5 s")
+    assert living(work) == []
+
+
+def test_where_the_first_host_is_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
+    _, work = hosts.start(hosts.spec())
+    others = living(work / "nodes")
+    for process in set(living(work)) - set(others):
+        os.kill(process, signal.SIGKILL)
+    assert hosts.toy.wait(lambda: living(work) == [])
+    [run] = hosts.runs("attach")
+    assert run["state"] == "lost"
+
+
+def test_cancel_ends_one_job_everywhere_and_the_next_has_its_turn(hosts: Hosts) -> None:
+    first, work = hosts.start(hosts.spec())
+    assert hosts.llmb("run", hosts.spec("second", hosts="ba"), "--detach").returncode == 0
+    [cancelled] = hosts.runs("cancel", first)
+    assert cancelled["state"] == "cancelled"
+    assert hosts.toy.wait(lambda: living(work) == [])
+    hosts.toy.gate.touch()
+    [run] = hosts.runs("attach")
+    assert run["state"] == "completed", run
+
+
+def test_jobs_on_overlapping_hosts_wait_for_each_other_only_one_way(hosts: Hosts) -> None:
+    hosts.toy.gate.touch()
+    for number, order in enumerate(("ab", "bc", "ba")):
+        assert hosts.llmb("run", hosts.spec(f"toy-{number}", hosts=order), "--detach").returncode == 0
+    assert {run["state"] for run in hosts.runs("attach")} == {"completed"}
+    inside = 0  # of jobs that train: any two of these share a host
+    for line in hosts.toy.journal():
+        word, _, place = line.split()
+        inside += {"begin train.0": 1, "end train.0": -1}.get(f"{word} {place}", 0)
+        assert inside <= 1
+
+
+def test_a_host_that_cannot_be_reached_is_told_before_anything_is_started(hosts: Hosts) -> None:
+    done = hosts.llmb("run", hosts.spec(hosts=["a", "127.0.0.1:1"]))
+    assert done.returncode == 4
+    assert "cannot connect to 127.0.0.1 (127.0.0.1 port 1)" in done.stderr
+    assert not list(hosts.workdir.glob("runs/*/started"))
+
+
+def test_more_gpus_than_the_hosts_have_are_refused(hosts: Hosts) -> None:
+    done = hosts.llmb("validate", hosts.spec(target={"gpus_per_node": 1}, hosts="abc"))
+    assert done.returncode == 2
+    assert "workload.gpus: needs 4 hosts, and target.hosts has 3; expected fewer GPUs, or more hosts" in done.stderr
