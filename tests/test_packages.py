@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -50,3 +51,19 @@ def test_a_plugin_is_for_this_llmb_and_for_none_that_may_have_other_hooks(folder
     assert needs.specifier.contains(llmb.VERSION)
     assert not needs.specifier.contains(f"{major}.{minor + 1}.0")
     assert not needs.specifier.contains(f"{major}.{minor - 1}.9")
+
+
+@pytest.mark.parametrize(
+    "file", [file for each in EXAMPLES for file in each.glob("src/**/*.py")], ids=lambda file: file.name
+)
+def test_an_example_imports_of_llmb_only_public_names_and_of_other_plugins_none(file: Path) -> None:
+    nodes = list(ast.walk(ast.parse(file.read_text())))
+    imported = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
+    assert not [name for name in imported if name.startswith("llmb")]
+    own = file.relative_to(next(each for each in EXAMPLES if each in file.parents)).parts[1]
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("llmb"):
+            package = (node.module or "").partition(".")[0]
+            assert package == own or node.module == "llmb"
+            if package == "llmb":
+                assert {each.name for each in node.names} <= set(llmb.__all__)
