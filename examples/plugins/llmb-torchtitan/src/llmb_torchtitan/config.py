@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,24 +19,21 @@ DECIDED = {
 }
 """What the rest of the spec decides, and what decides it."""
 
-TESTS = "tests/assets"  # of torchtitan: a tokenizer, and the texts that "c4_test" is
-
 
 def job_config(run: Run[Any], checkout: str) -> dict[str, Any]:
-    """The tables: the recipe's, the user's over them, and over both what model, batch and GPUs decide."""
-    own = {
-        "training": {"dataset_path": f"{checkout}/{TESTS}/c4_test"},
-        "model": {"hf_assets_path": f"{checkout}/{TESTS}/tokenizer"},
-    }
-    tables = functools.reduce(merged, (own, run.settings["config"], run.options.config, _decided(run)))
-    return dict(placed(tables, run.paths))
+    """The tables: the recipe's, the user's over them, and over both what model, batch and GPUs decide.
+
+    ``{checkout}`` in one of them stands for torchtitan's own folder.
+    """
+    wanted = merged(run.settings["config"], run.options.config)
+    return dict(placed(merged(wanted, _decided(run)), run.paths, {"checkout": checkout}))
 
 
 def _decided(run: Run[Any]) -> dict[str, Any]:
     """The sequence is sharded over cp, parameters over fsdp x cp; what is left of the GPUs are replicas."""
     parallelism = run.parallelism
     return {
-        "job": {"description": run.name, "dump_folder": f"{run.paths.run}/output"},
+        "job": {"description": run.name, "dump_folder": "{run}/output"},
         "training": {
             "steps": run.steps,
             "seq_len": run.model.seq_len,
