@@ -33,9 +33,9 @@ def squashfs(size: int, says: int | None = None) -> bytes:
     ("ref", "digest", "address"),
     [
         ("nvcr.io/nvidia/nemo:24.09", None, "docker://nvcr.io#nvidia/nemo:24.09"),
-        ("ghcr.io/nvidia/jax:x", "sha256:ab", "docker://ghcr.io#nvidia/jax@sha256:ab"),
+        ("ghcr.io/nvidia/jax:x", "sha256:ab", "docker://ghcr.io#nvidia/jax:sha256:ab"),
         ("localhost:5000/a:1", None, "docker://localhost:5000#a:1"),
-        ("localhost:5000/a", "sha256:ab", "docker://localhost:5000#a@sha256:ab"),
+        ("localhost:5000/a", "sha256:ab", "docker://localhost:5000#a:sha256:ab"),
         ("ubuntu:22.04", None, "docker://ubuntu:22.04"),
         ("library/ubuntu", None, "docker://library/ubuntu"),
     ],

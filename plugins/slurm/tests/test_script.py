@@ -230,3 +230,24 @@ def test_a_mount_that_pyxis_cannot_carry_is_refused() -> None:
     odd = job(environment=IMAGE, mounts=(Mount(source="/a,b", target="/c"),))
     with pytest.raises(SpecError, match=r"pyxis cannot mount '/a,b'"):
         Slurm().build_job(odd, target())
+
+
+@pytest.mark.parametrize(("help_text", "told"), [("--container-image=", False), ("--label", True), (None, False)])
+def test_a_host_whose_srun_takes_no_images_is_told_before_a_job_is_sent(
+    tmp_path: Path, help_text: str | None, told: bool
+) -> None:
+    if help_text:
+        (tmp_path / "srun").write_text(f"#!/bin/sh\necho {help_text}\n")
+        (tmp_path / "srun").chmod(0o755)
+    (tmp_path / "grep").symlink_to("/usr/bin/grep")
+    asked = attrs.evolve(target(), gpu_types=("h100",), host="eos")
+    answer = subprocess.run(
+        ["/bin/bash", "-c", Slurm().probe(asked)], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    facts = dict(line.split("=") for line in answer.stdout.splitlines())
+    script = Slurm().build_job(job(environment=IMAGE), attrs.evolve(asked, facts=FrozenMap(facts)))
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert bool(script.notes) is told
+    assert not told or "srun on eos takes no container images" in script.notes[0]
+    assert Slurm().build_job(job(), attrs.evolve(asked, facts=FrozenMap(facts))).notes == ()

@@ -77,6 +77,18 @@ def test_an_end_as_sacct_tells_it(line: str, cause: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("4|FAILED|0:53|0:0|None", "target.workdir"),
+        ("17|BOOT_FAIL|0:0|0:0|None", "target.exclude"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit", "target.partition"),
+    ],
+)
+def test_an_end_that_can_be_avoided_has_its_remedy(line: str, remedy: str) -> None:
+    assert remedy in sacct(line).remedy
+
+
+@pytest.mark.parametrize(
     ("reason", "cause"),
     [
         ("Priority", ""),

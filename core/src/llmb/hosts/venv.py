@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from importlib.resources import files
 
+from llmb.jobs.bash import assignments
 from llmb.values.frozen import content_key
 from llmb.values.job import Task, Venv
 
@@ -28,15 +29,8 @@ def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task
     into the cache; an interpreter that uv has to bring lies there too, where all nodes that share the cache find it.
     """
     folder = shlex.quote(venv_folder(venv, cache))
-    settings = {
-        "venv": venv_folder(venv, cache),
-        "cache": cache,
-        "uv": uv,
-        "wanted": venv.python,
-        "running": python,
-    }
-    lines = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    lines += [
+    lines = [
+        assignments(venv=venv_folder(venv, cache), cache=cache, uv=uv, wanted=venv.python, running=python),
         f"versions=({' '.join(_versions(venv.python))})",
         "lock() {",
         "cat <<'END_OF_LOCK'",

@@ -22,6 +22,21 @@ class Image:
     ref: str
     digest: str | None = None
 
+    @property
+    def pinned(self) -> str:
+        """The address by the digest where one is known, in place of a tag, which may come to name another image."""
+        named, _, stated = self.ref.partition("@")
+        if not (digest := self.digest or stated):
+            return self.ref
+        folder, slash, name = named.rpartition("/")
+        return f"{folder}{slash}{name.partition(':')[0]}@{digest}"
+
+    @property
+    def registry(self) -> str:
+        """The host with which the address begins; empty where it begins with a folder of the usual registry."""
+        first, slash, _ = self.ref.partition("/")
+        return first if slash and (set(first) & set(".:") or first == "localhost") else ""
+
 
 @attrs.frozen(kw_only=True)
 class Venv:
@@ -80,6 +95,12 @@ class Phase:
     contained: bool = True
     outputs: tuple[str, ...] = ()
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command with the phase's own environment before it, set by ``env``."""
+        env = [f"{name}={value}" for name, value in self.env.items()]
+        return (*(["env", *env] if env else []), *self.command)
+
 
 @attrs.frozen(kw_only=True)
 class Job:
@@ -103,6 +124,11 @@ class Job:
     mounts: tuple[Mount, ...] = ()
     files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
     time_limit_s: int
+
+    def container_mounts(self, cache: str) -> tuple[Mount, ...]:
+        """What a container must see: the job's directory and the cache under the paths they have outside, and more."""
+        own = [Mount(source=folder, target=folder) for folder in (self.directory, cache)]
+        return (*own, *self.mounts)
 
 
 @attrs.frozen(kw_only=True)

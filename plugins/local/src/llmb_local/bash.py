@@ -1,14 +1,8 @@
-"""Pieces of bash: settings with every value quoted, and the files of this package."""
+"""Pieces of bash, which are files of this package."""
 
 from __future__ import annotations
 
-import shlex
 from importlib.resources import files
-
-
-def assignments(**values: str) -> str:
-    """A line for each variable."""
-    return "\n".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
 
 
 def library(name: str) -> str:

@@ -1,17 +1,10 @@
 # Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
-free_port() { # the first above $1 that nothing listens on
-  local port=$1
-  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
-  echo "$port"
-}
-
 ranks=()
 start_rank() { # phase, rank, number of ranks, command
   (
     environment
-    export MASTER_ADDR=127.0.0.1 MASTER_PORT=$master_port LLMB_MASTER_ADDR=127.0.0.1 LLMB_MASTER_PORT=$master_port
-    export RANK=$2 LOCAL_RANK=$2 NODE_RANK=0 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=$3
-    export LLMB_RANK=$2 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=0 LLMB_WORLD_SIZE=$3 LLMB_LOCAL_WORLD_SIZE=$3
+    export_master 127.0.0.1 "$master_port"
+    export_rank "$2" "$2" 0 "$3" "$3"
     phase=$1
     shift 3
     "$@" || tell_end "phase $phase, rank $RANK" $?

@@ -8,7 +8,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target
+import attrs
+
+from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, script_template
 from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
@@ -41,17 +43,7 @@ def job_script(
 @functools.cache
 def _template() -> jinja2.Template:
     """Compiled once: a sweep has many jobs."""
-    import jinja2  # heavy, and not needed to poll
-
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
-    )
-    environment.filters["q"] = lambda value: shlex.quote(str(value))
-    return environment.from_string(library("job.sh.j2") + "\n")
+    return script_template(library("job.sh.j2") + "\n")
 
 
 def lock_word(lock: str) -> str:
@@ -84,6 +76,5 @@ def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
 def _call(job: Job, phase: Phase) -> str:
     """The call of bash's ``phase``. Which GPUs a job sees is decided by who gives them out."""
     decided = {"CUDA_VISIBLE_DEVICES"} if job.gpus_per_node else set()
-    env = [f"{name}={value}" for name, value in phase.env.items() if name not in decided]
-    words = [*(["env", *env] if env else []), *phase.command]
-    return shlex.join(["phase", phase.name, str(tasks(job, phase)), *words])
+    env = FrozenMap((name, value) for name, value in phase.env.items() if name not in decided)
+    return shlex.join(["phase", phase.name, str(tasks(job, phase)), *attrs.evolve(phase, env=env).words])

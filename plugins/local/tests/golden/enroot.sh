@@ -15,20 +15,35 @@ environment() { # of every rank
   [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
 }
 
-# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
-free_port() { # the first above $1 that nothing listens on
+free_port() { # the first from $1 on that nothing listens on
   local port=$1
   while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
   echo "$port"
 }
 
+export_master() { # address, port: where rank 0 listens
+  export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
+}
+
+export_rank() { # rank, local rank, node's rank, world size, local world size
+  export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
+  export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
+}
+
+tell_node() { # what this node is, as lines of a job's provenance
+  echo "host=$(hostname)"
+  echo "kernel=$(uname -r)"
+  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
+    sed 's/\([^,]*\), /driver=\1\ngpu=/'
+}
+
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
 ranks=()
 start_rank() { # phase, rank, number of ranks, command
   (
     environment
-    export MASTER_ADDR=127.0.0.1 MASTER_PORT=$master_port LLMB_MASTER_ADDR=127.0.0.1 LLMB_MASTER_PORT=$master_port
-    export RANK=$2 LOCAL_RANK=$2 NODE_RANK=0 WORLD_SIZE=$3 LOCAL_WORLD_SIZE=$3
-    export LLMB_RANK=$2 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=0 LLMB_WORLD_SIZE=$3 LLMB_LOCAL_WORLD_SIZE=$3
+    export_master 127.0.0.1 "$master_port"
+    export_rank "$2" "$2" 0 "$3" "$3"
     phase=$1
     shift 3
     "$@" || tell_end "phase $phase, rank $RANK" $?
@@ -88,9 +103,7 @@ case $within in
 esac
 
 {
-  echo "host=$(hostname)"
-  echo "kernel=$(uname -r)"
-  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader | sort -u | sed 's/\(.*\), /driver=\1\ngpu=/'
+  tell_node
 } >provenance 2>/dev/null
 
 lock="$HOME"/.cache/llmb-"$HOSTNAME".lock max_parallel=1 gpus_wanted=4

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, content_key
+from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, assignments, content_key
 from llmb_nemo_launcher.settings import places, repository_of
 
 STAGES = ("download", "extract", "preprocess")
@@ -27,8 +27,8 @@ def _tokenizer(run: Run[Any]) -> Task:
     tokenizer, folder = run.settings["tokenizer"], places(run)["tokenizer"]
     repository = repository_of(run)
     script, settings = _copied(run, repository) if repository else _fetched(run)
-    lines = [f"{name}={shlex.quote(value)}" for name, value in {"folder": folder, **settings}.items()]
-    lines += [f"files=({shlex.join(tokenizer['files'])})", _shipped("whole_tokenizer.sh"), _shipped(script)]
+    lines = [assignments(folder=folder, **settings), f"files=({shlex.join(tokenizer['files'])})"]
+    lines += [_shipped("whole_tokenizer.sh"), _shipped(script)]
     said = f"# {folder} has {' and '.join(tokenizer['files'])}"
     whole = " && ".join(f"whole {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"])
     return Task(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 
 from llmb import FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Task, content_key
@@ -26,13 +26,13 @@ def image_file(image: Image, cache: str) -> str:
 
 
 def enroot_address(image: Image) -> str:
-    """The image as enroot wants it: ``#`` after the registry, and by its digest where that is known."""
-    registry, slash, rest = image.ref.partition("/")
-    has_registry = slash and ("." in registry or ":" in registry or registry == "localhost")
-    name = rest if has_registry else image.ref
-    if image.digest:
-        name = f"{re.sub(r':[^/:]*$', '', name)}@{image.digest}"
-    return f"docker://{registry}#{name}" if has_registry else f"docker://{name}"
+    """The image as enroot wants it: a ``#`` after the registry, which else were taken for a user of Docker Hub.
+
+    The digest stands in the place of a tag: ``:sha256:...`` is read by enroot 3.1 to 4.1, ``@sha256:...`` not before
+    4.0 (docker::_parse_uri in its src/docker.sh).
+    """
+    name = image.pinned.removeprefix(f"{image.registry}/").replace("@", ":")
+    return f"docker://{image.registry}#{name}" if image.registry else f"docker://{name}"
 
 
 def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
@@ -60,17 +60,16 @@ def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]
     image = job.environment.base
     if not isinstance(image, Image):
         return ()
-    shared = [Mount(source=path, target=path) for path in (job.directory, target.cache)]
     return (
         f"--container-image={image_file(image, target.cache)}",
-        f"--container-mounts={','.join(_mounts([*shared, *job.mounts]))}",
+        f"--container-mounts={','.join(_mounts(job.container_mounts(target.cache)))}",
         f"--container-workdir={job.directory}",
         "--container-writable",
         "--no-container-mount-home",
     )
 
 
-def _mounts(mounts: list[Mount]) -> Iterator[str]:
+def _mounts(mounts: Iterable[Mount]) -> Iterator[str]:
     for mount in mounts:
         for path in (mount.source, mount.target):
             if re.search(r"[,:\s\\]", path):

@@ -29,7 +29,7 @@ from llmb_slurm.containers import import_task
 from llmb_slurm.messages import SlurmMessages
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
-from llmb_slurm.runtime import runtime_of
+from llmb_slurm.runtime import choose_runtime
 from llmb_slurm.script import batch_script, phase_logs
 from llmb_slurm.submit import cancel_jobs, submit_jobs
 
@@ -42,7 +42,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[SlurmOptions]) -> tuple[Task, ...]:
         """An image is imported by a job, a virtual environment made on the host; neither where runtime is none."""
-        runtime, base = runtime_of(environment, target), environment.base
+        runtime, base = choose_runtime(environment, target), environment.base
         if isinstance(base, Image) and runtime == "pyxis":
             return (import_task(base, target),)
         return (venv_task(base, target.cache),) if isinstance(base, Venv) and runtime == "venv" else ()
@@ -57,6 +57,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             files=job.files,
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
+            notes=_notes(job, target),
         )
 
     @hookimpl
@@ -66,8 +67,11 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:
-        """For people who ask what is there; runs need none of it, and are not kept waiting."""
-        return "" if target.gpu_types else files("llmb_slurm").joinpath("probe.sh").read_text()
+        """All for people who ask what is there; for runs only whether srun takes container images."""
+        whole = files("llmb_slurm").joinpath("probe.sh").read_text()
+        if not target.gpu_types:
+            return whole
+        return f"only_images=yes\n{whole}" if target.options.runtime in (None, "pyxis") else ""
 
     @hookimpl
     def checks(self, target: Target[SlurmOptions]) -> Sequence[Check]:
@@ -88,3 +92,11 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """By their own ids, so no others of the user."""
         cancel_jobs(tickets, host)
+
+
+def _notes(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
+    """What may fail. It is not refused: the nodes, on which srun starts containers, may have what the host lacks."""
+    if choose_runtime(job.environment, target) != "pyxis" or target.facts.get("pyxis") != "no":
+        return ()
+    where = target.host or "this machine"
+    return (f"srun on {where} takes no container images: the run fails unless the nodes have pyxis",)

@@ -1,4 +1,11 @@
 # What there is on a Slurm cluster, as key=value. Each answer may be missing; nothing is started.
+# Set above, if at all: only_images, where nothing but images is asked for.
+if command -v srun >/dev/null; then
+  if srun --help 2>/dev/null | grep -q -e --container-image; then echo pyxis=yes; else echo pyxis=no; fi
+fi
+[ -z "${only_images-}" ] || exit 0
+
+echo "enroot=$(command -v enroot)"
 echo "clock=$(date +%s)"
 echo "slurm=$(sinfo --version 2>/dev/null)"
 if told=$(sinfo -h -o '%P|%a|%D|%l|%G' 2>&1); then
@@ -16,6 +23,4 @@ fi
 if told=$(timeout 20 sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); then
   echo "accounts=$(sort -u <<<"$told" | paste -s -d ,)"
 fi
-if srun --help 2>/dev/null | grep -q -e --container-image; then echo pyxis=yes; else echo pyxis=no; fi
-echo "enroot=$(command -v enroot)"
 exit 0

@@ -6,11 +6,9 @@ from llmb import Environment, Fault, Image, SpecError, Target, Venv
 from llmb_slurm.options import Runtime, SlurmOptions
 
 
-def runtime_of(environment: Environment, target: Target[SlurmOptions]) -> Runtime:
+def choose_runtime(environment: Environment, target: Target[SlurmOptions]) -> Runtime:
     """What [target] says, else what the environment needs. Raises SpecError where the two do not go together."""
     base, wanted = environment.base, target.options.runtime
-    if isinstance(base, Image) and wanted in (None, "pyxis") and target.facts.get("pyxis") == "no":
-        raise SpecError("it runs in a container image, and this cluster's srun takes none (pyxis is not installed)")
     natural: Runtime = "pyxis" if isinstance(base, Image) else "venv" if isinstance(base, Venv) else "none"
     if wanted is None or wanted == "none" or natural == "none":
         return "none" if natural == "none" else wanted or natural

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, venv_folder
+from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, script_template, venv_folder
 from llmb_slurm.containers import container_options, image_file
 from llmb_slurm.directives import LOG, directives
 from llmb_slurm.options import SlurmOptions
-from llmb_slurm.runtime import runtime_of
+from llmb_slurm.runtime import choose_runtime
 
 if TYPE_CHECKING:
     import jinja2
@@ -23,7 +23,7 @@ RANKS = {"all": "all_ranks", "first": "first_rank", "node": "each_node"}
 def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
     """The script of a job: readable, with every value from a spec quoted. Raises SpecError for what Slurm cannot do."""
     base = job.environment.base
-    runtime = runtime_of(job.environment, target)
+    runtime = choose_runtime(job.environment, target)
     image = base if isinstance(base, Image) and runtime == "pyxis" else None
     container = container_options(job, target) if image else ()
     return _template().render(
@@ -41,29 +41,18 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
 @functools.cache
 def _template() -> jinja2.Template:
     """Compiled once: a sweep has many jobs."""
-    import jinja2  # heavy, and not needed to poll
-
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
-    )
-    environment.filters["q"] = lambda value: shlex.quote(str(value))
-    return environment.from_string(files("llmb_slurm").joinpath("job.sh.j2").read_text())
+    return script_template(files("llmb_slurm").joinpath("job.sh.j2").read_text())
 
 
 def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:
     options = f'"${{{RANKS[phase.ranks]}[@]}}"'
     if contained and phase.contained:
         options += ' "${container[@]}"'
-    env = [f"{name}={value}" for name, value in phase.env.items()]
     return {
         "name": phase.name,
         "options": options,
         "place": "inside" if phase.contained else "outside",
-        "words": shlex.join([*(["env", *env] if env else []), *phase.command]),
+        "words": shlex.join(phase.words),
         "outputs": phase.outputs,
     }
 

@@ -45,6 +45,7 @@ REMEDIES = {
 }
 
 NOT_LAUNCHED = "see that all nodes share target.workdir and may write there; else ask the site"
+NOT_BOOTED = "a node did not start; run it again, and if it comes back, name that node in target.exclude"
 
 State = Literal["pending", "running", "ended"]
 
@@ -124,7 +125,7 @@ def job_status(row: Row) -> JobStatus:
         cause=cause,
         exit_status=status or (128 + signal if signal else 0),
         reason=reason,
-        remedy=NOT_LAUNCHED if cause == "launch failure" else _remedy(row) if cause == "impossible" else "",
+        remedy=_remedy(row, cause),
         attempt=attempt,
     )
 
@@ -143,13 +144,15 @@ def _pending(row: Row, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=NOT_LAUNCHED if cause == "launch failure" else _remedy(row) if cause else "",
+        remedy=_remedy(row, cause),
         attempt=attempt,
     )
 
 
-def _remedy(row: Row) -> str:
-    return REMEDIES.get(row.reason.lower(), "")
+def _remedy(row: Row, cause: Cause) -> str:
+    if cause == "launch failure":
+        return NOT_BOOTED if row.state == "BOOT_FAIL" else NOT_LAUNCHED
+    return REMEDIES.get(row.reason.lower(), "") if cause == "impossible" else ""
 
 
 def _end(row: Row) -> tuple[Cause, str]:

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterator
 from typing import Literal
 
-from llmb import Environment, Image, Job, Mount, Target, Task, content_key
-from llmb_local.bash import assignments, library
+from llmb import Environment, Image, Job, Mount, Target, Task, assignments, content_key
+from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 
 
@@ -20,7 +20,7 @@ class Docker:
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
         """Pull the image, unless the engine has it. Engines register an image only when it is whole."""
         assert isinstance(environment.base, Image)
-        image = pinned(environment.base)
+        image = environment.base.pinned
         settings = assignments(engine=self._engine, image=image)
         pull = Task(
             key=f"{self._engine}-{content_key(image)}",
@@ -38,20 +38,11 @@ class Docker:
         """Settings, then docker.sh."""
         assert isinstance(job.environment.base, Image)
         stated = "yes" if target.options.machine_gpus is not None else ""
-        settings = assignments(engine=self._engine, image=pinned(job.environment.base), gpus_stated=stated)
+        settings = assignments(engine=self._engine, image=job.environment.base.pinned, gpus_stated=stated)
         words = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
         secrets = shlex.join(job.environment.secrets)
         arrays = f"run_options=({words})\nsecrets=({secrets})\nmkdir -p {shlex.quote(target.cache)}"
         return "\n".join([settings, arrays, *map(library, ("refusals.sh", "secrets.sh", "docker.sh"))])
-
-
-def pinned(image: Image) -> str:
-    """The image by its digest where one is known; a tag beside it would say nothing, and Podman refuses both."""
-    named, _, digest = image.ref.partition("@")
-    if not (digest := image.digest or digest):
-        return image.ref
-    folder, slash, name = named.rpartition("/")
-    return f"{folder}{slash}{name.partition(':')[0]}@{digest}"
 
 
 def run_options(job: Job, target: Target[LocalOptions]) -> Iterator[str]:
@@ -67,15 +58,9 @@ def run_options(job: Job, target: Target[LocalOptions]) -> Iterator[str]:
     for capability in options.capabilities:
         yield from ("--cap-add", capability)
     yield from ("--workdir", job.directory, "--env", f"LLMB_RUN_DIR={job.directory}", "--entrypoint", "")
-    for mount in all_mounts(job, target.cache):
+    for mount in job.container_mounts(target.cache):
         yield from ("--mount", _mount(mount))
     yield from options.options
-
-
-def all_mounts(job: Job, cache: str) -> tuple[Mount, ...]:
-    """The job's own, and the folders that have the same path inside as outside."""
-    own = [Mount(source=folder, target=folder) for folder in (job.directory, cache)]
-    return (*own, *job.mounts)
 
 
 def _mount(mount: Mount) -> str:

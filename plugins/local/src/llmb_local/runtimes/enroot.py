@@ -6,10 +6,9 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from llmb import Environment, Fault, Image, Job, Mount, SpecError, Target, Task, content_key
-from llmb_local.bash import assignments, library
+from llmb import Environment, Fault, Image, Job, Mount, SpecError, Target, Task, assignments, content_key
+from llmb_local.bash import library
 from llmb_local.options import LocalOptions
-from llmb_local.runtimes.docker import all_mounts, pinned
 
 
 class Enroot:
@@ -19,8 +18,8 @@ class Enroot:
         """Import the image into a file, from Docker where that has it. The file gets its name when it is whole."""
         assert isinstance(environment.base, Image)
         file = image_file(environment.base, target.cache)
-        image = pinned(environment.base)
-        settings = assignments(engine="enroot", image=image, source=uri(image), file=file)
+        image = environment.base
+        settings = assignments(engine="enroot", image=image.pinned, source=enroot_address(image), file=file)
         task = Task(
             key=f"enroot-{content_key(file)}",
             kind=f"enroot image {environment.base.ref}",
@@ -39,22 +38,20 @@ class Enroot:
         file = image_file(job.environment.base, target.cache)
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine="enroot", image=job.environment.base.ref, file=file, gpus_stated=stated)
-        words = [word for mount in all_mounts(job, target.cache) for word in ("--mount", _mount(mount))]
+        words = [word for mount in job.container_mounts(target.cache) for word in ("--mount", _mount(mount))]
         arrays = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         secrets = f"secrets=({shlex.join(job.environment.secrets)})\nmkdir -p {shlex.quote(target.cache)}"
         return "\n".join([settings, arrays, secrets, *map(library, ("refusals.sh", "secrets.sh", "enroot.sh"))])
 
 
-def uri(image: str) -> str:
-    """The image as enroot names it: a registry stands before a #, else it is taken for a user of Docker Hub.
+def enroot_address(image: Image) -> str:
+    """The image as enroot wants it: a ``#`` after the registry, which else were taken for a user of Docker Hub.
 
-    A digest stands in the place of a tag, since enroot 3 knows no @ before it.
+    The digest stands in the place of a tag: ``:sha256:...`` is read by enroot 3.1 to 4.1, ``@sha256:...`` not before
+    4.0 (docker::_parse_uri in its src/docker.sh).
     """
-    image = image.replace("@", ":")
-    registry, slash, rest = image.partition("/")
-    if slash and (set(registry) & set(".:") or registry == "localhost"):
-        return f"docker://{registry}#{rest}"
-    return f"docker://{image}"
+    name = image.pinned.removeprefix(f"{image.registry}/").replace("@", ":")
+    return f"docker://{image.registry}#{name}" if image.registry else f"docker://{name}"
 
 
 def image_file(image: Image, cache: str) -> str:

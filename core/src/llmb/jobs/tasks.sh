@@ -1,0 +1,21 @@
+free_port() { # the first from $1 on that nothing listens on
+  local port=$1
+  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+export_master() { # address, port: where rank 0 listens
+  export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
+}
+
+export_rank() { # rank, local rank, node's rank, world size, local world size
+  export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
+  export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
+}
+
+tell_node() { # what this node is, as lines of a job's provenance
+  echo "host=$(hostname)"
+  echo "kernel=$(uname -r)"
+  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
+    sed 's/\([^,]*\), /driver=\1\ngpu=/'
+}
