@@ -96,7 +96,7 @@ class ToyRuns:
         import llmb
 
         [result] = llmb.run(llmb.load(self.spec(**tables)))
-        return result
+        return result.as_dict()
 
     @property
     def records(self) -> list[Path]:
@@ -246,7 +246,7 @@ class SlurmRuns(ToyRuns):
         session.drive(wait=wait)
         assert not waiting
         [result] = session.results
-        return result
+        return dict(result.as_dict())
 
     def job_id(self) -> str:
         """The one run's job, by what the target itself says."""

@@ -42,7 +42,7 @@ def test_the_mfu_is_seen_while_the_run_goes_on(toy: Any) -> None:
     session = llmb.start(workload, watching)
     session.drive()
     [result] = session.results
-    assert watching.seen[0] == pytest.approx(result["metrics"]["mfu"])
+    assert watching.seen[0] == pytest.approx(result.metrics.mfu)
 
 
 def test_a_target_that_refuses_does_not_hold_up_the_runs_on_others(toy: Any) -> None:

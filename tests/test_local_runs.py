@@ -190,7 +190,7 @@ def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any) -> 
     session.active[0].enter("submitting")
     session = runs.cancel([session.run_ids[0]])
     session.drive()
-    assert session.results[0]["state"] == "cancelled"
+    assert session.results[0].state == "cancelled"
     session.drivers[0]._site.submit([session.active[0].planned.script])  # an orphaned bash comes late
     status = toy.wait(lambda: _ended(session))
     assert status.cause == "cancelled"
@@ -281,10 +281,11 @@ def test_a_task_that_fails_fails_every_run_that_needs_it_and_no_other(toy: Any, 
 
     options = {"task": "data", "task_on": on, "task_end": "echo no such data set >&2; exit 3"}
     results = llmb.run(llmb.load(toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"]})))
-    assert [run["state"] for run in results] == ["failed", "failed"]
+    assert [run.state for run in results] == ["failed", "failed"]
     for run in results:
-        assert "toy data could not be made" in run["failure"]["cause"]
-        assert "no such data set" in run["failure"]["cause"]
+        assert run.failure is not None
+        assert "toy data could not be made" in run.failure.cause
+        assert "no such data set" in run.failure.cause
     assert len(toy.journal("task-begin")) == 1
     assert toy.run()["state"] == "completed"
 

@@ -10,11 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmb.engine.index import summaries as summaries
+    from llmb.engine.index import list_runs as list_runs
     from llmb.engine.observe import Observer as Observer
     from llmb.engine.observe import Progress as Progress
     from llmb.engine.plan import PlannedRun as PlannedRun
     from llmb.engine.plan import plan as plan
+    from llmb.engine.result import RunResult as RunResult
+    from llmb.engine.result import find_run as find_run
     from llmb.engine.runs import Session as Session
     from llmb.engine.runs import cancel as cancel
     from llmb.engine.runs import resume as resume
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from llmb.library import parse as parse
     from llmb.library import run as run
     from llmb.logs.lines import LineParser as LineParser
+    from llmb.plugins.listing import ListedPlugin as ListedPlugin
     from llmb.plugins.listing import list_plugins as list_plugins
     from llmb.plugins.pool import PluginPool as PluginPool
     from llmb.plugins.recipes import load_recipe as load_recipe
@@ -100,8 +103,9 @@ if TYPE_CHECKING:
 # that is not used.
 _MODULES = {
     "llmb.engine.observe": ("Observer", "Progress"),
-    "llmb.engine.index": ("summaries",),
+    "llmb.engine.index": ("list_runs",),
     "llmb.engine.plan": ("PlannedRun", "plan"),
+    "llmb.engine.result": ("RunResult", "find_run"),
     "llmb.engine.runs": ("Session", "cancel", "resume", "start"),
     "llmb.figures.metrics": ("Metrics",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
@@ -111,7 +115,7 @@ _MODULES = {
     "llmb.jobs.nsys": ("Nsys",),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
-    "llmb.plugins.listing": ("list_plugins",),
+    "llmb.plugins.listing": ("ListedPlugin", "list_plugins"),
     "llmb.plugins.pool": ("PluginPool",),
     "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),
     "llmb.spec.structure": ("Duration", "PositiveFloat", "PositiveInt"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from llmb.engine.observe import Observer
+from llmb.engine.parsing import read_steps
+from llmb.engine.result import RunResult
 from llmb.engine.runs import start
 from llmb.figures.metrics import Metrics, measure
-from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb.plugins.load import load_framework
 from llmb.plugins.pool import PluginPool
@@ -17,14 +17,13 @@ from llmb.plugins.recipes import load_recipe
 from llmb.spec.load import load as load
 from llmb.spec.published import published_point
 from llmb.spec.resolve import known_accelerators
-from llmb.values.errors import Fault, LogError
 from llmb.values.workload import Workload
 
 
-def run(workload: Workload, *, detach: bool = False, observer: Observer | None = None) -> list[dict[str, Any]]:
+def run(workload: Workload, *, detach: bool = False, observer: Observer | None = None) -> list[RunResult]:
     """Run a workload and wait for its end; with ``detach`` only until nothing is left to submit.
 
-    Returns one table a run, with the keys of ``llmb run --json``. Raises LlmbError.
+    Returns how each run ended, in the order of the sweep. Raises LlmbError.
     """
     session = start(workload, observer)
     session.drive(detach=detach)
@@ -33,16 +32,7 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
 
 def parse(logs: Iterable[str | Path], *, framework: str) -> StepSeries:
     """The steps of one run, from one log or from those of its ranks. Raises LogError and PluginError."""
-    parser = load_framework(framework).parse_log(run=None)
-    series = StepSeries()
-    for log in map(Path, logs):
-        try:
-            feed_file(parser, log, 0, series.add)
-        except OSError as error:
-            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(log))) from error
-    series.add(parser.close())
-    series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
-    return series
+    return read_steps(load_framework(framework), map(Path, logs))
 
 
 def metrics(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from llmb.cli.results import print_results, print_runs
 from llmb.cli.run import worst_status
+from llmb.engine.result import RunResult
 
 METRICS = {
     "step_time_s": 7.908, "tokens_per_s": 66298.43, "tokens_per_s_per_gpu": 1035.9,
@@ -18,13 +20,13 @@ METRICS = {
 }  # fmt: skip
 
 
-def result(**changes: Any) -> dict[str, Any]:
+def result(**changes: Any) -> RunResult:
     whole = {
         "run_id": "k3x9f-llama2-70b-h100-bf16-64", "state": "completed", "recipe": "toy/llama2-70b", "gpu_type": "h100",
         "dtype": "bf16", "gpus": 64, "job_id": "7", "directory": "/home/me/.local/share/llmb/runs/k3x9f",
         "metrics": METRICS, "verdict": None, "reason": "", "failure": None, "created": "2026-11-21T04:29:50+00:00",
     }  # fmt: skip
-    return whole | changes
+    return RunResult.from_dict(whole | changes)
 
 
 def test_a_result_shows_the_figures_that_training_is_compared_by(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,5 +77,21 @@ def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.Captur
         ([result(), result(state="lost")], False, 1),
     ],
 )
-def test_the_exit_status_is_the_worst_of_all_runs(results: list[dict[str, Any]], check: bool, status: int) -> None:
+def test_the_exit_status_is_the_worst_of_all_runs(results: list[RunResult], check: bool, status: int) -> None:
     assert worst_status(results, check) == status
+
+
+def test_a_result_goes_through_json_and_is_the_same() -> None:
+    failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
+    whole = result(state="failed", failure=failure)
+    assert RunResult.from_dict(json.loads(json.dumps(whole.as_dict()))) == whole
+    assert (whole.failure and whole.failure.line, whole.metrics and whole.metrics.mfu, whole.ended) == (
+        12,
+        0.4656,
+        True,
+    )
+
+
+def test_a_result_of_an_older_version_lacks_what_that_did_not_know() -> None:
+    old = result(metrics={"step_time_s": 7.9, "mfu": None}, failure={"cause": "a disk is full"})
+    assert (old.metrics and old.metrics.as_dict()["tokens_per_s"], old.failure and old.failure.line) == (None, None)

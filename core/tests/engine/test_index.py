@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.engine.index import summaries
+from llmb.engine.index import list_runs
 from llmb.engine.record import RunRecord, runs_folder
 from llmb.paths import home_folder
 
@@ -28,13 +28,13 @@ def index() -> Path:
 
 
 def states() -> dict[str, str]:
-    return {each["run_id"]: each["state"] for each in summaries()}
+    return {each.run_id: each.state for each in list_runs()}
 
 
 def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord]) -> None:
-    found = summaries()
-    assert [each["run_id"] for each in found] == ["run2", "run1", "run0"]
-    assert found[0] == {
+    found = list_runs()
+    assert [each.run_id for each in found] == ["run2", "run1", "run0"]
+    assert found[0].as_dict() == {
         "run_id": "run2",
         "state": "planned",
         "recipe": "toy/tiny",
@@ -58,15 +58,15 @@ def test_the_index_never_says_what_the_record_no_longer_says(records: list[RunRe
     assert states() == {"run0": "running", "run1": "planned", "run2": "planned"}
     records[0].write_result({"verdict": "pass", "reason": "good"}, [])
     records[0].add_event(state="completed")
-    run0 = next(each for each in summaries() if each["run_id"] == "run0")
-    assert (run0["state"], run0["verdict"], run0["reason"], run0["job_id"]) == ("completed", "pass", "good", "5")
+    run0 = next(each for each in list_runs() if each.run_id == "run0")
+    assert (run0.state, run0.verdict, run0.reason, run0.job_id) == ("completed", "pass", "good", "5")
     shutil.rmtree(records[1].directory)
     assert set(states()) == {"run0", "run2"}
 
 
 @pytest.mark.parametrize("harm", ["deleted", "garbage", "empty", "cut", "another table", "a directory", "read-only"])
 def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Path, harm: str) -> None:
-    before = summaries()
+    before = list_runs()
     if harm == "cut":
         index.write_bytes(index.read_bytes()[:5000])
     elif harm == "read-only":
@@ -85,7 +85,7 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
         database.close()
     elif harm == "a directory":
         index.mkdir()
-    assert summaries() == before
+    assert list_runs() == before
     records[0].add_event(state="running")
     assert states()["run0"] == "running"
     assert states()["run0"] == "running"
@@ -95,11 +95,11 @@ def test_a_damaged_record_hides_no_other(records: list[RunRecord]) -> None:
     (records[0].directory / "result.json").write_text("{")
     (records[1].directory / "run.toml").write_bytes(b"\xff\xfe")
     (records[2].directory / "events.jsonl").write_bytes(b"\xff\n[1]\n")
-    found = {each["run_id"]: each for each in summaries()}
-    assert "is not the result of a run any more" in found["run0"]["reason"]
-    assert found["run1"]["recipe"] is None
-    assert found["run2"]["state"] == "planned"
+    found = {each.run_id: each for each in list_runs()}
+    assert "is not the result of a run any more" in found["run0"].reason
+    assert found["run1"].recipe is None
+    assert found["run2"].state == "planned"
 
 
 def test_no_runs_are_no_fault(index: Path) -> None:
-    assert summaries() == []
+    assert list_runs() == []

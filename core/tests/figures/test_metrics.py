@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmb.catalog.accelerators import accelerators
-from llmb.figures.metrics import Metrics, measure, to_json
+from llmb.figures.metrics import Metrics, measure
 from llmb.values.errors import LlmbError
 from llmb.values.model import Model
 from llmb.values.recipe import Baseline
@@ -127,7 +127,7 @@ def test_tflops_that_cannot_be_are_refused(tflops: float) -> None:
 
 def test_the_json_has_the_keys_of_the_contract_and_no_nan() -> None:
     baseline = Baseline(step_time_s=0.4, tokens_per_s=math.nan, mfu=0.5, release="24.11", source="README", note="odd")
-    table = to_json(small(tflops_per_gpu=math.nan, peak_flops=math.nan, baseline=baseline))
+    table = small(tflops_per_gpu=math.nan, peak_flops=math.nan, baseline=baseline).as_dict()
     assert " ".join(table) == (
         "step_time_s tokens_per_s tokens_per_s_per_gpu model_tflops_per_gpu mfu mfu_computed mfu_logged "
         "days_per_1t_tokens flops_per_sequence peak_flops global_batch_size seq_len baseline"
@@ -143,4 +143,4 @@ def test_the_json_has_the_keys_of_the_contract_and_no_nan() -> None:
     }
     assert table["peak_flops"] is None
     json.dumps(table, allow_nan=False)
-    assert to_json(small())["baseline"] is None
+    assert small().as_dict()["baseline"] is None

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from llmb.figures.window import summarise, to_json
+from llmb.figures.window import summarise
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
@@ -79,6 +79,6 @@ def test_an_empty_log_has_no_figures() -> None:
 
 @pytest.mark.parametrize(("window", "printed"), [("last", "last"), ((2, 3), [2, 3])])
 def test_the_json_has_the_keys_of_the_contract(window: Window, printed: object) -> None:
-    table = to_json(summarise(steps(range(5)), window))
+    table = summarise(steps(range(5)), window).as_dict()
     assert " ".join(table) == "window count step_time_s step_time_std_s tflops_per_gpu tflops_per_gpu_std"
     assert table["window"] == printed

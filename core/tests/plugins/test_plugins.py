@@ -185,7 +185,7 @@ def test_a_distribution_that_is_on_the_path_twice_is_no_duplicate(
 
 
 def test_a_missing_plugin_names_the_command_that_brings_it(run_llmb: Any, tmp_path: Path) -> None:
-    installed = {kind: ", ".join(each["name"] for each in llmb.list_plugins() if each["kind"] == kind)
+    installed = {kind: ", ".join(each.name for each in llmb.list_plugins() if each.kind == kind)
                  for kind in ("framework", "scheduler")}  # fmt: skip
     file = write(tmp_path / "a.toml", recipe="acme_trainer/x", gpu_type="h100", dtype="bf16")
     assert one_line(run_llmb("validate", file)) == (

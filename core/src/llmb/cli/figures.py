@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from llmb.cli.document import print_json
 from llmb.cli.main import app
 from llmb.cli.run import AsJson
 
@@ -50,7 +50,7 @@ def parse(
     found = parse_files(logs, framework, plugin, _window(window), steps)
     single = len(logs) == 1 and not logs[0].is_dir()
     if as_json:
-        typer.echo(json.dumps(found[0].table if single else parsed.several(found, full_names=full_names), indent=2))
+        print_json(found[0].as_dict() if single else parsed.several(found, full_names=full_names))
     elif as_csv:
         typer.echo(parsed.steps_csv(found[0]) if single else parsed.logs_csv(found, full_names=full_names), nl=False)
     elif single:
@@ -96,20 +96,17 @@ def metrics(
 ) -> None:
     """Compute figures from a step time, logged TFLOP/s, or both. They are those of a published point of a recipe."""
     from llmb.cli.results import print_metrics
-    from llmb.figures.metrics import to_json
     from llmb.library import metrics as compute
 
     if step_time is None and tflops_per_gpu is None:
         raise typer.BadParameter("one of them is needed", param_hint="--step-time, --tflops-per-gpu")
     if any(figure is not None and math.isnan(figure) for figure in (step_time, tflops_per_gpu)):
         raise typer.BadParameter("nan is no figure", param_hint="--step-time, --tflops-per-gpu")
-    found = to_json(
-        compute(
-            address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
-        )
+    found = compute(
+        address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
     )
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found.as_dict())
     else:
         print_metrics(found)
 
@@ -138,7 +135,7 @@ def recipes(
             typer.echo(recipe_tables.workload_toml(recipe, _schedulers(recipe)), nl=False)
             return
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        print_json(document)
     else:
         show()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
+from llmb.cli.document import print_json
 from llmb.cli.main import app
 from llmb.cli.run import AsJson
 
@@ -18,7 +18,7 @@ def plugins(as_json: AsJson = False) -> None:
 
     found = list_plugins()
     if as_json:
-        typer.echo(json.dumps({"plugins": found}, indent=2))
+        print_json({"plugins": [each.as_dict() for each in found]})
         return
     from llmb.cli.results import print_plugins
 
@@ -39,7 +39,7 @@ def doctor(
 
     checks = examine(target)
     if as_json:
-        typer.echo(json.dumps({"checks": [attrs.asdict(check) for check in checks]}, indent=2))
+        print_json({"checks": [attrs.asdict(check) for check in checks]})
     else:
         from llmb.cli.results import print_checks
 

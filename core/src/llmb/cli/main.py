@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from typing import Annotated, TextIO
 
+import attrs
 import typer
 
+from llmb.cli.document import print_json
 from llmb.values.errors import LlmbError, PluginWarning
 
 app = typer.Typer(
@@ -87,17 +88,7 @@ def _warn(
 
 def _tell(error: LlmbError, as_json: bool) -> None:
     if as_json:
-        faults = [
-            {
-                "message": each.message,
-                "file": each.file,
-                "key": each.key,
-                "expected": each.expected,
-                "nearest": each.nearest,
-            }
-            for each in error.faults
-        ]
-        typer.echo(json.dumps({"errors": faults}, indent=2))
+        print_json({"errors": [attrs.asdict(fault) for fault in error.faults]})
     else:
         for fault in error.faults:
             typer.echo(f"llmb: {fault}", err=True)

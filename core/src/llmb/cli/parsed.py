@@ -13,7 +13,6 @@ from llmb.cli.results import number
 from llmb.cli.tables import Column, print_table
 from llmb.engine.parsing import ParsedLog
 from llmb.engine.record import steps_csv as csv_of_steps
-from llmb.figures.window import to_json as summary_table
 
 NAME = 16
 """How narrow the column of names may become, in characters: they go on in the next line."""
@@ -24,7 +23,7 @@ SUMMARY = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_
 def several(logs: Sequence[ParsedLog], *, full_names: bool) -> dict[str, Any]:
     """The JSON of several logs."""
     return {
-        "logs": [{"experiment": _name(log, full_names), "path": str(log.path), **log.table} for log in logs],
+        "logs": [{"experiment": _name(log, full_names), "path": str(log.path), **log.as_dict()} for log in logs],
         "summary": _counts(logs),
     }
 
@@ -49,7 +48,7 @@ def logs_csv(logs: Sequence[ParsedLog], *, full_names: bool) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["experiment", "status", *SUMMARY, "path"])
     for log in logs:
-        table = summary_table(log.summary)
+        table = log.summary.as_dict()
         writer.writerow([_name(log, full_names), log.status, *(table[name] for name in SUMMARY), log.path])
     return text.getvalue()
 

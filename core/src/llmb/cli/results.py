@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
 from llmb.cli.tables import Column, print_table
+from llmb.engine.result import RunResult
+from llmb.figures.metrics import Metrics
+from llmb.plugins.listing import ListedPlugin
 from llmb.values.check import Check
+from llmb.values.failure import Failure
 
 PROSE = 30
 """How narrow a column of text may become, in characters."""
@@ -31,53 +34,53 @@ STYLES = {
 }
 
 
-def print_results(results: Iterable[dict[str, Any]]) -> None:
+def print_results(results: Iterable[RunResult]) -> None:
     """One block a run: state, figures, verdict, the reason, and where its record is."""
     console = Console(highlight=False)
     for result in results:
         console.print(_heading(result), soft_wrap=True)
-        rows = [*_figures(result["metrics"]), *_judgement(result), *_failure(result["failure"])]
-        rows.append(("record", result["directory"]))
+        rows = [*_figures(result.metrics), *_judgement(result), *_failure(result.failure)]
+        rows.append(("record", result.directory))
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
 
 
-def _heading(result: dict[str, Any]) -> Text:
-    heading = Text(result["run_id"], style="bold")
-    heading.append(f"  {result['state']}", style=STYLES.get(result["state"], ""))
+def _heading(result: RunResult) -> Text:
+    heading = Text(result.run_id, style="bold")
+    heading.append(f"  {result.state}", style=STYLES.get(result.state, ""))
     return heading
 
 
-def _figures(metrics: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _figures(metrics: Metrics | None) -> list[tuple[str, str]]:
     if metrics is None:
         return []
     rows = [
-        ("step time", number(metrics["step_time_s"], "s")),
-        ("tokens/s", number(metrics["tokens_per_s"])),
+        ("step time", number(metrics.step_time_s, "s")),
+        ("tokens/s", number(metrics.tokens_per_s)),
         ("TFLOP/s per GPU", _tflops(metrics)),
         ("MFU", _mfu(metrics)),
         ("note", _two_mfu(metrics)),
-        ("days to 1T tokens", number(metrics["days_per_1t_tokens"])),
+        ("days to 1T tokens", number(metrics.days_per_1t_tokens)),
     ]
     return [(name, value) for name, value in rows if value]
 
 
-def _tflops(metrics: dict[str, Any]) -> str:
+def _tflops(metrics: Metrics) -> str:
     """From the step time; where the log tells another figure, which the MFU may be of, both."""
-    computed = number(metrics["model_tflops_per_gpu"])
-    if not _two_mfu(metrics):
+    computed, logged, peak = number(metrics.model_tflops_per_gpu), metrics.mfu_logged, metrics.peak_flops
+    if logged is None or peak is None or not _two_mfu(metrics):
         return computed
-    return f"{number(metrics['mfu_logged'] * metrics['peak_flops'] / 1e12)} logged, {computed} by step time"
+    return f"{number(logged * peak / 1e12)} logged, {computed} by step time"
 
 
-def _mfu(metrics: dict[str, Any]) -> str:
-    if metrics["mfu"] is None:
+def _mfu(metrics: Metrics) -> str:
+    if metrics.mfu is None or metrics.peak_flops is None:
         return ""
-    return f"{100 * metrics['mfu']:.2f} % of {metrics['peak_flops'] / 1e12:.4g} TFLOP/s"
+    return f"{100 * metrics.mfu:.2f} % of {metrics.peak_flops / 1e12:.4g} TFLOP/s"
 
 
-def _two_mfu(metrics: dict[str, Any]) -> str:
+def _two_mfu(metrics: Metrics) -> str:
     """A word on the two ways to have the MFU, where they tell different things of the same run."""
-    logged, computed = metrics["mfu_logged"], metrics["mfu_computed"]
+    logged, computed = metrics.mfu_logged, metrics.mfu_computed
     if logged is None or computed is None or abs(computed / logged - 1) <= SAME_MFU:
         return ""
     return (
@@ -94,61 +97,61 @@ def number(value: float | None, unit: str = "") -> str:
     return f"{text} {unit}".strip()
 
 
-def _judgement(result: dict[str, Any]) -> list[tuple[str, str]]:
-    cause = (result["failure"] or {}).get("cause")
-    reason = "" if result["reason"] == cause else result["reason"]
-    if result["verdict"]:
-        return [("verdict", result["verdict"]), *([("reason", reason)] if reason else [])]
+def _judgement(result: RunResult) -> list[tuple[str, str]]:
+    cause = result.failure.cause if result.failure else None
+    reason = "" if result.reason == cause else result.reason
+    if result.verdict:
+        return [("verdict", result.verdict), *([("reason", reason)] if reason else [])]
     return [("verdict", f"none: {reason}")] if reason else []
 
 
-def _failure(failure: dict[str, Any] | None) -> list[tuple[str, str]]:
+def _failure(failure: Failure | None) -> list[tuple[str, str]]:
     if failure is None:
         return []
-    line = f" (line {failure['line']})" if failure["line"] else ""
+    line = f" (line {failure.line})" if failure.line else ""
     rows = [
-        ("cause", failure["cause"]),
-        ("log says", failure["evidence"] + line if failure["evidence"] else ""),
-        ("what to do", failure["remedy"]),
+        ("cause", failure.cause),
+        ("log says", failure.evidence + line if failure.evidence else ""),
+        ("what to do", failure.remedy),
     ]
     return [(name, value) for name, value in rows if value]
 
 
-def print_runs(runs: Iterable[dict[str, Any]]) -> None:
+def print_runs(runs: Iterable[RunResult]) -> None:
     """One line a run."""
     columns = [Column("run"), Column("state"), Column("verdict", optional=True)]
     columns += [Column(title, right=True, optional=True) for title in ("step time s", "tokens/s", "MFU %", "created")]
     print_table(columns, [_brief(run) for run in runs])
 
 
-def _brief(run: dict[str, Any]) -> tuple[str | Text, ...]:
-    metrics = run["metrics"] or {}
-    mfu = metrics.get("mfu")
+def _brief(run: RunResult) -> tuple[str | Text, ...]:
+    metrics = run.metrics
+    mfu = metrics.mfu if metrics else None
     return (
-        run["run_id"],
-        Text(run["state"], STYLES.get(run["state"], "")),
-        Text(run["verdict"] or "", STYLES.get(run["verdict"] or "", "")),
-        number(metrics.get("step_time_s")),
-        number(metrics.get("tokens_per_s")),
+        run.run_id,
+        Text(run.state, STYLES.get(run.state, "")),
+        Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
+        number(metrics.step_time_s if metrics else None),
+        number(metrics.tokens_per_s if metrics else None),
         f"{100 * mfu:.2f}" if mfu is not None else "",
-        (run["created"] or "").replace("T", " ").removesuffix("+00:00"),
+        (run.created or "").replace("T", " ").removesuffix("+00:00"),
     )
 
 
-def print_metrics(metrics: dict[str, Any]) -> None:
+def print_metrics(metrics: Metrics) -> None:
     """The figures, one a line, and the published ones beside them."""
     rows = _figures(metrics)
-    if baseline := metrics["baseline"]:
-        published = f"{number(baseline['step_time_s'], 's')}, release {baseline['release']}"
-        rows.append(("published", f"{published}; measured is {number(baseline['step_time_ratio'])} x that"))
+    if baseline := metrics.baseline:
+        published = f"{number(baseline.step_time_s, 's')}, release {baseline.release}"
+        rows.append(("published", f"{published}; measured is {number(baseline.step_time_ratio)} x that"))
     print_table(NAMED_VALUES, rows)
 
 
-def print_plugins(plugins: Iterable[dict[str, Any]]) -> None:
+def print_plugins(plugins: Iterable[ListedPlugin]) -> None:
     """One line a plugin, with its hooks or with what is wrong with it."""
     titles = ("kind", "name", "distribution", "version")
     rows = [
-        (*(plugin[title] for title in titles), Text(plugin["error"] or "", "red") or ", ".join(plugin["hooks"]))
+        (*(getattr(plugin, title) for title in titles), Text(plugin.error or "", "red") or ", ".join(plugin.hooks))
         for plugin in plugins
     ]
     print_table([*map(Column, titles), Column("hooks", wraps=20)], rows)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llmb.cli.document import print_json
 from llmb.cli.main import app
-from llmb.values.status import END_STATES
 
 if TYPE_CHECKING:
+    from llmb.engine.result import RunResult
     from llmb.engine.runs import Session
     from llmb.values.workload import Workload
 
@@ -71,7 +72,7 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
     workload = load(spec, overrides=overrides or (), target=target)
     plan(workload, PluginPool())
     if as_json:
-        _print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
+        print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
     else:
         number = len(workload.runs)
         typer.echo(f"{spec}: {number} run{'s' if number > 1 else ''}, no fault")
@@ -115,7 +116,7 @@ def _drive(session: Session, as_json: bool, detach: bool = False) -> None:
 
 
 def _tell_how_to_attach(session: Session) -> None:
-    going = [result["run_id"] for result in session.results if result["state"] not in END_STATES]
+    going = [result.run_id for result in session.results if not result.ended]
     if going:
         typer.echo(f"detached; go on with: llmb attach {' '.join(going)}", err=True)
 
@@ -124,23 +125,23 @@ def _end(session: Session, as_json: bool, check: bool, detach: bool = False) -> 
     _print(session, as_json)
     if detach and not as_json:
         _tell_how_to_attach(session)
-    results = [result for result in session.results if result["state"] in END_STATES or not detach]
+    results = [result for result in session.results if result.ended or not detach]
     if status := worst_status(results, check):
         raise typer.Exit(status)
 
 
-def worst_status(results: list[dict[str, Any]], check: bool) -> int:
+def worst_status(results: list[RunResult], check: bool) -> int:
     """The exit status of several runs: 1 where one did not complete, else 3 where a checked verdict is fail."""
-    if any(result["state"] not in ("completed",) for result in results):
+    if any(result.state != "completed" for result in results):
         return 1
-    return 3 if check and any(result["verdict"] == "fail" for result in results) else 0
+    return 3 if check and any(result.verdict == "fail" for result in results) else 0
 
 
 def _print(session: Session, as_json: bool) -> None:
     from llmb.cli.results import print_results
 
     if as_json:
-        _print_json({"runs": session.results})
+        print_json({"runs": [each.as_dict() for each in session.results]})
     else:
         print_results(session.results)
 
@@ -152,12 +153,6 @@ def _dry_run(workload: Workload, as_json: bool) -> None:
 
     planned = plan(workload, PluginPool())
     if as_json:
-        _print_json({"runs": [as_table(each) for each in planned]})
+        print_json({"runs": [as_table(each) for each in planned]})
     else:
         print_plan(planned)
-
-
-def _print_json(document: Any) -> None:
-    import json
-
-    typer.echo(json.dumps(document, indent=2))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llmb.cli.document import print_json
 from llmb.cli.main import app
 from llmb.cli.run import AsJson
 
@@ -23,12 +23,12 @@ OneRun = Annotated[str, typer.Argument(metavar="RUN", help="A run id, or a uniqu
 def list_runs(as_json: AsJson = False) -> None:
     """List all runs of the record, the newest last."""
     from llmb.cli.results import print_runs
-    from llmb.engine.index import summaries
+    from llmb.engine import index
     from llmb.paths import home_folder
 
-    found = summaries()
+    found = index.list_runs()
     if as_json:
-        typer.echo(json.dumps({"runs": found}, indent=2))
+        print_json({"runs": [each.as_dict() for each in found]})
     elif found:
         print_runs(found)
     else:
@@ -39,12 +39,11 @@ def list_runs(as_json: AsJson = False) -> None:
 def show(run: OneRun, as_json: AsJson = False) -> None:
     """Show one run: state, figures, verdict, why it broke if it did."""
     from llmb.cli.results import print_results
-    from llmb.engine.index import summary
-    from llmb.engine.record import find_record
+    from llmb.engine.result import find_run
 
-    found = summary(find_record(run))
+    found = find_run(run)
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        print_json(found.as_dict())
     else:
         print_results([found])
 

@@ -70,11 +70,11 @@ def _records() -> Check:
 
 
 def _plugins() -> list[Check]:
-    broken = [each for each in list_plugins() if each["error"]]
+    broken = [each for each in list_plugins() if each.error]
     if not broken:
         return [Check(name="plugins", ok=True, detail="all that are installed work")]
     return [
-        Check(name=f"plugin {each['name']}", ok=False, detail=each["error"], remedy="install or remove it")
+        Check(name=f"plugin {each.name}", ok=False, detail=each.error or "", remedy="install or remove it")
         for each in broken
     ]
 

@@ -10,7 +10,8 @@ import attrs
 from llmb.engine.active import ActiveRun
 from llmb.engine.measure import measure_run, peak_flops
 from llmb.engine.outcome import Evidence, Outcome, decide
-from llmb.figures import metrics as figures
+from llmb.engine.result import read_result
+from llmb.figures.metrics import Metrics
 from llmb.figures.verdict import judge
 from llmb.figures.window import Summary, summarise
 from llmb.logs.diagnose import diagnose
@@ -18,7 +19,7 @@ from llmb.logs.last_words import last_words
 from llmb.plugins.pool import PluginPool
 from llmb.values.failure import Failure
 from llmb.values.run import Run, Target
-from llmb.values.status import JobStatus
+from llmb.values.status import JobStatus, Verdict
 
 
 def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: PluginPool) -> None:
@@ -42,20 +43,21 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
     verdict, reason = _judge(run, metrics, summary, outcome, active.series.nan)
     failure = _failure(active, outcome, pool) if outcome.state != "completed" else None
-    result = as_planned(active) | {
-        "state": outcome.state,
-        "metrics": figures.to_json(metrics) if metrics else None,
-        "verdict": verdict,
-        "reason": outcome.reason or reason,
-        "failure": attrs.asdict(failure) if failure else None,
-    }
-    active.record.write_result(result, steps)
+    result = attrs.evolve(
+        read_result(active.record),
+        state=outcome.state,
+        metrics=metrics,
+        verdict=verdict,
+        reason=outcome.reason or reason,
+        failure=failure,
+    )
+    active.record.write_result(result.as_dict(), steps)
     active.enter(outcome.state)
 
 
 def _judge(
-    run: Run[Any], metrics: figures.Metrics | None, summary: Summary, outcome: Outcome, nan: bool
-) -> tuple[str | None, str]:
+    run: Run[Any], metrics: Metrics | None, summary: Summary, outcome: Outcome, nan: bool
+) -> tuple[Verdict | None, str]:
     if metrics is None:
         return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
     if run.baseline and run.differences and not run.profile:
@@ -88,22 +90,3 @@ def _latest_first(active: ActiveRun) -> list[Path]:
     order = {phase.name: number for number, phase in enumerate(active.planned.job.phases)}
     logs = sorted(active.logs, key=lambda log: -order.get(log.phase, -1))
     return [active.record.logs / log.copy for log in logs]
-
-
-def as_planned(active: ActiveRun) -> dict[str, Any]:
-    """What is known of a run that has not ended, in the keys of a result."""
-    run = active.run
-    return {
-        "run_id": run.id,
-        "state": active.state,
-        "recipe": run.recipe,
-        "gpu_type": run.gpu_type,
-        "dtype": run.dtype,
-        "gpus": run.gpus,
-        "job_id": active.job_id,
-        "directory": str(active.record.directory),
-        "metrics": None,
-        "verdict": None,
-        "reason": "",
-        "failure": None,
-    }

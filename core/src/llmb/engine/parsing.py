@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from llmb.engine.log_files import beginning, experiment, is_training_log, texts_below
+from llmb.figures.numbers import stated_only
 from llmb.figures.window import Summary, summarise
-from llmb.figures.window import to_json as summary_table
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import diagnose
 from llmb.logs.reading import feed_file
@@ -48,30 +47,36 @@ class ParsedLog:
         passed = self.summary.window != "last" and self.steps_asked is None and self.failure is None
         return self.status == "complete" or (self.status == "incomplete" and passed)
 
-    @property
-    def table(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         """As ``llmb parse --json`` prints it."""
         return {
             "framework": self.framework,
             "status": self.status,
-            "steps": [step_table(step) for step in self.series.steps],
-            "summary": summary_table(self.summary),
+            "steps": [_step(step) for step in self.series.steps],
+            "summary": self.summary.as_dict(),
             "failure": attrs.asdict(self.failure) if self.failure else None,
         }
+
+
+def read_steps(framework: FrameworkHooks[Any], paths: Iterable[Path]) -> StepSeries:
+    """The steps of one run, from one log or from those of its ranks. Raises LogError where one cannot be read."""
+    parser = framework.parse_log(run=None)
+    series = StepSeries()
+    for path in paths:
+        try:
+            feed_file(parser, path, 0, series.add)
+        except OSError as error:
+            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    series.add(parser.close())
+    series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
+    return series
 
 
 def parse_file(
     path: Path, name: str, framework: FrameworkHooks[Any], window: Window | None = None, steps_asked: int | None = None
 ) -> ParsedLog:
     """Read one log to its present end. Raises LogError where it cannot be read."""
-    parser = framework.parse_log(run=None)
-    series = StepSeries()
-    try:
-        feed_file(parser, path, 0, series.add)
-    except OSError as error:
-        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
-    series.add(parser.close())
-    series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
+    series = read_steps(framework, [path])
     status = log_status(series, steps_asked)
     return ParsedLog(
         path=path,
@@ -111,10 +116,9 @@ def why_no_data(path: Path, name: str) -> str:
     return f"no step of {name} is in it; is it the log of another framework?"
 
 
-def step_table(step: Step) -> dict[str, Any]:
+def _step(step: Step) -> dict[str, Any]:
     """A step as JSON: what has a name of its own, then whatever else was printed; NaN is null."""
     named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
     table = {name: getattr(step, name) for name in named} | dict(step.figures)
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in table.items()
-    }
+    stated: dict[str, Any] = stated_only(table)
+    return stated

@@ -12,10 +12,10 @@ import attrs
 
 from llmb.engine.active import ActiveRun
 from llmb.engine.drive import Driver, drive
-from llmb.engine.finish import as_planned
 from llmb.engine.observe import Observer, Silent
 from llmb.engine.plan import PlannedRun, plan, plan_run
 from llmb.engine.record import RunRecord, all_records, create_records, find_record
+from llmb.engine.result import RunResult, read_result
 from llmb.engine.secrets import refuse_missing_secrets
 from llmb.engine.site import Site
 from llmb.files import allow_open_files
@@ -37,9 +37,9 @@ class Session:
     hosts: Hosts
 
     @property
-    def results(self) -> list[dict[str, Any]]:
-        """One object a run, with the keys of ``llmb run --json``."""
-        return [each.record.result() or as_planned(each) for each in self.active]
+    def results(self) -> list[RunResult]:
+        """How each run stands, as its record tells it now."""
+        return [read_result(each.record) for each in self.active]
 
     @property
     def run_ids(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.figures.flops import flops_per_sequence
-from llmb.figures.numbers import stated
+from llmb.figures.numbers import stated, stated_only
 from llmb.values.errors import LlmbError
 from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import Baseline, MfuSource
@@ -52,6 +52,10 @@ class Metrics:
     global_batch_size: int
     seq_len: int
     baseline: Comparison | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints them: absent figures as None, and NaN nowhere."""
+        return {name: stated_only(value) for name, value in attrs.asdict(self).items()}
 
 
 def measure(
@@ -102,17 +106,6 @@ def measure(
         seq_len=model.seq_len,
         baseline=None if baseline is None else _compare(baseline, step_time),
     )
-
-
-def to_json(metrics: Metrics) -> dict[str, Any]:
-    """The metrics as the plain table that ``--json`` prints: absent figures as None, and NaN nowhere."""
-    return {name: _plain(value) for name, value in attrs.asdict(metrics).items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    return stated(value) if isinstance(value, float) else value
 
 
 def _checked_step_time(step_time_s: float | None) -> float | None:

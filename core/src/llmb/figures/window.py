@@ -32,6 +32,11 @@ class Summary:
     complete: bool
     mean_of: int = 1
 
+    def as_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints it."""
+        table = attrs.asdict(self, filter=lambda field, _value: field.name not in ("complete", "mean_of"))
+        return table | {"window": self.window if self.window == "last" else list(self.window)}
+
 
 def summarise(steps: Iterable[Step], window: Window) -> Summary:
     """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
@@ -59,12 +64,6 @@ def summarise(steps: Iterable[Step], window: Window) -> Summary:
         mean_of=max((step.mean_of for step in chosen), default=1),
         complete=bool(chosen) and stated(chosen[-1].time_s) is not None and _without_gaps(numbers, window),
     )
-
-
-def to_json(summary: Summary) -> dict[str, Any]:
-    """The summary as the plain table that ``--json`` prints."""
-    table = attrs.asdict(summary, filter=lambda field, _value: field.name not in ("complete", "mean_of"))
-    return table | {"window": summary.window if summary.window == "last" else list(summary.window)}
 
 
 def _inside(numbers: Sequence[int], window: Window) -> Sequence[int]:

@@ -5,18 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from llmb.plugins.find import FoundPlugin, find_plugins
 from llmb.plugins.load import choose, load
 from llmb.values.errors import PluginError
 
 
-def list_plugins() -> list[dict[str, Any]]:
-    """One table a plugin: name, kind, distribution, version, hooks, error (null where it works)."""
+@attrs.frozen(kw_only=True)
+class ListedPlugin:
+    """A plugin: its name in the TOML, who brings it, the hooks that it implements; ``error`` is null where it works."""
+
+    name: str
+    kind: str
+    distribution: str
+    version: str
+    hooks: tuple[str, ...]
+    error: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``llmb plugins --json`` prints it."""
+        return {**attrs.asdict(self), "hooks": list(self.hooks)}
+
+
+def list_plugins() -> list[ListedPlugin]:
+    """All installed plugins, by kind and name; each is loaded, and one that does not work hurts no other."""
     installed = find_plugins()
-    return [_described(plugin, installed) for plugin in installed]
+    return [_listed(plugin, installed) for plugin in installed]
 
 
-def _described(plugin: FoundPlugin, installed: Sequence[FoundPlugin]) -> dict[str, Any]:
+def _listed(plugin: FoundPlugin, installed: Sequence[FoundPlugin]) -> ListedPlugin:
     hooks: tuple[str, ...] = ()
     error = None
     try:
@@ -24,11 +42,11 @@ def _described(plugin: FoundPlugin, installed: Sequence[FoundPlugin]) -> dict[st
         choose(plugin.kind, plugin.name, installed)
     except PluginError as fault:
         error = str(fault)
-    return {
-        "name": plugin.name,
-        "kind": plugin.kind,
-        "distribution": plugin.distribution,
-        "version": plugin.version,
-        "hooks": list(hooks),
-        "error": error,
-    }
+    return ListedPlugin(
+        name=plugin.name,
+        kind=plugin.kind,
+        distribution=plugin.distribution,
+        version=plugin.version,
+        hooks=hooks,
+        error=error,
+    )

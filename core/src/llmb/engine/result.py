@@ -1,0 +1,107 @@
+"""How a run stands or ended, as its record tells it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+import attrs
+
+from llmb.engine.record import RunRecord, find_record
+from llmb.figures.metrics import Comparison, Metrics
+from llmb.values.errors import RecordError
+from llmb.values.failure import Failure
+from llmb.values.status import END_STATES, RunState, Verdict
+
+T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class RunResult:
+    """One run. Its fields are the keys of ``llmb run --json``; what is not known (yet) is null.
+
+    ``directory`` is its record on this machine, ``created`` a time as ISO 8601 has it, in UTC. What the spec states
+    is null where the record's copy of it cannot be read.
+    """
+
+    run_id: str
+    state: RunState
+    recipe: str | None
+    gpu_type: str | None
+    dtype: str | None
+    gpus: int | None
+    job_id: str | None
+    directory: str
+    metrics: Metrics | None
+    verdict: Verdict | None
+    reason: str
+    failure: Failure | None
+    created: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its state is final."""
+        return self.state in END_STATES
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``llmb run --json`` prints it."""
+        return attrs.asdict(self, recurse=False) | {
+            "metrics": self.metrics.as_dict() if self.metrics else None,
+            "failure": attrs.asdict(self.failure) if self.failure else None,
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> RunResult:
+        """What `as_dict` gave, perhaps that of another version: keys that are not there are null."""
+        metrics = table.get("metrics") or {}
+        return cls(
+            **{field.name: table.get(field.name) for field in attrs.fields(cls)}
+            | {
+                "metrics": _made(Metrics, metrics | {"baseline": _made(Comparison, metrics.get("baseline"))}),
+                "failure": _made(Failure, table.get("failure")),
+                "reason": table.get("reason") or "",
+            }
+        )
+
+
+def _made(cls: type[T], table: Mapping[str, Any] | None) -> T | None:
+    if not table or not any(value is not None for value in table.values()):
+        return None
+    return cls(**{field.name: table.get(field.name) for field in attrs.fields(cast("Any", cls))})
+
+
+def find_run(wanted: str) -> RunResult:
+    """The run of this id, or of a unique prefix of one. Raises RecordError."""
+    return read_result(find_record(wanted))
+
+
+def read_result(record: RunRecord) -> RunResult:
+    """One run as its files tell it. A record that is damaged is a run that is lost, with the reason."""
+    spec: dict[str, Any] = {}
+    with suppress(OSError, ValueError):
+        spec = tomllib.loads((record.directory / "run.toml").read_text())
+    workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
+    state: dict[str, Any] = {"state": "lost"}
+    try:
+        state = record.state()
+        result = record.result() or {}
+    except RecordError as error:  # the list of all runs is not lost with one of them
+        result = {"reason": str(error)}
+    return RunResult.from_dict(
+        {
+            **{key: result.get(key) for key in ("metrics", "verdict", "reason", "failure")},
+            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus")},
+            "run_id": record.run_id,
+            "state": state["state"],
+            "job_id": state.get("job_id"),
+            "directory": str(record.directory),
+            "created": provenance.get("created"),
+        }
+    )
+
+
+def _table(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = spec.get(name)
+    return table if isinstance(table, Mapping) else {}
