@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from llmb.hosts.venv import venv_task as venv_task
     from llmb.jobs.bash import assignments as assignments
     from llmb.jobs.bash import script_template as script_template
+    from llmb.jobs.bash import task_functions as task_functions
     from llmb.jobs.nsys import Nsys as Nsys
     from llmb.library import load as load
     from llmb.library import metrics as metrics
@@ -111,7 +112,7 @@ _MODULES = {
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
-    "llmb.jobs.bash": ("assignments", "script_template"),
+    "llmb.jobs.bash": ("assignments", "script_template", "task_functions"),
     "llmb.jobs.nsys": ("Nsys",),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),

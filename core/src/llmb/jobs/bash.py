@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 def script_template(text: str) -> jinja2.Template:
     """A Jinja template of bash, in which a missing variable is an error and ``| q`` quotes what comes from a spec.
 
-    ``{{ task_functions }}`` stands for functions of bash: ``export_rank`` and ``export_master`` set what each task must
-    find in its environment (see `Job`), ``free_port`` finds a port for rank 0, ``tell_node`` prints lines of a
-    provenance.
+    ``{{ task_functions }}`` stands for what `task_functions` returns.
     """
     import jinja2  # heavy, and not needed to poll
 
@@ -27,8 +25,17 @@ def script_template(text: str) -> jinja2.Template:
         autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
     )
     environment.filters["q"] = lambda value: shlex.quote(str(value))
-    environment.globals["task_functions"] = files("llmb.jobs").joinpath("tasks.sh").read_text().rstrip("\n")
+    environment.globals["task_functions"] = task_functions()
     return environment.from_string(text)
+
+
+def task_functions() -> str:
+    """Functions of bash that every job script needs.
+
+    ``export_rank`` and ``export_master`` set what each task must find in its environment (see `Job`), ``free_port``
+    finds a port on which rank 0 can listen, ``tell_node`` prints what a node is as lines of the job's provenance.
+    """
+    return files("llmb.jobs").joinpath("tasks.sh").read_text().rstrip("\n")
 
 
 def assignments(**values: str) -> str:

@@ -149,6 +149,13 @@ class Task:
     space_gb: float = 0.0
     secrets: tuple[str, ...] = ()
 
+    def on_one_node(self) -> Task:
+        """The same with all ranks of its job on one node, for schedulers that have few."""
+        if isinstance(self.work, str):
+            return self
+        ranks = self.work.nodes * self.work.tasks_per_node
+        return attrs.evolve(self, work=attrs.evolve(self.work, nodes=1, tasks_per_node=ranks))
+
 
 @attrs.frozen(kw_only=True)
 class Dataset:

@@ -6,8 +6,6 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
-import attrs
-
 from llmb import (
     Check,
     Dataset,
@@ -60,7 +58,7 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[LocalOptions]) -> Dataset:
         """The ranks of several nodes, all on this one."""
-        return Dataset(tasks=tuple(map(_on_one_node, dataset.tasks)))
+        return Dataset(tasks=tuple(task.on_one_node() for task in dataset.tasks))
 
     @hookimpl
     def build_job(self, job: Job, target: Target[LocalOptions]) -> Script:
@@ -124,13 +122,6 @@ class Local(SchedulerHooks[LocalOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
-
-
-def _on_one_node(task: Task) -> Task:
-    if isinstance(task.work, str) or task.work.nodes == 1:
-        return task
-    ranks = task.work.nodes * task.work.tasks_per_node
-    return attrs.evolve(task, work=attrs.evolve(task.work, nodes=1, tasks_per_node=ranks))
 
 
 def _was_cut_off(status: JobStatus) -> bool:

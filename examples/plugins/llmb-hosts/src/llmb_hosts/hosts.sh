@@ -60,12 +60,6 @@ disown
 trap 'at_end $?' EXIT
 trap 'exit 143' TERM
 
-free_port() { # the first above $1 that nothing listens on
-  local port=$1
-  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
-  echo "$port"
-}
-
 take_turn() { # hosts are taken in one order by all jobs, so that no two of them wait for each other
   local other lock
   for other in "${turns[@]}"; do
@@ -79,20 +73,18 @@ take_turn() { # hosts are taken in one order by all jobs, so that no two of them
   if [ "$node" = 0 ]; then
     echo "${master_addr:-$(hostname -I | cut -d ' ' -f 1)} $(free_port $((20000 + $$ % 10000)))" >meet/master
   fi
-  printf 'host=%s\nkernel=%s\n' "$(hostname)" "$(uname -r)" >"meet/provenance.$node"
+  tell_node >"meet/provenance.$node"
   meet begin
-  read -r MASTER_ADDR MASTER_PORT <meet/master
+  read -r master_addr master_port <meet/master
+  export_master "$master_addr" "$master_port"
   if [ "$node" = 0 ]; then sort -u meet/provenance.* >provenance && : >begun; fi
 }
 
 start_rank() { # phase, place, rank, local rank, number of ranks, number of them here, command
   (
-    local phase=$1 place=$2 name
+    local phase=$1 place=$2
     environment
-    RANK=$3 LOCAL_RANK=$4 NODE_RANK=$node WORLD_SIZE=$5 LOCAL_WORLD_SIZE=$6
-    for name in RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT; do
-      export "$name" "LLMB_$name=${!name}"
-    done
+    export_rank "$3" "$4" "$node" "$5" "$6"
     if [ "$place" = inside ] && [ -n "$venv" ]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
     [ ! -f .secrets ] || . ./.secrets
     shift 6

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import attrs
-
 from llmb import (
     Dataset,
     Environment,
@@ -66,7 +64,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[HostsOptions]) -> Dataset:
         """On one host."""
-        return Dataset(tasks=tuple(map(_on_one_host, dataset.tasks)))
+        return Dataset(tasks=tuple(task.on_one_node() for task in dataset.tasks))
 
     @hookimpl
     def build_job(self, job: Job, target: Target[HostsOptions]) -> Script:
@@ -117,10 +115,3 @@ class LostHosts(LineParser):
         """Which host."""
         if b" is lost: " in line:
             yield Notice(kind="node failure", text=line.decode(errors="replace").strip())
-
-
-def _on_one_host(task: Task) -> Task:
-    if isinstance(task.work, str):
-        return task
-    ranks = task.work.nodes * task.work.tasks_per_node
-    return attrs.evolve(task, work=attrs.evolve(task.work, nodes=1, tasks_per_node=ranks))

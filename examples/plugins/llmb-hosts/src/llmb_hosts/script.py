@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from llmb import FrozenMap, Job, Phase, Target, Venv, venv_folder
+from llmb import FrozenMap, Job, Phase, Target, Venv, assignments, task_functions, venv_folder
 from llmb_hosts.options import HostsOptions
 
 
@@ -22,28 +22,27 @@ def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) ->
     values = {
         "run_dir": job.directory,
         "job_id": job.id,
-        "per_node": job.tasks_per_node,
+        "per_node": str(job.tasks_per_node),
         "venv": venv_folder(base, target.cache) if isinstance(base, Venv) and options.runtime is None else "",
         "master_addr": options.master_addr or "",
-        "lost_after_s": options.lost_after_s,
-        "grace_s": options.grace_s,
+        "lost_after_s": str(options.lost_after_s),
+        "grace_s": str(options.grace_s),
     }
     yield "#!/usr/bin/env bash"
     yield f"# {job.id}: {job.tasks_per_node} processes on each of {', '.join(hosts)}"
-    yield from (f"{name}={shlex.quote(str(value))}" for name, value in values.items())
+    yield assignments(**values)
     yield f"hosts=({shlex.join(hosts)})"
     yield f"turns=({' '.join(str(hosts.index(name)) for name in sorted(hosts))}) # hosts are taken in this order"
     yield "environment() { # of every rank"
     yield from (f"  export {name}={shlex.quote(value)}" for name, value in job.env.items())
     yield "  :\n}\n"
+    yield task_functions()
 
 
 def _phases(job: Job) -> Iterator[str]:
     for phase in job.phases:
-        env = [f"{name}={value}" for name, value in phase.env.items()]
-        words = [*(["env", *env] if env else []), *phase.command]
         place = "inside" if phase.contained else "outside"
-        yield f"phase {shlex.join([phase.name, phase.ranks, place, *words])}"
+        yield f"phase {shlex.join([phase.name, phase.ranks, place, *phase.words])}"
         yield from (f"output {shlex.join([phase.name, path])}" for path in phase.outputs)
 
 
