@@ -71,12 +71,12 @@ def test_what_cannot_be_placed_is_a_refusal_that_leaves_nothing_behind(host: Any
     assert host.run("echo next").stdout == "next\n"
 
 
-def test_files_are_placed_where_there_is_no_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_placed_and_read_where_there_is_no_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from llmb.hosts.ssh import SshHost
 
     tools = tmp_path / "bin"
     tools.mkdir()
-    for name in ("bash", "cat", "head", "mv", "tar", "timeout", "rm", "xargs"):
+    for name in ("bash", "cat", "dd", "grep", "head", "mv", "stat", "tar", "timeout", "rm", "xargs"):
         (tools / name).symlink_to(str(shutil.which(name)))
     (tmp_path / ".bash_profile").write_text(f"export PATH={tools}\n")
     with Sshd(env={"HOME": str(tmp_path)}) as server:
@@ -84,7 +84,10 @@ def test_files_are_placed_where_there_is_no_perl(tmp_path: Path, monkeypatch: py
             monkeypatch.setenv(name, value)
         host = SshHost(server.host)
         assert host.run("command -v perl").exit_status == 1
-        host.put({f"{tmp_path}/out/{name}": name for name in NASTY})
+        placed = {f"{tmp_path}/out/{name}": name.encode() for name in NASTY}
+        host.put({path: data.decode() for path, data in placed.items()})
+        beyond = {path: data[1:] for path, data in placed.items() if data[1:]}
+        assert host.read({**dict.fromkeys(placed, 1), f"{tmp_path}/none": 0}) == beyond
         host.close()
     assert files_of(tmp_path / "out") == {name: name.encode() for name in NASTY}
 
