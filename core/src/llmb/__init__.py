@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from llmb.values.model import Accelerator as Accelerator
     from llmb.values.model import Model as Model
     from llmb.values.model import Parallelism as Parallelism
+    from llmb.values.nearest import nearest_name as nearest_name
     from llmb.values.placed import key_values as key_values
     from llmb.values.placed import placed as placed
     from llmb.values.recipe import Baseline as Baseline
@@ -149,6 +150,7 @@ _MODULES = {
     ),
     "llmb.values.log_files": ("LogFiles",),
     "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
+    "llmb.values.nearest": ("nearest_name",),
     "llmb.values.placed": ("key_values", "placed"),
     "llmb.values.recipe": ("Baseline", "Recipe"),
     "llmb.values.refusals": ("decided_elsewhere", "degree_faults"),

@@ -144,6 +144,14 @@ def test_what_a_spec_overrides_is_what_is_run(load_run: LoadRun) -> None:
     assert common["use_megatron_fsdp"] is False
 
 
+@pytest.mark.parametrize(("fsdp", "told"), [(16, True), (1, False)])
+def test_later_scripts_are_told_to_shard_where_they_would_not(load_run: LoadRun, fsdp: int, told: bool) -> None:
+    run = load_run("llama3.1-8b@25.12", "h100", "fp8", 16, parallelism={"fsdp": fsdp})
+    options, _ = split(train_of(run))
+    assert (options.get("--use_megatron_fsdp") == "true") is told
+    assert set(options) <= published_options("25.12")
+
+
 @pytest.mark.parametrize(("pp", "told"), [(1, True), (4, True), (None, False)])
 def test_a_pipeline_that_is_not_interleaved_is_told_to_a_script_that_would_interleave_it(
     load_run: LoadRun, pp: int | None, told: bool
@@ -251,13 +259,14 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
         ("llama3.1-8b", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe", 'on h100 in fp8 does not have'),
         ("llama3.1-8b", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
         ("llama3.1-8b", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
-        ("llama3.1-8b@25.12", {"parallelism": {"fsdp": 16}}, "parallelism.fsdp", "have FSDP off here"),
         ("llama3.1-8b", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
          "workload.steps in its place"),
         ("llama3.1-8b", {"framework": {"config": {"++model.num_layers": 5}}}, "framework.config.++model.num_layers",
          "model.layers in its place"),
         ("llama3.1-8b", {"framework": {"config": {"profiling.use_nsys_profiler": True}}},
          "framework.config.profiling.use_nsys_profiler", "[profile] in its place"),
+        ("llama3.1-8b", {"framework": {"config": {"optimzer.lr": 1e-4}}}, "framework.config.optimzer.lr",
+         "did you mean 'optimizer'?"),
         ("llama3.1-8b", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
         ("llama3-tiny", {"profile": {"tool": "nsys"}}, "profile", "runs without a profiler"),
         ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "knows no such thing"),
@@ -267,6 +276,11 @@ def test_what_cannot_be_is_told(load_run: LoadRun, recipe: str, tables: dict[str
     where = ("cpu", "fp32", 2) if "tiny" in recipe else ("h100", "fp8", 16)
     faults = faults_of(load_run(recipe, *where, **tables))
     assert words in faults[key]
+
+
+def test_scripts_that_shard_and_cannot_be_kept_from_it_are_told_of(load_run: LoadRun) -> None:
+    faults = faults_of(load_run("llama3.1-70b@25.12", "gb200", "fp8", 64, parallelism={"fsdp": 1}))
+    assert "with no way to turn it off" in faults["parallelism.fsdp"]
 
 
 def test_all_faults_of_a_run_are_told_at_once(load_run: LoadRun) -> None:

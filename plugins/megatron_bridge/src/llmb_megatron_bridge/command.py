@@ -60,6 +60,7 @@ def _arguments(run: Run[Any]) -> list[str]:
         "compute_dtype": run.settings.get("compute_dtype"),
         "fp8_recipe": run.settings.get("fp8_recipe"),
         "config_file": f"{run.paths.run}/{run.settings.get('config_file')}",
+        "fsdp": "true" if run.parallelism.fsdp > 1 and not run.settings.get("fsdp") else None,
         **{name: getattr(run.parallelism, name) for name in PARALLELISM},
         **{name: getattr(run.model, name) for name in ARCHITECTURE},
     }

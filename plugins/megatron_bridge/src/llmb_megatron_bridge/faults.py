@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults
+from llmb import Fault, Run, decided_elsewhere, degree_faults, nearest_name
 from llmb_megatron_bridge.command import ARCHITECTURE
 
 DECIDED = {
@@ -37,10 +37,9 @@ def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     if parallelism.fsdp not in (1, shards):
         message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"
         yield Fault(message=message, key="parallelism.fsdp", expected=f"1 or {shards}")
-    elif "config_file" not in run.settings and (parallelism.fsdp > 1) != run.settings.get("fsdp", False):
-        published = "on" if run.settings.get("fsdp") else "off"
-        message = f"is {parallelism.fsdp}, and the scripts of release {run.release} have FSDP {published} here"
-        yield Fault(message=message, key="parallelism.fsdp", expected=str(shards if published == "on" else 1))
+    elif parallelism.fsdp == 1 and run.settings.get("fsdp") and "config_file" not in run.settings:
+        message = f"is 1, and the scripts of release {run.release} have FSDP on here, with no way to turn it off"
+        yield Fault(message=message, key="parallelism.fsdp", expected=str(shards))
 
 
 def _fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
@@ -53,9 +52,17 @@ def _fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
+    """Of a key that the image lacks only the table is known here: Megatron-Bridge itself tells of the others."""
+    tables = run.settings.get("config_tables", ())
     for name in run.options.config:
+        table = name.lstrip("+~").partition(".")[0]
         if fault := decided_elsewhere(name, DECIDED):
             yield fault
+        elif tables and table not in tables:
+            message = f"is in no table of the configuration of release {run.release}"
+            expected = f"a key of one of {', '.join(tables)}"
+            nearest = nearest_name(table, tables)
+            yield Fault(message=message, key=f"framework.config.{name}", expected=expected, nearest=nearest)
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:

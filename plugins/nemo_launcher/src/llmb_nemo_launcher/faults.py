@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Model, Run, decided_elsewhere, degree_faults, load_recipe
+from llmb import Fault, Model, Run, decided_elsewhere, degree_faults, load_recipe, nearest_name
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
@@ -57,6 +56,5 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
             message = "would add a key that is there"
             yield Fault(message=message, key=key, expected=f"{bare}, or ++{bare}")
         elif name == bare and not has_key(tree, bare):
-            nearest = next(iter(difflib.get_close_matches(bare, keys_of(tree), n=1)), None)
-            message = "is not a key of the configuration"
+            message, nearest = "is not a key of the configuration", nearest_name(bare, keys_of(tree))
             yield Fault(message=message, key=key, expected=f"one that is, or +{bare} to add it", nearest=nearest)

@@ -109,7 +109,7 @@ def _override(config: Any, text: str) -> None:
     path, _, value = text.partition("=")
     *above, last = path.split(".")
     for name in above:
-        config = getattr(config, name)
+        config = getattr(config, name, None)
     if not hasattr(config, last):
         raise SystemExit(f"{path} is not in Megatron-Bridge's configuration")
     setattr(config, last, yaml.safe_load(value))
