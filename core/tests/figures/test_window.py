@@ -82,3 +82,15 @@ def test_the_json_has_the_keys_of_the_contract(window: Window, printed: object) 
     table = summarise(steps(range(5)), window).as_dict()
     assert " ".join(table) == "window count step_time_s step_time_std_s tflops_per_gpu tflops_per_gpu_std"
     assert table["window"] == printed
+
+
+def test_of_numbered_steps_none_outside_the_window_is_looked_at() -> None:
+    class Numbered:
+        numbers = range(10, 60)
+
+        def __getitem__(self, place: int) -> Step:
+            assert 25 <= place < 35
+            return Step(step=place + 10, time_s=2.0)
+
+    summary = summarise(Numbered(), (35, 44))
+    assert (summary.count, summary.step_time_s, summary.complete) == (10, 2.0, True)

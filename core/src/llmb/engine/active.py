@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
@@ -68,7 +67,6 @@ class ActiveRun:
         self.messages: list[Notice] = []
         """What the scheduler itself wrote into this attempt's logs."""
         self.phase = ""
-        self._recent: deque[float] = deque(maxlen=RECENT_STEPS)
         self._parsed: dict[str, int] = {}
         self._parse_copies()
 
@@ -154,11 +152,9 @@ class ActiveRun:
     def _note(self, found: Iterable[Step | Notice]) -> None:
         self.messages += [each for each in found if isinstance(each, Notice)]
 
-    def _add(self, found: Any) -> None:
-        found = list(found)
+    def _add(self, found: Iterable[Step | Notice]) -> None:
         self.series.add(found)
         self.series.first_step = getattr(self._parser, "first_step", None)  # a parser may know by now, and need not
-        self._recent.extend(item.time_s for item in found if getattr(item, "time_s", None))
 
     def close_logs(self) -> None:
         """The job has ended: a last line without an end counts as well."""
@@ -195,9 +191,10 @@ class ActiveRun:
         return mfu if mfu is not None and mfu <= 1 else None
 
     def _time_left(self, step: Step | None) -> float | None:
-        if step is None or len(self._recent) < STEPS_TO_BELIEVE:
+        recent = [each.time_s for each in self.series.steps[-RECENT_STEPS:] if each.time_s]
+        if step is None or len(recent) < STEPS_TO_BELIEVE:
             return None
-        return max(0, self.run.steps - self.series.count) * statistics.median(self._recent)
+        return max(0, self.run.steps - self.series.count) * statistics.median(recent)
 
 
 def _can_be(figure: float | None) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import statistics
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import attrs
 
 from llmb.figures.numbers import stated
 from llmb.values.recipe import Window
-from llmb.values.steps import Step
+from llmb.values.steps import NumberedSteps, Step
 
 
 @attrs.frozen(kw_only=True)
@@ -38,7 +39,7 @@ class Summary:
         return table | {"window": self.window if self.window == "last" else list(self.window)}
 
 
-def summarise(steps: Iterable[Step], window: Window) -> Summary:
+def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
 
     ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
@@ -49,9 +50,12 @@ def summarise(steps: Iterable[Step], window: Window) -> Summary:
     step), once it was seen twice, else 1: no step within the window, nor an edge of it, may be further than that
     from the next one printed.
     """
-    by_number = {step.step: step for step in steps}
-    numbers = sorted(by_number)
-    chosen = [by_number[number] for number in _inside(numbers, window)]
+    if isinstance(steps, NumberedSteps):  # those outside the window need not be read
+        numbers, chosen = steps.numbers, [steps[place] for place in _places(steps.numbers, window)]
+    else:
+        by_number = {step.step: step for step in steps}
+        numbers = sorted(by_number)
+        chosen = [by_number[numbers[place]] for place in _places(numbers, window)]
     times = _stated(step.time_s for step in chosen)
     tflops = _stated(step.tflops_per_gpu for step in chosen)
     return Summary(
@@ -66,18 +70,19 @@ def summarise(steps: Iterable[Step], window: Window) -> Summary:
     )
 
 
-def _inside(numbers: Sequence[int], window: Window) -> Sequence[int]:
+def _places(numbers: Sequence[int], window: Window) -> range:
+    """Where the numbers of the window stand."""
     if window == "last":
-        return numbers[-1:]
+        return range(len(numbers))[-1:]
     first, last = window
-    return [number for number in numbers if first <= number <= last]
+    return range(bisect_left(numbers, first), bisect_right(numbers, last))
 
 
 def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
     if window == "last":
         return True
     first, last = window
-    edges = [first - 1, *_inside(numbers, window), last + 1]
+    edges = [first - 1, *(numbers[place] for place in _places(numbers, window)), last + 1]
     return all(after - before <= _rhythm(numbers) for before, after in itertools.pairwise(edges))
 
 

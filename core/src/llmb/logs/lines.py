@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import pairwise
+from typing import Final
 
 import attrs
 
+from llmb.logs.found import Found, UnreadStep
 from llmb.logs.numbering import Numbering
 from llmb.logs.search import places_of
 from llmb.values.steps import LogParser, Notice, Step
@@ -57,6 +60,9 @@ class LineParser(LogParser):
     first_step: int | None = None
     """The number that the framework gives to its first step, where that is known: always, or once a step was read."""
 
+    nothing_new: Final = (-1, b"")
+    """What `glance` says of a line that says nothing that was not said before."""
+
     def __init__(self) -> None:
         self._logs: dict[str, _Log] = {}
         self.source = ""
@@ -82,12 +88,26 @@ class LineParser(LogParser):
         """What a log's last line says if nothing ended it: it may be whole, or be cut anywhere, within a number too."""
         return self.read_line(line)
 
-    def feed(self, block: bytes, source: str = "") -> list[Step | Notice]:
+    def glance(self, line: bytes) -> tuple[int, bytes] | None:
+        """The number of a usual line's one step, and the text of which `read_step` makes it; null for any other line.
+
+        What costs time in a step is its figures, and many are never asked for: of steps printed again, of runs that
+        began anew, of steps outside the window. So a parser of long logs tells here what it sees at a glance, of a line
+        that says nothing but one step, in which nothing is NaN; `read_line` is not called for it. A line that is to be
+        passed over (a bar that is drawn again) is ``self.nothing_new``.
+        """
+        return None
+
+    def read_step(self, text: bytes) -> Step:
+        """The step of a text that `glance` returned: nothing but the text decides, and it may never be called."""
+        raise NotImplementedError
+
+    def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """The steps and notices that this block completes."""
         log = self._logs.get(source)
         if log is None:
             log = self._logs[source] = _Log(source)
-        found: list[Step | Notice] = []
+        found = Found()
         begin = 0
         if log.rest:  # only the block's first line is joined with it: the block is not copied
             begin = _line_end(block, 0, len(block)) + 1 or len(block)
@@ -96,9 +116,9 @@ class LineParser(LogParser):
             log.rest = self._scan(block, begin, log, found)
         return found
 
-    def close(self) -> list[Step | Notice]:
+    def close(self) -> Sequence[Step | Notice]:
         """What the last lines without an end still hold, and steps held back to see what follows."""
-        found: list[Step | Notice] = []
+        found = Found()
         for log in self._logs.values():
             rest, log.rest = log.rest, b""
             self.source = log.source
@@ -108,39 +128,57 @@ class LineParser(LogParser):
             self._add(log.numbering.close(), log, found)
         return found
 
-    def _scan(self, data: bytes, begin: int, log: _Log, found: list[Step | Notice]) -> bytes:
+    def _scan(self, data: bytes, begin: int, log: _Log, found: Found) -> bytes:
         """Read the lines that hold a needle, and return what must be kept of the one that is unfinished."""
         self.source = log.source
-        first = begin
-        for place in places_of(self.needles, data, begin):
+        first, rows = begin, list[tuple[int, bytes]]()
+        glance, rises = self.glance, log.numbering.rises
+        for place, following in pairwise([*places_of(self.needles, data, begin), len(data)]):
             if place < begin:
                 continue  # a second needle of the same line
-            low = max(begin, place - BEFORE)
-            start = _line_start(data, low, place) or low
-            end = _line_end(data, place, place + AFTER)
-            if end < 0:
-                end = place + AFTER
-                if end > len(data):
-                    log.last = _last_line(data, first, start, log.last)
-                    return data[start:]
-            line = data[start:end]
-            self.label, self._before = _label(line), partial(_last_line, data, first, start, log.last)
-            self._take(self.read_line(line), log, found)
+            line, start, end = _line_around(data, place, begin)
+            if end > len(data):
+                begin = start
+                break
             begin = end
-        kept = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
-        kept = max(kept, _line_start(data, kept, len(data)))
-        log.last = _last_line(data, first, kept, log.last)
-        return data[kept:]
+            self.label = label = _label(line)
+            if following >= end and (seen := glance(line)) is not None:
+                if seen is self.nothing_new:
+                    continue
+                if rises(seen[0], label):
+                    rows.append(seen)
+                    continue
+                rows = self._keep(rows, log, found)
+                self._add(log.numbering.take(UnreadStep(*seen), label), log, found)
+                continue
+            rows = self._keep(rows, log, found)
+            self._before = partial(_last_line, data, first, start, log.last)
+            self._take(self.read_line(line), log, found)
+        else:
+            begin = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
+            begin = max(begin, _line_start(data, begin, len(data)))
+        self._keep(rows, log, found)
+        log.last = _last_line(data, first, begin, log.last)
+        return data[begin:]
 
-    def _take(self, items: Iterable[Step | Notice], log: _Log, found: list[Step | Notice]) -> None:
+    def _keep(self, rows: list[tuple[int, bytes]], log: _Log, found: Found) -> list[tuple[int, bytes]]:
+        """Add the steps that were only glanced at; returns where to put the next ones."""
+        if rows:
+            found.append_unread(log.numbering.attempt, self.read_step, rows)
+        return []
+
+    def _take(self, items: Iterable[Step | Notice], log: _Log, found: Found) -> None:
         for item in items:
             if isinstance(item, Step):
                 self._add(log.numbering.take(item, self.label), log, found)
             else:
                 found.append(item)
 
-    def _add(self, steps: Iterable[Step], log: _Log, found: list[Step | Notice]) -> None:
+    def _add(self, steps: Iterable[Step | UnreadStep], log: _Log, found: Found) -> None:
         for step in steps:
+            if isinstance(step, UnreadStep):
+                found.append_unread(step.attempt, self.read_step, [(step.step, step.text)])
+                continue
             found.append(step)
             if step.loss != step.loss and log.told_nan < step.attempt:  # NaN alone differs from itself
                 log.told_nan = step.attempt
@@ -152,6 +190,26 @@ def _last_line(data: bytes, first: int, end: int, otherwise: bytes) -> bytes:
     low = max(first, end - BEFORE)
     text = data[low : _line_start(data, low, end)].rstrip(b"\r\n")  # without what is unfinished
     return text[_line_start(text, 0, len(text)) :] if text else otherwise
+
+
+def _line_around(data: bytes, place: int, begin: int) -> tuple[bytes, int, int]:
+    """The line that holds a place, or what is looked at of it, and where it begins (not before ``begin``) and ends.
+
+    The end is beyond that of the data where the line is unfinished.
+    """
+    low = place - BEFORE if place - BEFORE > begin else begin
+    start = data.rfind(b"\n", low, place) + 1 or low
+    end = data.find(b"\n", place, place + AFTER)
+    if end < 0:
+        end = place + AFTER
+    line = data[start:end]
+    if b"\r" in line:
+        start = data.rfind(b"\r", start, place) + 1 or start
+        carriage_return = data.find(b"\r", place, end)
+        if carriage_return >= 0:
+            end = carriage_return
+        line = data[start:end]
+    return line, start, end
 
 
 def _line_start(data: bytes, low: int, high: int) -> int:

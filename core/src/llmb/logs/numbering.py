@@ -18,7 +18,10 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
+from llmb.logs.found import UnreadStep
 from llmb.values.steps import Step
+
+AnyStep = Step | UnreadStep
 
 FIRST_LINE_LOST = 10
 """Printed steps after which a 1 begins a new run although the old one began at 0; before that, it is a late line."""
@@ -31,7 +34,7 @@ class _Rank:
     first: int
     highest: int
     risen: int = 0
-    held: dict[int, Step] = attrs.field(factory=dict)
+    held: dict[int, AnyStep] = attrs.field(factory=dict)
 
     def may_start_afresh_at(self, number: int) -> bool:
         """Whether a number that is not a new highest may be the first one of a new run."""
@@ -49,7 +52,7 @@ class Numbering:
         self.attempt = 0
         self._ranks: dict[bytes, _Rank] = {}
 
-    def take(self, step: Step, label: bytes = b"") -> Sequence[Step]:
+    def take(self, step: AnyStep, label: bytes = b"") -> Sequence[AnyStep]:
         """The steps that are certain now, in order, each with its attempt; ``label`` names the rank."""
         number = step.step
         rank = self._ranks.get(label)
@@ -67,11 +70,21 @@ class Numbering:
             rank.first = number
         return (self._placed(step),)
 
-    def close(self) -> list[Step]:
+    def rises(self, number: int, label: bytes = b"") -> bool:
+        """Whether a step is certain at once, and of the present attempt: its rank's highest, or that one again."""
+        rank = self._ranks.get(label)
+        if rank is None or rank.held or number < rank.highest:
+            return False
+        if number > rank.highest:
+            rank.highest = number
+            rank.risen += 1
+        return True
+
+    def close(self) -> list[AnyStep]:
         """Steps that are still held back: late lines."""
         return [step for rank in self._ranks.values() for step in self._release(rank)]
 
-    def _decide(self, step: Step, rank: _Rank, label: bytes) -> Sequence[Step]:
+    def _decide(self, step: AnyStep, rank: _Rank, label: bytes) -> Sequence[AnyStep]:
         """A step that follows those held back: the run goes on, or a new one has begun, or it is still open."""
         number, start = step.step, min(rank.held)
         if number > rank.highest:
@@ -84,7 +97,7 @@ class Numbering:
             return (*self._begin(), *self.take(step, label))
         return (self._placed(step),)
 
-    def _begin(self) -> list[Step]:
+    def _begin(self) -> list[AnyStep]:
         """A new run for all ranks, with the steps held back as its first."""
         old, self._ranks = self._ranks, {}
         self.attempt += 1
@@ -92,12 +105,12 @@ class Numbering:
             placed for label, rank in old.items() for step in rank.held.values() for placed in self.take(step, label)
         ]
 
-    def _release(self, rank: _Rank) -> list[Step]:
+    def _release(self, rank: _Rank) -> list[AnyStep]:
         held, rank.held = rank.held, {}
         return self._placed_all(held.values())
 
-    def _placed_all(self, steps: Iterable[Step]) -> list[Step]:
+    def _placed_all(self, steps: Iterable[AnyStep]) -> list[AnyStep]:
         return [self._placed(step) for step in steps]
 
-    def _placed(self, step: Step) -> Step:
+    def _placed(self, step: AnyStep) -> AnyStep:
         return attrs.evolve(step, attempt=self.attempt) if self.attempt else step

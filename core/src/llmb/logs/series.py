@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from llmb.logs.found import Found, UnreadSteps
 from llmb.logs.table import StepTable
 from llmb.values.steps import Notice, NoticeKind, Step
 
@@ -29,17 +30,27 @@ class StepSeries:
 
     def add(self, items: Iterable[Step | Notice]) -> None:
         """Take what a parser found."""
-        for item in items:
+        for item in items.pieces if isinstance(items, Found) else items:
             if isinstance(item, Notice):
                 self._note(item)
+            elif isinstance(item, UnreadSteps):
+                self._take_unread(item)
             elif item.attempt >= self._table.attempt:
                 self._take(item)
 
-    def _take(self, step: Step) -> None:
-        if step.attempt > self._table.attempt:
-            self._table = StepTable(step.attempt)
+    def _begin(self, attempt: int) -> None:
+        if attempt > self._table.attempt:
+            self._table = StepTable(attempt)
             self._notices.clear()
             self.nan = False
+
+    def _take_unread(self, steps: UnreadSteps) -> None:
+        if steps.attempt >= self._table.attempt:
+            self._begin(steps.attempt)
+            self._table.put_unread(steps)
+
+    def _take(self, step: Step) -> None:
+        self._begin(step.attempt)
         self._table.put(step)
         self.nan = self.nan or (step.loss is not None and math.isnan(step.loss))
 

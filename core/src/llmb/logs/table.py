@@ -1,4 +1,8 @@
-"""The steps of one run, in columns: some 60 bytes a step, where a Step with its figures takes 500."""
+"""The steps of one run, in columns: some 60 bytes a step, where a Step with its figures takes 500.
+
+Steps of which only the number was read are kept as the text that they were printed in, until that is asked for; of much
+text the columns are made, which take less room.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import sub
 from typing import overload
 
+from llmb.logs.found import ReadStep, UnreadSteps, read_as
 from llmb.values.steps import Step
+
+MOST_UNREAD = 16 << 20
+"""Bytes of text that are kept unread."""
 
 _WIDTH = 5  # time, loss, TFLOP/s, tokens/s, mean_of
 
@@ -67,9 +75,37 @@ class StepTable(Sequence[Step]):
         self._fields = array("d")  # _WIDTH for each step
         self._stated = bytearray()  # for each step, one bit for each of its fields
         self._figures = _Figures()
+        self._unread: dict[int, bytes] = {}
+        self._unread_size = 0  # bytes, at most: with what was replaced meanwhile
+        self._read: ReadStep | None = None
+        self._in_order: Sequence[int] | None = None  # all numbers, once they were asked for
+
+    def put_unread(self, steps: UnreadSteps) -> None:
+        """Add steps, or replace those of the same numbers, without reading them."""
+        if self._read != steps.read:
+            self._read_all()
+            self._read = steps.read
+        self._in_order = None
+        self._unread.update(steps.rows)
+        self._unread_size += sum(len(text) for _, text in steps.rows)
+        if self._unread_size > MOST_UNREAD:
+            self._unread_size = sum(map(len, self._unread.values()))
+            if self._unread_size > MOST_UNREAD // 2:
+                self._read_all()
+
+    def _read_all(self) -> None:
+        unread, self._unread, self._unread_size = self._unread, {}, 0
+        for number in sorted(unread):
+            self.put(self._read_text(unread[number]))
+
+    def _read_text(self, text: bytes) -> Step:
+        assert self._read is not None
+        return read_as(self._read, text, self.attempt)
 
     def put(self, step: Step) -> None:
         """Add a step, or replace the one of the same number."""
+        self._in_order = None
+        self._unread.pop(step.step, None)
         time_s, loss = step.time_s, step.loss
         tflops, tokens = step.tflops_per_gpu, step.tokens_per_s_per_gpu
         stated = (
@@ -105,30 +141,36 @@ class StepTable(Sequence[Step]):
     @property
     def numbers(self) -> Sequence[int]:
         """The numbers alone."""
-        return self._numbers
+        if self._in_order is None:
+            self._in_order = sorted({*self._numbers, *self._unread}) if self._unread else self._numbers
+        return self._in_order
 
     @property
     def rhythm(self) -> int:
         """The distance between printed steps that is most common; 1 where there is none."""
-        gaps = Counter(map(sub, self._numbers[1:], self._numbers))
+        gaps = Counter(map(sub, self.numbers[1:], self.numbers))
         gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
         return gap if seen > 1 else 1
 
     def __len__(self) -> int:
-        return len(self._numbers)
+        return len(self.numbers)
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
     @overload
     def __getitem__(self, index: slice) -> list[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        rows = range(len(self))[index]
-        return self._step(rows) if isinstance(rows, int) else [self._step(row) for row in rows]
+        numbers = self.numbers[index]
+        return self._step(numbers) if isinstance(numbers, int) else [self._step(number) for number in numbers]
 
     def __iter__(self) -> Iterator[Step]:
-        return map(self._step, range(len(self)))
+        return map(self._step, self.numbers)
 
-    def _step(self, row: int) -> Step:
+    def _step(self, number: int) -> Step:
+        text = self._unread.get(number)
+        return self._step_in_row(bisect_left(self._numbers, number)) if text is None else self._read_text(text)
+
+    def _step_in_row(self, row: int) -> Step:
         values, stated = self._fields[row * _WIDTH : (row + 1) * _WIDTH], self._stated[row]
         time_s, loss, tflops, tokens, mean_of = (
             value if stated >> place & 1 else None for place, value in enumerate(values)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import attrs
 
@@ -31,6 +31,17 @@ class Step:
     figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=_figures)
     mean_of: int = 1
     attempt: int = 0
+
+
+@runtime_checkable
+class NumberedSteps(Protocol):
+    """Steps in the order of their numbers, each number once, of which the numbers can be had without the steps."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The number of each step."""
+
+    def __getitem__(self, index: int, /) -> Step: ...
 
 
 NoticeKind = Literal[

@@ -11,6 +11,8 @@ _STEP = b"completed step: "
 _ABORT = b"Aborting training due to "
 _LONGEST_NUMBER = 18  # digits of a step number; more are no step but something garbled
 
+_USUAL = re.compile(rb"completed step: (\d{1,18}), seconds: \d{1,9}\.\d{3}(?:, |$)")
+
 _NAMES = {
     b"seconds": "time_s",
     b"loss": "loss",
@@ -32,6 +34,17 @@ class MaxTextLog(LineParser):
 
     needles = (_STEP, _ABORT)
     first_step = 0
+
+    def glance(self, line: bytes) -> tuple[int, bytes] | None:
+        """A line with its seconds is a step; what else it says can wait."""
+        match = _USUAL.search(line)
+        return None if match is None or b"nan" in line else (int(match[1]), line)
+
+    def read_step(self, text: bytes) -> Step:
+        """As `read_line`."""
+        step = _step(text.partition(_STEP)[2])
+        assert step is not None
+        return step
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """The steps of a line (more than one where ranks glued theirs together), or why the training was aborted."""

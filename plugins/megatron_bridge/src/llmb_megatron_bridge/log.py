@@ -7,12 +7,19 @@ from collections.abc import Sequence
 
 from llmb import LineParser, Notice, Step
 from llmb_megatron_bridge.fields import Fields
-from llmb_megatron_bridge.step_times import StepTime, StepTimes
+from llmb_megatron_bridge.step_times import Printed, StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
 _UTILIZATION = b"GPU utilization"
 
 _ITERATION = re.compile(rb"iteration +(\d{1,18}) */ *(\d{1,18})")
+_USUAL = re.compile(
+    rb"iteration +(\d{1,18}) */ *(\d{1,18}) \|(?: (?:consumed|skipped) \w+: +\d+ \|)*"
+    rb" elapsed time per iteration \(ms\): (\d{1,12}\.\d) \|"
+)
+_OWN_RATE = re.compile(rb"\| (?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs): ")
+_NAN = b"nan"
+_NO_NAN = b"nan iterations:   0 |"
 _STEP_TIME = re.compile(
     rb"Step Time : (\d[\d.eE+-]*)s GPU utilization: (-?\d[\d.eE+-]*|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU"
 )
@@ -35,24 +42,66 @@ class MegatronLog(LineParser):
         super().__init__()
         self._fields = Fields()
         self._step_times = StepTimes()
-        self._totals: dict[str, int] = {}
+        self._totals: dict[str, bytes] = {}  # as it is printed
+
+    def glance(self, line: bytes) -> tuple[int, bytes] | None:
+        """An iteration's line like those before it, or the step time of one."""
+        match = _USUAL.search(line)
+        if match is None:
+            return self._glance_at_step_time(line)
+        number, total, time_ms = match.groups()
+        if total != self._totals.get(self.source) or _has_nan(line):
+            return None
+        step = Printed(int(number), float(time_ms) / 1000, line[match.start() :])
+        return step.step, self._with_tflops(step)
+
+    def _glance_at_step_time(self, line: bytes) -> tuple[int, bytes] | None:
+        match = _STEP_TIME.search(line)
+        if match is None or _ITERATION.search(line):
+            return None
+        return self._add_step_time(StepTime(float(match[1]), float(match[2]))) or self.nothing_new
+
+    def _add_step_time(self, time: StepTime) -> tuple[int, bytes] | None:
+        """The step that this belongs to, once more and now with its TFLOP/s, if it was printed before."""
+        step = self._step_times.add(time)
+        if step is None or _OWN_RATE.search(step.text):
+            return None
+        return step.step, _joined(step.text, time.tflops_per_gpu)
+
+    def _with_tflops(self, step: Printed) -> bytes:
+        """The step's text with what the other rank said of it, if it did so already; else the step waits for that."""
+        tflops = self._step_times.take(step.step, step.time_s)
+        if tflops is None:
+            self._step_times.wait(step)
+            return step.text
+        return _joined(step.text, tflops)
+
+    def read_step(self, text: bytes) -> Step:
+        """The step of the first iteration's record in a text; behind a line feed stand the TFLOP/s of another line."""
+        line, _, tflops = text.partition(b"\n")
+        match = _ITERATION.search(line)
+        assert match is not None
+        after = _ITERATION.search(line, match.end())
+        known, figures = self._fields.read(line[match.end() : after.start() if after else len(line)])
+        if tflops:
+            known.setdefault("tflops_per_gpu", float(tflops))
+        return Step(step=int(match[1]), figures=figures, **known)  # type: ignore[arg-type]  # floats' names
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """The steps of a line (more than one where ranks glued theirs together), and what it says besides."""
         found: list[Step | Notice] = []
         match = _ITERATION.search(line)
         if match is None and _TIME in line and (match := _ITERATION.search(self.line_before())):  # broken in two
-            record = b" " + line[line.index(_TIME) :]
-            self._read_record(int(match[1]), int(match[2]), record, found)
+            self._read_record(match[0] + b" | " + line[line.index(_TIME) :], found)
             match = None
         while match is not None:
             after = _ITERATION.search(line, match.end())
-            record = line[match.end() : after.start() if after else len(line)]
-            self._read_record(int(match[1]), int(match[2]), record, found)
+            self._read_record(line[match.start() : after.start() if after else len(line)], found)
             match = after
         if _UTILIZATION in line:
             for time_s, tflops in _STEP_TIME.findall(line):
-                found += self._step_times.add(StepTime(float(time_s), float(tflops)))
+                row = self._add_step_time(StepTime(float(time_s), float(tflops)))
+                found += [] if row is None else [self.read_step(row[1])]
         return found
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
@@ -64,23 +113,27 @@ class MegatronLog(LineParser):
         """What is held, and the step times of a log that has nothing else."""
         return [*super().close(), *self._step_times.close()]
 
-    def _read_record(self, number: int, total: int, text: bytes, found: list[Step | Notice]) -> None:
-        """What one iteration's record says behind its number; nothing, where it has no time."""
-        known, figures = self._fields.read(text)
-        if "time_s" not in known:
+    def _read_record(self, text: bytes, found: list[Step | Notice]) -> None:
+        """What one iteration's record says; nothing, where it has no time."""
+        step, match = self.read_step(text), _ITERATION.match(text)
+        if step.time_s is None or match is None:
             return
-        if self._totals.get(self.source) != total:
-            self._totals[self.source] = total
-            found.append(Notice(kind="total steps", value=total))
-        tflops = self._step_times.take(number, known["time_s"])
-        if tflops is not None:
-            known.setdefault("tflops_per_gpu", tflops)
-        step = Step(step=number, figures=figures, **known)  # type: ignore[arg-type]  # floats' names
-        if tflops is None:
-            self._step_times.wait(step)
-        found.append(step)
-        norm = figures.get("grad norm")
+        if self._totals.get(self.source) != match[2]:
+            self._totals[self.source] = match[2]
+            found.append(Notice(kind="total steps", value=int(match[2])))
+        whole = self._with_tflops(Printed(step.step, step.time_s, text))
+        found.append(step if whole is text else self.read_step(whole))
+        norm = step.figures.get("grad norm")
         if norm is not None and norm != norm:  # NaN alone differs from itself
-            found.append(Notice(kind="nan", text=f"the gradient norm of iteration {number} is NaN"))
-        elif figures.get("number of nan iterations"):
-            found.append(Notice(kind="nan", text=f"the loss of iteration {number} is NaN"))
+            found.append(Notice(kind="nan", text=f"the gradient norm of iteration {step.step} is NaN"))
+        elif step.figures.get("number of nan iterations"):
+            found.append(Notice(kind="nan", text=f"the loss of iteration {step.step} is NaN"))
+
+
+def _joined(text: bytes, tflops_per_gpu: float) -> bytes:
+    return b"%b\n%r" % (text, tflops_per_gpu)
+
+
+def _has_nan(line: bytes) -> bool:
+    place = line.find(_NAN)
+    return place >= 0 and not (line.startswith(_NO_NAN, place) and line.find(_NAN, place + len(_NO_NAN)) < 0)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-
-import attrs
+from typing import NamedTuple
 
 from llmb import Step
 
@@ -16,8 +15,7 @@ _WAITING = 4096
 """Steps that wait for their TFLOP/s: in logs of ranks apart, those of a whole benchmark; Megatron-LM prints none."""
 
 
-@attrs.frozen
-class StepTime:
+class StepTime(NamedTuple):
     """What rank 0 prints: seconds, and TFLOP/s per GPU."""
 
     time_s: float
@@ -26,6 +24,14 @@ class StepTime:
     def may_be(self, time_s: float) -> bool:
         """Whether it is the same step, by its time: two decimals here, and clocks of two ranks."""
         return abs(self.time_s - time_s) <= 0.01 + 0.05 * time_s
+
+
+class Printed(NamedTuple):
+    """A step, and the text that it was printed in."""
+
+    step: int
+    time_s: float
+    text: bytes
 
 
 class StepTimes:
@@ -37,7 +43,7 @@ class StepTimes:
 
     def __init__(self) -> None:
         self._times: deque[StepTime] = deque()
-        self._steps: deque[Step] = deque(maxlen=_WAITING)
+        self._steps: deque[Printed] = deque(maxlen=_WAITING)
         self._last: int | None = None
 
     def take(self, number: int, time_s: float) -> float | None:
@@ -53,19 +59,19 @@ class StepTimes:
                 return found.tflops_per_gpu
         return None
 
-    def wait(self, step: Step) -> None:
+    def wait(self, step: Printed) -> None:
         """A step whose TFLOP/s are yet to come."""
         self._steps.append(step)
 
-    def add(self, time: StepTime) -> list[Step]:
-        """The step that this belongs to, once more and now with its TFLOP/s, if it was printed before."""
+    def add(self, time: StepTime) -> Printed | None:
+        """The step that this belongs to, if it was printed before."""
         for place, step in enumerate(islice(self._steps, _LOOK_AHEAD)):
-            if step.time_s is not None and time.may_be(step.time_s):
+            if time.may_be(step.time_s):
                 for _ in range(place + 1):
                     self._steps.popleft()
-                return [attrs.evolve(step, tflops_per_gpu=time.tflops_per_gpu)] if step.tflops_per_gpu is None else []
+                return step
         self._times.append(time)
-        return []
+        return None
 
     def close(self) -> list[Step]:
         """Where no step had a number: all of them, counted from 1."""

@@ -22,6 +22,13 @@ _LINE = b"Training epoch "
 _BUFFER = b"buffer_size: "
 """In the configuration that NeMo prints at its start: over how many steps it averages the times that it prints."""
 
+_USUAL_BAR = re.compile(
+    rb"Epoch \d+: [^\[]* ((\d{1,15})/(\d{1,15})) \[[^],]*+"
+    rb"(, [^]]*(?:train_step_timing in s|reduced_train_loss)=\d[^]]*+)\]"
+)
+_USUAL_ITERATION = re.compile(
+    rb"Training epoch \d+, iteration \d{1,15}/(\d{1,15}) \| (?:[^|]* \| )*?global_step: (\d{1,15}) \| "
+)
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
@@ -29,6 +36,29 @@ _BUFFER_SIZE = re.compile(rb"(?:^|[\s|])buffer_size: (\d{1,6})\s*$")
 _ROUNDED_STEP = re.compile(rb"global_step=[\d.]+e")
 _NUMBER = re.compile(r"-?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|nan|inf)")
 _FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
+
+
+@attrs.frozen
+class _Bar:
+    """What is printed between the brackets of a bar, before them (the 2/20) and behind them."""
+
+    place: bytes
+    figures: bytes
+    after: bytes
+
+    @classmethod
+    def of(cls, line: bytes, begin: int, end: int) -> _Bar | None:
+        """The bar of that part of a line; a bar without an end has no last figure, of which digits may be missing."""
+        opened = line.find(b" [", begin, end)
+        if opened < 0:
+            return None
+        closed = line.find(b"]", opened, end)
+        figures_end = closed if closed > 0 else line.rfind(b", ", opened, end)
+        return cls(
+            place=line[line.rfind(b" ", begin, opened) + 1 : opened],
+            figures=line[line.find(b", ", opened, end) : figures_end],
+            after=line[closed + 1 : end] if closed > 0 else b"",
+        )
 
 
 @attrs.define
@@ -69,7 +99,33 @@ class NeMoLog(LineParser):
         self.needles = (_TIME, _LOSS, _LINE, _BUFFER) if timing_buffer is None else (_TIME, _LOSS, _LINE)
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
-        self._total: int | None = None
+        self._total = b""  # as it is printed
+
+    def glance(self, line: bytes) -> tuple[int, bytes] | None:
+        """A bar, or a line, that is like the ones before: of the same generation, and with the same total."""
+        if self.first_step is None or b"nan" in line:
+            return None
+        if bar := _USUAL_BAR.search(line):
+            place, number, total, figures = bar.groups()
+            if total != self._total:
+                return None
+            if not self._drawn_here().is_news(place, figures):
+                return self.nothing_new
+            return int(number), line[bar.start() :]
+        iteration = _USUAL_ITERATION.search(line)
+        if iteration is None or iteration[1] != self._total:
+            return None
+        return int(iteration[2]), line[iteration.start() :]
+
+    def read_step(self, text: bytes) -> Step:
+        """As `read_line`, where the text begins with the bar or the line."""
+        if text.startswith(_LINE):
+            step = self._iteration(text, torn=False)
+        else:
+            following = text.find(_BAR_BEGIN, 1)
+            step = self._bar(_Bar.of(text, 0, following if following > 0 else len(text)))
+        assert step is not None
+        return step
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """The steps of a line, more than one where bars were glued together, and how many there will be."""
@@ -88,38 +144,46 @@ class NeMoLog(LineParser):
         return list(self._read_iteration(line, torn=True)) if _LINE in line else self.read_line(line)
 
     def _read_iteration(self, line: bytes, *, torn: bool) -> Iterator[Step | Notice]:
+        match, step = _ITERATION.search(line), self._iteration(line, torn=torn)
+        if match and step:
+            self._begin(0, (_LINE,))
+            yield from self._total_steps(match[2], int(match[2]) + 1)
+            yield step
+
+    def _iteration(self, line: bytes, *, torn: bool) -> Step | None:
         match = _ITERATION.search(line)
         if match is None:
-            return
+            return None
         fields = line[match.end() :].decode(errors="replace").split(" | ")
         if torn and not _is_whole(fields[-1]):
             fields.pop()
         figures = _figures(field.partition(": ") for field in fields)
-        if not figures:
-            return
-        self._begin(0, (_LINE,))
-        yield from self._total_steps(int(match[2]) + 1)
-        yield _step(int(figures.pop("global_step", int(match[1]))), figures)
+        return _step(int(figures.pop("global_step", int(match[1]))), figures) if figures else None
 
     def _read_bar(self, line: bytes, begin: int, end: int) -> list[Step | Notice]:
-        opened = line.find(b" [", begin, end)
-        closed = line.find(b"]", opened, end)
-        place = line[line.rfind(b" ", begin, opened) + 1 : opened]
-        postfix = line[line.find(b", ", opened, end) : closed if closed > 0 else line.rfind(b", ", opened, end)]
-        if opened < 0 or not self._drawn_here().is_news(place, postfix):
+        bar = _Bar.of(line, begin, end)
+        if bar is None or not self._drawn_here().is_news(bar.place, bar.figures):
             return []
-        count = _PLACE.fullmatch(place)
-        figures = _figures(field.partition("=") for field in postfix.decode(errors="replace").split(", "))
-        if count is None or not figures:
+        step = self._bar(bar)
+        if step is None:
             return []
-        self._begin(1, (_TIME,) if _TIME in postfix else (_LOSS,))
+        self._begin(1, (_TIME,) if _TIME in bar.figures else (_LOSS,))
+        _, _, total = bar.place.partition(b"/")
+        return [*self._total_steps(total, int(total)), step] if total.isdigit() else [step]
+
+    def _bar(self, bar: _Bar | None) -> Step | None:
+        count = _PLACE.fullmatch(bar.place) if bar else None
+        if bar is None or count is None:
+            return None
+        figures = _figures(field.partition("=") for field in bar.figures.decode(errors="replace").split(", "))
+        if not figures:
+            return None
         number = int(count[1])
-        exact = _DLLOGGER.match(line, closed + 1, end) if closed > 0 else None
+        exact = _DLLOGGER.match(bar.after)
         if exact and int(exact[1]) + 1 == number:
-            pairs = line[exact.end() : end].decode(errors="replace").split("  ")
+            pairs = bar.after[exact.end() :].decode(errors="replace").split("  ")
             figures |= _figures(pair.partition(" : ") for pair in pairs)
-        step = _step(number, figures, mean_of=max(1, min(number, self._buffer or 1)))
-        return [*self._total_steps(int(count[2])), step] if count[2] else [step]
+        return _step(number, figures, mean_of=max(1, min(number, self._buffer or 1)))
 
     def _read_buffer(self, line: bytes) -> list[Step | Notice]:
         """Before the first step, the configuration tells over how many steps times will be averaged."""
@@ -140,9 +204,9 @@ class NeMoLog(LineParser):
             self.first_step = first_step
             self.needles = needles
 
-    def _total_steps(self, total: int) -> Iterator[Notice]:
-        if total != self._total:
-            self._total = total
+    def _total_steps(self, printed: bytes, total: int) -> Iterator[Notice]:
+        if printed != self._total:
+            self._total = printed
             yield Notice(kind="total steps", text=f"{total} steps", value=total)
 
 
