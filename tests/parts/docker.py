@@ -145,17 +145,22 @@ class Docker:
         return [*self.containers, *self("volume", "ls", "--quiet").split(), *networks]
 
     def import_image(self, root: Path, name: str, *changes: str, also: Iterable[Path] = ()) -> str:
-        """An image whose file system is this folder, and ``also`` folders of this machine at their own places.
+        """See `import_image`."""
+        return import_image(root, name, *changes, also=also, env={**os.environ, **self.env})
 
-        ``changes`` are lines of a Dockerfile. The image's id is returned.
-        """
-        words = [word for change in changes for word in ("--change", change)]
-        more = [str(folder).lstrip("/") for folder in also]
-        pack = shlex.join(["tar", "-cf", "-", "-C", str(root), ".", *(["-C", "/", *more] if more else [])])
-        command = ["bash", "-c", f"set -o pipefail; {pack} | {shlex.join(['docker', 'import', *words, '-', name])}"]
-        done = subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+
+def import_image(root: Path, name: str, *changes: str, also: Iterable[Path] = (), env: Mapping[str, str]) -> str:
+    """An image whose file system is this folder, and ``also`` folders of this machine at their own places.
+
+    ``changes`` are lines of a Dockerfile, ``env`` is the environment of the engine's clients. The image's id is returned.
+    """
+    words = [word for change in changes for word in ("--change", change)]
+    more = [str(folder).lstrip("/") for folder in also]
+    pack = shlex.join(["tar", "-cf", "-", "-C", str(root), ".", *(["-C", "/", *more] if more else [])])
+    command = ["bash", "-c", f"set -o pipefail; {pack} | {shlex.join(['docker', 'import', *words, '-', name])}"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 class Registry:
