@@ -152,7 +152,7 @@ class Docker:
 def import_image(root: Path, name: str, *changes: str, also: Iterable[Path] = (), env: Mapping[str, str]) -> str:
     """An image whose file system is this folder, and ``also`` folders of this machine at their own places.
 
-    ``changes`` are lines of a Dockerfile, ``env`` is the environment of the engine's clients. The image's id is returned.
+    ``changes`` are lines of a Dockerfile, ``env`` is the environment of the engine's clients. Returns the image's id.
     """
     words = [word for change in changes for word in ("--change", change)]
     more = [str(folder).lstrip("/") for folder in also]

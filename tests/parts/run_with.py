@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -38,6 +39,7 @@ def main() -> int:
         raise SystemExit(f"{', '.join(sorted(unknown))}: not a part; expected {' or '.join(MISSING)}")
     if lacking := [why for name in parts if (why := MISSING[name]())]:
         raise SystemExit("; ".join(lacking))
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the parts end with us
     with ExitStack() as stack:
         env = start(parts, stack)
         return subprocess.run(command, env=env, check=False).returncode

@@ -85,7 +85,7 @@ def _two_mfu(metrics: Metrics) -> str:
         return ""
     return (
         f"MFU is {100 * logged:.2f} % by the logged TFLOP/s and {100 * computed:.2f} % by step time and the recipe's "
-        "formula: one of them counts other FLOPs, or the log's figures are not of the same steps"
+        "formula: one of them counts other FLOPs, the log's figures are not of the same steps, or steps differed much"
     )
 
 
