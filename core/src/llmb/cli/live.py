@@ -41,7 +41,7 @@ def describe(progress: Progress, width: int | None = None) -> str:
     parts = [progress.phase or "running" if progress.state == "running" else progress.state]
     if progress.detail:
         parts.append(progress.detail)
-    if progress.step is not None and progress.state not in END_STATES:
+    if progress.step is not None and progress.state == "running":
         parts.append(f"step {progress.step} of {progress.steps}")
     if progress.step_time_s is not None and progress.state == "running":
         parts.append(f"{progress.step_time_s:.3g} s/step")
