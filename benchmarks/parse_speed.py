@@ -23,6 +23,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from figure import Figure, show
+
 from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb.values.steps import LogParser
@@ -38,8 +40,8 @@ BARS_EVERY = 50_000  # bytes; for each step there are three bars, two of which h
 PAIRS_EVERY = 50_000  # bytes
 ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
 
-PARSERS: dict[str, Callable[[], LogParser]] = {"bars": NeMoLog, "pairs": MegatronLog, "fewpairs": MegatronLog}
-GREPPED = {"bars": "train_step_timing", "pairs": "elapsed time per iteration", "fewpairs": "elapsed time per iteration"}
+PARSERS: dict[str, Callable[[], LogParser]] = {"bars": NeMoLog, "pairs": MegatronLog}
+GREPPED = {"bars": "train_step_timing", "pairs": "elapsed time per iteration"}
 DIGITS = {"#": "0123456789", "~": "0123456789abcdef"}
 
 # What real logs print between their steps; # is any digit, ~ any hexadecimal one.
@@ -142,7 +144,16 @@ def _step(dice: random.Random, step: int, prefix: str) -> bytes:
     ).encode()
 
 
+LOGS = {
+    "noisy": (noisy, "MaxText"),
+    "bars": (bars, "NeMo"),
+    "pairs": (pairs, "Megatron-Bridge"),
+    "dense": (dense, "MaxText"),
+}
+
+
 def write(path: Path, blocks: Iterable[bytes]) -> Path:
+    path.parent.mkdir(exist_ok=True)
     with path.open("wb") as file:
         file.writelines(blocks)
     return path
@@ -197,47 +208,52 @@ def read_again(path: Path) -> tuple[int, int]:
     return fed, len(added)
 
 
+def figures(size_mb: int = 500, repeats: int = 5) -> Iterator[Figure]:
+    """Speed on each log, memory on a log and a tenth of it, and what is read of a log that has grown."""
+    with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
+        for name, (make, framework) in LOGS.items():
+            log = write(Path(folder, f"{name}.log"), make(size_mb * MB))
+            yield speed(log, framework, size_mb, repeats if name != "dense" else 1)
+            if name != "dense":
+                yield memory(log, write(Path(folder, "small", log.name), make(size_mb * MB // 10)), framework)
+            if name == "noisy":
+                yield reading_again(log)
+            log.unlink()
+
+
+def speed(log: Path, framework: str, size_mb: int, repeats: int) -> Figure:
+    by_grep, by_us = compare(log, repeats)
+    return Figure(
+        f"parsing {size_mb} MB of {framework}'s log ({log.stem}): speed / that of grep -c",
+        by_grep / by_us,
+        BAR if log.stem != "dense" else None,
+        at_least=True,
+        detail=f"grep {by_grep:.3f} s, llmb {by_us:.3f} s, {size_mb / by_us:,.0f} MB/s, {grep(log):,} lines",
+    )
+
+
+def memory(large: Path, small: Path, framework: str) -> Figure:
+    low, high = peak_mb(small), peak_mb(large)
+    return Figure(
+        f"more peak memory for ten times as long a log of {framework}",
+        high - low,
+        FLAT_MB,
+        "MB",
+        detail=f"{low:.1f} MB, {high:.1f} MB",
+    )
+
+
+def reading_again(log: Path) -> Figure:
+    fed, added = read_again(log)
+    return Figure("bytes read of a log that has grown / its new bytes", fed / added, 1.0, detail=f"{added} are new")
+
+
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--mb", type=int, default=500, help="size of the logs")
     options.add_argument("--repeats", type=int, default=5)
     asked = options.parse_args()
-    with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
-        return report(Path(folder), asked.mb, asked.repeats)
-
-
-def report(folder: Path, size_mb: int, repeats: int) -> int:
-    """Print all figures; 1 where one misses its bar."""
-    print(f"{'log':8}{'MB':>6}{'steps':>9}{'grep s':>9}{'parse s':>9}{'MB/s':>8}{'ratio':>8}{'bar':>6}")
-    large = write(folder / "noisy.log", noisy(size_mb * MB))
-    ratio = print_row(large, size_mb, repeats, BAR)
-    drawn = print_row(write(folder / "bars.log", bars(size_mb * MB)), size_mb, repeats, BAR)
-    (folder / "bars.log").unlink()
-    joined = print_row(write(folder / "pairs.log", pairs(size_mb * MB)), size_mb, repeats, BAR)
-    most, least = peak_mb(folder / "pairs.log"), peak_mb(write(folder / "fewpairs.log", pairs(size_mb * MB // 10)))
-    (folder / "pairs.log").unlink()
-    print_row(write(folder / "dense.log", dense(size_mb * MB)), size_mb, 1, None)
-    small = write(folder / "small.log", noisy(size_mb * MB // 10))
-    low, high = peak_mb(small), peak_mb(large)
-    print(f"peak memory: {low:.1f} MB for {size_mb // 10} MB of log, {high:.1f} MB for {size_mb} MB")
-    fed, added = read_again(large)
-    print(f"after {added} more bytes, {fed} bytes are read")
-    checks = {
-        "speed": min(ratio, drawn, joined) >= BAR,
-        "flat memory": max(high - low, most - least) <= FLAT_MB,
-        "only what is new is read": fed == added,
-    }
-    for name, passed in checks.items():
-        print(f"{name}: {'pass' if passed else 'FAIL'}")
-    return 0 if all(checks.values()) else 1
-
-
-def print_row(path: Path, size_mb: int, repeats: int, bar: float | None) -> float:
-    by_grep, by_us = compare(path, repeats)
-    ratio, shown = by_grep / by_us, "-" if bar is None else f"{bar:.2f}"
-    times = f"{by_grep:9.3f}{by_us:9.3f}{size_mb / by_us:8.0f}{ratio:8.3f}{shown:>6}"
-    print(f"{path.stem:8}{size_mb:6}{grep(path):9}{times}", flush=True)
-    return ratio
+    return show(figures(asked.mb, asked.repeats))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,11 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+from figure import Figure, show
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -28,14 +30,6 @@ sys.path.insert(0, str(ROOT / "tests"))
 from parts.network import Network  # noqa: E402  # the path is set just above
 from parts.slurm import Cluster  # noqa: E402  # the same
 from parts.sshd import Sshd  # noqa: E402  # the same
-
-BARS = {"submission": 1.15, "questions": 1.0, "memory": 200.0, "bytes": 1.1}
-
-
-def row(name: str, figure: float, bar: float, unit: str) -> bool:
-    passed = figure <= bar
-    print(f"{name:<70} {figure:7.2f} {unit:<3} at most {bar:6.2f}  {'pass' if passed else 'FAIL'}", flush=True)
-    return passed
 
 
 class Bench:
@@ -76,7 +70,7 @@ class Bench:
         return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
 
-def submission(bench: Bench, jobs: int) -> bool:
+def submission(bench: Bench, jobs: int) -> Figure:
     bench.partition("DOWN")
     bench.llmb("run", bench.spec("sweep", jobs), "--detach", "--json")
     times = {state: [each["time"] for each in bench.events() if each.get("state") == state] for state in _BOTH}
@@ -84,11 +78,9 @@ def submission(bench: Bench, jobs: int) -> bool:
     assert len(times["queued"]) == jobs
     loops = [shell_loop(bench, number) for number in range(2)]
     bench.partition("UP")
-    print(f"{jobs} jobs: llmb {ours:.1f} s, shell loops {' and '.join(f'{each:.1f}' for each in loops)} s")
-    mean = sum(loops) / len(loops)
-    return row(
-        f"submission of {jobs} jobs over SSH / a shell loop of sbatch there", ours / mean, BARS["submission"], "x"
-    )
+    detail = f"{ours:.1f} s; shell loops {' and '.join(f'{each:.1f}' for each in loops)} s"
+    what = f"submission of {jobs} jobs over SSH / a shell loop of sbatch there"
+    return Figure(what, ours * len(loops) / sum(loops), 1.15, detail=detail)
 
 
 _BOTH = ("submitting", "queued")
@@ -109,19 +101,19 @@ def shell_loop(bench: Bench, number: int) -> float:
     return seconds
 
 
-def to_the_end(bench: Bench, jobs: int) -> bool:
+def to_the_end(bench: Bench, jobs: int) -> Iterator[Figure]:
     started = time.perf_counter()
     counted = bench.llmb("attach", "--json")
-    print(f"{jobs} jobs to their end: {time.perf_counter() - started:.0f} s, {counted}")
+    seconds = time.perf_counter() - started
     results = [json.loads(file.read_text()) for file in bench.home.glob("runs/*/result.json")]
     states = Counter(each["state"] for each in results)
-    print(f"recorded: {dict(states)}")
-    passed = row("questions to the queue per tick", counted["queue"] / counted["ticks"], BARS["questions"], "")
-    passed &= row("peak memory of llmb", counted["memory_mb"], BARS["memory"], "MB")
-    return row("runs without a right result", jobs - states["completed"], 0, "") and passed
+    ticks = f"{counted['queue']} questions in {counted['ticks']} ticks and {seconds:.0f} s"
+    yield Figure("questions to Slurm's queue per tick", counted["queue"] / counted["ticks"], 1.0, detail=ticks)
+    yield Figure(f"peak memory of llmb while it follows {jobs} jobs", counted["memory_mb"], 200.0, "MB")
+    yield Figure(f"of {jobs} jobs, those without a right result in the record", jobs - states["completed"], 0)
 
 
-def bytes_moved(bench: Bench) -> bool:
+def bytes_moved(bench: Bench) -> Figure:
     """A job waits while this process writes into its log, as a chatty framework would."""
     gate, log_bytes = bench.cluster.folder / "gate", 0
     bench.llmb("run", bench.spec("growing", 1, gate=str(gate), gate_step=1), "--detach", "--json")
@@ -143,10 +135,9 @@ def bytes_moved(bench: Bench) -> bool:
         gate.touch()
         following.communicate()
         bench.server.write_config()
-        print(f"{log_bytes} bytes were new, {network.bytes_down} came and {network.bytes_up} went")
-        return row(
-            "bytes moved while a growing log is followed / its new bytes", network.bytes / log_bytes, BARS["bytes"], "x"
-        )
+        detail = f"{log_bytes:,} were new, {network.bytes_down:,} came, {network.bytes_up:,} went"
+        what = "bytes moved over SSH while a growing log is followed / its new bytes"
+        return Figure(what, network.bytes / log_bytes, 1.1, detail=detail)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -185,16 +176,21 @@ def counted(stats: str, arguments: list[str]) -> int:
     return 0
 
 
+def figures(jobs: int = 1000) -> Iterator[Figure]:
+    with Cluster(nodes=1) as cluster, Sshd(env=cluster.env) as server:
+        bench = Bench(cluster, server)
+        yield submission(bench, jobs)
+        yield from to_the_end(bench, jobs)
+        yield bytes_moved(bench)
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--counted"]:
         sys.exit(counted(sys.argv[2], sys.argv[3:]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1000)
     jobs = parser.parse_args().jobs
-    with Cluster(nodes=1) as cluster, Sshd(env=cluster.env) as server:
-        bench = Bench(cluster, server)
-        passed = [submission(bench, jobs), to_the_end(bench, jobs), bytes_moved(bench)]
-    sys.exit(not all(passed))
+    sys.exit(show(figures(jobs)))
 
 
 if __name__ == "__main__":

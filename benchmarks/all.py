@@ -1,0 +1,121 @@
+"""All benchmarks: one table of what was measured, its bar, and pass or fail.
+
+uv run python benchmarks/all.py [--quick] [--write]     as root, after .ci/install-parts; a quarter of an hour or less
+
+The machine should do nothing else meanwhile. ``--write`` puts the table into benchmarks/RESULTS.md, with the machine
+described; ``--quick`` uses small logs and few jobs, whose figures say little. A benchmark that breaks is a line of its
+own, and the others go on. Exit status 1 where a line is no pass.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+import parse_speed
+import slurm
+import startup
+from figure import Broken, Figure, print_line
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).with_name("RESULTS.md")
+HEADINGS = ("what", "figure", "bar", "", "of")
+
+Line = Figure | Broken
+
+
+def default_tests() -> Iterator[Figure]:
+    """The README's command for the tests, without making its environment."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "pytest", "--quiet"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    yield Figure("the default tests", time.perf_counter() - started, 180, "s")
+
+
+BENCHMARKS: Mapping[str, Callable[[], Iterable[Figure]]] = {
+    "startup.py": startup.figures,
+    "parse_speed.py": parse_speed.figures,
+    "slurm.py": slurm.figures,
+    "pytest": default_tests,
+}
+QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
+    "startup.py": lambda: startup.figures(run=False),
+    "parse_speed.py": lambda: parse_speed.figures(20, 1),
+    "slurm.py": lambda: slurm.figures(20),
+}
+
+
+def measure(benchmarks: Mapping[str, Callable[[], Iterable[Figure]]]) -> Iterator[Line]:
+    """Every figure as soon as it is there; where a benchmark breaks, that it did, and the next one."""
+    for name, figures in benchmarks.items():
+        try:
+            yield from figures()
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, the others are still wanted
+            yield Broken(name, f"{type(error).__name__}: {error}".splitlines()[0])
+
+
+def machine() -> dict[str, str]:
+    """What the figures depend on; no names of hosts."""
+    system = platform.freedesktop_os_release()["PRETTY_NAME"]
+    kernel = ".".join(platform.release().split(".")[:2])
+    return {
+        "CPU": _model_of_cpu(),
+        "cores": str(os.cpu_count()),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
+        "OS": f"{system}, Linux {kernel}",
+        "Python": f"{platform.python_implementation()} {platform.python_version()}",
+        "Slurm": _said("sinfo", "--version"),
+        "grep": _said("grep", "--version"),
+        "OpenSSH": _said("ssh", "-V"),
+        "measured": datetime.date.today().isoformat(),
+    }
+
+
+def _model_of_cpu() -> str:
+    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return found[1] if found else platform.machine()
+
+
+def _said(*command: str) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "not installed"
+    return (done.stdout + done.stderr).splitlines()[0]
+
+
+def markdown(lines: Iterable[Line], about: Mapping[str, str]) -> str:
+    """The page: the table, and the machine."""
+    rows = [HEADINGS, tuple("---" for _ in HEADINGS), *(line.cells for line in lines)]
+    table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
+    described = "\n".join(f"| {name} | {value} |" for name, value in about.items())
+    return (
+        "# Benchmarks\n\nWritten by `uv run python benchmarks/all.py --write`; do not edit. Ratios compare two things "
+        "measured in turns in one run.\n\n"
+        f"{table}\n\n| machine | |\n| --- | --- |\n{described}\n"
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    lines = []
+    for line in measure(QUICK if asked.quick else BENCHMARKS):
+        print_line(line)
+        lines.append(line)
+    if asked.write:
+        RESULTS.write_text(markdown(lines, machine()))
+    return 0 if all(line.passed for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""A measured figure beside its bar, as a line of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What was measured, in ``unit``; ``bar`` is what it may at most be, or at least, or None where nothing is asked;
+    ``detail`` is what it was made of.
+    """
+
+    what: str
+    value: float
+    bar: float | None = None
+    unit: str = ""
+    at_least: bool = False
+    detail: str = ""
+
+    @property
+    def passed(self) -> bool:
+        if self.bar is None:
+            return True
+        return self.value >= self.bar if self.at_least else self.value <= self.bar
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        """What, the figure, its bar, pass or fail, and the detail."""
+        bar = "" if self.bar is None else f"{'at least' if self.at_least else 'at most'} {self.bar:g}"
+        verdict = "" if self.bar is None else "pass" if self.passed else "FAIL"
+        return self.what, f"{self.value:.3g} {self.unit}".strip(), bar, verdict, self.detail
+
+
+@dataclass(frozen=True)
+class Broken:
+    """A benchmark that ended before all of its figures were there."""
+
+    what: str
+    why: str
+    passed: bool = False
+
+    @property
+    def cells(self) -> tuple[str, str, str, str, str]:
+        return self.what, "", "", "FAIL", self.why
+
+
+def print_line(line: Figure | Broken) -> None:
+    what, value, bar, verdict, detail = line.cells
+    print(f"{what:<78} {value:>9}  {bar:<13} {verdict:<4}  {detail}".rstrip(), flush=True)
+
+
+def show(figures: Iterable[Figure]) -> int:
+    """Print each as soon as it is there. The exit status: 1 where one misses its bar."""
+    passed = True
+    for figure in figures:
+        print_line(figure)
+        passed &= figure.passed
+    return 0 if passed else 1
