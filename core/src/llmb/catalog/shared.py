@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from llmb.catalog.tables import shown
 from llmb.values.errors import Fault, RecipeError
+from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.nearest import nearest_name
 

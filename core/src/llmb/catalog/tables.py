@@ -9,8 +9,8 @@ from typing import Any
 from llmb.catalog.scaling import RULE, is_rule
 from llmb.values.duration import seconds
 from llmb.values.errors import Fault
+from llmb.values.faults import shown, unknown_key
 from llmb.values.frozen import freeze
-from llmb.values.nearest import nearest_name
 
 Check = Callable[[Any], Any]
 """Takes a value from TOML and returns it as it is used. Raises ValueError with what was expected as its text."""
@@ -27,7 +27,7 @@ def check_table(
         return {}, [Fault(message=f"is {shown(table)}", key=key, expected="a table")]
     prefix = f"{key}." if key else ""
     values: dict[str, Any] = {}
-    faults = [_unknown(prefix, name, checks) for name in table if name not in checks]
+    faults = [unknown_key(prefix + name, name, checks) for name in table if name not in checks]
     faults += [Fault(message="is missing", key=prefix + name) for name in required if name not in table]
     for name, check in checks.items():
         if name in table:
@@ -36,22 +36,6 @@ def check_table(
             except ValueError as error:
                 faults.append(Fault(message=f"is {shown(table[name])}", key=prefix + name, expected=str(error)))
     return values, faults
-
-
-def _unknown(prefix: str, name: str, checks: Mapping[str, Check]) -> Fault:
-    expected = f"one of {', '.join(checks)}"
-    return Fault(message="is not a key here", key=prefix + name, expected=expected, nearest=nearest_name(name, checks))
-
-
-def shown(value: object) -> str:
-    """A value as TOML writes it, cut short, for messages."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, list):
-        return f"[{', '.join(map(shown, value))}]"[:60]
-    return f'"{value}"'[:60] if isinstance(value, str) else str(value)
 
 
 def whole(value: Any) -> int:

@@ -19,8 +19,8 @@ from llmb.paths import home_folder
 from llmb.plugins.listing import list_plugins
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe, recipe_addresses
-from llmb.spec.place import load_target
 from llmb.spec.resolve import Resolver
+from llmb.spec.targets import load_target
 from llmb.values.check import Check
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe

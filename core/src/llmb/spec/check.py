@@ -1,4 +1,4 @@
-"""One point's tables to typed values, with every fault of every table at once."""
+"""One combination's tables to typed values, with every fault of every table at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from llmb.spec.names import TABLES, nearest_key
-from llmb.spec.structure import NOT_A_KEY, describe, show, structure, unknown_key
+from llmb.spec.structure import describe, structure
 from llmb.spec.tables import (
     MeasureTable,
     ModelTable,
@@ -19,6 +19,7 @@ from llmb.spec.tables import (
     WorkloadTable,
 )
 from llmb.values.errors import Fault
+from llmb.values.faults import NOT_A_KEY, shown, unknown_key
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile
 
@@ -55,7 +56,7 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTa
     faults += [fault for name in TABLES if name != "env" for fault in _secret_faults(tables.get(name), name)]
     target = check_target(tables["target"], faults) if "target" in tables else None
     if not isinstance(framework := tables.get("framework", {}), dict):
-        faults.append(Fault(message=f"is {show(framework)}", key="framework", expected="a table"))
+        faults.append(Fault(message=f"is {shown(framework)}", key="framework", expected="a table"))
     if faults or workload is None or target is None or parallelism is None or model is None or measure is None:
         return None, target, faults
     spec = SpecTables(
@@ -86,11 +87,11 @@ def _strings(tables: Mapping[str, Any], name: str, faults: list[Fault]) -> Mappi
     table = tables.get(name, {})
     if not isinstance(table, dict):
         expected = describe(Mapping[str, str])
-        faults.append(Fault(message=f"is {show(table)}", key=name, expected=expected))
+        faults.append(Fault(message=f"is {shown(table)}", key=name, expected=expected))
         return FrozenMap()
     wrong = {key: value for key, value in table.items() if not isinstance(value, str)}
     faults.extend(
-        Fault(message=f"is {show(value)}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
+        Fault(message=f"is {shown(value)}", key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
     )
     return FrozenMap((key, value) for key, value in table.items() if key not in wrong)
 
@@ -99,7 +100,7 @@ def _image_faults(image: str | None) -> list[Fault]:
     if image is None or IMAGE.fullmatch(image):
         return []
     expected = 'an image such as "registry.example/name:tag", without blanks'
-    return [Fault(message=f"is {show(image)}", key="workload.image", expected=expected)]
+    return [Fault(message=f"is {shown(image)}", key="workload.image", expected=expected)]
 
 
 def _env_faults(env: Mapping[str, str]) -> list[Fault]:
@@ -137,7 +138,7 @@ def _mount_faults(mounts: Mapping[str, str]) -> list[Fault]:
         path, _, mode = target.partition(":")
         if not source.startswith("/") or not path.startswith("/") or mode not in ("", "ro", "rw"):
             expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
-            faults.append(Fault(message=f"is {show(target)}", key=f'mounts."{source}"', expected=expected))
+            faults.append(Fault(message=f"is {shown(target)}", key=f'mounts."{source}"', expected=expected))
     return faults
 
 
@@ -145,7 +146,7 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
     """The core's keys of [target]; the others are for the scheduler's own class."""
     if not isinstance(table, dict):
         expected = 'a table [target], such as scheduler = "local"'
-        faults.append(Fault(message=f"is {show(table)}", key="target", expected=expected))
+        faults.append(Fault(message=f"is {shown(table)}", key="target", expected=expected))
         return None
     target, wrong = structure({key: value for key, value in table.items() if key in TARGET_KEYS}, TargetTable, "target")
     if isinstance(table.get("name"), str):  # the targets file has no such target, or that has none, and so it was told
@@ -159,7 +160,7 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
     host, workdir = target.host, target.workdir
     if host is not None and not HOST.fullmatch(host):
         expected = '"host", "user@host" or "user@host:port", as ssh takes it'
-        yield Fault(message=f"is {show(host)}", key="target.host", expected=expected)
+        yield Fault(message=f"is {shown(host)}", key="target.host", expected=expected)
     elif host and not workdir:
         expected = f"a directory of {host} that all its nodes share"
         yield Fault(message="is missing", key="target.workdir", expected=expected)
@@ -167,7 +168,7 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
         expected = (
             f"an absolute path on {host} (its home is what `ssh {host} pwd` prints)" if host else "an absolute path"
         )
-        yield Fault(message=f"is {show(workdir)}", key="target.workdir", expected=expected)
+        yield Fault(message=f"is {shown(workdir)}", key="target.workdir", expected=expected)
 
 
 def check_options(

@@ -12,6 +12,7 @@ import attrs
 from llmb.spec.names import nearest_key
 from llmb.spec.read import Document, flat
 from llmb.values.errors import Fault
+from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap
 from llmb.values.workload import Written
 
@@ -23,7 +24,7 @@ Place = tuple[str | None, str]
 
 
 @attrs.frozen
-class Point:
+class Combination:
     """One combination: tables without lists to expand, and where their keys were written."""
 
     tables: dict[str, Any]
@@ -50,7 +51,7 @@ class _Axis:
         return [(self.key, value, (file, f"{key}[{index}]")) for index, value in enumerate(self.values)]
 
 
-def expand(document: Document) -> tuple[list[Point], list[Fault]]:
+def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     """All combinations, the last key varying fastest, and what is wrong with the sweep itself.
 
     A key of [sweep] with a fault is left out of the product, so that the rest can still be looked at.
@@ -65,7 +66,7 @@ def expand(document: Document) -> tuple[list[Point], list[Fault]]:
         else:
             axes.append(_axis(document, key, values, prefix="sweep."))
     product = itertools.product(*(axis.choices() for axis in axes))
-    return [_point(base, choice, document.written) for choice in product], faults
+    return [_combination(base, choice, document.written) for choice in product], faults
 
 
 def _listed(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
@@ -89,8 +90,7 @@ def _sweep_fault(key: str, values: Any, stated: set[str]) -> Fault | None:
         expected = 'a dotted key such as "parallelism.tp"'
         return Fault(message="is not a key to sweep", key=written, expected=expected, nearest=nearest_key(key))
     if not isinstance(values, list):
-        shown = f'"{values}"' if isinstance(values, str) else str(values)
-        return Fault(message=f"is {shown}", key=written, expected="a list of values to try")
+        return Fault(message=f"is {shown(values)}", key=written, expected="a list of values to try")
     if not values:
         return Fault(message="is an empty list", key=written, expected="at least one value to try")
     if key in stated:
@@ -103,7 +103,7 @@ def _axis(document: Document, key: str, values: list[Any], prefix: str = "") -> 
     return _Axis(key, values, (place.file, prefix + key))
 
 
-def _point(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], written: Written) -> Point:
+def _combination(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], written: Written) -> Combination:
     tables = copy.deepcopy(base)
     places = dict(written.places)
     for key, value, place in choice:
@@ -114,4 +114,4 @@ def _point(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], wri
             table = below if isinstance(below, dict) else {}
         table[last] = value
         places[key] = place
-    return Point(tables, attrs.evolve(written, places=FrozenMap(places)))
+    return Combination(tables, attrs.evolve(written, places=FrozenMap(places)))

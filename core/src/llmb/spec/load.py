@@ -9,13 +9,13 @@ from pathlib import Path
 import attrs
 
 from llmb.plugins.pool import PluginPool
-from llmb.spec.expand import Point, expand
+from llmb.spec.expand import Combination, expand
 from llmb.spec.ids import distinct_run_ids
 from llmb.spec.read import Document, read_document
 from llmb.spec.resolve import Resolver
-from llmb.spec.structure import NOT_A_KEY
 from llmb.spec.targets import NamedTargets
 from llmb.values.errors import Fault, SpecError
+from llmb.values.faults import NOT_A_KEY
 from llmb.values.workload import PlacedRun, Workload, Written
 
 
@@ -31,14 +31,14 @@ def load(path: str | Path, *, overrides: Iterable[str] = (), target: str | None 
 
 def resolve_document(document: Document, run_id: Callable[[str], str], pool: PluginPool) -> Workload:
     """All runs of a document; ``run_id`` makes an id of a run's name. Raises SpecError with every fault found."""
-    points, faults = expand(document)
-    if mixed := _mixed_frameworks(document, points):
+    combinations, faults = expand(document)
+    if mixed := _mixed_frameworks(document, combinations):
         faults.append(mixed)
-        points = [_without_framework(point) for point in points]
+        combinations = [_without_framework(combination) for combination in combinations]
     runs: list[PlacedRun] = []
     resolver, targets = Resolver(pool, run_id), NamedTargets()
-    for point in points:
-        whole, unnamed = (point, ()) if _is_record(document) else targets.apply(point)
+    for combination in combinations:
+        whole, unnamed = (combination, ()) if _is_record(document) else targets.apply(combination)
         found, wrong = resolver.resolve(whole.tables, whole.written)
         runs += found
         faults += [_located(fault, whole.written) for fault in (*unnamed, *wrong)]
@@ -59,9 +59,9 @@ def _located(fault: Fault, written: Written) -> Fault:
     return located
 
 
-def _mixed_frameworks(document: Document, points: list[Point]) -> Fault | None:
-    frameworks = {point.recipe.partition("/")[0] for point in points if point.recipe}
-    if len(frameworks) < 2 or not any("framework" in point.tables for point in points):
+def _mixed_frameworks(document: Document, combinations: list[Combination]) -> Fault | None:
+    frameworks = {combination.recipe.partition("/")[0] for combination in combinations if combination.recipe}
+    if len(frameworks) < 2 or not any("framework" in combination.tables for combination in combinations):
         return None
     return document.written.locate(
         Fault(
@@ -72,5 +72,7 @@ def _mixed_frameworks(document: Document, points: list[Point]) -> Fault | None:
     )
 
 
-def _without_framework(point: Point) -> Point:
-    return attrs.evolve(point, tables={name: table for name, table in point.tables.items() if name != "framework"})
+def _without_framework(combination: Combination) -> Combination:
+    return attrs.evolve(
+        combination, tables={name: table for name, table in combination.tables.items() if name != "framework"}
+    )

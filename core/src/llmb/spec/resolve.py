@@ -1,4 +1,4 @@
-"""One point's tables to runs: the names in them looked up, and then put together with what they stand for."""
+"""One combination's tables to runs: the names in them looked up, and then put together with what they stand for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Parts:
 
 
 class Resolver:
-    """Turns points into runs; recipes and plugins are loaded once however many points there are."""
+    """Turns combinations into runs; recipes and plugins are loaded once however many there are."""
 
     def __init__(self, pool: PluginPool, run_id: Callable[[str], str]) -> None:
         self._pool = pool
@@ -48,7 +48,7 @@ class Resolver:
         self._accelerators = known_accelerators(pool)
 
     def resolve(self, tables: Mapping[str, Any], written: Written) -> tuple[tuple[PlacedRun, ...], list[Fault]]:
-        """The point's runs, one for each repeat, or all that is wrong.
+        """The runs of a combination, one for each repeat, or all that is wrong.
 
         The names are looked up even where other values have faults, so that one answer tells of both.
         """

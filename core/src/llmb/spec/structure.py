@@ -24,8 +24,8 @@ from cattrs.errors import (
 
 from llmb.values.duration import DURATION, seconds
 from llmb.values.errors import Fault
+from llmb.values.faults import shown, unknown_key
 from llmb.values.frozen import FrozenMap, freeze
-from llmb.values.nearest import nearest_name
 
 T = TypeVar("T")
 
@@ -46,7 +46,7 @@ class _UnexpectedError(ValueError):
 def structure(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
     """The table as a value of ``cls``, or all that is wrong in it, each with its key below ``key``."""
     if not isinstance(table, Mapping):
-        return None, (Fault(message=f"is {show(table)}", key=key, expected="a table"),)
+        return None, (Fault(message=f"is {shown(table)}", key=key, expected="a table"),)
     try:
         return _converter().structure(dict(table), cls), ()
     except BaseValidationError as error:
@@ -119,7 +119,7 @@ def describe(cls: Any) -> str:
     if cls in _CHECKS:
         return _CHECKS[cls][0]
     if get_origin(cls) is Literal:
-        return " or ".join(show(value) for value in get_args(cls))
+        return " or ".join(shown(value) for value in get_args(cls))
     if _is_union(cls):
         kinds = [each for each in get_args(cls) if each is not type(None)]
         return " or ".join(describe(each) for each in kinds if not (each is int and float in kinds))
@@ -244,7 +244,7 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
         elif isinstance(inner, KeyError):
             found.append(Fault(message="is missing", key=where, expected=_expected_of(error, where.rpartition(".")[2])))
         elif isinstance(inner, _UnexpectedError):
-            found.append(Fault(message=f"is {show(value)}", key=where, expected=str(inner)))
+            found.append(Fault(message=f"is {shown(value)}", key=where, expected=str(inner)))
         else:  # what a plugin's own validator says; attrs puts more than the text into its arguments
             found.append(Fault(message=str(inner.args[0] if inner.args else inner), key=where))
     return found
@@ -271,23 +271,3 @@ def _expected_of(error: BaseValidationError, name: str) -> str | None:
 def _unknown_keys(error: ForbiddenExtraKeysError, key: str) -> list[Fault]:
     known = [field.name for field in attrs.fields(error.cl)]
     return [unknown_key(f"{key}.{extra}", extra, known) for extra in sorted(error.extra_fields)]
-
-
-NOT_A_KEY = "is not a key here"
-
-
-def unknown_key(key: str, name: str, known: Sequence[str]) -> Fault:
-    """The fault of a key that nothing reads, with the nearest one that is."""
-    expected = f"one of {', '.join(known)}" if known else "no key here"
-    return Fault(message=NOT_A_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
-
-
-def show(value: Any) -> str:
-    """A value as TOML writes it, cut short, for messages."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(show, value))}]"[:60]
-    return f'"{value}"'[:60] if isinstance(value, str) else str(value)

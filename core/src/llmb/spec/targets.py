@@ -1,18 +1,24 @@
-"""The targets file: named [target] tables in the user's configuration directory."""
+"""Where runs go: [target] tables with a name, in the user's configuration directory, and one without a workload."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from llmb.paths import config_folder
-from llmb.spec.expand import Point
+from llmb.plugins.pool import PluginPool
+from llmb.spec.assemble import assemble_target
+from llmb.spec.check import TARGET_KEYS, check_options, check_target, place_faults
+from llmb.spec.expand import Combination
 from llmb.spec.read import read_toml
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.nearest import nearest_name
+from llmb.values.run import Target
+from llmb.values.workload import Written
 
 
 def targets_file() -> Path:
@@ -27,22 +33,22 @@ class NamedTargets:
         self._file = targets_file()
         self._known: dict[str, Any] | None = None
 
-    def apply(self, point: Point) -> tuple[Point, tuple[Fault, ...]]:
-        """The point with its whole [target], or what is wrong with the name."""
-        target = point.tables.get("target")
+    def apply(self, combination: Combination) -> tuple[Combination, tuple[Fault, ...]]:
+        """The combination with its whole [target], or what is wrong with the name."""
+        target = combination.tables.get("target")
         name = target.get("name") if isinstance(target, dict) else None
         if not isinstance(target, dict) or not isinstance(name, str):
-            return point, ()
+            return combination, ()
         try:
             named = self._named(name)
         except SpecError as error:
-            return point, error.faults
+            return combination, error.faults
         added = {key: value for key, value in named.items() if key not in target}
         places = {f"target.{key}": (str(self._file), f"{name}.{key}") for key in added}
         whole = attrs.evolve(
-            point,
-            tables={**point.tables, "target": {**target, **added}},
-            written=attrs.evolve(point.written, places=FrozenMap({**point.written.places, **places})),
+            combination,
+            tables={**combination.tables, "target": {**target, **added}},
+            written=attrs.evolve(combination.written, places=FrozenMap({**combination.written.places, **places})),
         )
         return whole, () if "scheduler" in target else self._without_scheduler(name, named)
 
@@ -74,3 +80,23 @@ class NamedTargets:
             if isinstance(error.__context__, FileNotFoundError):
                 return {}
             raise
+
+
+def load_target(table: Mapping[str, Any], pool: PluginPool) -> tuple[Target[Any], dict[str, Any]]:
+    """The target, and its whole table with what the targets file says of a ``name`` in it.
+
+    Raises SpecError with every fault, PluginError for a scheduler that is missing or does not work.
+    """
+    combination, unnamed = NamedTargets().apply(Combination(tables={"target": dict(table)}, written=Written()))
+    whole = combination.tables["target"]
+    faults = list(unnamed)
+    checked = check_target(whole, faults)
+    options = None
+    if checked is not None:
+        own = {name: value for name, value in whole.items() if name not in TARGET_KEYS}
+        scheduler = pool.scheduler(checked.scheduler)
+        options, wrong = check_options(own, scheduler.options, "target", TARGET_KEYS)
+        faults += wrong if options is not None else [*wrong, *place_faults(checked)]
+    if checked is None or faults:
+        raise SpecError(*map(combination.written.locate, faults))
+    return assemble_target(checked, pool.scheduler(checked.scheduler), options), whole

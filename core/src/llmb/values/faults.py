@@ -1,0 +1,29 @@
+"""How faults show values, and what they say of keys that nothing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from llmb.values.errors import Fault
+from llmb.values.nearest import nearest_name
+
+NOT_A_KEY = "is not a key here"
+
+
+def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
+    """The fault of a key that nothing reads (``name`` is its last part), with the nearest of those that are read."""
+    known = list(known)
+    expected = f"one of {', '.join(known)}" if known else "no key here"
+    return Fault(message=NOT_A_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
+
+
+def shown(value: Any) -> str:
+    """A value as TOML writes it, cut short."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(shown, value))}]"[:60]
+    return f'"{value}"'[:60] if isinstance(value, str) else str(value)
