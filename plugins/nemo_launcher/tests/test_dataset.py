@@ -74,6 +74,13 @@ def test_the_pile_is_made_by_three_stages_on_a_node_for_each_shard(load_run: Loa
         assert f"{script}{phase.name}.py" in words
 
 
+def test_a_spec_gives_the_pile_more_time(load_run: LoadRun) -> None:
+    options = ("workload.time_limit=600", "framework.dataset_time_limit=5h")
+    for overrides, limit_s in (((), 10800), (options, 18000)):
+        run = load_run("llama3.1-70b", "bf16", 64, *overrides)
+        assert (pile_of(run)[1].time_limit_s, run.differences) == (limit_s, ())
+
+
 def test_each_stage_must_leave_what_the_next_one_needs(load_run: LoadRun) -> None:
     _, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
     made = [f"{DATA}/my-llama_0{shard}_text_document.{suffix}" for shard in (0, 1) for suffix in ("bin", "idx")]

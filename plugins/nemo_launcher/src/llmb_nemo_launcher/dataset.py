@@ -73,10 +73,10 @@ def _pile(run: Run[Any]) -> Task:
         phases=(clear, *stages),
         nodes=len(shards),
         tasks_per_node=1,
-        gpus_per_node=1,  # some partitions refuse jobs that ask for none
+        gpus_per_node=0,
         environment=Environment(base=run.image),
         files=FrozenMap({f"{directory}/nemo.sh": _shipped("nemo.sh")}),
-        time_limit_s=settings["time_limit_s"],
+        time_limit_s=run.options.dataset_time_limit or settings["time_limit_s"],
     )
     whole = " && ".join(f"whole {shlex.quote(name)}" for name in documents)
     check = f"# {folder} has {len(made)} files that are whole\n{_shipped('whole_dataset.sh')}\n{whole}"

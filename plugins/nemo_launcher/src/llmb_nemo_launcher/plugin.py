@@ -6,7 +6,19 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Dataset, Environment, FrameworkHooks, FrozenMap, Job, LogFiles, LogParser, Run, SpecError, hookimpl
+from llmb import (
+    Dataset,
+    Duration,
+    Environment,
+    FrameworkHooks,
+    FrozenMap,
+    Job,
+    LogFiles,
+    LogParser,
+    Run,
+    SpecError,
+    hookimpl,
+)
 from llmb_nemo_launcher.command import job_env, job_files, job_mounts, train_phase
 from llmb_nemo_launcher.config import timing_buffer
 from llmb_nemo_launcher.dataset import dataset_of
@@ -14,7 +26,7 @@ from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
 from llmb_nemo_launcher.settings import repository_of
 
-ELSEWHERE = {"comparable": True}  # where something lies does not change how fast the training is
+ELSEWHERE = {"comparable": True}  # where data lie, and how they are made, does not change how fast the training is
 
 
 @attrs.frozen(kw_only=True)
@@ -25,12 +37,14 @@ class NeMoLauncherOptions:
     a key that it lacks); they win over the recipe's, and a string is in Hydra's own words (``"[0,1]"``). ``nemo`` and
     ``launcher`` are the folders of NeMo's and NeMo Launcher's sources in the image. ``index_mapping_dir`` is the
     folder, which must be there, in which NeMo keeps the index of its data; by default one that all runs share.
+    ``dataset_time_limit`` is that of the job which makes the data; absent, the recipe's.
     """
 
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
     nemo: str = attrs.field(default="/opt/NeMo", metadata=ELSEWHERE)
     launcher: str = attrs.field(default="/opt/NeMo-Framework-Launcher", metadata=ELSEWHERE)
     index_mapping_dir: str | None = attrs.field(default=None, metadata=ELSEWHERE)
+    dataset_time_limit: Duration | None = attrs.field(default=None, metadata=ELSEWHERE)
 
 
 class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
