@@ -192,6 +192,8 @@ def test_a_recipe_shows_which_image_it_means(llmb: Llmb) -> None:
     digest = "sha256:9c876dce0621f954d1733063e2af642682b188d757fb280cc55755fb8e194400"
 
     assert f"image: nvcr.io/nvidia/nemo:dev@{digest}\n" in llmb("recipes", "nemo_launcher/grok1-314b").out
+    stated = llmb("recipes", "nemo_launcher/grok1-314b", "--json").json["image"]
+    assert stated == f"nvcr.io/nvidia/nemo:dev@{digest}"
     assert "image: nvcr.io/nvidia/nemo:24.09\n" in llmb("recipes", "nemo_launcher/llama3.1-8b").out
 
 

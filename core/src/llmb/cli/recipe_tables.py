@@ -10,7 +10,6 @@ import typer
 
 from llmb.cli.results import number
 from llmb.cli.tables import Column, print_table
-from llmb.values.job import Image
 from llmb.values.recipe import Baseline, Point, Recipe
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
@@ -39,7 +38,7 @@ def whole(recipe: Recipe) -> dict[str, Any]:
         "address": recipe.address,
         "framework": recipe.framework,
         "release": recipe.release,
-        "image": recipe.image.ref if recipe.image else None,
+        "image": recipe.image.with_digest if recipe.image else None,
         "model": {name: getattr(recipe.model, name) for name in MODEL_KEYS},
         "flop_formula": recipe.flop_formula,
         "window": recipe.window if recipe.window == "last" else list(recipe.window),
@@ -154,7 +153,7 @@ POINTS = (
 def print_points(recipe: Recipe) -> None:
     """The recipe, then one line a point with the figures of its baseline."""
     typer.echo(f"{recipe.address}, release {recipe.release}: {recipe.description}")
-    typer.echo(f"source: {recipe.source}; image: {_image(recipe.image)}")
+    typer.echo(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
     rows = [
         (
             point.gpu_type,
@@ -178,13 +177,6 @@ def _in_order(points: Sequence[Point]) -> list[Point]:
     """By GPU type and dtype, each as it first appears, and then by size."""
     types, dtypes = _each(point.gpu_type for point in points), _each(point.dtype for point in points)
     return sorted(points, key=lambda point: (types.index(point.gpu_type), dtypes.index(point.dtype), point.gpus))
-
-
-def _image(image: Image | None) -> str:
-    """The address with the digest: a tag such as ``dev`` alone does not tell which image it was."""
-    if image is None:
-        return "none"
-    return f"{image.ref}@{image.digest}" if image.digest else image.ref
 
 
 def _published(baseline: Baseline | None) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ def _steps(recipe: Recipe, profile: Profile | None) -> int:
 
 def _image(wanted: str | None, of_recipe: Image | None) -> Image | None:
     """The spec's image; the recipe's own has its digest also where the spec names it."""
-    if wanted is None or (of_recipe is not None and wanted == of_recipe.ref):
+    if wanted is None or (of_recipe is not None and wanted in (of_recipe.ref, of_recipe.with_digest)):
         return of_recipe
     return Image(ref=wanted)
 

@@ -23,6 +23,11 @@ class Image:
     digest: str | None = None
 
     @property
+    def with_digest(self) -> str:
+        """The address for people: a tag such as ``dev`` alone does not tell which image it was."""
+        return f"{self.ref}@{self.digest}" if self.digest else self.ref
+
+    @property
     def pinned(self) -> str:
         """The address by the digest where one is known, in place of a tag, which may come to name another image."""
         named, _, stated = self.ref.partition("@")
