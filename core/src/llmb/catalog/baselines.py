@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.catalog.tables import Check, check_table, figure, listed, number, settings, string, whole
+from llmb.catalog.tables import Reader, check_table, figure, listed, number, settings, string, whole
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Baseline
@@ -15,14 +15,14 @@ from llmb.values.recipe import Baseline
 PointKey = tuple[str, str, int]
 """What names a point: gpu_type, dtype, gpus."""
 
-_COLUMNS: Mapping[str, Check] = {
+_COLUMNS: Mapping[str, Reader] = {
     "step_time_s": listed(number),
     "tokens_per_s_per_gpu": listed(number),
     "tokens_per_s": listed(figure),
     "mfu_percent": listed(figure),
     "days_per_1t_tokens": listed(figure),
 }
-_CHECKS: Mapping[str, Check] = {
+_CHECKS: Mapping[str, Reader] = {
     "gpu_type": string,
     "dtype": string,
     "gpus": listed(whole, distinct=True),

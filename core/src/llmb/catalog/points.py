@@ -10,14 +10,14 @@ import attrs
 
 from llmb.catalog.baselines import PointKey, Published, point_name
 from llmb.catalog.scaling import scaled
-from llmb.catalog.tables import Check, check_table, flag, listed, natural, raw, rule, settings, string, whole
+from llmb.catalog.tables import Reader, check_table, flag, listed, natural, raw, rule, settings, string, whole
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
 from llmb.values.recipe import Point
 from llmb.values.rules import model_faults, parallelism_faults
 
-MODEL_CHECKS: Mapping[str, Check] = {
+MODEL_CHECKS: Mapping[str, Reader] = {
     **dict.fromkeys(("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len"), whole),
     **dict.fromkeys(("experts", "top_k", "flops_vocab"), whole),
     **dict.fromkeys(("gated", "embedding_and_loss_as_layers"), flag),
@@ -25,13 +25,13 @@ MODEL_CHECKS: Mapping[str, Check] = {
 MODEL_REQUIRED = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
 
 _DEGREES = tuple(field.name for field in attrs.fields(Parallelism))
-_EXTRAS: Mapping[str, Check] = {
+_EXTRAS: Mapping[str, Reader] = {
     "proxy": flag,
     "recompute_layers": natural,
     "offload_layers": natural,
     "cuda_graphs": flag,
 }
-_CHECKS: Mapping[str, Check] = {
+_CHECKS: Mapping[str, Reader] = {
     "gpu_type": listed(string, distinct=True),
     "dtype": listed(string, distinct=True),
     "gpus": listed(whole, distinct=True),

@@ -53,7 +53,7 @@ from llmb.catalog.baselines import PointKey, Published, point_name, read_baselin
 from llmb.catalog.points import MODEL_CHECKS, MODEL_REQUIRED, point_key, read_points
 from llmb.catalog.shared import toml, with_shared
 from llmb.catalog.tables import (
-    Check,
+    Reader,
     check_table,
     duration,
     natural,
@@ -91,7 +91,7 @@ def _range(value: Any) -> tuple[int, int]:
     raise ValueError("[first, last] in the framework's own step numbers")
 
 
-def _by_tool(check: Check) -> Check:
+def _by_tool(check: Reader) -> Reader:
     """A table with a value for each tool of [profile]."""
     tools = get_args(ProfileTool)
 
@@ -115,7 +115,7 @@ def _tables(value: Any) -> list[Any]:
     return value
 
 
-_CHECKS: Mapping[str, Check] = {
+_CHECKS: Mapping[str, Reader] = {
     "release": string,
     "description": string,
     "source": string,

@@ -12,12 +12,12 @@ from llmb.values.errors import Fault
 from llmb.values.faults import shown, unknown_key
 from llmb.values.frozen import freeze
 
-Check = Callable[[Any], Any]
+Reader = Callable[[Any], Any]
 """Takes a value from TOML and returns it as it is used. Raises ValueError with what was expected as its text."""
 
 
 def check_table(
-    table: object, key: str, checks: Mapping[str, Check], required: Iterable[str] = ()
+    table: object, key: str, checks: Mapping[str, Reader], required: Iterable[str] = ()
 ) -> tuple[dict[str, Any], list[Fault]]:
     """The values of a table that are right, and the faults of the others: unknown, missing, or not as expected.
 
@@ -107,7 +107,7 @@ def raw(value: Any) -> Any:
     return value
 
 
-def one_of(*words: str) -> Check:
+def one_of(*words: str) -> Reader:
     """One of these words."""
 
     def check(value: Any) -> str:
@@ -118,7 +118,7 @@ def one_of(*words: str) -> Check:
     return check
 
 
-def listed(check: Check, *, distinct: bool = False) -> Check:
+def listed(check: Reader, *, distinct: bool = False) -> Reader:
     """One value or a list of them, each as ``check`` wants it; a tuple in any case."""
 
     def check_all(value: Any) -> tuple[Any, ...]:

@@ -26,7 +26,7 @@ TargetName = Annotated[
     str | None, typer.Option("--target", metavar="NAME", help="Take [target] from the targets file.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Check = Annotated[bool, typer.Option("--check", help="Exit with 3 where a verdict is fail.")]
+WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 where a verdict is fail.")]
 Runs = Annotated[
     list[str], typer.Argument(metavar="RUN", help="Run ids, or unique prefixes of them.", show_default=False)
 ]
@@ -43,7 +43,7 @@ def run(
     target: TargetName = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done; touch nothing.")] = False,
     detach: Annotated[bool, typer.Option("--detach", help="Return as soon as everything is submitted.")] = False,
-    check: Check = False,
+    check: WithCheck = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a workload: prepare, submit, follow, measure, record."""
@@ -79,7 +79,7 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
 
 
 @app.command()
-def attach(runs: MaybeRuns = None, check: Check = False, as_json: AsJson = False) -> None:
+def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = False) -> None:
     """Follow runs to their end. It does not matter who started them, nor what became of that process."""
     from llmb.cli.live import observer
     from llmb.engine.runs import resume

@@ -14,7 +14,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ class RunRecord:
 
     def create(self, run_toml: str, job: str) -> None:
         """Make the record; the spec and the job are there before the first event. Raises RecordError."""
-        with _Told(self.directory, "nothing was started"):
+        with _writing(self.directory, "nothing was started"):
             self.logs.mkdir(parents=True, exist_ok=True)
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
@@ -68,7 +68,7 @@ class RunRecord:
 
         import tomli_w
 
-        with _Told(self.directory):
+        with _writing(self.directory):
             spec = tomllib.loads((self.directory / "run.toml").read_text())
             spec["provenance"] = {**spec.get("provenance", {}), **more}
             write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
@@ -76,7 +76,7 @@ class RunRecord:
     def add_event(self, **event: Any) -> None:
         """Append one event, synced before this returns; what it announces is done only then."""
         line = (json.dumps({"time": round(time.time(), 3), **event}) + "\n").encode()
-        with _Told(self.directory):
+        with _writing(self.directory):
             descriptor = os.open(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 size = os.fstat(descriptor).st_size
@@ -117,7 +117,7 @@ class RunRecord:
 
     def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
         """The steps and the result, each whole or not at all. Raises RecordError."""
-        with _Told(self.directory):
+        with _writing(self.directory):
             write_atomically(self.directory / "steps.csv", steps_csv(steps).encode())
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
@@ -135,7 +135,7 @@ class RunRecord:
 
     def append_log(self, name: str, data: bytes) -> None:
         """Add new bytes to the local copy of a log. Raises RecordError; what did not fit is read again later."""
-        with _Told(self.directory):
+        with _writing(self.directory):
             self.logs.mkdir(exist_ok=True)
             with open(self.logs / name, "ab", buffering=0) as file:
                 written = 0
@@ -150,7 +150,7 @@ class RunRecord:
 
     def request_cancel(self) -> None:
         """Ask whoever drives this run to end it. Raises RecordError."""
-        with _Told(self.directory):
+        with _writing(self.directory):
             (self.directory / "cancel").touch()
 
     @property
@@ -166,7 +166,7 @@ class RunRecord:
     def try_lock(self) -> bool:
         """Become the one that drives this run; false while another process does. The kernel frees the lock."""
         if self._lock is None:
-            with _Told(self.directory):
+            with _writing(self.directory):
                 descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -183,22 +183,15 @@ class RunRecord:
             self._lock = None
 
 
-class _Told:
+@contextmanager
+def _writing(directory: Path, remedy: str = "") -> Iterator[None]:
     """Turns an OSError into the one line that says what to do about it."""
-
-    def __init__(self, directory: Path, remedy: str = "") -> None:
-        self._directory = directory
-        self._remedy = remedy or (
-            f"nothing that was there is lost; mend that, then `llmb attach {directory.name}` goes on"
-        )
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, OSError):
-            reason = error.strerror or str(error)
-            raise RecordError(f"the record {self._directory} cannot be written: {reason}; {self._remedy}") from error
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        remedy = remedy or f"nothing that was there is lost; mend that, then `llmb attach {directory.name}` goes on"
+        raise RecordError(f"the record {directory} cannot be written: {reason}; {remedy}") from error
 
 
 def steps_csv(steps: Iterable[Step]) -> str:
@@ -225,7 +218,7 @@ def create_records(texts: Mapping[str, tuple[str, str]]) -> list[RunRecord]:
     records = [RunRecord(runs_folder() / run_id) for run_id in texts]
     if taken := next((record.run_id for record in records if record.complete), None):
         raise RecordError(f"a run {taken} is recorded already, by a rare chance; start it again")
-    with _Told(runs_folder() / next(iter(texts)), "nothing was started"):
+    with _writing(runs_folder() / next(iter(texts)), "nothing was started"):
         intent = Intent.write(home_folder() / "recording", texts)
     with intent:
         try:

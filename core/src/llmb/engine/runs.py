@@ -104,35 +104,28 @@ def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
     observer = observer or Silent()
     named = [find_record(each) for each in wanted]
     pool, hosts = PluginPool(), Hosts()
-    told = _Told(observer, strict=bool(named))
     placed: list[tuple[RunRecord, PlacedRun]] = []
     for record in named or [each for each in all_records() if not each.ended]:
-        with told(record):
+        with _left_alone(record, observer, named=bool(named)):
             placed.append((record, import_run(record.directory / "run.toml", pool)))
     sites = _sites([each.target for record, each in placed if not record.ended], pool, hosts)
     _probe(sites.values(), observer, keep_refusals=True)
     active = []
     for record, each in placed:
-        with told(record):
+        with _left_alone(record, observer, named=bool(named)):
             active.append(_active(plan_run(_as_probed(each, sites), pool), record, pool))
     return _session(active, sites, hosts, pool, observer)
 
 
-@attrs.frozen
-class _Told:
+@contextmanager
+def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterator[None]:
     """A run whose spec or plugins are gone is told of; it is a fault where it was named."""
-
-    observer: Observer
-    strict: bool
-
-    @contextmanager
-    def __call__(self, record: RunRecord) -> Iterator[None]:
-        try:
-            yield
-        except LlmbError as error:
-            if self.strict:
-                raise
-            self.observer.message(f"{record.run_id} is left alone: {error}")
+    try:
+        yield
+    except LlmbError as error:
+        if named:
+            raise
+        observer.message(f"{record.run_id} is left alone: {error}")
 
 
 def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:

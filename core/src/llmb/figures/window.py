@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import statistics
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ import attrs
 
 from llmb.figures.numbers import stated
 from llmb.values.recipe import Window
-from llmb.values.steps import NumberedSteps, Step
+from llmb.values.steps import NumberedSteps, Step, rhythm
 
 
 @attrs.frozen(kw_only=True)
@@ -46,9 +45,8 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     time (null or NaN) is left out of the mean. The standard deviation is the sample's (n - 1), null for one step.
 
     A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time.
-    The rhythm is the distance between printed steps that is most common in the whole log (a log may print each tenth
-    step), once it was seen twice, else 1: no step within the window, nor an edge of it, may be further than that
-    from the next one printed.
+    No step within the window, nor an edge of it, may be further from the next one printed than `rhythm` of the whole
+    log.
     """
     if isinstance(steps, NumberedSteps):  # those outside the window need not be read
         numbers, chosen = steps.numbers, [steps[place] for place in _places(steps.numbers, window)]
@@ -83,13 +81,8 @@ def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
         return True
     first, last = window
     edges = [first - 1, *(numbers[place] for place in _places(numbers, window)), last + 1]
-    return all(after - before <= _rhythm(numbers) for before, after in itertools.pairwise(edges))
-
-
-def _rhythm(numbers: Sequence[int]) -> int:
-    gaps = Counter(after - before for before, after in itertools.pairwise(numbers))
-    gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
-    return gap if seen > 1 else 1
+    widest = rhythm(numbers)
+    return all(after - before <= widest for before, after in itertools.pairwise(edges))
 
 
 def _stated(values: Iterable[float | None]) -> list[float]:

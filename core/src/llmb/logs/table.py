@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from operator import sub
 from typing import overload
 
 from llmb.logs.found import ReadStep, UnreadSteps, read_as
-from llmb.values.steps import Step
+from llmb.values.steps import Step, rhythm
 
 MOST_UNREAD = 16 << 20
 """Bytes of text that are kept unread."""
@@ -147,10 +145,8 @@ class StepTable(Sequence[Step]):
 
     @property
     def rhythm(self) -> int:
-        """The distance between printed steps that is most common; 1 where there is none."""
-        gaps = Counter(map(sub, self.numbers[1:], self.numbers))
-        gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
-        return gap if seen > 1 else 1
+        """See `llmb.values.steps.rhythm`."""
+        return rhythm(self.numbers)
 
     def __len__(self) -> int:
         return len(self.numbers)

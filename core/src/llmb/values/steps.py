@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from operator import sub
 from typing import Literal, Protocol, runtime_checkable
 
 import attrs
@@ -42,6 +44,13 @@ class NumberedSteps(Protocol):
         """The number of each step."""
 
     def __getitem__(self, index: int, /) -> Step: ...
+
+
+def rhythm(numbers: Sequence[int]) -> int:
+    """The distance between printed steps that is most common: a log may print each tenth. 1 until it is seen twice."""
+    gaps = Counter(map(sub, numbers[1:], numbers))
+    gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
+    return gap if seen > 1 else 1
 
 
 NoticeKind = Literal[
