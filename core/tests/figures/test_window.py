@@ -48,6 +48,15 @@ def test_a_window_whose_last_step_has_no_time_is_not_complete(window: Window) ->
     assert not summarise([*steps(range(5)), Step(step=5)], window).complete
 
 
+@pytest.mark.parametrize("window", ["last", (2, 5)])
+@pytest.mark.parametrize("rate", ["tflops_per_gpu", "tokens_per_s_per_gpu"])
+def test_a_log_that_states_rates_in_the_place_of_times_is_measured_by_them(window: Window, rate: str) -> None:
+    rates = [Step(step=number, **{rate: 400.0}) for number in range(6)]  # type: ignore[arg-type]
+    assert summarise(rates, window).complete
+    assert not summarise([*rates[:5], Step(step=5)], window).complete
+    assert not summarise([*steps(range(5)), rates[5]], window).complete
+
+
 @pytest.mark.parametrize(
     ("printed", "window", "complete"),
     [

@@ -44,15 +44,16 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
     time (null or NaN) is left out of the mean. The standard deviation is the sample's (n - 1), null for one step.
 
-    A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time.
-    No step within the window, nor an edge of it, may be further from the next one printed than `rhythm` of the whole
-    log.
+    A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time; in
+    a log that states rates in the place of times, a rate. No step within the window, nor an edge of it, may be further
+    from the next one printed than `rhythm` of the whole log.
     """
     if isinstance(steps, NumberedSteps):  # those outside the window need not be read
         numbers, chosen = steps.numbers, [steps[place] for place in _places(steps.numbers, window)]
+        log: Iterable[Step] = steps
     else:
         by_number = {step.step: step for step in steps}
-        numbers = sorted(by_number)
+        numbers, log = sorted(by_number), by_number.values()
         chosen = [by_number[numbers[place]] for place in _places(numbers, window)]
     times = _stated(step.time_s for step in chosen)
     tflops = _stated(step.tflops_per_gpu for step in chosen)
@@ -64,8 +65,16 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
         tflops_per_gpu=_mean(tflops),
         tflops_per_gpu_std=_deviation(tflops),
         mean_of=max((step.mean_of for step in chosen), default=1),
-        complete=bool(chosen) and stated(chosen[-1].time_s) is not None and _without_gaps(numbers, window),
+        complete=bool(chosen) and _is_measured(chosen[-1], log) and _without_gaps(numbers, window),
     )
+
+
+def _is_measured(last: Step, log: Iterable[Step]) -> bool:
+    """Whether the speed of this step is known, in what the log states of all."""
+    if stated(last.time_s) is not None:
+        return True
+    rates = _stated([last.tflops_per_gpu, last.tokens_per_s_per_gpu])
+    return bool(rates) and all(stated(step.time_s) is None for step in log)
 
 
 def _places(numbers: Sequence[int], window: Window) -> range:
