@@ -50,7 +50,7 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     """
     if isinstance(steps, NumberedSteps):  # those outside the window need not be read
         numbers, chosen = steps.numbers, [steps[place] for place in _places(steps.numbers, window)]
-        log: Iterable[Step] = steps
+        log: Iterable[Step] = map(steps.__getitem__, range(len(numbers)))
     else:
         by_number = {step.step: step for step in steps}
         numbers, log = sorted(by_number), by_number.values()

@@ -14,10 +14,14 @@ supervisor() { # directory: its supervisor's process id, if that is still the sa
 }
 
 end_leftovers() { # directory, as an absolute path: all processes that were started for it, but not the one that asks
-  local file
-  for file in $(grep -lzxF -e "LLMB_RUN_DIR=$1" -e "LLMB_DETACHED=$1" /proc/[0-9]*/environ 2>/dev/null); do
-    file=${file#/proc/}
-    [ "${file%%/*}" = $$ ] || kill -KILL "${file%%/*}" 2>/dev/null
+  local file look found
+  for look in 1 2 3 4 5; do # what was started while others were ended is found by the next look
+    found=''
+    for file in $(grep -lzxF -e "LLMB_RUN_DIR=$1" -e "LLMB_DETACHED=$1" /proc/[0-9]*/environ 2>/dev/null); do
+      file=${file#/proc/}
+      [ "${file%%/*}" = $$ ] || ! kill -KILL "${file%%/*}" 2>/dev/null || found=yes
+    done
+    [ -n "$found" ] || return 0
   done
 }
 
