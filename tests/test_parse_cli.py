@@ -146,6 +146,23 @@ def test_one_form_of_output_at_a_time(parse: Llmb, log: Path) -> None:
     assert (parse(log, "--json", "--csv").status, parse(log, "--json", "--csv").json["errors"] != []) == (2, True)
 
 
+def test_the_library_gives_what_the_command_prints(parse: Llmb, log: Path) -> None:
+    import llmb as library
+
+    found = library.parse([log], framework="maxtext", window=(1, 3), steps=5)
+    assert found.as_dict() == parse(log, "--window", "1:3", "--steps", "5", "--json").json
+    assert (found.status, found.summary.count) == ("complete", 3)
+
+
+def test_the_logs_of_several_ranks_are_one_run_to_the_library(tmp_path: Path) -> None:
+    import llmb as library
+
+    ranks = [write(tmp_path / f"{rank}.log", [2.0] * 5) for rank in range(2)]
+    assert [step.step for step in library.parse(ranks, framework="maxtext").series.steps] == [0, 1, 2, 3, 4]
+    with pytest.raises(library.LogError, match="no log is named"):
+        library.parse([], framework="maxtext")
+
+
 # Several logs, and directories
 
 

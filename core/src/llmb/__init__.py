@@ -10,9 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from llmb.engine.doctor import examine as examine
     from llmb.engine.index import list_runs as list_runs
     from llmb.engine.observe import Observer as Observer
     from llmb.engine.observe import Progress as Progress
+    from llmb.engine.parsing import ParsedLog as ParsedLog
     from llmb.engine.plan import PlannedRun as PlannedRun
     from llmb.engine.plan import plan as plan
     from llmb.engine.result import RunResult as RunResult
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from llmb.engine.runs import resume as resume
     from llmb.engine.runs import start as start
     from llmb.figures.metrics import Metrics as Metrics
+    from llmb.figures.window import Summary as Summary
     from llmb.hookspecs import ExtensionHooks as ExtensionHooks
     from llmb.hookspecs import FrameworkHooks as FrameworkHooks
     from llmb.hookspecs import Host as Host
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from llmb.library import parse as parse
     from llmb.library import run as run
     from llmb.logs.lines import LineParser as LineParser
+    from llmb.logs.series import StepSeries as StepSeries
     from llmb.plugins.listing import ListedPlugin as ListedPlugin
     from llmb.plugins.listing import list_plugins as list_plugins
     from llmb.plugins.pool import PluginPool as PluginPool
@@ -104,12 +108,15 @@ if TYPE_CHECKING:
 # Where each public name is defined. It is imported when it is first asked for, so that `import llmb` costs nothing
 # that is not used.
 _MODULES = {
+    "llmb.engine.doctor": ("examine",),
     "llmb.engine.observe": ("Observer", "Progress"),
     "llmb.engine.index": ("list_runs",),
+    "llmb.engine.parsing": ("ParsedLog",),
     "llmb.engine.plan": ("PlannedRun", "plan"),
     "llmb.engine.result": ("RunResult", "find_run"),
     "llmb.engine.runs": ("Session", "cancel", "resume", "start"),
     "llmb.figures.metrics": ("Metrics",),
+    "llmb.figures.window": ("Summary",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
@@ -117,6 +124,7 @@ _MODULES = {
     "llmb.jobs.nsys": ("Nsys",),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
+    "llmb.logs.series": ("StepSeries",),
     "llmb.plugins.listing": ("ListedPlugin", "list_plugins"),
     "llmb.plugins.pool": ("PluginPool",),
     "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),

@@ -6,17 +6,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from llmb.engine.observe import Observer
-from llmb.engine.parsing import read_steps
+from llmb.engine.parsing import ParsedLog, parse_run
 from llmb.engine.result import RunResult
 from llmb.engine.runs import start
 from llmb.figures.metrics import Metrics, measure
-from llmb.logs.series import StepSeries
 from llmb.plugins.load import load_framework
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.load import load as load
 from llmb.spec.published import published_point
 from llmb.spec.resolve import known_accelerators
+from llmb.values.recipe import Window
 from llmb.values.workload import Workload
 
 
@@ -30,9 +30,16 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
     return session.results
 
 
-def parse(logs: Iterable[str | Path], *, framework: str) -> StepSeries:
-    """The steps of one run, from one log or from those of its ranks. Raises LogError and PluginError."""
-    return read_steps(load_framework(framework), map(Path, logs))
+def parse(
+    logs: Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
+) -> ParsedLog:
+    """One run, from its log or from those of its ranks, read to their present end.
+
+    ``window`` is the framework's usual one where none is given; ``steps`` is how many a whole run has, where the log
+    itself is not to be believed. Raises LogError where a log cannot be read, PluginError where the framework's plugin
+    is not installed.
+    """
+    return parse_run([Path(log) for log in logs], framework, load_framework(framework), window, steps)
 
 
 def metrics(

@@ -66,14 +66,14 @@ def test_ranks_that_print_in_bursts_give_the_steps_of_one(tmp_path: Path, ranks:
     log = tmp_path / "run.log"
     log.write_bytes(b"".join(line(step) for step in printed))
 
-    assert steps_of(llmb.parse([log], framework="maxtext")) == [(step, 2.0) for step in range(48)]
+    assert steps_of(llmb.parse([log], framework="maxtext").series) == [(step, 2.0) for step in range(48)]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_labelled_bursts_of_any_length_give_the_steps_of_one(tmp_path: Path, ranks: int) -> None:
     log = tmp_path / "run.log"
     log.write_bytes(b"".join(b"%d: " % rank + line(step) for rank in range(ranks) for step in range(48)))
-    series = llmb.parse([log], framework="maxtext")
+    series = llmb.parse([log], framework="maxtext").series
 
     assert (series.attempt, steps_of(series)) == (0, [(step, 2.0) for step in range(48)])
 
@@ -81,7 +81,7 @@ def test_labelled_bursts_of_any_length_give_the_steps_of_one(tmp_path: Path, ran
 def test_a_step_that_is_absurdly_fast_is_a_step_and_outside_the_window(tmp_path: Path) -> None:
     log = tmp_path / "run.log"
     log.write_bytes(b"".join(line(step, time_s) for step, time_s in enumerate([0.002, 44.9, 0.319, 5.668, 5.668])))
-    series = llmb.parse([log], framework="maxtext")
+    series = llmb.parse([log], framework="maxtext").series
 
     assert steps_of(series)[0] == (0, 0.002)
     assert summarise(series.steps, "last").step_time_s == 5.668
@@ -104,7 +104,7 @@ def test_what_is_no_log_of_maxtext_has_no_step(tmp_path: Path, content: bytes) -
     log = tmp_path / "other.log"
     log.write_bytes(content)
 
-    assert list(llmb.parse([log], framework="maxtext").steps) == []
+    assert list(llmb.parse([log], framework="maxtext").series.steps) == []
 
 
 @pytest.mark.parametrize("filler", [b"x", b"completed step", b"completed step: 1, "], ids=["plain", "half", "needles"])

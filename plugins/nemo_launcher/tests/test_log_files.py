@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import llmb
 from llmb import Notice, Step
-from llmb.engine.parsing import parse_file
+from llmb.engine.parsing import parse_run
 from llmb.figures.window import summarise
 from llmb.logs.series import StepSeries
 from llmb.plugins.load import load_framework
@@ -102,7 +102,7 @@ def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
 def test_a_real_log_holds_these_figures(log: Path) -> None:
     if (expected := FIGURES.get(log.name[:2])) is None:
         pytest.skip("its figures are not written down here")
-    found = parse_file(log, "nemo_launcher", load_framework("nemo_launcher"))
+    found = parse_run([log], "nemo_launcher", load_framework("nemo_launcher"))
     first, last = found.series.steps[0], found.series.steps[-1]
 
     assert (first.step, last.step) == expected["steps"]
@@ -204,7 +204,7 @@ def test_what_is_no_log_of_nemo_has_no_step(tmp_path: Path, content: bytes) -> N
     log = tmp_path / "other.log"
     log.write_bytes(content)
 
-    assert list(llmb.parse([log], framework="nemo_launcher").steps) == []
+    assert list(llmb.parse([log], framework="nemo_launcher").series.steps) == []
 
 
 def test_bars_without_any_line_end_cost_no_memory_and_hide_no_step() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,13 @@ from llmb.values.steps import Step
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
-    """One log: how far it got, its steps (of its last run), the mean over the window, and why it broke if it did."""
+    """One run: how far it got, its steps, the mean over the window, and why it broke if it did.
 
-    path: Path
+    Of one log, whose last run it is, or of the logs of one run's ranks. ``steps_asked`` is what the caller takes for a
+    whole run, null where the log itself is believed.
+    """
+
+    paths: tuple[Path, ...]
     framework: str
     status: LogStatus
     series: StepSeries
@@ -34,6 +38,11 @@ class ParsedLog:
     failure: Failure | None
     experiment: str
     steps_asked: int | None = None
+
+    @property
+    def path(self) -> Path:
+        """The log, the first of several."""
+        return self.paths[0]
 
     @property
     def succeeded(self) -> bool:
@@ -58,8 +67,7 @@ class ParsedLog:
         }
 
 
-def read_steps(framework: FrameworkHooks[Any], paths: Iterable[Path]) -> StepSeries:
-    """The steps of one run, from one log or from those of its ranks. Raises LogError where one cannot be read."""
+def _read_steps(framework: FrameworkHooks[Any], paths: Sequence[Path]) -> StepSeries:
     parser = framework.parse_log(run=None)
     series = StepSeries()
     for path in paths:
@@ -72,20 +80,26 @@ def read_steps(framework: FrameworkHooks[Any], paths: Iterable[Path]) -> StepSer
     return series
 
 
-def parse_file(
-    path: Path, name: str, framework: FrameworkHooks[Any], window: Window | None = None, steps_asked: int | None = None
+def parse_run(
+    paths: Sequence[Path],
+    name: str,
+    framework: FrameworkHooks[Any],
+    window: Window | None = None,
+    steps_asked: int | None = None,
 ) -> ParsedLog:
-    """Read one log to its present end. Raises LogError where it cannot be read."""
-    series = read_steps(framework, [path])
+    """Read the log of a run, or those of its ranks, to their present end. Raises LogError where one cannot be read."""
+    if not paths:
+        raise LogError("no log is named")
+    series = _read_steps(framework, paths)
     status = log_status(series, steps_asked)
     return ParsedLog(
-        path=path,
+        paths=tuple(paths),
         framework=name,
         status=status,
         series=series,
         summary=summarise(series.steps, window or framework.window),
-        failure=diagnose([path]) if status in ("incomplete", "no_data") else None,
-        experiment=experiment(path, framework.log_files),
+        failure=diagnose(paths) if status in ("incomplete", "no_data") else None,
+        experiment=experiment(paths[0], framework.log_files),
         steps_asked=steps_asked,
     )
 
@@ -97,10 +111,10 @@ def parse_files(
     known, found = framework.log_files, []
     for path in paths:
         if path.is_dir():
-            logs = (parse_file(each, name, framework, window, steps_asked) for each in texts_below(path, known))
+            logs = (parse_run([each], name, framework, window, steps_asked) for each in texts_below(path, known))
             found += [log for log in logs if log.status != "no_data" or is_training_log(log.path, known)]
         else:
-            found.append(parse_file(path, name, framework, window, steps_asked))
+            found.append(parse_run([path], name, framework, window, steps_asked))
     return found
 
 
