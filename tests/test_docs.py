@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+
+from llmb.plugins.recipes import recipe_addresses
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -39,6 +42,18 @@ def test_every_example_is_without_fault(example: Path) -> None:
         [sys.executable, "-m", "llmb", "validate", str(example)], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_family_of_recipes_has_an_example() -> None:
+    used = [tomllib.loads(file.read_text())["workload"]["recipe"] for file in (ROOT / "examples").glob("*.toml")]
+    families = {address.partition("-")[0] for address in recipe_addresses()}
+    assert families - {address.partition("-")[0] for address in used} == set()
+
+
+def test_the_table_of_recipes_is_that_of_the_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    with_recipes = importlib.import_module("recipes_table").with_recipes
+    assert with_recipes(README) == README, "run `uv run python docs/recipes_table.py`"
 
 
 def test_every_package_states_what_it_needs_of_llmb_with_an_upper_bound() -> None:

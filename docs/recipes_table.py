@@ -1,0 +1,33 @@
+"""Writes the table of recipes in README.md from the recipes themselves: uv run python docs/recipes_table.py"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llmb.cli.recipe_tables import list_row
+from llmb.plugins.recipes import load_recipe, recipe_addresses
+
+README = Path(__file__).parents[1] / "README.md"
+BEGIN, END = "<!-- recipes: written by docs/recipes_table.py -->\n", "<!-- end of recipes -->\n"
+
+
+def with_recipes(text: str) -> str:
+    """The text, with the table of the installed recipes between its two marks."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"README.md lacks the marks {BEGIN.strip()} and {END.strip()}")
+    return before + BEGIN + "\n" + _table() + "\n" + END + after
+
+
+def _table() -> str:
+    rows = [("recipe", "GPU types", "dtypes", "GPUs", "release", "what it is", "baselines"), ("---",) * 7]
+    for recipe in map(load_recipe, recipe_addresses()):
+        address, *others = list_row(recipe)
+        baselines = sum(point.baseline is not None for point in recipe.points)
+        rows.append((f"`{address}`", *others, f"{baselines} of {len(recipe.points)}" if baselines else "none"))
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+if __name__ == "__main__":
+    README.write_text(with_recipes(README.read_text()))
