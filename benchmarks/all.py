@@ -1,10 +1,11 @@
 """All benchmarks: one table of what was measured, its bar, and pass or fail.
 
-uv run python benchmarks/all.py [--quick] [--write]     as root, after .ci/install-parts; a quarter of an hour or less
+uv run --group dev python benchmarks/all.py [--quick] [--write]
 
-The machine should do nothing else meanwhile. ``--write`` puts the table into benchmarks/RESULTS.md, with the machine
-described; ``--quick`` uses small logs and few jobs, whose figures say little. A benchmark that breaks is a line of its
-own, and the others go on. Exit status 1 where a line is no pass.
+It needs root and .ci/install-parts, and takes a quarter of an hour, in which the machine should do nothing else.
+``--write`` puts the table into benchmarks/RESULTS.md, with the machine described; ``--quick`` uses small logs and few
+jobs, whose figures say little. A benchmark that breaks is a line of its own, and the others go on. Exit status 1 where
+a line is no pass.
 """
 
 from __future__ import annotations
@@ -97,8 +98,8 @@ def markdown(lines: Iterable[Line], about: Mapping[str, str]) -> str:
     table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
     described = "\n".join(f"| {name} | {value} |" for name, value in about.items())
     return (
-        "# Benchmarks\n\nWritten by `uv run python benchmarks/all.py --write`; do not edit. Ratios compare two things "
-        "measured in turns in one run.\n\n"
+        "# Benchmarks\n\nWritten by `uv run --group dev python benchmarks/all.py --write`; do not edit. Ratios compare "
+        "two things measured in turns in one run.\n\n"
         f"{table}\n\n| machine | |\n| --- | --- |\n{described}\n"
     )
 

@@ -125,7 +125,10 @@ def bytes_moved(bench: Bench) -> Figure:
         path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
         env = {**os.environ, **bench.server.env, "LLMB_HOME": str(bench.home), "PYTHONPATH": path}
         following = subprocess.Popen(
-            [sys.executable, "-m", "llmb", "attach", "--json"], env=env, stdout=subprocess.PIPE
+            [sys.executable, "-m", "llmb", "attach", "--json"],
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         for _ in range(100):
             data = os.urandom(75_000).hex().encode() + b"\n"

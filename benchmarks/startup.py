@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from figure import Figure, show
 
@@ -59,25 +61,39 @@ def quickstart(repeats: int) -> Iterator[Figure]:
         env["LLMB_HOME"] = home
         started = time.perf_counter()
         # makes the environment, measures the peak, and fills the compilation cache that both ways share
-        subprocess.run(llmb, env=env, check=True, stdout=subprocess.DEVNULL)
+        trained(llmb, env)
         yield Figure(
             "the quickstart for the first time, its packages downloaded", time.perf_counter() - started, 120, "s"
         )
         added = []
         for _ in range(repeats):
             started = time.perf_counter()
-            done = subprocess.run(llmb, env=env, check=True, stdout=subprocess.PIPE)
+            [run] = trained(llmb, env)
             under_llmb = time.perf_counter() - started
-            [run] = json.loads(done.stdout)["runs"]
-            script = Path(run["directory"], "job.sh").read_text().splitlines()
-            exports = [line for line in script if line.startswith("export ") and "MASTER" not in line]
-            words = shlex.split(next(line for line in script if line.startswith("phase train ")))[3:]
-            bare = "\n".join([*exports, "export LLMB_WORLD_SIZE=1 LLMB_RANK=0", shlex.join(words)])
+            bare = bare_command(Path(run["directory"], "job.sh").read_text())
             started = time.perf_counter()
             subprocess.run(["bash", "-c", bare], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             added.append(under_llmb - (time.perf_counter() - started))
     detail = f"the least of {', '.join(f'{each:.2f}' for each in added)} s"
     yield Figure("llmb run beyond the bare training command", min(added), 1.0, "s", detail=detail)
+
+
+def bare_command(script: str) -> str:
+    """A job's command alone, as one rank, with the environment that its script gives it."""
+    environment = re.search(r"^environment\(\) \{.*?^\}$", script, re.MULTILINE | re.DOTALL)
+    assert environment
+    settings = [line for line in script.splitlines() if line.startswith(("venv=", "export LLMB_"))]
+    words = shlex.split(next(line for line in script.splitlines() if line.startswith("phase train ")))[3:]
+    rank = "export LLMB_WORLD_SIZE=1 LLMB_RANK=0"
+    return "\n".join(["within='' gpus=''", *settings, environment[0], "environment", rank, shlex.join(words)])
+
+
+def trained(command: list[str], env: dict[str, str]) -> list[dict[str, Any]]:
+    """The runs that ``llmb run --json`` tells of."""
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command)}: {done.stderr or done.stdout}")
+    return list(json.loads(done.stdout)["runs"])
 
 
 def figures(repeats: int = 3, *, run: bool = True) -> Iterator[Figure]:
