@@ -77,3 +77,10 @@ def test_steps_printed_again_for_ever_take_no_more_room() -> None:
     for _ in range(100):
         table.put_unread(UnreadSteps(0, read, [(1, b"1 " + b"1" * 500_000)]))
     assert sum(map(len, table._unread.values())) <= 500_002
+
+
+def test_a_mean_since_the_step_before_counts_the_steps_between() -> None:
+    table = StepTable()
+    for number in (10, 30, 20, 60):
+        table.put(Step(step=number, time_s=1.0, mean_of=None))
+    assert [step.mean_of for step in table] == [10, 10, 10, 30]

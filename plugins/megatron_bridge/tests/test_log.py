@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llmb import Notice, Step
+from llmb.figures.window import summarise
 from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
@@ -348,3 +349,9 @@ def test_the_golden_logs_of_two_ranks_are_one_run(order: tuple[int, int]) -> Non
     found.add(parser.close())
     assert [step.step for step in found.steps] == list(range(1, 51))
     assert found.steps[0].time_s == 0.177
+
+
+def test_a_time_printed_each_tenth_iteration_is_the_mean_of_ten() -> None:
+    found = series(*(lines(iteration(number)) for number in (10, 20, 30, 35)))
+    assert [step.mean_of for step in found.steps] == [10, 10, 10, 5]
+    assert summarise(found.steps, (11, 30)).mean_of == 10

@@ -64,7 +64,7 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
         step_time_std_s=_deviation(times),
         tflops_per_gpu=_mean(tflops),
         tflops_per_gpu_std=_deviation(tflops),
-        mean_of=max((step.mean_of for step in chosen), default=1),
+        mean_of=max((step.mean_of or 1 for step in chosen), default=1),
         complete=bool(chosen) and _is_measured(chosen[-1], log) and _without_gaps(numbers, window),
     )
 

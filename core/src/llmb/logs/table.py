@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import overload
 
+import attrs
+
 from llmb.logs.found import ReadStep, UnreadSteps, read_as
 from llmb.values.steps import Step, rhythm
 
@@ -113,7 +115,7 @@ class StepTable(Sequence[Step]):
             | (tokens is not None) << 3
             | 1 << 4  # mean_of
         )
-        values = array("d", (time_s or 0.0, loss or 0.0, tflops or 0.0, tokens or 0.0, step.mean_of))
+        values = array("d", (time_s or 0.0, loss or 0.0, tflops or 0.0, tokens or 0.0, step.mean_of or 0))
         numbers, row = self._numbers, len(self._numbers)
         if not row or step.step > numbers[-1]:
             numbers.append(step.step)
@@ -164,7 +166,13 @@ class StepTable(Sequence[Step]):
 
     def _step(self, number: int) -> Step:
         text = self._unread.get(number)
-        return self._step_in_row(bisect_left(self._numbers, number)) if text is None else self._read_text(text)
+        step = self._step_in_row(bisect_left(self._numbers, number)) if text is None else self._read_text(text)
+        return step if step.mean_of else attrs.evolve(step, mean_of=self._since_before(number))
+
+    def _since_before(self, number: int) -> int:
+        """How many steps were run since the one printed before; as many as usual before the first one."""
+        row = bisect_left(self.numbers, number)
+        return number - self.numbers[row - 1] if row else max(1, min(number, self.rhythm))
 
     def _step_in_row(self, row: int) -> Step:
         values, stated = self._fields[row * _WIDTH : (row + 1) * _WIDTH], self._stated[row]
@@ -178,6 +186,6 @@ class StepTable(Sequence[Step]):
             tflops_per_gpu=tflops,
             tokens_per_s_per_gpu=tokens,
             figures=self._figures.get(row),
-            mean_of=int(mean_of or 1),
+            mean_of=int(mean_of or 0) or None,
             attempt=self.attempt,
         )

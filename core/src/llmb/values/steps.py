@@ -21,7 +21,8 @@ def _figures(value: Mapping[str, float]) -> FrozenMap[str, float]:
 class Step:
     """One training step, with the framework's own number.
 
-    ``time_s`` is null where the log states none; ``mean_of`` counts the steps over which the framework averaged it.
+    ``time_s`` is null where the log states none; ``mean_of`` counts the steps over which the framework averaged it;
+    a parser that gives null leaves it to the series: all since the step that was printed before.
     A step given again for the same attempt replaces the earlier one. ``figures`` holds whatever else was printed.
     """
 
@@ -31,7 +32,7 @@ class Step:
     tflops_per_gpu: float | None = None
     tokens_per_s_per_gpu: float | None = None
     figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=_figures)
-    mean_of: int = 1
+    mean_of: int | None = 1
     attempt: int = 0
 
 

@@ -32,6 +32,8 @@ class MegatronLog(LineParser):
     the version and the fork. Rank 0 of Megatron-Bridge prints ``Step Time : 5.74s GPU utilization: 1636.8TFLOP/s/GPU``
     (MODEL_TFLOP/s/GPU later), to 10 ms and without a number. A log that has only these counts them from 1, at its end.
 
+    A time is the mean since the line before (``--log-interval``).
+
     Megatron leaves a NaN loss out of the line: what tells of it is the gradient norm, and the count of such steps.
     """
 
@@ -85,7 +87,7 @@ class MegatronLog(LineParser):
         known, figures = self._fields.read(line[match.end() : after.start() if after else len(line)])
         if tflops:
             known.setdefault("tflops_per_gpu", float(tflops))
-        return Step(step=int(match[1]), figures=figures, **known)  # type: ignore[arg-type]  # floats' names
+        return Step(step=int(match[1]), figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats' names
 
     def read_line(self, line: bytes) -> list[Step | Notice]:
         """The steps of a line (more than one where ranks glued theirs together), and what it says besides."""
