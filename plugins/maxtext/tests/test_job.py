@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import subprocess
 import sys
@@ -125,18 +124,11 @@ def test_the_activations_that_are_kept_follow_the_dtype(
 @pytest.mark.parametrize(
     ("gpu_type", "dtype", "gpus"), [("h100", "bf16", 64), ("h100", "fp8", 2048), ("a100", "bf16", 512)]
 )
-def test_the_whole_job_is_as_it_was(load_run: LoadRun, gpu_type: str, dtype: str, gpus: int) -> None:
+def test_the_whole_job_is_as_it_was(
+    load_run: LoadRun, is_golden: Callable[[str, Path], None], gpu_type: str, dtype: str, gpus: int
+) -> None:
     run = load_run(gpu_type, dtype, gpus)
-    file = GOLDEN / f"llama2-70b-{gpu_type}-{dtype}-{gpus}.txt"
-    found = text_of(run, job_of(run))
-    if os.environ.get("LLMB_WRITE_GOLDEN"):
-        file.write_text(found)
-
-    expected = file.read_text()
-    changes = difflib.unified_diff(expected.splitlines(), found.splitlines(), "golden", "now", lineterm="")
-    if found != expected:
-        meant = f"If this is meant: run the test with LLMB_WRITE_GOLDEN=1, and review {file.name} in git."
-        pytest.fail("\n".join([*changes, "", meant]), pytrace=False)
+    is_golden(text_of(run, job_of(run)), GOLDEN / f"llama2-70b-{gpu_type}-{dtype}-{gpus}.txt")
 
 
 def text_of(run: Run[Any], job: Job) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
 
 GOLDEN = Path(__file__).parent / "golden"
-UPDATE = "LLMB_UPDATE_GOLDEN"
 
 VENV = Environment(base=Venv(lock="one==1\n", python=">=3.12"))
 IMAGE = Environment(base=Image(ref="nvcr.io/nvidia/nemo:24.09", digest="sha256:12ab"), secrets=("HF_TOKEN",))
@@ -91,14 +89,8 @@ def _no_defaults_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", JOBS)
-def test_the_script_is_the_golden_one(name: str) -> None:
-    text = Slurm().build_job(*JOBS[name]).text
-    file = GOLDEN / f"{name}.sbatch"
-    if os.environ.get(UPDATE):
-        file.write_text(text)
-    golden = file.read_text().splitlines(keepends=True)
-    changed = "".join(difflib.unified_diff(golden, text.splitlines(keepends=True), str(file), "now"))
-    assert not changed, f"\n{changed}\nif this is meant: {UPDATE}=1 pytest {__file__}"
+def test_the_script_is_the_golden_one(is_golden: Callable[[str, Path], None], name: str) -> None:
+    is_golden(Slurm().build_job(*JOBS[name]).text, GOLDEN / f"{name}.sbatch")
 
 
 def test_no_golden_script_is_left_over() -> None:

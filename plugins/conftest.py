@@ -1,0 +1,74 @@
+"""What the tests of several plugins need: runs as a user would load them, and texts that are kept in git."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import tomli_w
+
+import llmb
+
+MANY_NODES = """\
+import attrs
+
+from llmb import SchedulerHooks
+
+
+@attrs.frozen
+class Options:
+    pass
+
+
+class ManyNodes(SchedulerHooks[Options]):
+    options = Options
+"""
+"""A scheduler that is only one by name, so that large jobs can be loaded."""
+
+UPDATE = "LLMB_UPDATE_GOLDEN"
+
+LoadRun = Callable[..., "llmb.Run[Any]"]
+
+
+@pytest.fixture
+def load_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
+    """Loads one run of a recipe's address; its id and directories are always the same."""
+    site = tmp_path / "site"
+    info = site / "llmb_many_nodes-1.0.dist-info"
+    info.mkdir(parents=True)
+    (site / "llmb_many_nodes.py").write_text(MANY_NODES)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: llmb-many-nodes\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[llmb.schedulers]\nmany_nodes = llmb_many_nodes:ManyNodes\n")
+    monkeypatch.syspath_prepend(str(site))
+
+    def load(
+        recipe: str, gpu_type: str, dtype: str, gpus: int, *overrides: str, **tables: dict[str, Any]
+    ) -> llmb.Run[Any]:
+        workload = {"recipe": recipe, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus, **tables.pop("workload", {})}
+        file = tmp_path / "spec.toml"
+        file.write_text(tomli_w.dumps({"workload": workload, "target": {"scheduler": "many_nodes"}, **tables}))
+        [placed] = llmb.load(file, overrides=overrides).runs
+        return attrs.evolve(placed.run, id="RUN", paths=llmb.Paths(run="/w/runs/RUN", cache="/w/cache"))
+
+    return load
+
+
+@pytest.fixture
+def is_golden() -> Callable[[str, Path], None]:
+    """Compares a text with the file that is kept of it, or writes that where LLMB_UPDATE_GOLDEN is set."""
+
+    def compare(text: str, file: Path) -> None:
+        if os.environ.get(UPDATE):
+            file.write_text(text)
+        kept = file.read_text() if file.exists() else ""
+        changes = difflib.unified_diff(kept.splitlines(), text.splitlines(), file.name, "now", lineterm="")
+        if text != kept:
+            meant = f"if this is meant: run it with {UPDATE}=1, and look at {file.name} in git"
+            pytest.fail("\n".join([*changes, "", meant]), pytrace=False)
+
+    return compare
