@@ -33,7 +33,8 @@ def task_functions() -> str:
     """Functions of bash that every job script needs.
 
     ``export_rank`` and ``export_master`` set what each task must find in its environment (see `Job`), ``free_port``
-    finds a port on which rank 0 can listen, ``tell_node`` prints what a node is as lines of the job's provenance.
+    finds a port on which rank 0 can listen, ``end_groups`` ends process groups, ``tell_node`` prints what a node is as
+    lines of the job's provenance.
     """
     return files("llmb.jobs").joinpath("tasks.sh").read_text().rstrip("\n")
 

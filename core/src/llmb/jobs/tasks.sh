@@ -13,6 +13,17 @@ export_rank() { # rank, local rank, node's rank, world size, local world size
   export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
 }
 
+end_groups() { # seconds of grace, process groups: TERM to all, and KILL to those that do not heed it so long
+  local grace_s=$1 group tenth
+  shift
+  for group; do kill -TERM -- "-$group" 2>/dev/null; done
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
+    for group; do kill -0 -- "-$group" 2>/dev/null && sleep 0.1 && continue 2; done
+    return
+  done
+  for group; do kill -KILL -- "-$group" 2>/dev/null; done
+}
+
 tell_node() { # what this node is, as lines of a job's provenance
   echo "host=$(hostname)"
   echo "kernel=$(uname -r)"

@@ -25,14 +25,8 @@ contained() { # phase
   exit "$status"
 }
 
-end_phase() { # TERM to the phase, which tells its ranks, KILL after a while
-  local tenth
-  [ -n "$phase_group" ] && kill -TERM -- "-$phase_group" 2>/dev/null || return
-  for ((tenth = 0; tenth < 10 * (grace_s + 2); tenth++)); do
-    kill -0 -- "-$phase_group" 2>/dev/null || return
-    sleep 0.1
-  done
-  kill -KILL -- "-$phase_group" 2>/dev/null
+end_phase() { # a while after it was told, since it then tells its ranks
+  [ -z "$phase_group" ] || end_groups $((grace_s + 2)) "$phase_group"
 }
 
 create

@@ -21,15 +21,8 @@ tell_end() { # who, exit status
 
 tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
 
-end_ranks() { # TERM to all their processes, KILL after a while to those that do not heed it
-  local rank tenth
-  ranks+=($(jobs -p)) # one that was started this very moment
-  for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
-  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
-    for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
-    return
-  done
-  for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
+end_ranks() { # those too that were started this very moment
+  end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
 }
 
 own_groups() { # from here on, every process that is started is a group of its own, and TERM ends them all

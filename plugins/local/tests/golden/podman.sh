@@ -30,6 +30,17 @@ export_rank() { # rank, local rank, node's rank, world size, local world size
   export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
 }
 
+end_groups() { # seconds of grace, process groups: TERM to all, and KILL to those that do not heed it so long
+  local grace_s=$1 group tenth
+  shift
+  for group; do kill -TERM -- "-$group" 2>/dev/null; done
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
+    for group; do kill -0 -- "-$group" 2>/dev/null && sleep 0.1 && continue 2; done
+    return
+  done
+  for group; do kill -KILL -- "-$group" 2>/dev/null; done
+}
+
 tell_node() { # what this node is, as lines of a job's provenance
   echo "host=$(hostname)"
   echo "kernel=$(uname -r)"
@@ -60,15 +71,8 @@ tell_end() { # who, exit status
 
 tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
 
-end_ranks() { # TERM to all their processes, KILL after a while to those that do not heed it
-  local rank tenth
-  ranks+=($(jobs -p)) # one that was started this very moment
-  for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
-  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
-    for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
-    return
-  done
-  for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
+end_ranks() { # those too that were started this very moment
+  end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
 }
 
 own_groups() { # from here on, every process that is started is a group of its own, and TERM ends them all

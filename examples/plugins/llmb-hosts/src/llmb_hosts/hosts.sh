@@ -37,19 +37,9 @@ watch_others() { # show that this host lives, and end its part of the job when a
   kill -TERM $$
 }
 
-end_ranks() { # TERM to all their processes, KILL after a while to those that do not heed it
-  local rank tenth
-  for rank in "${ranks[@]}"; do kill -TERM -- "-$rank" 2>/dev/null; done
-  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
-    for rank in "${ranks[@]}"; do kill -0 -- "-$rank" 2>/dev/null && sleep 0.1 && continue 2; done
-    return
-  done
-  for rank in "${ranks[@]}"; do kill -KILL -- "-$rank" 2>/dev/null; done
-}
-
 at_end() {
   [ "$1" = 0 ] || tell "host ${hosts[node]}: its part was ended"
-  end_ranks
+  end_groups "$grace_s" "${ranks[@]}"
   kill -TERM -- "-$watcher" 2>/dev/null
   [ "$1" = 0 ] || echo "llmb-hosts: $(<failed)" >&2
 }
