@@ -60,6 +60,11 @@ def test_a_path_is_never_broken_so_that_it_can_be_copied() -> None:
     assert lines == [f"record  {path}"]
 
 
+def test_a_coloured_line_of_a_log_gives_no_orders_to_the_terminal() -> None:
+    told = "\x1b[31mERROR\x1b[0m \x1b]0;title\x07disk full\b\x1b[2K"
+    assert [line.plain for line in table_lines((Column(),), [(told,)])] == ["ERROR disk full"]
+
+
 def test_what_a_log_says_in_two_lines_is_one_in_a_table() -> None:
     assert [line.plain for line in table_lines((Column(),), [("one\ntwo",)])] == ["one two"]
 

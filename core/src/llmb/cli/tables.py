@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -11,6 +12,9 @@ from rich.console import Console
 from rich.text import Text
 
 GAP = "  "
+
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f]")
+"""Colours, titles and other orders to a terminal, which a log's line may have: they are not for ours."""
 
 Cell = str | Text
 
@@ -55,7 +59,7 @@ def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width
 
 
 def _text(cell: Cell, column: Column) -> Text:
-    text = cell if isinstance(cell, str) else cell.plain
+    text = ESCAPES.sub("", cell if isinstance(cell, str) else cell.plain)
     return Text(" ".join(text.splitlines()), column.style if isinstance(cell, str) else cell.style)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from llmb.engine.plan import PlannedTask
@@ -16,6 +17,9 @@ newest() { # files: the one that was written last, if it holds anything
 }
 """
 
+_ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
+"""What tools say after their error: no cause by itself."""
+
 
 def why_not_made(planned: PlannedTask, status: JobStatus, host: Host) -> str:
     """What the scheduler says, and the last words of the last phase that wrote any. Raises TargetError."""
@@ -24,7 +28,7 @@ def why_not_made(planned: PlannedTask, status: JobStatus, host: Host) -> str:
     look = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
     answer = host.run(f'{_NEWEST}{look}\necho "$log"\n[ -z "$log" ] || tail -n 400 -- "$log" | tail -c 600')
     log, *tail = answer.stdout.strip().splitlines() or [""]
-    last = tail[-1].strip() if tail else ""
+    last = next((line.strip() for line in reversed(tail) if not _ADVICE.match(line)), "")
     said = status.reason if planned.on == "scheduler" and status.reason != last else ""
     words = ": ".join(each for each in (said, last) if each) or status.reason or f"exit status {status.exit_status}"
     return f"{words} (log: {log or phases[0][0]})"
