@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 
 REQUIRE_REAL = "LLMB_REQUIRE_REAL"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What tests start need not be compiled each time, whatever the environment says."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache/bytecode")
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Most tests wait most of the time; a few that somebody chose run here, without processes that must start first."""
+    chosen = config.option.keyword or any(Path(argument.split("::")[0]).is_file() for argument in config.args)
+    return 0 if chosen else 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(autouse=True)

@@ -1,153 +1,26 @@
-"""The toy framework, ready to be run: a home, a lock and a journal of its own for each test."""
+"""Fixtures: the toy framework ready to be run, and the real parts, each started once."""
 
 from __future__ import annotations
 
-import csv
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-import tomli_w
 from parts import docker as docker_parts
 from parts import slurm as slurm_parts
 from parts.sshd import SSHD, Sshd
+from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_processes_in
 from parts.wheels import EXAMPLES, PRODUCT, build
 
-TOY = Path(__file__).parent / "toy"
-PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-DEADLINE_S = 60.0
-TINY_IMAGE = "llmb-tiny:1"
+SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session"}
 
 
-def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
-    """What the condition gives as soon as it is true."""
-    end = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited in vain for {what or condition}"
-        time.sleep(0.02)
-    return found
-
-
-class ToyRuns:
-    """Runs of the toy framework in a folder: ``home`` is $LLMB_HOME, ``journal`` tells what ran."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(exist_ok=True)
-        self.folder = folder
-        self.home = folder / "home"
-        self.journal_file = folder / "journal"
-        self.gate = folder / "gate"
-        self.task_gate = folder / "task-gate"
-
-    @property
-    def env(self) -> dict[str, str]:
-        return {**os.environ, "LLMB_HOME": str(self.home), "PYTHONPATH": os.pathsep.join([str(TOY), *PYTHONPATH])}
-
-    def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
-        """Write a spec; ``tables`` are merged into the usual one."""
-        local = {"scheduler": "local", "lock": str(self.folder / "machine.lock"), "grace_s": 1}
-        usual: dict[str, dict[str, Any]] = {
-            "workload": {"recipe": "toy/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1},
-            "framework": {"journal": str(self.journal_file)},
-            "target": {} if "scheduler" in tables.get("target", {}) else local,
-        }
-        for table, keys in tables.items():
-            usual[table] = usual.get(table, {}) | keys
-        file = self.folder / f"{name}.toml"
-        file.write_text(tomli_w.dumps(usual))
-        return str(file)
-
-    @staticmethod
-    def command(*arguments: str) -> list[str]:
-        return [sys.executable, "-m", "llmb", *arguments]
-
-    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
-        """Start ``llmb`` as a process of its own."""
-        return subprocess.Popen(
-            self.command(*arguments),
-            env=self.env | more.pop("env", {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **more,
-        )
-
-    def llmb(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        """Run ``llmb`` to its end."""
-        process = self.start(*arguments, **more)
-        out, err = process.communicate(timeout=DEADLINE_S)
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
-
-    def runs(self, *arguments: str) -> list[dict[str, Any]]:
-        """What ``llmb ... --json`` says of its runs."""
-        done = self.llmb(*arguments, "--json")
-        assert done.returncode in (0, 1), done.stderr + done.stdout
-        return list(json.loads(done.stdout)["runs"])
-
-    def run(self, **tables: dict[str, Any]) -> dict[str, Any]:
-        """One run of the toy, through the library in this process."""
-        import llmb
-
-        [result] = llmb.run(llmb.load(self.spec(**tables)))
-        return result.as_dict()
-
-    @property
-    def records(self) -> list[Path]:
-        return sorted((self.home / "runs").glob("*"))
-
-    def work(self, run_id: str) -> Path:
-        """The directory in which a run's job works."""
-        return self.home / "work" / "runs" / run_id
-
-    def journal(self, word: str = "") -> list[str]:
-        """The lines of the journal that begin with this word, in order."""
-        lines = self.journal_file.read_text().splitlines() if self.journal_file.exists() else []
-        return [line for line in lines if line.startswith(word)]
-
-    @staticmethod
-    def wait(condition: Callable[[], Any]) -> Any:
-        """What the condition gives as soon as it is true."""
-        return wait_until(condition)
-
-    @staticmethod
-    def steps_of(record: Path) -> list[int]:
-        """The step numbers in a record's steps.csv."""
-        return [int(row["step"]) for row in csv.DictReader((record / "steps.csv").read_text().splitlines())]
-
-    def wait_for_journal(self, word: str, count: int = 1) -> list[str]:
-        return list(wait_until(lambda: len(lines := self.journal(word)) >= count and lines, f"{count} x {word}"))
-
-    def wait_for_state(self, state: str) -> str:
-        """The id of the run that came to be in this state."""
-
-        def find() -> str | None:
-            for record in self.records:
-                if f'"state": "{state}"' in _text(record / "events.jsonl"):
-                    return record.name
-            return None
-
-        return str(wait_until(find, state))
-
-
-def _text(file: Path) -> str:
-    return file.read_text() if file.exists() else ""
-
-
-def end_processes_in(folder: Path) -> None:
-    """Kill all that still works below a test's folder: what a test that failed left waiting would wait for ever."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if (process / "cwd").readlink().is_relative_to(folder):
-                os.kill(int(process.name), signal.SIGKILL)
-        except OSError:
-            continue  # it ended by itself
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share a real part run in one process when several are used, so that it is started once."""
+    for item in items:
+        for part in SHARED_PARTS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(part))
 
 
 @pytest.fixture(autouse=True)
@@ -211,56 +84,6 @@ def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -
     return slurm_session
 
 
-class SlurmRuns(ToyRuns):
-    """Runs of the toy framework on a Slurm cluster."""
-
-    def __init__(self, folder: Path, cluster: slurm_parts.Cluster) -> None:
-        super().__init__(folder)
-        self.cluster = cluster
-        self.workdir = folder / "shared"
-
-    def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
-        target = {"scheduler": "slurm", "workdir": str(self.workdir), "exclusive": False, "mem": "200M"}
-        return super().spec(name, **{**tables, "target": target | tables.get("target", {})})
-
-    def work(self, run_id: str) -> Path:
-        return self.workdir / "runs" / run_id
-
-    def follow(self, *steps: tuple[Callable[[], Any], Callable[[], Any]], **tables: dict[str, Any]) -> dict[str, Any]:
-        """One run, through the library. Each step is what to wait for, and what to do then, while it is followed."""
-        import llmb
-
-        return self.drive(llmb.start(llmb.load(self.spec(**tables))), *steps)
-
-    def drive(self, session: Any, *steps: tuple[Callable[[], Any], Callable[[], Any]]) -> dict[str, Any]:
-        """Follow the one run of a session to its end, within a time."""
-        waiting = list(steps)
-        end = time.monotonic() + 2 * DEADLINE_S
-
-        def wait(_seconds: float) -> None:
-            assert time.monotonic() < end, f"the run does not end: {session.results}"
-            if waiting and waiting[0][0]():
-                waiting.pop(0)[1]()
-            time.sleep(0.1)
-
-        session.drive(wait=wait)
-        assert not waiting
-        [result] = session.results
-        return dict(result.as_dict())
-
-    def job_id(self) -> str:
-        """The one run's job, by what the target itself says."""
-        return (next(self.workdir.glob("runs/*/job_id"))).read_text().strip()
-
-    def jobs(self) -> dict[str, list[str]]:
-        """The ids of all jobs that the queue knows, by their name."""
-        found: dict[str, list[str]] = {}
-        for line in self.cluster.order("squeue", "-a", "-h", "-t", "all", "-o", "%j %i").splitlines():
-            name, job_id = line.split()
-            found.setdefault(name, []).append(job_id)
-        return found
-
-
 @pytest.fixture
 def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> SlurmRuns:
     """Runs of the toy framework on a Slurm cluster, by the library and by the command line."""
@@ -288,22 +111,6 @@ def docker(docker_session: docker_parts.Docker, monkeypatch: pytest.MonkeyPatch)
     for name, value in docker_session.env.items():
         monkeypatch.setenv(name, value)
     return docker_session
-
-
-class ContainerRuns(ToyRuns):
-    """Runs of the toy framework in containers, which see the toy's folder besides their own."""
-
-    def __init__(self, folder: Path, image: str) -> None:
-        super().__init__(folder)
-        self.image = image
-
-    def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
-        usual = {
-            "workload": {"image": self.image},
-            "target": {"container": {"ulimits": {}}},  # this machine may not raise them
-            "mounts": {str(self.folder): str(self.folder)},
-        }
-        return super().spec(name, **{**tables, **{name: keys | tables.get(name, {}) for name, keys in usual.items()}})
 
 
 @pytest.fixture
