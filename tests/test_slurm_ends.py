@@ -33,14 +33,8 @@ def order(toy: Any, *words: str) -> Any:
 def test_an_exit_status_is_told_with_the_words_before_it(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3", "end_step": 2})
     assert run["state"] == "failed"
-    assert run["reason"] == "phase train: exit status 3 (after 2 of 5 steps)"
+    assert run["reason"] == "phase train, rank 0: exit status 3 (after 2 of 5 steps)"
     assert "toy: giving up" in run["failure"]["evidence"]
-
-
-def test_a_signal_is_told(toy_slurm: Any) -> None:
-    run = toy_slurm.follow(framework={"end": "kill 9", "end_step": 2, "end_rank": 1}, workload={"gpus": 2})
-    assert run["state"] == "failed"
-    assert "killed by signal 9" in run["reason"]
 
 
 def test_cancelled_by_someone(toy_slurm: Any) -> None:
@@ -227,3 +221,14 @@ def test_what_sbatch_refuses_ends_with_its_words_and_what_to_do(
     assert "Traceback" not in done.stderr
     [run] = toy_slurm.runs("runs")
     assert run["state"] == "failed"
+
+
+@pytest.mark.parametrize(
+    ("end", "told"), [("exit 3", "rank 1: exit status 3"), ("kill 9", "rank 1: killed by signal 9")]
+)
+def test_the_rank_that_failed_first_gives_the_reason_and_not_those_that_were_ended_for_it(
+    toy_slurm: Any, end: str, told: str
+) -> None:
+    run = toy_slurm.follow(framework={"end": end, "end_step": 2, "end_rank": 1, "hang": True}, workload={"gpus": 2})
+    assert run["state"] == "failed"
+    assert told in run["reason"]

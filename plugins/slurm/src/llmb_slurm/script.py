@@ -27,6 +27,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
     image = base if isinstance(base, Image) and runtime == "pyxis" else None
     container = container_options(job, target) if image else ()
     return _template().render(
+        log=LOG,
         job=job,
         directives=directives(job, target),
         venv=venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else None,
