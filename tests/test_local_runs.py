@@ -389,7 +389,7 @@ def test_a_secret_is_not_left_behind_when_what_was_submitted_is_submitted_again(
 def test_a_secret_that_is_not_set_is_a_fault_before_anything_is_touched(toy: Any) -> None:
     done = toy.llmb("run", toy.spec(framework={"secrets": ["TOY_TOKEN"]}))
     assert done.returncode == 2
-    assert done.stderr == "llmb: TOY_TOKEN is not set; export it in the environment of llmb\n"
+    assert done.stderr == "llmb: TOY_TOKEN is not set, and the run needs it; export it in the environment of llmb\n"
     assert toy.records == []
 
 

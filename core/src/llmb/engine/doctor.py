@@ -148,5 +148,5 @@ def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool) -> s
         planned = plan_run(placed, pool)
     except LlmbError as error:
         return error.faults[0].message
-    missing = missing_secrets([planned.script])
+    missing = missing_secrets(planned.script)
     return f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""

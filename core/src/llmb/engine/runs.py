@@ -64,14 +64,14 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     """
     pool = PluginPool()
     planned = plan(workload, pool)
-    refuse_missing_secrets(each.script for each in planned)
+    refuse_missing_secrets((each.script, "run") for each in planned)
     hosts = Hosts()
     sites = _sites([each.target for each in planned], pool, hosts)
     _probe(sites.values(), observer or Silent())
     probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
     planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
     for each in planned:
-        sites[_site_key(each.target)].refuse_missing_secrets(each.tasks)
+        sites[_site_key(each.target)].refuse_without_secrets(each.tasks)
     for note in dict.fromkeys(note for each in planned for note in each.script.notes):
         (observer or Silent()).message(note)
     records = _create_records(planned, pool)

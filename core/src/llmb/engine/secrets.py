@@ -11,15 +11,20 @@ from llmb.values.errors import SpecError
 from llmb.values.job import Script
 
 
-def missing_secrets(scripts: Iterable[Script]) -> list[str]:
-    """The names of those that these scripts need and the environment lacks, sorted."""
-    return sorted({name for script in scripts for name in script.secrets if not os.environ.get(name)})
+def missing_secrets(script: Script) -> list[str]:
+    """The names of those that a script needs and the environment lacks."""
+    return [name for name in script.secrets if not os.environ.get(name)]
 
 
-def refuse_missing_secrets(scripts: Iterable[Script]) -> None:
-    """Raises SpecError for every secret that a script needs and the environment lacks."""
-    if names := missing_secrets(scripts):
-        raise SpecError(*(f"{name} is not set; export it in the environment of llmb" for name in names))
+def refuse_missing_secrets(needs: Iterable[tuple[Script, str]]) -> None:
+    """Raises SpecError for every secret that a script needs and the environment lacks; each with what the script is."""
+    told = [
+        f"{name} is not set, and the {what} needs it; export it in the environment of llmb"
+        for script, what in needs
+        for name in missing_secrets(script)
+    ]
+    if told:
+        raise SpecError(*dict.fromkeys(told))
 
 
 def forget_secrets(scripts: Iterable[Script], host: Host) -> None:
@@ -31,7 +36,7 @@ def forget_secrets(scripts: Iterable[Script], host: Host) -> None:
 def place_secrets(scripts: Iterable[Script], host: Host) -> None:
     """Put each script's secrets into its directory; the job removes them. Raises SpecError where one is not set."""
     scripts = tuple(scripts)
-    refuse_missing_secrets(scripts)
+    refuse_missing_secrets((script, "job") for script in scripts)
     files = {}
     for script in scripts:
         lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets]

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import attrs
 
 from llmb.engine.plan import PlannedTask
-from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets
+from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets, refuse_missing_secrets
 from llmb.engine.space import free_space_gb
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
 from llmb.hosts.detached import poll_detached, submit_detached
-from llmb.values.errors import SpecError, TargetError
+from llmb.values.errors import TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script
 from llmb.values.run import Target
@@ -107,15 +107,16 @@ class Site:
         self._poll_tasks([task for task in mine if task.state == "running"])
         return before != [task.state for task in mine]
 
-    def refuse_missing_secrets(self, tasks: Iterable[PlannedTask]) -> None:
+    def refuse_without_secrets(self, tasks: Iterable[PlannedTask]) -> None:
         """Raises SpecError for a secret that is not set and without which a task that is not done cannot be made.
 
         Raises TargetError where one cannot ask what is done.
         """
-        tasks = [task for task in tasks if missing_secrets([task.script])]
+        tasks = [task for task in tasks if missing_secrets(task.script)]
         self.expect(tasks)
         self.look(task.key for task in tasks)
-        _refuse_missing_secrets(task for task in tasks if self.task(task.key).state == "missing")
+        missing = [task for task in tasks if self.task(task.key).state == "missing"]
+        refuse_missing_secrets((task.script, task.task.kind) for task in missing)
 
     def make(self, wanted: Iterable[str]) -> bool:
         """Start those of these tasks that are missing; true where there was one. Another process may make it too.
@@ -123,7 +124,7 @@ class Site:
         Raises SpecError for a secret that is not set.
         """
         missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
-        _refuse_missing_secrets(task.planned for task in missing)
+        refuse_missing_secrets((task.planned.script, task.planned.task.kind) for task in missing)
         begun = self._with_room(missing)
         place_secrets((task.planned.script for task in begun), self.host)
         self._submit_tasks(begun)
@@ -208,13 +209,3 @@ class Site:
 
 def _ticket(task: TaskProgress) -> Ticket:
     return Ticket(id=task.planned.key, directory=task.planned.script.directory)
-
-
-def _refuse_missing_secrets(tasks: Iterable[PlannedTask]) -> None:
-    told = [
-        f"{name} is not set, and the {task.task.kind} needs it; export it in the environment of llmb"
-        for task in tasks
-        for name in missing_secrets([task.script])
-    ]
-    if told:
-        raise SpecError(*dict.fromkeys(told))

@@ -26,13 +26,21 @@ from llmb.values.run import Profile
 T = TypeVar("T")
 
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
+"""Keys of any table that hold a secret. Not ``key`` alone: a plugin may have a key of that name."""
+
 SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|_KEY$", re.I)
+"""Variables of an environment: there, whatever ends with ``_KEY`` is one."""
+
 OURS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
+"""What every scheduler sets for each task."""
+
 IMAGE = re.compile(r"[^\s\0]+")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HOST = re.compile(
     r"([^\s@'\"`$;&|<>(){}\\]+@)?([A-Za-z0-9_][A-Za-z0-9._-]*(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%a-z]+)"
 )
+"""As ssh takes it, with a user and a port or without; nothing that a shell, or ssh's options, could make more of."""
+
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
 
