@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
+from parts.script_tables import DOCS, planned, rows
 
-import llmb
 from llmb.cli.dry_run import as_table
 
-DOCUMENT = (Path(__file__).parents[1] / "docs" / "megatron-bridge.md").read_text()
+DOCUMENT = (DOCS / "megatron-bridge.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
     "workload": {"recipe": "megatron_bridge/llama3.1-405b", "gpu_type": "gb200", "dtype": "fp8", "gpus": 128},
     "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
@@ -37,28 +36,18 @@ LAUNCHER = ("-w", "-s", "--dtype", "--scale", "-p")  # of llmb-run single
 SLURM_PARAMETERS = ("nodelist", "constraint", "reservation")
 
 
-def rows(columns: int) -> list[list[str]]:
-    """The rows of the tables whose first column is what stands in the scripts."""
-    tables = re.findall(r"\| in the scripts \|.*\n\|[-|]+\n((?:\|.*\n)+)", DOCUMENT)
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for table in tables for line in table.splitlines()]
-    return [row for row in cells if len(row) == columns]
+KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 
-KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(3)]
-
-
-def planned(tmp_path: Path, *overrides: str) -> str:
+def shown(tmp_path: Path, *overrides: str) -> str:
     """All that a dry run shows of the run, as one text."""
-    file = tmp_path / "spec.toml"
-    file.write_text(tomli_w.dumps(SPEC))
-    [run] = llmb.plan(llmb.load(file, overrides=overrides), llmb.PluginPool())
-    table = as_table(run)
+    table = as_table(planned(tmp_path, SPEC, *overrides))
     words = [", ".join(json.dumps(word) for word in phase["command"]) for phase in table["job"]["phases"]]
     return "\n".join([json.dumps(table), table["script"], *words])
 
 
 def test_every_variable_and_option_of_the_scripts_has_its_row() -> None:
-    told = [name for row in [*rows(3), *rows(2)] for name in re.findall(r"`([^`]+)`", row[0])]
+    told = [name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])]
     launcher = {word for name in told if name.startswith("llmb-run ") for word in name.split()[1:]}
     parameters = {match[1] for name in told if (match := re.match(r'ADDITIONAL_SLURM_PARAMS="(\w+)=', name))}
 
@@ -73,8 +62,8 @@ def test_every_key_does_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.delenv(name, raising=False)
     name, _, value = key.partition(" = ")
 
-    assert comes in planned(tmp_path, f"{name}={value}")
-    assert comes not in planned(tmp_path)
+    assert comes in shown(tmp_path, f"{name}={value}")
+    assert comes not in shown(tmp_path)
 
 
 def test_the_figures_of_the_example_are_printed(tmp_path: Path) -> None:
@@ -82,7 +71,7 @@ def test_the_figures_of_the_example_are_printed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "llmb", *command.split()], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    shown = " ".join(done.stdout.split())
+    printed = " ".join(done.stdout.split())
 
     for text in (
         "MFU 33.40 % of 4900 TFLOP/s",
@@ -90,4 +79,4 @@ def test_the_figures_of_the_example_are_printed(tmp_path: Path) -> None:
         "days to 1T tokens 126.7",
         "by step time and the recipe",
     ):
-        assert text in shown
+        assert text in printed

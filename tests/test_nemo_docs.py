@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
+from parts.script_tables import DOCS, planned, rows
 
-import llmb
 from llmb.cli.dry_run import as_table
 
-DOCUMENT = (Path(__file__).parents[1] / "docs" / "nemo-launcher.md").read_text()
+DOCUMENT = (DOCS / "nemo-launcher.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
     "workload": {"recipe": "nemo_launcher/llama3.1-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64},
     "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
@@ -34,32 +33,19 @@ PYTHONUSERBASE -A -p -N --gres --time --dependency
 )
 
 
-def rows(columns: int) -> list[list[str]]:
-    """The rows of the tables whose first column is what stands in the scripts."""
-    tables = re.findall(r"\| in the scripts \|.*\n\|[-|]+\n((?:\|.*\n)+)", DOCUMENT)
-    cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for table in tables for line in table.splitlines()]
-    return [row for row in cells if len(row) == columns]
+KEYS = [(row[0].strip("|` ").partition("`")[0], row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 
-KEYS = [(row[0].strip("|` ").partition("`")[0], row[1].strip("`"), row[2].strip("|` ")) for row in rows(3)]
-
-
-def planned(tmp_path: Path, *overrides: str) -> str:
+def shown(tmp_path: Path, *overrides: str) -> str:
     """All that a dry run shows of the job, as one text."""
-    file = tmp_path / "spec.toml"
-    file.write_text(tomli_w.dumps(SPEC))
-    [run] = llmb.plan(llmb.load(file, overrides=overrides), llmb.PluginPool())
-    table = as_table(run)
-    text = (
-        json.dumps(table["job"], indent=0)
-        + "\n"
-        + "\n".join([table["script"], *(t["key"] for t in table["preparation"])])
-    )
+    table = as_table(planned(tmp_path, SPEC, *overrides))
+    keys = [task["key"] for task in table["preparation"]]
+    text = "\n".join([json.dumps(table["job"], indent=0), table["script"], *keys])
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
 def test_every_variable_of_the_scripts_has_its_row() -> None:
-    told = {name for row in [*rows(3), *rows(2)] for name in re.findall(r"`([^`]+)`", row[0])}
+    told = {name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])}
 
     assert set(VARIABLES) - told == set()
 
@@ -72,15 +58,13 @@ def test_every_key_does_what_is_said(
         monkeypatch.delenv(name, raising=False)
     name, _, value = key.partition(" = ")
 
-    assert comes in planned(tmp_path, f"{name}={value}")
+    assert comes in shown(tmp_path, f"{name}={value}")
     if key != 'target.gpu_request = "gres"':  # which is what comes without it
-        assert comes not in planned(tmp_path)
+        assert comes not in shown(tmp_path)
 
 
 def test_the_token_is_the_tokenizer_s_alone(tmp_path: Path) -> None:
-    file = tmp_path / "spec.toml"
-    file.write_text(tomli_w.dumps(SPEC))
-    [run] = llmb.plan(llmb.load(file), llmb.PluginPool())
+    run = planned(tmp_path, SPEC)
 
     assert {task.task.kind: task.task.secrets for task in run.tasks if task.task.secrets} == {
         "tokenizer of meta-llama/Meta-Llama-3-8B": ("HF_TOKEN",)

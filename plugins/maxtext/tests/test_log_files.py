@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import tracemalloc
 from pathlib import Path
 
@@ -86,25 +85,6 @@ def test_a_step_that_is_absurdly_fast_is_a_step_and_outside_the_window(tmp_path:
     assert steps_of(series)[0] == (0, 0.002)
     assert summarise(series.steps, "last").step_time_s == 5.668
     assert summarise(series.steps, (3, 4)).step_time_s == 5.668
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\n" * 10_000,
-        random.Random(1).randbytes(300_000),
-        b"Training epoch 0, iteration 0/19 | train_step_timing in s: 4.9 | global_step: 0\n" * 100,
-        b" iteration        1/     100 | elapsed time per iteration (ms): 1617.2 | lm loss: 7.5E+00 |\n" * 100,
-        b"completed step: " * 10_000,
-    ],
-    ids=["empty", "blank", "binary", "NeMo", "Megatron", "needles alone"],
-)
-def test_what_is_no_log_of_maxtext_has_no_step(tmp_path: Path, content: bytes) -> None:
-    log = tmp_path / "other.log"
-    log.write_bytes(content)
-
-    assert list(llmb.parse([log], framework="maxtext").series.steps) == []
 
 
 @pytest.mark.parametrize("filler", [b"x", b"completed step", b"completed step: 1, "], ids=["plain", "half", "needles"])

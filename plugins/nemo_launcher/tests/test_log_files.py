@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import random
 import tracemalloc
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import llmb
 from llmb import Notice, Step
 from llmb.engine.parsing import parse_run
 from llmb.figures.window import summarise
@@ -186,25 +184,6 @@ def test_a_run_that_begins_anew_in_the_same_log_is_the_one_that_counts() -> None
     found = last_run(data + b"\n")
 
     assert list(found) == list(range(1, 21))
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"\n" * 10_000,
-        random.Random(1).randbytes(300_000),
-        b"completed step: 3, seconds: 3.585, TFLOP/s/device: 288.187, loss: 1.977\n" * 100,
-        b" iteration        1/     100 | elapsed time per iteration (ms): 1617.2 | lm loss: 7.5E+00 |\n" * 100,
-        b"Epoch 0: [, train_step_timing in s=" * 10_000,
-    ],
-    ids=["empty", "blank", "binary", "MaxText", "Megatron", "needles alone"],
-)
-def test_what_is_no_log_of_nemo_has_no_step(tmp_path: Path, content: bytes) -> None:
-    log = tmp_path / "other.log"
-    log.write_bytes(content)
-
-    assert list(llmb.parse([log], framework="nemo_launcher").series.steps) == []
 
 
 def test_bars_without_any_line_end_cost_no_memory_and_hide_no_step() -> None:

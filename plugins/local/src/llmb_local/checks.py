@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 from llmb import Check, Target
-from llmb_local.machine import Gpu, gpus, probed
+from llmb_local.machine import TOOLKIT_REMEDY, Gpu, gpus, probed
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes.choose import ENGINES
 
@@ -17,7 +17,7 @@ ENOUGH_GB = 30.0
 IDLE_GB = 1.0  # what a driver and a desktop take of a GPU's memory
 
 
-def machine_checks(target: Target[LocalOptions]) -> tuple[Check, ...]:
+def checks(target: Target[LocalOptions]) -> tuple[Check, ...]:
     """Container engines, disk for their images, GPUs, and whether containers may have them.
 
     What a machine simply does not have is no fault of its own: the recipes that need it say so.
@@ -97,5 +97,6 @@ def _toolkit(target: Target[LocalOptions]) -> Check:
     toolkit = target.facts.get("nvidia.toolkit")
     if toolkit:
         return Check(name="gpus in containers", ok=True, detail=toolkit)
-    remedy = "install nvidia-container-toolkit, then `sudo nvidia-ctk runtime configure`"
-    return Check(name="gpus in containers", ok=False, detail="there is no NVIDIA container toolkit", remedy=remedy)
+    return Check(
+        name="gpus in containers", ok=False, detail="there is no NVIDIA container toolkit", remedy=TOOLKIT_REMEDY
+    )

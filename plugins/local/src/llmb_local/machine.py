@@ -10,6 +10,8 @@ import attrs
 from llmb import Fault, Job, SpecError, Target
 from llmb_local.options import LocalOptions
 
+TOOLKIT_REMEDY = "install nvidia-container-toolkit, then `sudo nvidia-ctk runtime configure`"
+
 
 @attrs.frozen(kw_only=True)
 class Gpu:

@@ -28,9 +28,9 @@ from llmb import (
     submit_detached,
 )
 from llmb_local.bash import library
-from llmb_local.checks import machine_checks
+from llmb_local.checks import checks
 from llmb_local.leftovers import remove_leftovers
-from llmb_local.machine import machine_gpus, probed
+from llmb_local.machine import TOOLKIT_REMEDY, machine_gpus, probed
 from llmb_local.options import LocalOptions, RuntimeName
 from llmb_local.runtimes.choose import ENGINES, choose_runtime, runtime
 from llmb_local.script import job_script, lock_word, phase_logs
@@ -98,7 +98,7 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def checks(self, target: Target[LocalOptions]) -> Sequence[Check]:
         """Container engines with their disk, GPUs with their driver, and whether containers may have them."""
-        return machine_checks(target)
+        return checks(target)
 
     @hookimpl
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[LocalOptions]) -> float | None:
@@ -147,7 +147,4 @@ def _refuse_without_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> 
     """Before an image is pulled for nothing."""
     asked = probed(target) and target.options.machine_gpus is None
     if asked and "nvidia.toolkit" not in target.facts:
-        raise TargetError(
-            f"{name} cannot give GPUs to containers here; install nvidia-container-toolkit, "
-            f"then `sudo nvidia-ctk runtime configure` and start {name} again"
-        )
+        raise TargetError(f"{name} cannot give GPUs to containers here; {TOOLKIT_REMEDY} and start {name} again")

@@ -11,7 +11,7 @@ import attrs
 
 from llmb import FrozenMap
 
-Runtime = Literal["pyxis", "venv", "none"]
+RuntimeName = Literal["pyxis", "venv", "none"]
 GpuRequest = Literal["gres", "gpus-per-node", "none"]
 
 LONG_OPTION = re.compile(r"[a-z][a-z0-9]+(-[a-z0-9]+)*")
@@ -84,7 +84,7 @@ class SlurmOptions:
     any further option of sbatch; true is a flag without a value. The others are the options of that name.
     """
 
-    runtime: Runtime | None = None
+    runtime: RuntimeName | None = None
     gpu_request: GpuRequest = "gres"
     account: str | None = _text(_from_environment("SBATCH_ACCOUNT", "SLURM_ACCOUNT"))
     partition: str | None = _text(_from_environment("SBATCH_PARTITION", "SLURM_PARTITION"))

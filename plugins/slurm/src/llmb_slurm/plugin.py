@@ -25,11 +25,11 @@ from llmb import (
     venv_task,
 )
 from llmb_slurm.checks import checks
+from llmb_slurm.choose import choose_runtime
 from llmb_slurm.containers import import_task
 from llmb_slurm.messages import SlurmMessages
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
-from llmb_slurm.runtime import choose_runtime
 from llmb_slurm.script import batch_script, phase_logs
 from llmb_slurm.submit import cancel_jobs, submit_jobs
 

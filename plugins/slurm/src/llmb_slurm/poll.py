@@ -64,9 +64,8 @@ def find_jobs(tickets: Sequence[Ticket], host: Host) -> list[str]:
 def _ask_queue(tickets: Sequence[Ticket], host: Host) -> tuple[dict[str, str], dict[str, Row]]:
     """Each ticket's job id, where there is one, and the rows of the queue by job id."""
     nameless = [shlex.join(["known", each.id, each.directory]) for each in tickets if not each.job_id]
-    wanted = (
-        "" if nameless else ",".join(each.job_id for each in tickets if each.job_id)
-    )  # else one is found by its mark
+    named = [each.job_id for each in tickets if each.job_id]
+    wanted = "" if nameless else ",".join(named)  # without a name a job is found by its mark, among all
     lines = ask(host, "\n".join([*nameless, f"queue {shlex.quote(wanted)} || exit 1"]), "squeue").splitlines()
     divide = lines.index("queue")
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := from_squeue(line))}

@@ -9,10 +9,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, script_template, venv_folder
+from llmb_slurm.choose import choose_runtime
 from llmb_slurm.containers import container_options, image_file
 from llmb_slurm.directives import LOG, directives
 from llmb_slurm.options import SlurmOptions
-from llmb_slurm.runtime import choose_runtime
 
 if TYPE_CHECKING:
     import jinja2

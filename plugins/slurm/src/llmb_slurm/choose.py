@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from llmb import Environment, Fault, Image, SpecError, Target, Venv
-from llmb_slurm.options import Runtime, SlurmOptions
+from llmb_slurm.options import RuntimeName, SlurmOptions
 
 
-def choose_runtime(environment: Environment, target: Target[SlurmOptions]) -> Runtime:
+def choose_runtime(environment: Environment, target: Target[SlurmOptions]) -> RuntimeName:
     """What [target] says, else what the environment needs. Raises SpecError where the two do not go together."""
     base, wanted = environment.base, target.options.runtime
-    natural: Runtime = "pyxis" if isinstance(base, Image) else "venv" if isinstance(base, Venv) else "none"
+    natural: RuntimeName = "pyxis" if isinstance(base, Image) else "venv" if isinstance(base, Venv) else "none"
     if wanted is None or wanted == "none" or natural == "none":
         return "none" if natural == "none" else wanted or natural
     if wanted == natural:
