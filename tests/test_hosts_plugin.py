@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from parts.examples import SOURCES, write_metadata
 from parts.sshd import Sshd, signal_all
 
@@ -110,16 +111,16 @@ def test_a_rank_that_fails_ends_the_job_on_all_hosts(hosts: Hosts) -> None:
 
 
 def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
-    run_id, work = hosts.start(hosts.spec(target={"lost_after_s": 3}))
+    run_id, work = hosts.start(hosts.spec(target={"lost_after_s": 5}))
     signal_all(living(work / "nodes"), signal.SIGKILL)
     [run] = hosts.runs("attach", run_id)
     assert run["state"] == "failed"
-    assert run["reason"].startswith("node failure: host b is lost: no sign of life for 3 s")
+    assert run["reason"].startswith("node failure: host b is lost: no sign of life for 5 s")
     assert living(work) == []
 
 
 def test_where_the_first_host_is_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
-    _, work = hosts.start(hosts.spec(target={"lost_after_s": 3}))
+    _, work = hosts.start(hosts.spec(target={"lost_after_s": 5}))
     signal_all(list({*living(work)} - {*living(work / "nodes")}), signal.SIGKILL)
     assert hosts.toy.wait(lambda: living(work) == [])
     [run] = hosts.runs("attach")
@@ -148,6 +149,20 @@ def test_a_host_that_cannot_be_reached_is_told_before_anything_is_started(hosts:
     assert done.returncode == 4
     assert "cannot connect to 127.0.0.1 (127.0.0.1 port 1)" in done.stderr
     assert not list(hosts.workdir.glob("runs/*/started"))
+
+
+def test_doctor_looks_at_every_host(hosts: Hosts, tmp_path: Path) -> None:
+    targets = tmp_path / "config/llmb/targets.toml"
+    targets.parent.mkdir(parents=True)
+    table = {"scheduler": "hosts", "hosts": ["a", "b", "127.0.0.1:1"], "workdir": str(tmp_path)}
+    targets.write_text(tomli_w.dumps({"boxes": table}))
+    hosts.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+    done = hosts.llmb("doctor", "boxes", "--json")
+    assert done.returncode == 1
+    found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert (found["b"]["ok"], found["b"]["detail"]) == (True, "answers")
+    assert not found["127.0.0.1:1"]["ok"]
+    assert "nothing listens there" in found["127.0.0.1:1"]["detail"]
 
 
 def test_more_gpus_than_the_hosts_have_are_refused(hosts: Hosts) -> None:

@@ -149,8 +149,8 @@ class SchedulerHooks(Protocol[OptionsT]):
         return ""
 
     @_first
-    def checks(self, target: Target[OptionsT]) -> Sequence[Check]:
-        """What ``llmb doctor`` tells of the target, from what the probe found there."""
+    def checks(self, target: Target[OptionsT], host: Host) -> Sequence[Check]:
+        """What ``llmb doctor`` tells of the target, from what the probe found there, and from what else it asks."""
         return ()
 
     @_first

@@ -181,7 +181,7 @@ def test_without_an_engine_an_image_is_refused(programs: Any) -> None:
 def test_doctor_tells_of_gpus_that_are_in_use_and_of_a_toolkit_that_is_missing(programs: Any) -> None:
     answer(programs, "8-h100")
     programs("docker", DOCKER)
-    checks = {check.name: check for check in Local().checks(probed())}
+    checks = {check.name: check for check in Local().checks(probed(), LocalHost())}
     assert checks["gpus"].detail == "8 x NVIDIA H100 80GB HBM3, 86 GB each, driver 550.54.15"
     assert "77 of 86 GB are in use" in checks["gpu 3"].detail
     assert not checks["gpus in containers"].ok
@@ -191,6 +191,6 @@ def test_doctor_tells_of_gpus_that_are_in_use_and_of_a_toolkit_that_is_missing(p
 
 def test_doctor_tells_of_a_broken_driver(programs: Any) -> None:
     programs("nvidia-smi", f'echo "{MISMATCH}"; exit 18')
-    checks = {check.name: check for check in Local().checks(probed())}
+    checks = {check.name: check for check in Local().checks(probed(), LocalHost())}
     assert not checks["gpus"].ok
     assert "driver" in checks["gpus"].remedy

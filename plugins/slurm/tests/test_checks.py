@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from llmb import Check, FrozenMap, Target
+from llmb.hosts.local import LocalHost
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
 
@@ -27,7 +28,7 @@ def found(facts: dict[str, str] | None = None, **options: Any) -> dict[str, Chec
     merged = {**FACTS, "clock": str(int(time.time())), **(facts or {})}
     present = FrozenMap({key: value for key, value in merged.items() if value is not None})
     target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(**options), facts=present)
-    return {each.name: each for each in Slurm().checks(target)}
+    return {each.name: each for each in Slurm().checks(target, LocalHost())}
 
 
 @pytest.fixture(autouse=True)

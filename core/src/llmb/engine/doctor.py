@@ -89,9 +89,9 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> 
         if told:
             yield Check(name="probe", ok=False, detail=told)
         yield _work_directory(site)
+        yield from scheduler.checks(target=site.target, host=site.host)
     finally:
         hosts.close()
-    yield from scheduler.checks(target=site.target)
     for framework in sorted({address.partition("/")[0] for address in recipe_addresses(pool.installed)}):
         yield _framework(framework, site.target, table, pool)
 

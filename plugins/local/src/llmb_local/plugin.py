@@ -96,7 +96,7 @@ class Local(SchedulerHooks[LocalOptions]):
         return "\n".join(parts)
 
     @hookimpl
-    def checks(self, target: Target[LocalOptions]) -> Sequence[Check]:
+    def checks(self, target: Target[LocalOptions], host: Host) -> Sequence[Check]:
         """Container engines with their disk, GPUs with their driver, and whether containers may have them."""
         return checks(target)
 

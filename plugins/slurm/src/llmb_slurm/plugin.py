@@ -74,7 +74,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         return f"only_images=yes\n{whole}" if target.options.runtime in (None, "pyxis") else ""
 
     @hookimpl
-    def checks(self, target: Target[SlurmOptions]) -> Sequence[Check]:
+    def checks(self, target: Target[SlurmOptions], host: Host) -> Sequence[Check]:
         """Slurm itself, the partition and its GPUs, the account, containers, the clock."""
         return tuple(checks(target))
 

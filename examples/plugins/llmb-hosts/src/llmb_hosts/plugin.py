@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmb import (
+    Check,
     Dataset,
     Environment,
     Fault,
@@ -29,6 +30,7 @@ from llmb import (
     poll_detached,
     venv_task,
 )
+from llmb_hosts.checks import host_checks
 from llmb_hosts.options import HostsOptions
 from llmb_hosts.script import job_script, phase_logs
 from llmb_hosts.submit import submit_jobs
@@ -89,6 +91,11 @@ class Hosts(SchedulerHooks[HostsOptions]):
     def parse_log(self, run: Run[Any] | None) -> LogParser:
         """A host that was lost."""
         return LostHosts()
+
+    @hookimpl
+    def checks(self, target: Target[HostsOptions], host: Host) -> Sequence[Check]:
+        """The other hosts."""
+        return tuple(host_checks(target, host))
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
