@@ -50,6 +50,7 @@ def test_runs_beside_one_another_have_gpus_of_their_own(toy: Any) -> None:
     assert {end(each)["state"] for each in (*running, third)} == {"completed"}
 
 
+@pytest.mark.slow
 def test_the_next_run_ends_what_a_killed_one_left_on_its_gpus(toy: Any) -> None:
     """Nobody attaches: neither a supervisor nor a script is left that could end the ranks."""
     first = start(toy, "first", 4)

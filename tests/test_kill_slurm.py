@@ -12,7 +12,7 @@ import pytest
 from parts.killer import STAGES, Killer, spread
 from parts.sshd import Sshd
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 RUNS = 3
 MOMENTS = 10  # of each stage in the slow test
@@ -120,7 +120,6 @@ def kill_and_attach(killer: Killer, cases: list[Case], cluster: Any) -> None:
         case.check(cluster)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
 def test_at_ten_moments_of_each_stage(
     stage: str, listing: Any, killer: Killer, way: Sshd, tmp_path: Path, toy_class: Any, slurm_session: Any
@@ -132,7 +131,6 @@ def test_at_ten_moments_of_each_stage(
     )
 
 
-@pytest.mark.slow
 def test_between_the_acceptance_of_a_job_and_its_record(
     listing: Any, killer: Killer, way: Sshd, tmp_path: Path, toy_class: Any, slurm_session: Any
 ) -> None:
@@ -141,14 +139,4 @@ def test_between_the_acceptance_of_a_job_and_its_record(
     numbers = [number for number, name in enumerate(names, 1) if "accepted" in name]
     assert len(numbers) == 2 * RUNS
     cases = [Case(toy_class(tmp_path / str(number)), way, "before the start", number) for number in numbers]
-    kill_and_attach(killer, cases, slurm_session)
-
-
-def test_at_a_moment_of_each_stage(
-    listing: Any, killer: Killer, way: Sshd, tmp_path: Path, toy_class: Any, slurm_session: Any
-) -> None:
-    """The first acceptance of a job is among them, where the shell that asked is killed too."""
-    accepted = 2 + listing["before the start"].index("sbatch 1 accepted")
-    middle = {stage: len(listing[stage]) // 2 for stage in STAGES} | {"before the start": accepted}
-    cases = [Case(toy_class(tmp_path / stage), way, stage, number) for stage, number in middle.items()]
     kill_and_attach(killer, cases, slurm_session)

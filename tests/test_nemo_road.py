@@ -72,6 +72,7 @@ def test_the_whole_road_ends_in_figures_and_a_verdict(road: NeMoRuns) -> None:
     assert (run["verdict"], run["reason"][:14]) == ("pass", "step time 12.9")
 
 
+@pytest.mark.slow
 def test_the_whole_road_on_a_cluster(cluster_road: NeMoRuns) -> None:
     cluster_road.claim(step_s=13.0)
     run = cluster_road.run(gpus=16)

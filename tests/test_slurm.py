@@ -82,6 +82,7 @@ def test_a_missing_output_ends_the_job(toy_slurm: Any, write_output: str) -> Non
 # once
 
 
+@pytest.mark.slow
 def test_submitting_twice_is_submitting_once(toy_slurm: Any) -> None:
     toy_slurm.llmb("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}), "--detach")
     [record] = toy_slurm.records
@@ -134,6 +135,7 @@ def test_a_twin_that_somebody_submits_does_nothing(toy_slurm: Any) -> None:
 # tasks
 
 
+@pytest.mark.slow
 def test_a_task_of_two_runs_is_one_job_and_is_not_made_again(toy_slurm: Any) -> None:
     spec = toy_slurm.spec(framework={"task": "data", "task_on": "scheduler"}, workload={"dtype": ["bf16", "fp8"]})
     runs = toy_slurm.runs("run", spec)

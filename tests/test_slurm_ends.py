@@ -69,6 +69,7 @@ def preempt(toy: Any) -> Any:
     return order(toy, "sbatch", *words)
 
 
+@pytest.mark.slow
 def test_preempted_and_requeued_the_new_attempt_is_followed(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
         at_gate(toy_slurm, preempt(toy_slurm)),
@@ -94,6 +95,7 @@ def test_preempted_for_good(toy_slurm: Any) -> None:
     assert (run["state"], run["reason"]) == ("failed", "preempted (after 2 of 5 steps)")
 
 
+@pytest.mark.slow
 def test_requeued_by_a_human(toy_slurm: Any) -> None:
     requeue = order(toy_slurm, "scontrol", "requeue", "JOB")
     run = toy_slurm.follow(at_gate(toy_slurm, requeue), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm))

@@ -134,6 +134,7 @@ def test_a_secret_reaches_the_job_and_is_seen_nowhere(toy_slurm: Any) -> None:
     refuse_token(toy_slurm, run["job_id"])
 
 
+@pytest.mark.slow
 def test_a_requeued_job_finds_its_secret_again(toy_slurm: Any) -> None:
     def requeue() -> None:
         toy_slurm.cluster.order("scontrol", "requeue", toy_slurm.job_id())

@@ -175,6 +175,7 @@ def test_a_network_that_is_cut_for_a_while_is_waited_for(remote: Remote) -> None
         check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
 
 
+@pytest.mark.slow
 def test_one_host_that_is_down_does_not_hold_up_the_runs_on_others(remote: Remote) -> None:
     assert remote.llmb("run", remote.spec(), "--detach").returncode == 0
     assert remote.llmb("run", remote.toy.spec("here"), "--detach").returncode == 0
