@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 FOUR = {"machine_gpus": 4, "max_parallel": 3}
 
 
