@@ -132,7 +132,7 @@ class LineParser(LogParser):
         """Read the lines that hold a needle, and return what must be kept of the one that is unfinished."""
         self.source = log.source
         first, rows = begin, list[tuple[int, bytes]]()
-        glance, rises = self.glance, log.numbering.rises
+        glance, nothing_new, rises, label_of = self.glance, self.nothing_new, log.numbering.rises, _LABEL.match
         for place, following in pairwise([*places_of(self.needles, data, begin), len(data)]):
             if place < begin:
                 continue  # a second needle of the same line
@@ -141,19 +141,20 @@ class LineParser(LogParser):
                 begin = start
                 break
             begin = end
-            self.label = label = _label(line)
-            if following >= end and (seen := glance(line)) is not None:
-                if seen is self.nothing_new:
-                    continue
-                if rises(seen[0], label):
-                    rows.append(seen)
-                    continue
-                rows = self._keep(rows, log, found)
-                self._add(log.numbering.take(UnreadStep(*seen), label), log, found)
+            labelled = label_of(line)
+            self.label = label = labelled[0] if labelled else b""
+            seen = glance(line) if following >= end else None
+            if seen is nothing_new:
+                continue
+            if seen is not None and rises(seen[0], label):
+                rows.append(seen)
                 continue
             rows = self._keep(rows, log, found)
-            self._before = partial(_last_line, data, first, start, log.last)
-            self._take(self.read_line(line), log, found)
+            if seen is not None:
+                self._add(log.numbering.take(UnreadStep(*seen), label), log, found)
+            else:
+                self._before = partial(_last_line, data, first, start, log.last)
+                self._take(self.read_line(line), log, found)
         else:
             begin = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
             begin = max(begin, _line_start(data, begin, len(data)))

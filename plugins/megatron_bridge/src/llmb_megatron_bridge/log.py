@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from llmb import LineParser, Notice, Step
 from llmb_megatron_bridge.fields import Fields
-from llmb_megatron_bridge.step_times import Printed, StepTime, StepTimes
+from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
 _UTILIZATION = b"GPU utilization"
@@ -54,8 +54,8 @@ class MegatronLog(LineParser):
         number, total, time_ms = match.groups()
         if total != self._totals.get(self.source) or _has_nan(line):
             return None
-        step = Printed(int(number), float(time_ms) / 1000, line[match.start() :])
-        return step.step, self._with_tflops(step)
+        step = int(number)
+        return step, self._with_tflops(step, float(time_ms) / 1000, line[match.start() :])
 
     def _glance_at_step_time(self, line: bytes) -> tuple[int, bytes] | None:
         match = _STEP_TIME.search(line)
@@ -65,18 +65,18 @@ class MegatronLog(LineParser):
 
     def _add_step_time(self, time: StepTime) -> tuple[int, bytes] | None:
         """The step that this belongs to, once more and now with its TFLOP/s, if it was printed before."""
-        step = self._step_times.add(time)
-        if step is None or _OWN_RATE.search(step.text):
+        printed = self._step_times.add(time)
+        if printed is None or _OWN_RATE.search(printed[2]):
             return None
-        return step.step, _joined(step.text, time.tflops_per_gpu)
+        return printed[0], _joined(printed[2], time.tflops_per_gpu)
 
-    def _with_tflops(self, step: Printed) -> bytes:
+    def _with_tflops(self, step: int, time_s: float, text: bytes) -> bytes:
         """The step's text with what the other rank said of it, if it did so already; else the step waits for that."""
-        tflops = self._step_times.take(step.step, step.time_s)
+        tflops = self._step_times.take(step, time_s)
         if tflops is None:
-            self._step_times.wait(step)
-            return step.text
-        return _joined(step.text, tflops)
+            self._step_times.wait((step, time_s, text))
+            return text
+        return _joined(text, tflops)
 
     def read_step(self, text: bytes) -> Step:
         """The step of the first iteration's record in a text; behind a line feed stand the TFLOP/s of another line."""
@@ -123,7 +123,7 @@ class MegatronLog(LineParser):
         if self._totals.get(self.source) != match[2]:
             self._totals[self.source] = match[2]
             found.append(Notice(kind="total steps", value=int(match[2])))
-        whole = self._with_tflops(Printed(step.step, step.time_s, text))
+        whole = self._with_tflops(step.step, step.time_s, text)
         found.append(step if whole is text else self.read_step(whole))
         norm = step.figures.get("grad norm")
         if norm is not None and norm != norm:  # NaN alone differs from itself
@@ -138,4 +138,4 @@ def _joined(text: bytes, tflops_per_gpu: float) -> bytes:
 
 def _has_nan(line: bytes) -> bool:
     place = line.find(_NAN)
-    return place >= 0 and not (line.startswith(_NO_NAN, place) and line.find(_NAN, place + len(_NO_NAN)) < 0)
+    return place >= 0 and not (line.startswith(_NO_NAN, place) and _NAN not in line[place + len(_NO_NAN) :])

@@ -26,12 +26,8 @@ class StepTime(NamedTuple):
         return abs(self.time_s - time_s) <= 0.01 + 0.05 * time_s
 
 
-class Printed(NamedTuple):
-    """A step, and the text that it was printed in."""
-
-    step: int
-    time_s: float
-    text: bytes
+Printed = tuple[int, float, bytes]
+"""A step's number, its seconds, and the text that it was printed in."""
 
 
 class StepTimes:
@@ -51,6 +47,8 @@ class StepTimes:
         if self._last is not None and number <= self._last:
             self._steps.clear()  # another run has begun
         self._last = number
+        if not self._times:
+            return None
         for place in range(min(_LOOK_AHEAD, len(self._times))):
             if self._times[place].may_be(time_s):
                 found = self._times[place]
@@ -66,7 +64,7 @@ class StepTimes:
     def add(self, time: StepTime) -> Printed | None:
         """The step that this belongs to, if it was printed before."""
         for place, step in enumerate(islice(self._steps, _LOOK_AHEAD)):
-            if time.may_be(step.time_s):
+            if time.may_be(step[1]):
                 for _ in range(place + 1):
                     self._steps.popleft()
                 return step
