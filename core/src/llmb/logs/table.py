@@ -16,7 +16,7 @@ import attrs
 from llmb.logs.found import ReadStep, UnreadSteps, read_as
 from llmb.values.steps import Step, rhythm
 
-MOST_UNREAD = 16 << 20
+MOST_UNREAD = 8 << 20
 """Bytes of text that are kept unread."""
 
 _WIDTH = 5  # time, loss, TFLOP/s, tokens/s, mean_of

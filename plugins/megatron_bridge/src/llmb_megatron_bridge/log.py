@@ -59,7 +59,7 @@ class MegatronLog(LineParser):
 
     def _glance_at_step_time(self, line: bytes) -> tuple[int, bytes] | None:
         match = _STEP_TIME.search(line)
-        if match is None or _ITERATION.search(line):
+        if match is None:
             return None
         return self._add_step_time(StepTime(float(match[1]), float(match[2]))) or self.nothing_new
 

@@ -47,14 +47,11 @@ class StepTimes:
         if self._last is not None and number <= self._last:
             self._steps.clear()  # another run has begun
         self._last = number
-        if not self._times:
-            return None
-        for place in range(min(_LOOK_AHEAD, len(self._times))):
-            if self._times[place].may_be(time_s):
-                found = self._times[place]
+        for place, time in enumerate(islice(self._times, _LOOK_AHEAD)):
+            if time.may_be(time_s):
                 for _ in range(place + 1):
                     self._times.popleft()
-                return found.tflops_per_gpu
+                return time.tflops_per_gpu
         return None
 
     def wait(self, step: Printed) -> None:
