@@ -98,7 +98,7 @@ def duration(value: Any) -> int:
 def settings(value: Any) -> Any:
     """A table that only the plugin understands, frozen."""
     if not isinstance(value, Mapping):
-        raise ValueError("a table")  # noqa: TRY004 (a check tells what it expected by ValueError, and only so)
+        raise ValueError("a table")  # noqa: TRY004  # a reader tells what it expected by ValueError alone
     return freeze(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -118,26 +118,36 @@ def recipes(
     as_json: AsJson = False,
 ) -> None:
     """List the recipes; of one, every point that is published."""
+    if address is not None:
+        _one_recipe(address, as_toml=as_toml, as_json=as_json)
+    elif as_toml:
+        raise typer.BadParameter("needs a recipe's ADDRESS", param_hint="--toml")
+    else:
+        _all_recipes(as_json=as_json)
+
+
+def _all_recipes(*, as_json: bool) -> None:
     from llmb.cli import recipe_tables
     from llmb.plugins.recipes import load_recipe, recipe_addresses
 
-    if address is None:
-        if as_toml:
-            raise typer.BadParameter("needs a recipe's ADDRESS", param_hint="--toml")
-        found = [load_recipe(each) for each in recipe_addresses()]
-        document: dict[str, Any] = {"recipes": [recipe_tables.brief(each) for each in found]}
-        show: Any = lambda: recipe_tables.print_list(found)  # noqa: E731  # one of three ways to show
-    else:
-        recipe = load_recipe(address)
-        document = recipe_tables.whole(recipe)
-        show = lambda: recipe_tables.print_points(recipe)  # noqa: E731  # as above
-        if as_toml:
-            typer.echo(recipe_tables.workload_toml(recipe, _schedulers(recipe)), nl=False)
-            return
+    found = [load_recipe(each) for each in recipe_addresses()]
     if as_json:
-        print_json(document)
+        print_json({"recipes": [recipe_tables.brief(each) for each in found]})
     else:
-        show()
+        recipe_tables.print_list(found)
+
+
+def _one_recipe(address: str, *, as_toml: bool, as_json: bool) -> None:
+    from llmb.cli import recipe_tables
+    from llmb.plugins.recipes import load_recipe
+
+    recipe = load_recipe(address)
+    if as_toml:
+        typer.echo(recipe_tables.workload_toml(recipe, _schedulers(recipe)), nl=False)
+    elif as_json:
+        print_json(recipe_tables.whole(recipe))
+    else:
+        recipe_tables.print_points(recipe)
 
 
 def _schedulers(recipe: Recipe) -> list[str]:
