@@ -166,9 +166,8 @@ def test_a_killed_job_leaves_no_container_behind(toy_docker: Any, docker: Any, v
 def test_a_client_that_was_killed_changes_nothing(toy_docker: Any, docker: Any) -> None:
     """Docker's client only waits; the container is asked for again, and can be cancelled."""
     running, run_id = start_at_gate(toy_docker)
-    [client] = subprocess.run(
-        ["pgrep", "-f", f"docker wait llmb-{run_id}"], capture_output=True, text=True
-    ).stdout.split()
+    asked = ["pgrep", "-f", f"docker wait llmb-{run_id}"]
+    client = toy_docker.wait(lambda: subprocess.run(asked, capture_output=True, text=True).stdout)
     os.kill(int(client), signal.SIGKILL)
     [cancelled] = toy_docker.runs("cancel", run_id)
     assert cancelled["state"] == "cancelled"

@@ -90,7 +90,7 @@ def test_a_pinned_image_is_the_one_of_its_digest_whatever_its_tag_has_become(
     ("name", "told"),
     [
         ("{registry}/toy/missing:1", "there is no image {registry}/toy/missing:1; see workload.image"),
-        ("No Image", "No Image: that is no name of an image; see workload.image"),
+        ("No-Image", "No-Image: that is no name of an image; see workload.image"),
         ("127.0.0.1:9/toy/tiny:1", "the registry of 127.0.0.1:9/toy/tiny:1 cannot be reached"),
         ("registry.invalid/toy/tiny:1", "the registry of registry.invalid/toy/tiny:1 cannot be reached"),
     ],
