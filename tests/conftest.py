@@ -12,7 +12,7 @@ from parts.sshd import SSHD, Sshd
 from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_processes_in
 from parts.wheels import EXAMPLES, PRODUCT, build
 
-SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session", "wheels"}
+SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups

@@ -13,7 +13,7 @@ import tomli_w
 from parts.sshd import Sshd
 from parts.wheels import EXAMPLES, ROOT, EmptyEnvironment
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("wheels")]  # built once
 
 STANDIN = ROOT / "tests/torchtitan_standin"
 TOKENS_PER_S = 5000  # what the stand-in prints

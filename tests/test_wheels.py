@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from parts.wheels import EXAMPLES, PRODUCT, ROOT, EmptyEnvironment
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("wheels")]  # built once
 
 
 @pytest.fixture(scope="module")
