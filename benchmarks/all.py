@@ -72,7 +72,7 @@ def machine() -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
         "OS": f"{system}, Linux {kernel}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
-        "Slurm": _said("sinfo", "--version"),
+        "Slurm": _said("slurmctld", "-V"),
         "grep": _said("grep", "--version"),
         "OpenSSH": _said("ssh", "-V"),
         "measured": datetime.date.today().isoformat(),
@@ -86,8 +86,9 @@ def _model_of_cpu() -> str:
 
 def _said(*command: str) -> str:
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where daemons are
+        done = subprocess.run(["env", f"PATH={path}", *command], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
         return "not installed"
     return (done.stdout + done.stderr).splitlines()[0]
 
