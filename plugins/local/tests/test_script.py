@@ -156,3 +156,22 @@ def test_the_ranks_of_all_nodes_of_a_data_set_s_job_are_on_this_one() -> None:
     assert isinstance(folded.work, Job)
     assert (folded.work.nodes, folded.work.tasks_per_node) == (1, 6)
     assert left == fetched
+
+
+@pytest.mark.parametrize(("answers", "finished", "status"), [("0 137", False, 137), ("0", True, 0), ("3", False, 3)])
+def test_a_daemon_that_says_too_early_that_a_container_ended_well_is_asked_again(
+    tmp_path: Path, answers: str, finished: bool, status: int
+) -> None:
+    docker = f"#!/bin/bash\nanswers=({answers})\nasked=$(cat asked 2>/dev/null)\necho $((asked + 1)) >asked\n"
+    (tmp_path / "docker").write_text(f'{docker}echo "${{answers[asked]:-${{answers[-1]}}}}"\n')
+    (tmp_path / "docker").chmod(0o755)
+    if finished:
+        (tmp_path / "finished").touch()
+    functions = (GOLDEN / "docker.sh").read_text()
+    begin = functions.index("await_container() {")
+    await_container = functions[begin : functions.index("\n}\n", begin) + 3]
+    script = f"without_locks() {{ \"$@\"; }}\n{await_container}status='' went_away=''; await_container; echo $status"
+    done = subprocess.run(
+        ["bash", "-uc", f"engine=./docker container=c\n{script}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (f"{status}\n", "")

@@ -43,6 +43,7 @@ contained() { # phase
   container=llmb-$LLMB_JOB_ID-$1
   remove_container "$engine" "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
   echo "$engine $container ${DOCKER_HOST-}" >container
+  rm -f finished
   place_secrets
   said=$(without_locks "$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
     bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" 2>&1) || { end_container_of . && refuse "phase $1" "$said"; }
@@ -54,6 +55,7 @@ contained() { # phase
 }
 
 await_container() { # sets status. When the daemon dies the container lives on, and is asked for until that is back
+  local doubts=0
   until [ -n "$status" ]; do
     (without_locks "$engine" wait "$container") >waited 2>&1 &
     wait $!
@@ -66,6 +68,10 @@ await_container() { # sets status. When the daemon dies the container lives on, 
       [ -n "$went_away" ] || echo "$engine does not answer; the container goes on, and is asked for again" >&2
       went_away=yes
       sleep 1
+    elif [ "$status" = 0 ] && [ ! -e finished ]; then # a daemon that has just come back says so before it knows
+      ((doubts += 1))
+      ((doubts > 10)) && status=137 || status=''
+      sleep 0.5
     fi
   done
 }
