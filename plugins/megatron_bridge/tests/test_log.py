@@ -116,6 +116,7 @@ def test_an_iteration_line_gives_its_figures() -> None:
         ("tokens/sec/gpu: 1234.5", "tokens_per_s_per_gpu", 1234.5),
         ("lm-loss: 2.5E+00", "loss", 2.5),
         ("consumed tokens:    1.258B", "consumed tokens", 1.258e9),
+        ("grad norm: 3.26m zeros: 0.0", "grad norm", 3.26),  # cut, and glued to the rest
         ("load_balancing_loss: 1.041994E+00", "load_balancing_loss", 1.041994),
         ("energy per GPU (J/iter/GPU): 421.5", "energy per GPU (J/iter/GPU)", 421.5),
         ("iteration time: 270.125 s samples/sec: 3.8", "iteration time", 270.125),

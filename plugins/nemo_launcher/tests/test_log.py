@@ -103,6 +103,14 @@ def test_what_dllogger_prints_in_full_counts_more_than_the_bar() -> None:
     assert (second.step, second.loss) == (3, 11.3)  # it is of another step
 
 
+def test_a_record_that_was_printed_into_a_bar_cuts_its_figures() -> None:
+    saved = "Epoch 0, global step 1: saved as epoch=0-val_loss=8.56.ckpt"
+    glued = bar("2/20", BAR).replace("11.20, ", f"11.{saved}20, ")
+    found = steps(bar("1/20", OLD), glued, bar("3/20", BAR), "\n")
+
+    assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (3, 24.8)]
+
+
 def test_bars_that_were_glued_together_are_all_read() -> None:
     found = steps(f"{bar('1/20', OLD)}{bar('2/20', BAR)}\n".replace("\r", ""))
 

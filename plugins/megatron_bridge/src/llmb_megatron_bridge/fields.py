@@ -19,7 +19,7 @@ _NAMES = {
 }
 """Fields that a Step has, with what the printed figure is divided by; the rest are its figures."""
 
-_NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|nan|inf))([KMBT]\b)?(?!:)", re.IGNORECASE)
+_NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b)?(?!:)")
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
 
 _MOST_NAMES = 1000  # that are remembered; a real log has some 20

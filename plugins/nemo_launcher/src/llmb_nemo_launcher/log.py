@@ -24,7 +24,7 @@ _BUFFER = b"buffer_size: "
 
 _USUAL_BAR = re.compile(
     rb"Epoch \d+: [^\[]* ((\d{1,15})/(\d{1,15})) \[[^],]*+"
-    rb"(, [^]]*(?:train_step_timing in s|reduced_train_loss)=\d[^]]*+)\]"
+    rb"(, (?:[^]]*, )?(?:train_step_timing in s|reduced_train_loss)=\d[^]]*+)\]"
 )
 _USUAL_ITERATION = re.compile(
     rb"Training epoch \d+, iteration \d{1,15}/(\d{1,15}) \| (?:[^|]* \| )*?global_step: (\d{1,15}) \| "
@@ -105,25 +105,21 @@ class NeMoLog(LineParser):
         """A bar, or a line, that is like the ones before: of the same generation, and with the same total."""
         if self.first_step is None or b"nan" in line:
             return None
-        if bar := _USUAL_BAR.search(line):
-            place, number, total, figures = bar.groups()
-            if total != self._total:
+        if _LINE in line:
+            iteration = _USUAL_ITERATION.search(line)
+            if iteration is None or iteration[1] != self._total:
                 return None
-            if not self._drawn_here().is_news(place, figures):
-                return self.nothing_new
-            return int(number), line[bar.start() :]
-        iteration = _USUAL_ITERATION.search(line)
-        if iteration is None or iteration[1] != self._total:
+            return int(iteration[2]), line[iteration.start() :]
+        bar = _USUAL_BAR.search(line)
+        if bar is None or bar[3] != self._total or line.count(_BAR_BEGIN) > 1:
             return None
-        return int(iteration[2]), line[iteration.start() :]
+        if not self._drawn_here().is_news(bar[1], bar[4]):
+            return self.nothing_new
+        return int(bar[2]), line[bar.start() :]
 
     def read_step(self, text: bytes) -> Step:
         """As `read_line`, where the text begins with the bar or the line."""
-        if text.startswith(_LINE):
-            step = self._iteration(text, torn=False)
-        else:
-            following = text.find(_BAR_BEGIN, 1)
-            step = self._bar(_Bar.of(text, 0, following if following > 0 else len(text)))
+        step = self._iteration(text, torn=False) if text.startswith(_LINE) else self._bar(_Bar.of(text, 0, len(text)))
         assert step is not None
         return step
 
