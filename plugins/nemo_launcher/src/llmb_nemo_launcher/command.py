@@ -8,7 +8,7 @@ from typing import Any
 
 from llmb import FrozenMap, Mount, Phase, Run, placed
 from llmb_nemo_launcher.config import config_file, nsys_of, overrides
-from llmb_nemo_launcher.settings import places
+from llmb_nemo_launcher.places import places
 
 
 def train_phase(run: Run[Any]) -> Phase:

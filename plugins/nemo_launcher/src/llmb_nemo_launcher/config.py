@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb import Nsys, Run, key_values, placed
-from llmb_nemo_launcher.settings import places
+from llmb_nemo_launcher.places import places
 
 DECIDED = {
     "trainer.num_nodes": "workload.gpus",

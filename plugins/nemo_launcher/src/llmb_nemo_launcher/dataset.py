@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, assignments, content_key
-from llmb_nemo_launcher.settings import places, repository_of
+from llmb_nemo_launcher.places import places, repository_of
 
 STAGES = ("download", "extract", "preprocess")
 

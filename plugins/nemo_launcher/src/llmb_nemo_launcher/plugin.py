@@ -24,7 +24,7 @@ from llmb_nemo_launcher.config import timing_buffer
 from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
-from llmb_nemo_launcher.settings import repository_of
+from llmb_nemo_launcher.places import repository_of
 
 ELSEWHERE = {"comparable": True}  # where data lie, and how they are made, does not change how fast the training is
 
