@@ -19,6 +19,8 @@ SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session"}
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that share a real part run in one process when several are used, so that it is started once."""
     for item in items:
+        if item.get_closest_marker("xdist_group"):
+            continue
         for part in SHARED_PARTS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(part))
 

@@ -22,7 +22,11 @@ SHORT = ("--set", "workload.steps=12", "--set", "measure.window=[6, 11]")
 IN_IMAGE = ("--set", f"workload.image={IMAGE}", "--set", "target.container.ulimits={}")
 QUICKSTART = str(ROOT / "examples/quickstart.toml")
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("training"),
+]  # a machine trains one model at a time
 
 
 def start(home: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:

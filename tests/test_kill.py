@@ -13,7 +13,7 @@ from parts.killer import STAGES, Killer, spread
 
 pytestmark = pytest.mark.xdist_group("kill")  # what may be killed is listed once
 
-MOMENTS = 3  # of each stage by default, spread over all of it; the slow test takes them all
+MOMENTS = 2  # of each stage by default, its first and its last; the slow test takes them all
 GATED = {"preparing": 60, "running": 40}  # stages that wait at a gate until the kill, and so have no end of moments
 
 

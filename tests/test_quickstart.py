@@ -14,7 +14,11 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("training"),
+]  # a machine trains one model at a time
 
 
 def llmb(*arguments: str, home: Path, timeout_s: float = 500) -> subprocess.CompletedProcess[str]:

@@ -53,6 +53,7 @@ def test_an_odd_work_directory_is_one(toy_slurm: Any) -> None:
         *("mpi", "runtime", "gpu_request"),
     ],
 )
+@pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "\nx"])
 def test_odd_options_are_refused_and_touch_nothing(toy_slurm: Any, key: str, end: str) -> None:
     done = toy_slurm.llmb("run", toy_slurm.spec(target={key: odd(toy_slurm, end)}))

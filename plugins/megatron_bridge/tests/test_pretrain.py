@@ -13,7 +13,11 @@ from typing import Any
 import pytest
 import tomli_w
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.slow,
+    pytest.mark.xdist_group("training"),
+]  # a machine trains one model at a time
 
 TINY: dict[str, dict[str, Any]] = {
     "workload": {"recipe": "megatron_bridge/llama3-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1},
