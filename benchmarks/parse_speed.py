@@ -18,6 +18,8 @@ grep 0.03, so the ratio hangs on how many there are. They are as dense as in rea
 - ``notebook``, MaxText: the densest whole log of a real run (one process on TPUs, 500 steps) has a step line in each
   394 bytes. In 500 MB that is more than a million steps, here all of one run, each of which grep passes in less time
   than Python takes for a call: the bar is out of reach there.
+- ``noisy-ranks``, ``noisy-bars``, ``noisy-pairs`` are the same with one step in 50 kB: jobs of many ranks whose
+  libraries are told to say what they do (NCCL_DEBUG=INFO), while few of them print steps.
 - ``dense`` has nothing but the step lines of eight ranks, which no log has; so it has no bar.
 """
 
@@ -31,6 +33,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from figure import Figure, show
@@ -53,6 +56,8 @@ RANKS_EVERY = 4_880  # bytes from one step line to the next
 NOTEBOOK_EVERY = 394
 BARS_EVERY = 8_040  # from one step to the next
 PAIRS_EVERY = 5_500
+NOISY_EVERY = 50_000
+VARIETY = 4 * MB  # of noise that is repeated in another order
 ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
 
 PARSERS: dict[str, Callable[[], LogParser]] = {"bars": NeMoLog, "pairs": MegatronLog}
@@ -83,11 +88,11 @@ NOISE = tuple(
 )
 
 
-def ranks(size: int) -> Iterator[bytes]:
-    """One step line in each `RANKS_EVERY` bytes: all ranks print a step before one prints the next."""
+def ranks(size: int, every: int = RANKS_EVERY) -> Iterator[bytes]:
+    """One step line in each ``every`` bytes: all ranks print a step before one prints the next."""
     dice = random.Random(1)
-    stretches = [_noise(dice, RANKS_EVERY - 190) for _ in range(800)]
-    processes = max(1, size // (RANKS_EVERY * RECIPE_STEPS))
+    stretches = [_noise(dice, every - 190) for _ in range(VARIETY // every)]
+    processes = max(1, size // (every * RECIPE_STEPS))
     line = 0
     while size > 0:
         step, rank = divmod(line, processes)
@@ -117,10 +122,10 @@ def dense(size: int) -> Iterator[bytes]:
         size, step = size - len(block), step + 1
 
 
-def bars(size: int) -> Iterator[bytes]:
-    """NeMo's progress bar: three draws in each `BARS_EVERY` bytes."""
+def bars(size: int, every: int = BARS_EVERY) -> Iterator[bytes]:
+    """NeMo's progress bar: three draws in each ``every`` bytes."""
     dice = random.Random(4)
-    stretches = [_noise(dice, BARS_EVERY - 450) for _ in range(500)]
+    stretches = [_noise(dice, every - 450) for _ in range(VARIETY // every)]
     step, before = 0, "v_num=None"
     while size > 0:
         time_s, loss = dice.uniform(14.6, 14.8), dice.uniform(2, 12)
@@ -136,10 +141,10 @@ def bars(size: int) -> Iterator[bytes]:
         size, before = size - len(block), after
 
 
-def pairs(size: int) -> Iterator[bytes]:
-    """Megatron-Bridge's two lines in each `PAIRS_EVERY` bytes."""
+def pairs(size: int, every: int = PAIRS_EVERY) -> Iterator[bytes]:
+    """Megatron-Bridge's two lines in each ``every`` bytes."""
     dice = random.Random(5)
-    stretches = [_noise(dice, PAIRS_EVERY - 430) for _ in range(700)]
+    stretches = [_noise(dice, every - 430) for _ in range(VARIETY // every)]
     step = 0
     while size > 0:
         step, time_s = step % RUN_STEPS + 1, dice.uniform(5.6, 5.7)
@@ -174,10 +179,14 @@ LOGS = {
     "ranks": (ranks, "MaxText"),
     "bars": (bars, "NeMo"),
     "pairs": (pairs, "Megatron-Bridge"),
+    "noisy-ranks": (partial(ranks, every=NOISY_EVERY), "MaxText"),
+    "noisy-bars": (partial(bars, every=NOISY_EVERY), "NeMo"),
+    "noisy-pairs": (partial(pairs, every=NOISY_EVERY), "Megatron-Bridge"),
     "notebook": (notebook, "MaxText"),
     "dense": (dense, "MaxText"),
 }
 LIKE_JOBS = ("ranks", "bars", "pairs")
+REPEATED = (*LIKE_JOBS, "noisy-ranks", "noisy-bars", "noisy-pairs")
 
 
 def write(path: Path, blocks: Iterable[bytes]) -> Path:
@@ -189,7 +198,7 @@ def write(path: Path, blocks: Iterable[bytes]) -> Path:
 
 def parse(path: Path) -> StepSeries:
     """As `llmb parse` does it, without what it prints."""
-    parser, series = PARSERS.get(path.stem, MaxTextLog)(), StepSeries()
+    parser, series = PARSERS.get(path.stem.removeprefix("noisy-"), MaxTextLog)(), StepSeries()
     feed_file(parser, path, 0, series.add)
     series.add(parser.close())
     assert log_status(series) != "no_data"
@@ -198,7 +207,7 @@ def parse(path: Path) -> StepSeries:
 
 
 def grep(path: Path) -> int:
-    wanted = GREPPED.get(path.stem, "completed step")
+    wanted = GREPPED.get(path.stem.removeprefix("noisy-"), "completed step")
     return int(subprocess.run(["grep", "-c", wanted, path], stdout=subprocess.PIPE, check=True).stdout)
 
 
@@ -245,7 +254,7 @@ def figures(size_mb: int = 500, repeats: int = 5) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
         for name, (make, framework) in LOGS.items():
             log = write(Path(folder, f"{name}.log"), make(size_mb * MB))
-            yield speed(log, framework, size_mb, repeats if name in LIKE_JOBS else 1)
+            yield speed(log, framework, size_mb, repeats if name in REPEATED else 1)
             if name in LIKE_JOBS:
                 yield memory(log, write(Path(folder, "small", log.name), make(size_mb * MB // 10)), framework)
             if name == "ranks":
