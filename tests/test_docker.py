@@ -79,6 +79,7 @@ def test_the_container_is_named_and_labelled_and_runs_an_init(toy_docker: Any, d
     assert end(running)["state"] == "completed"
 
 
+@pytest.mark.slow
 def test_the_choice_of_the_engine_is_said_aloud_and_a_choice_of_the_user_is_not(toy_docker: Any) -> None:
     said = "images run in docker"
     assert said in toy_docker.llmb("run", toy_docker.spec()).stderr

@@ -108,6 +108,7 @@ def test_other_users_of_the_machine_take_turns_by_the_same_locks(toy: Any) -> No
     assert {stat.S_IMODE(lock.stat().st_mode) for lock in locks} == {0o666}
 
 
+@pytest.mark.slow
 def test_no_more_runs_than_asked_for_are_beside_one_another(toy: Any) -> None:
     running = [start(toy, str(number), 1, max_parallel=2) for number in range(3)]
     toy.wait_for_journal("begin", 2)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.killer import STAGES, Killer, spread
+from parts.killer import STAGES, Killer
 
 pytestmark = pytest.mark.xdist_group("kill")  # what may be killed is listed once
 
-MOMENTS = 2  # of each stage by default, its first and its last; the slow test takes them all
 GATED = {"preparing": 60, "running": 40}  # stages that wait at a gate until the kill, and so have no end of moments
 
 
@@ -101,17 +100,9 @@ def kill_and_attach(killer: Killer, cases: list[Case]) -> None:
         case.check()
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_run_that_was_killed_has_its_true_end_and_ran_once(
-    stage: str, listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
-) -> None:
-    numbers = spread(len(listing[stage]), MOMENTS)
-    kill_and_attach(killer, [Case(toy_class(tmp_path / str(number)), stage, number) for number in numbers])
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("stage", STAGES)
-def test_at_every_moment(
+def test_a_run_that_was_killed_at_any_moment_has_its_true_end_and_ran_once(
     stage: str, listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
 ) -> None:
     numbers = range(1, len(listing[stage]) + 1)
@@ -137,6 +128,7 @@ def test_attaching_may_be_killed_too(
     case.check()
 
 
+@pytest.mark.slow
 def test_two_that_attach_at_once_both_end(killer: Killer, tmp_path: Path, toy_class: Any) -> None:
     case = Case(toy_class(tmp_path / "two"), "running", 4)
     assert killer.run([case.killed()]) == [-9]

@@ -114,6 +114,7 @@ def test_ctrl_c_detaches_and_the_run_goes_on(toy: Any) -> None:
 # turns
 
 
+@pytest.mark.slow
 def test_runs_of_several_llmb_take_turns_and_a_killed_one_frees_the_machine(toy: Any) -> None:
     spec = toy.spec(framework={"gate": str(toy.gate)})
     first = toy.start("run", spec, "--json")
@@ -134,6 +135,7 @@ def test_runs_of_several_llmb_take_turns_and_a_killed_one_frees_the_machine(toy:
     assert words[0][1] == words[1][1] != words[2][1] == words[3][1]
 
 
+@pytest.mark.slow
 def test_waiting_for_its_turn_does_not_count_against_the_time_limit(toy: Any) -> None:
     first = toy.start("run", toy.spec("first", framework={"gate": str(toy.gate)}), "--json")
     toy.wait_for_journal("begin")
@@ -162,6 +164,7 @@ def test_cancel_while_preparing_submits_nothing(toy: Any) -> None:
     toy.wait_for_journal("task-end")  # it is shared: it goes on
 
 
+@pytest.mark.slow
 def test_cancel_while_queued_hurts_no_other_run_and_forgets_its_secret(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

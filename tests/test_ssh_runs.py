@@ -77,6 +77,7 @@ def test_a_sweep_runs_there_over_one_connection(remote: Remote) -> None:
     assert not any((remote.workdir / "runs").rglob("x"))
 
 
+@pytest.mark.slow
 def test_a_detached_run_goes_on_alone_and_is_followed_from_another_process(remote: Remote) -> None:
     started = remote.llmb("run", remote.spec(), "--detach")
     assert started.returncode == 0, started.stderr

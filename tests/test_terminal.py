@@ -68,7 +68,7 @@ def piped(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("width", [80, pytest.param(200, marks=pytest.mark.slow)])
 def test_no_figure_is_cut_and_no_row_is_broken_by_the_terminal(name: str, width: int) -> None:
     shown = ESCAPE.sub("", on_terminal(width, *TABLES[name]))
     assert figures(shown) <= figures(piped(*TABLES[name]))
