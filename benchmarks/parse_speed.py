@@ -14,12 +14,10 @@ grep 0.03, so the ratio hangs on how many there are. They are as dense as in rea
 - ``bars``, NeMo 1: six whole logs of jobs on 8 to 64 GPUs have one step in 5 to 11 kB, 8 kB in the mean; each is drawn
   three times behind carriage returns, twice with figures. Runs are as long as the longest of them all, 500 steps.
 - ``pairs``, Megatron-Bridge: six whole logs of Megatron-LM have one iteration in 0.8 to 36 kB, in the median 5.5 kB.
-  Here each has two lines, of two ranks. Runs are of 500 steps, as the longest of these; two of them hold several.
+  Here each has two lines, of two ranks; runs are of 500 steps, as the longest of these.
 - ``notebook``, MaxText: the densest whole log of a real run (one process on TPUs, 500 steps) has a step line in each
-  394 bytes. In 500 MB that is more than a million steps, here all of one run, each of which grep passes in less time
-  than Python takes for a call: the bar is out of reach there.
-- ``noisy-ranks``, ``noisy-bars``, ``noisy-pairs`` are the same with one step in 50 kB: jobs of many ranks whose
-  libraries are told to say what they do (NCCL_DEBUG=INFO), while few of them print steps.
+  394 bytes: in 500 MB more than a million steps of one run, each of which grep passes in less time than Python calls.
+- ``noisy-...`` are the same with one step in 50 kB: many ranks of which few print steps, with NCCL_DEBUG=INFO.
 - ``dense`` has nothing but the step lines of eight ranks, which no log has; so it has no bar.
 """
 
@@ -27,7 +25,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import re
 import subprocess
 import sys
 import tempfile
@@ -37,6 +34,7 @@ from functools import partial
 from pathlib import Path
 
 from figure import Figure, show
+from made_logs import ABSL, NOISY_EVERY, bars, dense, notebook, pairs, ranks, step_line
 
 from llmb.figures.window import summarise
 from llmb.logs.reading import feed_file
@@ -50,131 +48,8 @@ from llmb_nemo_launcher.log import NeMoLog
 BAR = 0.5  # of grep's speed
 FLAT_MB = 8.0  # how much more memory ten times the log may take
 MB = 1_000_000
-RECIPE_STEPS = 50
-RUN_STEPS = 500
-RANKS_EVERY = 4_880  # bytes from one step line to the next
-NOTEBOOK_EVERY = 394
-BARS_EVERY = 8_040  # from one step to the next
-PAIRS_EVERY = 5_500
-NOISY_EVERY = 50_000
-VARIETY = 4 * MB  # of noise that is repeated in another order
-ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
-
 PARSERS: dict[str, Callable[[], LogParser]] = {"bars": NeMoLog, "pairs": MegatronLog}
 GREPPED = {"bars": "train_step_timing", "pairs": "elapsed time per iteration"}
-DIGITS = {"#": "0123456789", "~": "0123456789abcdef"}
-
-# What real logs print between their steps; # is any digit, ~ any hexadecimal one.
-NOISE = tuple(
-    line + "\n"
-    for line in (
-        "node-#:#####:##### [#] NCCL INFO Channel ##/0 : #[#] -> #[#] via P2P/CUMEM/read",
-        "node-#:#####:##### [#] NCCL INFO ## coll channels, 16 collnet channels, 16 p2p channels per peer",
-        "node-#:#####:##### [#] NCCL INFO comm 0x~~~~~~~~~~~~ rank # nranks ## cudaDev # busId #000 - Init COMPLETE",
-        "[rank#]:[W### ##:##:##.######### ProcessGroupNCCL.cpp:####] Warning: [PG ID 0 PG GUID 0(default_pg) Rank #] "
-        "An unbatched P2P op (send/recv) was called on this ProcessGroup with size ##.",
-        "I0317 ##:##:##.###### ##### isa_program_util_common.cc:493] (HLO module jit_train_step): Host transfer "
-        "fingerprint:~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~",
-        "W0317 ##:##:##.###### ##### hlo_rematerialization.cc:3005] Can't reduce memory use below ##.##GiB by "
-        "rematerialization; only reduced to ##.##GiB (########### bytes)",
-        "I0317 ##:##:##.###### 14011093716#### base_pytree_checkpoint_handler.py:130] [process=0] /jax/orbax/write/"
-        "gbytes_per_sec: ###.### MiB/s (total gbytes: #.# GiB) (time elapsed: #.###### s) (per-host)",
-        "I0317 ##:##:##.###### 14011093716#### checkpoint_manager.py:1512] [process=0] Saving checkpoint at step ###",
-        "2026-03-17 ##:##:##.######: W external/xla/xla/service/gpu/gpu_compiler.cc:###] The NVIDIA driver's CUDA "
-        "version is ##.# which is older than the PTX compiler version",
-        "/usr/local/lib/python3.12/dist-packages/jax/_src/interpreters/mlir.py:###: UserWarning: Some donated buffers "
-        "were not usable: ShapedArray(bfloat16[####,####])",
-    )
-)
-
-
-def ranks(size: int, every: int = RANKS_EVERY) -> Iterator[bytes]:
-    """One step line in each ``every`` bytes: all ranks print a step before one prints the next."""
-    dice = random.Random(1)
-    stretches = [_noise(dice, every - 190) for _ in range(VARIETY // every)]
-    processes = max(1, size // (every * RECIPE_STEPS))
-    line = 0
-    while size > 0:
-        step, rank = divmod(line, processes)
-        block = dice.choice(stretches) + _step(dice, step, f"{rank}: {ABSL}")
-        yield block
-        size, line = size - len(block), line + 1
-
-
-def notebook(size: int) -> Iterator[bytes]:
-    """One step line in each `NOTEBOOK_EVERY` bytes, of one process."""
-    dice = random.Random(3)
-    stretches = [_noise(dice, NOTEBOOK_EVERY - 270) for _ in range(5000)]
-    step = 0
-    while size > 0:
-        block = dice.choice(stretches) + _step(dice, step, ABSL)
-        yield block
-        size, step = size - len(block), step + 1
-
-
-def dense(size: int) -> Iterator[bytes]:
-    """Eight ranks, labelled as srun does it, and nothing between their steps."""
-    dice = random.Random(2)
-    step = 0
-    while size > 0:
-        block = b"".join(_step(dice, step, f"{rank}: ") for rank in range(8))
-        yield block
-        size, step = size - len(block), step + 1
-
-
-def bars(size: int, every: int = BARS_EVERY) -> Iterator[bytes]:
-    """NeMo's progress bar: three draws in each ``every`` bytes."""
-    dice = random.Random(4)
-    stretches = [_noise(dice, every - 450) for _ in range(VARIETY // every)]
-    step, before = 0, "v_num=None"
-    while size > 0:
-        time_s, loss = dice.uniform(14.6, 14.8), dice.uniform(2, 12)
-        after = (
-            f"v_num=None, reduced_train_loss={loss:.3f}, global_step={step:.3f}, "
-            f"consumed_samples={128.0 * (step + 1)}, train_step_timing in s={time_s:.2f}"
-        )
-        step = step % RUN_STEPS + 1
-        head = f"\rEpoch 0: :  10%|█         | {step}/{RUN_STEPS} [00:49<07:25"
-        drawn = f"{head}]{head}, {before}]{head}, {after}]".encode()
-        block = drawn + dice.choice(stretches)
-        yield block
-        size, before = size - len(block), after
-
-
-def pairs(size: int, every: int = PAIRS_EVERY) -> Iterator[bytes]:
-    """Megatron-Bridge's two lines in each ``every`` bytes."""
-    dice = random.Random(5)
-    stretches = [_noise(dice, every - 430) for _ in range(VARIETY // every)]
-    step = 0
-    while size > 0:
-        step, time_s = step % RUN_STEPS + 1, dice.uniform(5.6, 5.7)
-        lines = (
-            f"Step Time : {time_s:.2f}s GPU utilization: {9397.6 / time_s:.1f}MODEL_TFLOP/s/GPU\n"
-            f" [2025-12-19 10:49:15] iteration {step:8d}/{RUN_STEPS:8d} | consumed samples: {64 * step:12d} | elapsed "
-            f"time per iteration (ms): {1000 * time_s:.1f} | learning rate: 3.000000E-05 | global batch size:    64 | "
-            f"lm loss: {dice.uniform(2, 12):.6E} | loss scale: 1.0 | grad norm: {dice.uniform(1, 12):.3f} | "
-            "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
-        )
-        block = dice.choice(stretches) + lines.encode()
-        yield block
-        size -= len(block)
-
-
-def _noise(dice: random.Random, size: int) -> bytes:
-    text = ""
-    while len(text) < size:
-        text += re.sub("[#~]", lambda mark: dice.choice(DIGITS[mark[0]]), dice.choice(NOISE))
-    return text.encode()
-
-
-def _step(dice: random.Random, step: int, prefix: str) -> bytes:
-    time_s = dice.uniform(5.6, 5.7)
-    return (
-        f"{prefix}completed step: {step}, seconds: {time_s:.3f}, TFLOP/s/device: {764.67 / time_s:.3f}, "
-        f"Tokens/s/device: {49152 / time_s:.3f}, total_weights: 196608, loss: {dice.uniform(2, 12):.3f}\n"
-    ).encode()
-
-
 LOGS = {
     "ranks": (ranks, "MaxText"),
     "bars": (bars, "NeMo"),
@@ -186,7 +61,7 @@ LOGS = {
     "dense": (dense, "MaxText"),
 }
 LIKE_JOBS = ("ranks", "bars", "pairs")
-REPEATED = (*LIKE_JOBS, "noisy-ranks", "noisy-bars", "noisy-pairs")
+ONCE = ("notebook", "dense")  # they take long
 
 
 def write(path: Path, blocks: Iterable[bytes]) -> Path:
@@ -240,7 +115,7 @@ def read_again(path: Path) -> tuple[int, int]:
     """Bytes that a second call reads of a log that has grown by one step, and the bytes that were added."""
     parser, series, fed = MaxTextLog(), StepSeries(), 0
     offset = feed_file(parser, path, 0, series.add)
-    added = _step(random.Random(3), 10**6, ABSL)
+    added = step_line(random.Random(3), 10**6, ABSL)
     with path.open("ab") as file:
         file.write(added)
     fed = feed_file(parser, path, offset, series.add) - offset
@@ -254,7 +129,7 @@ def figures(size_mb: int = 500, repeats: int = 5) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
         for name, (make, framework) in LOGS.items():
             log = write(Path(folder, f"{name}.log"), make(size_mb * MB))
-            yield speed(log, framework, size_mb, repeats if name in REPEATED else 1)
+            yield speed(log, framework, size_mb, 1 if name in ONCE else repeats)
             if name in LIKE_JOBS:
                 yield memory(log, write(Path(folder, "small", log.name), make(size_mb * MB // 10)), framework)
             if name == "ranks":
