@@ -102,10 +102,8 @@ def compare(path: Path, repeats: int) -> tuple[float, float]:
 def peak_mb(path: Path) -> float:
     """Peak memory of a process of its own that parses this log."""
     code = (
-        "import sys, pathlib; sys.path[:0] = sys.argv[2:]; import parse_speed; "
-        "parse_speed.parse(pathlib.Path(sys.argv[1])); "
-        "status = pathlib.Path('/proc/self/status').read_text(); "  # getrusage would have this process's peak, too
-        "print(int(status.partition('VmHWM:')[2].split()[0]) / 1024)"
+        "import sys, pathlib; sys.path[:0] = sys.argv[2:]; import figure, parse_speed; "
+        "parse_speed.parse(pathlib.Path(sys.argv[1])); print(figure.own_peak_mb())"
     )
     command = [sys.executable, "-c", code, str(path), str(Path(__file__).parent), *sys.path]
     return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)

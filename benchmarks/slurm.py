@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -22,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from figure import Figure, show
+from figure import Figure, own_peak_mb, show
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
@@ -174,8 +173,7 @@ def counted(stats: str, arguments: list[str]) -> int:
     except SystemExit as end:
         return int(end.code or 0)
     finally:
-        memory_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-        Path(stats).write_text(json.dumps({**counts, "memory_mb": memory_mb}))
+        Path(stats).write_text(json.dumps({**counts, "memory_mb": own_peak_mb()}))
     return 0
 
 
