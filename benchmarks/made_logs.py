@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 RECIPE_STEPS = 50
 RUN_STEPS = 500
-RANKS_EVERY = 4_880  # bytes from one step line to the next
+RANKS_EVERY = 500_000_000 // (512 * RECIPE_STEPS)  # bytes from one step line to the next
+RANKS_2048_EVERY = 500_000_000 // (2048 * RECIPE_STEPS)
 NOTEBOOK_EVERY = 394
 BARS_EVERY = 8_040  # from one step to the next
 PAIRS_EVERY = 5_500
-NOISY_EVERY = 50_000
+MANY_PROCESSES_EVERY = 50_000
 VARIETY = 4_000_000  # of noise that is repeated in another order
 ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
 DIGITS = {"#": "0123456789", "~": "0123456789abcdef"}
@@ -41,7 +42,7 @@ NOISE = tuple(
 )
 
 
-def ranks(size: int, every: int = RANKS_EVERY) -> Iterator[bytes]:
+def ranks(size: int, every: int) -> Iterator[bytes]:
     """One step line in each ``every`` bytes: all ranks print a step before one prints the next."""
     dice = random.Random(1)
     stretches = [_noise(dice, every - 190) for _ in range(VARIETY // every)]
@@ -75,7 +76,7 @@ def dense(size: int) -> Iterator[bytes]:
         size, step = size - len(block), step + 1
 
 
-def bars(size: int, every: int = BARS_EVERY) -> Iterator[bytes]:
+def bars(size: int, every: int) -> Iterator[bytes]:
     """NeMo's progress bar: three draws in each ``every`` bytes."""
     dice = random.Random(4)
     stretches = [_noise(dice, every - 450) for _ in range(VARIETY // every)]
@@ -94,7 +95,7 @@ def bars(size: int, every: int = BARS_EVERY) -> Iterator[bytes]:
         size, before = size - len(block), after
 
 
-def pairs(size: int, every: int = PAIRS_EVERY) -> Iterator[bytes]:
+def pairs(size: int, every: int) -> Iterator[bytes]:
     """Megatron-Bridge's two lines in each ``every`` bytes."""
     dice = random.Random(5)
     stretches = [_noise(dice, every - 430) for _ in range(VARIETY // every)]

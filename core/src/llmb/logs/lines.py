@@ -20,13 +20,13 @@ AFTER = 16 << 10
 """Bytes of a line that are looked at around a needle; so a line of any length costs no more memory than this."""
 
 _LABEL = re.compile(
-    rb"""(?:\s*\d{1,6}:[ ]                             # srun --label
-        | \[(?:default|rank)?\d+\]:[ ]?                # torchrun
-        | \[\d+,\d+\]<std(?:out|err)>:[ ]?             # mpirun --tag-output
-        | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]  # pdsh, an address
-        | [A-Za-z][\w.-]*\d:[ ]                        # pdsh, a name with a number
-        | (?=\S*[A-Za-z_])[\w.-]{1,12}/\d+[ ]          # nemo-run's role and replica
-        )+""",
+    rb"""(?:\s*+\d{1,6}+:[ ]                                    # srun --label
+        | \[(?:default|rank)?\d+\]:[ ]?                       # torchrun
+        | \[\d+,\d+\]<std(?:out|err)>:[ ]?                    # mpirun --tag-output
+        | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]         # pdsh, an address
+        | [A-Za-z][\w.-]*+(?<=\d):[ ]                         # pdsh, a name with a number
+        | (?=[\w.-]{1,12}+/)(?=\S*[A-Za-z_])[\w.-]++/\d+[ ]  # nemo-run's role and replica
+        )++""",
     re.VERBOSE,
 )
 """What tells at the start of a line which rank it is from."""

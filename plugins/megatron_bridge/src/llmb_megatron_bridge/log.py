@@ -48,7 +48,7 @@ class MegatronLog(LineParser):
 
     def glance(self, line: bytes) -> tuple[int, bytes] | None:
         """An iteration's line like those before it, or the step time of one."""
-        match = _USUAL.search(line)
+        match = _USUAL.search(line) if _TIME in line else None
         if match is None:
             return self._glance_at_step_time(line)
         number, total, time_ms = match.groups()
@@ -61,7 +61,7 @@ class MegatronLog(LineParser):
         match = _STEP_TIME.search(line)
         if match is None:
             return None
-        return self._add_step_time(StepTime(float(match[1]), float(match[2]))) or self.nothing_new
+        return self._add_step_time(StepTime(float(match[1]), match[2])) or self.nothing_new
 
     def _add_step_time(self, time: StepTime) -> tuple[int, bytes] | None:
         """The step that this belongs to, once more and now with its TFLOP/s, if it was printed before."""
@@ -102,7 +102,7 @@ class MegatronLog(LineParser):
             match = after
         if _UTILIZATION in line:
             for time_s, tflops in _STEP_TIME.findall(line):
-                row = self._add_step_time(StepTime(float(time_s), float(tflops)))
+                row = self._add_step_time(StepTime(float(time_s), tflops))
                 found += [] if row is None else [self.read_step(row[1])]
         return found
 
@@ -132,10 +132,11 @@ class MegatronLog(LineParser):
             found.append(Notice(kind="nan", text=f"the loss of iteration {step.step} is NaN"))
 
 
-def _joined(text: bytes, tflops_per_gpu: float) -> bytes:
-    return b"%b\n%r" % (text, tflops_per_gpu)
+def _joined(text: bytes, tflops_per_gpu: bytes) -> bytes:
+    return text + b"\n" + tflops_per_gpu
 
 
 def _has_nan(line: bytes) -> bool:
-    place = line.find(_NAN)
-    return place >= 0 and not (line.startswith(_NO_NAN, place) and _NAN not in line[place + len(_NO_NAN) :])
+    """Whether there is a NaN, other than in the name of the field that counts them, which has seen none."""
+    named = line.count(_NAN)
+    return named > 1 or (named == 1 and _NO_NAN not in line)

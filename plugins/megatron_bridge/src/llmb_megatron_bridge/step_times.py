@@ -16,10 +16,10 @@ _WAITING = 4096
 
 
 class StepTime(NamedTuple):
-    """What rank 0 prints: seconds, and TFLOP/s per GPU."""
+    """What rank 0 prints: seconds, and TFLOP/s per GPU, of which the digits are kept until they are wanted."""
 
     time_s: float
-    tflops_per_gpu: float
+    tflops_per_gpu: bytes
 
     def may_be(self, time_s: float) -> bool:
         """Whether it is the same step, by its time: two decimals here, and clocks of two ranks."""
@@ -42,7 +42,7 @@ class StepTimes:
         self._steps: deque[Printed] = deque(maxlen=_WAITING)
         self._last: int | None = None
 
-    def take(self, number: int, time_s: float) -> float | None:
+    def take(self, number: int, time_s: float) -> bytes | None:
         """The TFLOP/s that were printed before this step; null, if they are yet to come: then let it `wait`."""
         if self._last is not None and number <= self._last:
             self._steps.clear()  # another run has begun
@@ -73,6 +73,6 @@ class StepTimes:
         if self._last is not None:
             return []
         return [
-            Step(step=number, time_s=time.time_s, tflops_per_gpu=time.tflops_per_gpu)
+            Step(step=number, time_s=time.time_s, tflops_per_gpu=float(time.tflops_per_gpu))
             for number, time in enumerate(self._times, start=1)
         ]
