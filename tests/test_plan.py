@@ -57,6 +57,15 @@ def test_a_plan_is_the_same_each_time(toy: Any) -> None:
     assert plan(workload, PluginPool()) == plan(workload, PluginPool())
 
 
+def test_the_environment_of_the_spec_wins_over_a_phase_s_own(toy: Any) -> None:
+    spec = toy.spec(framework={"warm_up": True}, env={"TOY_STEPS": "7"})
+    [planned] = plan(llmb.load(spec), PluginPool())
+    assert planned.job.env["TOY_STEPS"] == "7"
+    for phase in planned.job.phases:
+        assert "TOY_END" in phase.env
+        assert "TOY_STEPS" not in phase.env
+
+
 def test_the_faults_of_all_runs_are_told_at_once(toy: Any) -> None:
     workload = llmb.load(toy.spec(workload={"gpus": [1, 2]}, target={"scheduler": "local"}))
     with pytest.raises(llmb.SpecError) as refused:

@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from llmb.values.recipe import Baseline as Baseline
     from llmb.values.recipe import Recipe as Recipe
     from llmb.values.refusals import decided_elsewhere as decided_elsewhere
+    from llmb.values.refusals import decided_env as decided_env
     from llmb.values.refusals import degree_faults as degree_faults
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
@@ -161,7 +162,7 @@ _MODULES = {
     "llmb.values.nearest": ("nearest_name",),
     "llmb.values.placed": ("key_values", "placed"),
     "llmb.values.recipe": ("Baseline", "Recipe"),
-    "llmb.values.refusals": ("decided_elsewhere", "degree_faults"),
+    "llmb.values.refusals": ("decided_elsewhere", "decided_env", "degree_faults"),
     "llmb.values.run": ("Paths", "Profile", "Run", "Target"),
     "llmb.values.status": ("Cause", "JobStatus", "Ticket"),
     "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),

@@ -288,6 +288,17 @@ def test_a_profile_of_one_s_own_is_refused_with_the_reason(load_run: LoadRun) ->
     assert "nsys, whose report feeds the compiler" in faults["profile"]
 
 
+def test_flags_of_one_s_own_would_take_from_each_phase_what_it_needs(load_run: LoadRun) -> None:
+    faults = faults_of(load_run("h100", "bf16", 64, env={"XLA_FLAGS": "--mine", "NCCL_IB_SL": "0"}))
+    assert list(faults) == ["env.XLA_FLAGS"]
+    assert "without latency hiding" in faults["env.XLA_FLAGS"]
+
+
+def test_flags_of_one_s_own_are_taken_where_there_is_one_phase_without_any(load_run_of: LoadRun) -> None:
+    run = load_run_of("maxtext/llama2-tiny", "cpu", "fp32", 1, env={"XLA_FLAGS": "--mine"})
+    assert job_of(run).phases[0].env == {}
+
+
 @pytest.mark.parametrize("degree", ["pp", "cp"])
 def test_degrees_that_the_recipe_lacks_are_refused(load_run: LoadRun, degree: str) -> None:
     assert list(faults_of(load_run("h100", "bf16", 64, parallelism={degree: 2}))) == [f"parallelism.{degree}"]

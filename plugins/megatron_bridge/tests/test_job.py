@@ -196,6 +196,11 @@ def test_the_scripts_come_from_the_repository_at_its_commit(load_run: LoadRun, r
     assert job.phases[-1].env["SCRIPTS"] == scripts
 
 
+def test_the_folder_of_the_scripts_cannot_be_set_away(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-8b", "h100", "fp8", 8, env={"SCRIPTS": "/mine", "NUMA_GPUS": "8"})
+    assert set(faults_of(run)) == {"env.SCRIPTS"}
+
+
 def test_image_token_and_cache_of_the_hub(load_run: LoadRun) -> None:
     run = load_run("llama3.1-8b", "h100", "fp8", 8)
     environment = MegatronBridge().prepare_env(run)

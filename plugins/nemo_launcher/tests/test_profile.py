@@ -81,6 +81,14 @@ def test_a_trace_of_nccl_has_ten_steps_and_files_of_its_own(load_run: LoadRun, t
     assert "nsys" not in " ".join(phase.command[: phase.command.index("python3")])
 
 
+def test_a_trace_must_be_written_and_found_but_what_it_tells_can_be_chosen(load_run: LoadRun) -> None:
+    env = {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_SUBSYS": "ALL", "NCCL_DEBUG_FILE": "/tmp/trace"}
+    with pytest.raises(SpecError) as refused:
+        job_of(load_run("llama3.1-70b", "fp8", 64, profile={"tool": "nccl-trace"}, env=env))
+    assert [fault.key for fault in refused.value.faults] == ["env.NCCL_DEBUG", "env.NCCL_DEBUG_FILE"]
+    assert job_of(load_run("llama3.1-70b", "fp8", 64, env=env))
+
+
 def test_without_a_capture_nothing_is_wrapped_and_nothing_else_must_be_left_behind(load_run: LoadRun) -> None:
     job = job_of(load_run("llama3.1-70b", "fp8", 64))
     [phase] = job.phases

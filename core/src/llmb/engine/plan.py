@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Literal
 
 import attrs
@@ -10,7 +11,7 @@ from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Job, Script, Task
+from llmb.values.job import Job, Phase, Script, Task
 from llmb.values.run import Run, Target
 from llmb.values.workload import PlacedRun, Workload
 
@@ -74,12 +75,21 @@ def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
         tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks
     job = framework.build_job(run=run)
     job = attrs.evolve(
-        job, environment=environment, env=FrozenMap({**job.env, **run.env}), mounts=(*job.mounts, *run.mounts)
+        job,
+        environment=environment,
+        env=FrozenMap({**job.env, **run.env}),
+        phases=tuple(_without(phase, run.env) for phase in job.phases),
+        mounts=(*job.mounts, *run.mounts),
     )
     script = attrs.evolve(scheduler.build_job(job=job, target=target), secrets=environment.secrets)
     return PlannedRun(
         placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks)
     )
+
+
+def _without(phase: Phase, names: Container[str]) -> Phase:
+    """The phase without these variables of its own, so that the job's count there too."""
+    return attrs.evolve(phase, env=FrozenMap((name, value) for name, value in phase.env.items() if name not in names))
 
 
 def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask:

@@ -87,9 +87,11 @@ class Phase:
     """One command. Phases follow one another with a barrier between them; the first that fails ends the job.
 
     ``command`` is a list of words, always quoted: what differs by rank is done by a script among the job's files
-    that reads the rank's environment. ``ranks``: every task, the first alone, or one on each node. ``outputs``
-    must be there and not be empty when the phase ends. Figures come from the logs of measured phases alone. A phase
-    that is not ``contained`` runs on the node itself, outside the container or virtual environment.
+    that reads the rank's environment. ``env`` is what the phase has beside the job's; the spec's [env] wins over both,
+    so a framework refuses there (`decided_env`) what a phase cannot do without. ``ranks``: every task, the first
+    alone, or one on each node. ``outputs`` must be there and not be empty when the phase ends. Figures come from the
+    logs of measured phases alone. A phase that is not ``contained`` runs on the node itself, outside the container or
+    virtual environment.
     """
 
     name: str

@@ -32,3 +32,13 @@ def decided_elsewhere(name: str, decided: Mapping[str, str]) -> Fault | None:
             message = f"holds {each}, which is decided by the rest of the spec"
             return Fault(message=message, key=key, expected="the keys that it holds, one by one")
     return None
+
+
+def decided_env(run: Run[Any], decided: Mapping[str, str]) -> Iterator[Fault]:
+    """A fault for each variable of the spec's [env] that the framework sets itself and cannot do without.
+
+    ``decided`` maps the names of such variables to why, as the end of a sentence.
+    """
+    for name, why in decided.items():
+        if name in run.env:
+            yield Fault(message=f"cannot be set: {why}", key=f"env.{name}", expected="no such key")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults
+from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults
 from llmb_maxtext.phases import batch, inside_a_node, mesh
 
 DECIDED = {
@@ -20,7 +20,7 @@ DECIDED = {
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
     division = [*degree_faults(run, ("pp", "cp", "ep", "etp"))] or [*_mesh(run)]
-    return [*(division or _config(run)), *_profile(run), *_too_few_steps(run)]
+    return [*(division or _config(run)), *_profile(run), *_too_few_steps(run), *_env(run)]
 
 
 def _mesh(run: Run[Any]) -> Iterator[Fault]:
@@ -56,3 +56,10 @@ def _too_few_steps(run: Run[Any]) -> Iterator[Fault]:
     if config.get("profiler") and isinstance(first, int) and run.steps <= first:
         message = f"is {run.steps}, and step {first} is the first that is profiled"
         yield Fault(message=message, key="workload.steps", expected=f"at least {first + 1}")
+
+
+def _env(run: Run[Any]) -> Iterator[Fault]:
+    """One value for all phases would take from each what the recipe compiles it with."""
+    if "profile" in run.settings:
+        why = "each phase is compiled with flags of its own, the profiled one without latency hiding"
+        yield from decided_env(run, {"XLA_FLAGS": why})

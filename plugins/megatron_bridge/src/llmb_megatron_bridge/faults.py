@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults, nearest_name
+from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, nearest_name
 from llmb_megatron_bridge.command import ARCHITECTURE
 
 DECIDED = {
@@ -25,7 +25,7 @@ DECIDED = {
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    return [*_parallelism(run), *_fp8_recipe(run), *_config(run), *_profile(run)]
+    return [*_parallelism(run), *_fp8_recipe(run), *_config(run), *_profile(run), *_env(run)]
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
@@ -73,3 +73,9 @@ def _profile(run: Run[Any]) -> Iterator[Fault]:
         yield Fault(message=f'is "{run.profile.tool}"', key="profile.tool", expected=expected)
     if "nsys" not in run.settings:
         yield Fault(message="this recipe runs without a profiler", key="profile", expected="no [profile] table")
+
+
+def _env(run: Run[Any]) -> Iterator[Fault]:
+    """Where the scripts are fetched, rank.sh must find them."""
+    if "repository" in run.settings:
+        yield from decided_env(run, {"SCRIPTS": "it tells the ranks where the recipe's scripts lie"})

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Model, Run, decided_elsewhere, degree_faults, load_recipe, nearest_name
+from llmb import Fault, Model, Run, decided_elsewhere, decided_env, degree_faults, load_recipe, nearest_name
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
@@ -14,7 +14,7 @@ FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    return [*_folders(run), *_parallelism(run), *_model(run), *_config(run)]
+    return [*_folders(run), *_parallelism(run), *_model(run), *_config(run), *_env(run)]
 
 
 def _folders(run: Run[Any]) -> Iterator[Fault]:
@@ -58,3 +58,10 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
         elif name == bare and not has_key(tree, bare):
             message, nearest = "is not a key of the configuration", nearest_name(bare, keys_of(tree))
             yield Fault(message=message, key=key, expected=f"one that is, or +{bare} to add it", nearest=nearest)
+
+
+def _env(run: Run[Any]) -> Iterator[Fault]:
+    """Without these there is no trace, or it lies elsewhere; what is traced is for the user to choose."""
+    if run.profile and run.profile.tool == "nccl-trace":
+        why = 'it is what tool = "nccl-trace" sets'
+        yield from decided_env(run, {"NCCL_DEBUG": why, "NCCL_DEBUG_FILE": why})
