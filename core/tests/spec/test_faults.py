@@ -233,6 +233,30 @@ def test_nodes_of_another_size_than_published_are_a_difference(spec: Any) -> Non
     assert run.differences == ()
 
 
+BIG_AS_PUBLISHED = {"target": {"gpus_per_node": 8, "scheduler": "slurm"}}
+
+
+@pytest.mark.parametrize(
+    ("tables", "differences"),
+    [
+        ({"workload": {"steps": 20}}, ("workload.steps",)),  # the last is measured: the publisher still warmed up
+        ({"workload": {"steps": 50}}, ()),
+        ({"workload": {"steps": 60}}, ()),
+        ({"env": {"A": "1"}, "mounts": {"/me/x": "/opt/x", "/d": "/d:ro"}}, ("env.A", 'mounts."/me/x"', 'mounts."/d"')),
+    ],
+)
+def test_what_is_not_as_published_is_a_difference(
+    spec: Any, tables: dict[str, dict[str, Any]], differences: tuple[str, ...]
+) -> None:
+    [run] = spec.big(**BIG_AS_PUBLISHED, **tables).runs()
+    assert run.differences == differences
+
+
+def test_fewer_steps_do_not_matter_to_a_window_of_steps(spec: Any) -> None:
+    [run] = spec.usual(workload={"steps": 49}).runs()
+    assert run.differences == ()
+
+
 def test_a_framework_table_with_recipes_of_several_frameworks_is_a_fault(spec: Any) -> None:
     both = ["maxtext/llama2-70b", "other/llama2-70b"]
     found = spec.big(workload={"recipe": both}, framework={"anything": 1}).faults()

@@ -11,14 +11,14 @@ from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
 from llmb.spec.check import place_faults
 from llmb.spec.profile import profile_faults, with_published_steps
-from llmb.spec.published import differences, override_model, override_parallelism
+from llmb.spec.published import differences, override_model, override_parallelism, published_steps
 from llmb.spec.tables import SpecTables, TargetTable
 from llmb.values.errors import Fault, SpecError
 from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.rules import parallelism_faults
-from llmb.values.run import Paths, Profile, Run, Target
+from llmb.values.run import Paths, Run, Target
 
 TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
 
@@ -60,7 +60,7 @@ def assemble_run(
         dtype=workload.dtype,
         gpus=workload.gpus,
         gpus_per_node=min(per_node, workload.gpus),  # a part of one node is allowed
-        steps=workload.steps or _steps(recipe, spec.profile),
+        steps=workload.steps or published_steps(recipe, spec.profile),
         model=model,
         parallelism=override_parallelism(base.parallelism, spec.parallelism),
         flop_formula=recipe.flop_formula,
@@ -81,11 +81,6 @@ def assemble_run(
         paths=Paths(run="", cache=""),
         accelerator=accelerator,
     )
-
-
-def _steps(recipe: Recipe, profile: Profile | None) -> int:
-    """As many as are published, for a capture where one is asked for."""
-    return recipe.profile_steps.get(profile.tool, recipe.steps) if profile else recipe.steps
 
 
 def _image(wanted: str | None, of_recipe: Image | None) -> Image | None:

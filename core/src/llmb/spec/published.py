@@ -12,7 +12,7 @@ from llmb.values.errors import Fault, RecipeError
 from llmb.values.model import Model, Parallelism
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Run
+from llmb.values.run import Profile, Run
 
 OR_YOUR_OWN = "or a [parallelism] of your own with its global_batch_size"
 
@@ -133,9 +133,21 @@ def differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTa
     changed += ["workload.image"] if run.image != recipe.image else []
     changed += ["measure.window"] if run.window != recipe.window else []
     changed += [f"framework.{name}" for name in _not_default(run.options)]
+    changed += ["workload.steps"] if _warms_up_less(run, recipe) else []
     changed += [f"env.{name}" for name in spec.env]
+    changed += [f'mounts."{mount.source}"' for mount in run.mounts]
     changed += ["target.gpus_per_node"] if _other_nodes(run) else []
     return tuple(changed)
+
+
+def published_steps(recipe: Recipe, profile: Profile | None) -> int:
+    """How many steps are run, fewer or more where a capture is asked for."""
+    return recipe.profile_steps.get(profile.tool, recipe.steps) if profile else recipe.steps
+
+
+def _warms_up_less(run: Run[Any], recipe: Recipe) -> bool:
+    """Whether the last step, where that one is measured, comes earlier than the publisher's; a later one is as warm."""
+    return run.window == "last" and run.steps < published_steps(recipe, run.profile)
 
 
 def _other_nodes(run: Run[Any]) -> bool:
