@@ -211,6 +211,37 @@ def test_a_loss_that_is_nan_survives_and_is_noted_once_a_run() -> None:
     assert [item.text for item in found if isinstance(item, Notice)] == ["the loss of step 1 is NaN"] * 2
 
 
+class Norms(ToyParser):
+    """A step line may say besides that a norm is NaN."""
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        yield from super().read_line(line)
+        if b"norm nan" in line:
+            yield Notice(kind="nan", text="a norm")
+
+
+@pytest.mark.parametrize(
+    ("again", "nan"),
+    [([0, 1, 2], True), ([0], True), ([], False)],  # a new run, perhaps one, and none
+)
+def test_what_is_said_beside_the_first_step_of_a_new_run_is_of_that_run(again: list[int], nan: bool) -> None:
+    series = StepSeries()
+    series.add(parse(log_of(range(9)), log_of(again).replace(b" s\n", b" s, norm nan\n", 1), parser=Norms()))
+
+    assert series.nan is nan
+    assert series.count == (3 if len(again) > 1 else 9)
+
+
+def test_what_one_rank_said_of_an_earlier_run_is_not_said_of_the_last() -> None:
+    parser, series = Norms(), StepSeries()
+    for source in ("rank 0", "rank 1"):
+        first = log_of(range(9)).replace(b" s\n", b" s, norm nan\n", 1)
+        series.add(parser.feed(first + log_of(range(3)), source))
+    series.add(parser.close())
+
+    assert (series.attempt, series.count, series.nan) == (1, 3, False)
+
+
 def test_a_line_of_any_length_costs_bounded_memory_and_hides_nothing() -> None:
     parser, mib, found = ToyParser(), bytes(1 << 20), []
     for block in (b"step 1 took 1 s\n", *[mib] * 64, b"step 2 took 2 s", *[mib] * 64, b"\nstep 3 took 3 s\n"):

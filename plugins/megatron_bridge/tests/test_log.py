@@ -187,6 +187,11 @@ def test_a_run_with_nan_says_so(norm: str, skipped: str, words: str) -> None:
     assert [notice.text for notice in found.notices if notice.kind == "nan"] == [words]
 
 
+def test_nan_at_the_first_iteration_of_a_second_run_in_the_log_is_not_lost() -> None:
+    again = [iteration(1).replace("grad norm: 10.275", "grad norm: nan"), *map(iteration, range(2, 20))]
+    assert series(lines(*map(iteration, range(1, 11)), *again)).nan
+
+
 # The two kinds of line
 
 TIMES = [125.4, 6.1, 4.66, 2.26, 3.54, 2.22, 2.23, 2.22, 3.47, 2.22]

@@ -41,6 +41,7 @@ class _Log:
     last: bytes = b""  # the last line that ended before what is scanned next
     numbering: Numbering = attrs.field(factory=Numbering)
     told_nan: int = -1  # the last attempt for which a NaN was told
+    waiting: list[Notice] = attrs.field(factory=list)  # said after a step that is held back: perhaps of a new run
 
 
 class LineParser(LogParser):
@@ -126,6 +127,7 @@ class LineParser(LogParser):
                 self.label, self._before = _label(rest), partial(_last_line, b"", 0, 0, log.last)
                 self._take(self.read_torn_line(rest), log, found)
             self._add(log.numbering.close(), log, found)
+            self._tell_waiting(log, found)
         return found
 
     def _scan(self, data: bytes, begin: int, log: _Log, found: Found) -> bytes:
@@ -152,6 +154,7 @@ class LineParser(LogParser):
             rows = self._keep(rows, log, found)
             if seen is not None:
                 self._add(log.numbering.take(UnreadStep(*seen), label), log, found)
+                self._tell_waiting(log, found)
             else:
                 self._before = partial(_last_line, data, first, start, log.last)
                 self._take(self.read_line(line), log, found)
@@ -173,7 +176,15 @@ class LineParser(LogParser):
             if isinstance(item, Step):
                 self._add(log.numbering.take(item, self.label), log, found)
             else:
-                found.append(item)
+                log.waiting.append(item)
+            self._tell_waiting(log, found)
+
+    def _tell_waiting(self, log: _Log, found: Found) -> None:
+        """Add the notices once it is known which run they are of."""
+        if log.waiting and not log.numbering.undecided:
+            waiting, log.waiting = log.waiting, []
+            for notice in waiting:
+                found.append(attrs.evolve(notice, attempt=log.numbering.attempt) if log.numbering.begun else notice)
 
     def _add(self, steps: Iterable[Step | UnreadStep], log: _Log, found: Found) -> None:
         for step in steps:
@@ -183,7 +194,8 @@ class LineParser(LogParser):
             found.append(step)
             if step.loss != step.loss and log.told_nan < step.attempt:  # NaN alone differs from itself
                 log.told_nan = step.attempt
-                found.append(Notice(kind="nan", text=f"the loss of step {step.step} is NaN"))
+                text = f"the loss of step {step.step} is NaN"
+                found.append(Notice(kind="nan", text=text, attempt=step.attempt))
 
 
 def _last_line(data: bytes, first: int, end: int, otherwise: bytes) -> bytes:

@@ -80,6 +80,16 @@ class Numbering:
             rank.risen += 1
         return True
 
+    @property
+    def undecided(self) -> bool:
+        """Whether steps are held back."""
+        return any(rank.held for rank in self._ranks.values())
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was a step as yet."""
+        return bool(self._ranks)
+
     def close(self) -> list[AnyStep]:
         """Steps that are still held back: late lines."""
         return [step for rank in self._ranks.values() for step in self._release(rank)]

@@ -32,7 +32,8 @@ class StepSeries:
         """Take what a parser found."""
         for item in items.pieces if isinstance(items, Found) else items:
             if isinstance(item, Notice):
-                self._note(item)
+                if item.attempt is None or item.attempt >= self._table.attempt:
+                    self._note(item)
             elif isinstance(item, UnreadSteps):
                 self._take_unread(item)
             elif item.attempt >= self._table.attempt:

@@ -61,11 +61,15 @@ NoticeKind = Literal[
 
 @attrs.frozen(kw_only=True)
 class Notice:
-    """Something else that a log says. ``value`` is the number of steps where the kind is "total steps"."""
+    """Something else that a log says. ``value`` is the number of steps where the kind is "total steps".
+
+    ``attempt`` is that of the steps around it, null where none tell; `LineParser` sees to that.
+    """
 
     kind: NoticeKind
     text: str = ""
     value: int | None = None
+    attempt: int | None = attrs.field(default=None, eq=False)  # when it was said, not what
 
 
 class LogParser(Protocol):
