@@ -94,12 +94,13 @@ class Driver:
 
     def _advance(self) -> bool:
         mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
-        changed = self._cancel([run for run in mine if run.record.cancel_requested])
-        mine = [run for run in mine if not run.ended]
+        unwanted = [run for run in mine if run.record.cancel_requested]
+        wanted = [run for run in mine if run not in unwanted]
+        changed = self._cancel(unwanted)
         under_way = [run for run in mine if run.state in UNDER_WAY]
         seen = self._site.ask([run.ticket for run in under_way])
-        changed |= self._prepare([run for run in mine if run.state in BEFORE])
-        changed |= self._submit([run for run in mine if run.state == "submitting"])
+        changed |= self._prepare([run for run in wanted if run.state in BEFORE])
+        changed |= self._submit([run for run in wanted if run.state == "submitting"])
         changed |= self._follow({run: seen[run.run.id] for run in under_way})
         return changed
 
@@ -110,7 +111,7 @@ class Driver:
             self._site.cancel([run.ticket for run in told])
             forget_secrets((run.planned.script for run in told), self._site.host)
             self._cancelled.update(run.run.id for run in told)
-        perhaps = [run for run in told if run.state == "submitting"]
+        perhaps = [run for run in runs if run.state == "submitting"]
         seen = self._site.poll([run.ticket for run in perhaps])
         there = [run for run in perhaps if seen[run.run.id].state != "absent"]
         for run in there:
