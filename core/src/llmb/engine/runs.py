@@ -11,7 +11,8 @@ from typing import Any
 import attrs
 
 from llmb.engine.active import ActiveRun
-from llmb.engine.drive import Driver, drive
+from llmb.engine.drive import drive
+from llmb.engine.driver import Driver
 from llmb.engine.observe import Observer, Silent
 from llmb.engine.plan import PlannedRun, plan, plan_run
 from llmb.engine.record import RunRecord, all_records, create_records, find_record

@@ -1,0 +1,248 @@
+"""Brings the runs of one site forward: one poll and one read a tick, and killed at any line without harm.
+
+Every state is in the record before what it announces is done, submitting is idempotent by id, and what runs does not
+need this process. A later `Driver` goes on from the records.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from llmb.engine.active import ActiveRun
+from llmb.engine.finish import finish
+from llmb.engine.measure import peak_flops
+from llmb.engine.observe import Observer
+from llmb.engine.plan import PlannedTask
+from llmb.engine.provenance import parse_provenance
+from llmb.engine.secrets import forget_secrets, place_secrets
+from llmb.engine.site import Site
+from llmb.plugins.pool import PluginPool
+from llmb.values.errors import Fault, TargetError, UnknownOutcomeError
+from llmb.values.status import JobStatus, Ticket
+
+BEFORE = frozenset({"planned", "preparing"})
+UNDER_WAY = frozenset({"queued", "running"})
+PATIENCE_S = 30.0  # how long a target that cannot be asked is asked again before people are told once more
+
+
+class Driver:
+    """Drives the runs of one site."""
+
+    def __init__(self, site: Site, runs: Sequence[ActiveRun], pool: PluginPool, observer: Observer) -> None:
+        self._site = site
+        self._runs = list(runs)
+        self._pool = pool
+        self._observer = observer
+        self._told_at = -PATIENCE_S
+        self._handing_over = self._handed_over = False  # something is being started there, or may have been
+        self._cancelled: set[str] = set()
+        self._details: dict[str, str] = {}
+        self.refused: list[Fault] = []
+        """What the scheduler did not take."""
+        for run in self._runs:
+            site.expect(run.planned.tasks)
+            run.peak_flops = peak_flops(run.run, site.target, pool)
+
+    @property
+    def ended(self) -> bool:
+        """Nothing is left to do."""
+        return all(run.ended for run in self._runs)
+
+    @property
+    def submitted(self) -> bool:
+        """Nothing is left that needs this process."""
+        return all(run.ended or run.state in UNDER_WAY for run in self._runs)
+
+    @property
+    def poll_interval_s(self) -> tuple[float, float]:
+        """The pause between two polls in seconds: at first, and at most."""
+        return self._site.scheduler.poll_interval_s
+
+    def tick(self) -> bool:
+        """Bring every run forward once; true when something changed. A target that cannot be asked is waited for."""
+        if self._site.refusal is not None:
+            raise self._told(self._site.refusal)
+        self._handing_over = False
+        try:
+            changed = self._advance()
+        except TargetError as error:
+            self._handed_over |= isinstance(error, UnknownOutcomeError) and self._handing_over
+            if not self._something_is_there:
+                raise self._told(error) from error  # nothing runs there: say so at once
+            self._tell_once_in_a_while(error)
+            return False
+        if self._told_at > 0:
+            self._told_at = -PATIENCE_S
+            self._observer.message(f"{self._site.name} answers again")
+        return changed
+
+    @property
+    def _something_is_there(self) -> bool:
+        """Something was started that goes on without this process, or may have been."""
+        return self._handed_over or self._site.busy or any(run.state in UNDER_WAY for run in self._runs)
+
+    def _tell_once_in_a_while(self, error: TargetError) -> None:
+        if time.monotonic() - self._told_at > PATIENCE_S:
+            self._observer.message(f"{error}; asking again (what runs there goes on)")
+            self._told_at = time.monotonic()
+
+    def _told(self, error: TargetError) -> TargetError:
+        """The same, with what can be done about the runs."""
+        ids = " ".join(run.run.id for run in self._runs if not run.ended)
+        return TargetError(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
+
+    def _advance(self) -> bool:
+        mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
+        unwanted = [run for run in mine if run.record.cancel_requested]
+        wanted = [run for run in mine if run not in unwanted]
+        changed = self._cancel(unwanted)
+        under_way = [run for run in mine if run.state in UNDER_WAY]
+        seen = self._site.ask([run.ticket for run in under_way])
+        changed |= self._prepare([run for run in wanted if run.state in BEFORE])
+        changed |= self._submit([run for run in wanted if run.state == "submitting"])
+        changed |= self._follow({run: seen[run.run.id] for run in under_way})
+        return changed
+
+    def _cancel(self, runs: list[ActiveRun]) -> bool:
+        """End what was submitted, once; what was not will not be."""
+        told = [run for run in runs if run.state not in BEFORE and run.run.id not in self._cancelled]
+        if told:
+            self._site.cancel([run.ticket for run in told])
+            forget_secrets((run.planned.script for run in told), self._site.host)
+            self._cancelled.update(run.run.id for run in told)
+        perhaps = [run for run in runs if run.state == "submitting"]
+        seen = self._site.poll([run.ticket for run in perhaps])
+        there = [run for run in perhaps if seen[run.run.id].state != "absent"]
+        for run in there:
+            self._enter(run, "queued", job_id=seen[run.run.id].job_id)
+        never = [run for run in runs if run.state in BEFORE or (run in perhaps and run not in there)]
+        for run in never:
+            self._finish(run, JobStatus(state="ended", cause="cancelled"))
+        return bool(told or never)
+
+    def _driven_here(self, run: ActiveRun) -> bool:
+        """Another process may drive this run: then only its record is watched, until that process is gone."""
+        if run.record.locked:
+            return True
+        mine = run.record.try_lock()
+        if run.catch_up(anew=mine):
+            self._observer.progress(run.progress())
+        if mine and run.ended:
+            run.record.unlock()
+        return run.record.locked
+
+    def _prepare(self, runs: list[ActiveRun]) -> bool:
+        """Bring shared tasks forward; a run whose tasks are all done is about to be submitted."""
+        changed = self._site.look([task.key for run in runs if (task := self._next_task(run))])
+        missing = []
+        for run in runs:
+            task = self._next_task(run)
+            if task is None:
+                changed |= self._enter(run, "submitting")
+                continue
+            found = self._site.task(task.key)
+            if found.state == "failed":
+                self._finish(run, JobStatus(state="ended", cause="failed", reason=found.reason, remedy=found.remedy))
+                changed = True
+            else:
+                changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
+                if found.reason:
+                    self._observer.progress(run.progress(f"{task.task.kind}: {found.reason}"))
+                missing.append(task.key)
+        self._handing_over = bool(missing)
+        changed |= self._site.make(missing)
+        self._handing_over = False
+        return changed
+
+    def _next_task(self, run: ActiveRun) -> PlannedTask | None:
+        return next((task for task in run.planned.tasks if self._site.task(task.key).state != "done"), None)
+
+    def _submit(self, runs: list[ActiveRun]) -> bool:
+        if not runs:
+            return False
+        place_secrets((run.planned.script for run in runs), self._site.host)
+        self._handing_over = True
+        tickets = self._site.submit([run.planned.script for run in runs])
+        self._handing_over = False
+        for run in runs:
+            ticket = tickets[run.run.id]
+            if ticket.refused:
+                self._refuse(run, ticket)
+            else:
+                self._enter(run, "queued", job_id=ticket.job_id)
+        return True
+
+    def _refuse(self, run: ActiveRun, ticket: Ticket) -> None:
+        told = "; ".join(part for part in (ticket.refused, ticket.remedy) if part)
+        self.refused.append(Fault(message=f"{run.run.id}: {told}"))
+        forget_secrets([run.planned.script], self._site.host)
+        self._finish(run, JobStatus(state="ended", cause="refused", reason=ticket.refused, remedy=ticket.remedy))
+
+    def _follow(self, seen: Mapping[ActiveRun, JobStatus]) -> bool:
+        """Take what the scheduler said of these runs; the logs of all are read together, those of ended ones wholly."""
+        told = {run: status for run, status in seen.items() if status.state not in ("unknown", "absent")}
+        for run, status in told.items():
+            run.start_attempt(status.attempt)
+        over = [run for run, status in seen.items() if status.state in ("ended", "absent") or status.never_starts]
+        changed = self._read_logs([run for run in told if told[run].state in ("running", "ended")])
+        while self._read_logs(over):
+            pass  # to the end of the logs, a few MiB at a time
+        self._clear_up(over, [run for run in over if seen[run].never_starts])
+        for run, status in seen.items():
+            changed |= self._take_status(run, status)
+        return changed
+
+    def _clear_up(self, over: list[ActiveRun], never: list[ActiveRun]) -> None:
+        """What is to be done on the target when jobs have ended, or must not start any more."""
+        if never:
+            self._site.cancel([run.ticket for run in never])
+        forget_secrets((run.planned.script for run in over), self._site.host)
+        files = {run.planned.script.provenance: run for run in over if run.planned.script.provenance}
+        if files:
+            for path, data in self._site.host.read(dict.fromkeys(files, 0)).items():
+                files[path].record.add_provenance(parse_provenance(data))
+
+    def _take_status(self, run: ActiveRun, status: JobStatus) -> bool:
+        if status.state == "unknown":
+            return self._enter(run, run.state, detail=status.reason)
+        if status.state == "running":
+            return self._enter(run, "running", job_id=status.job_id)
+        if status.state == "pending" and not status.never_starts:
+            return self._enter(run, "queued", job_id=status.job_id, detail=status.reason)
+        if status.state == "absent":
+            status = JobStatus(state="ended", cause="lost", reason="the scheduler does not know the job any more")
+        self._finish(run, status)
+        return True
+
+    def _read_logs(self, runs: list[ActiveRun]) -> bool:
+        """What is new in the logs of all these runs, in one command."""
+        owner = {path: run for run in runs for path in run.offsets()}
+        offsets = {path: offset for run in runs for path, offset in run.offsets().items()}
+        if not offsets:
+            return False
+        found = self._site.host.read(offsets)
+        for path, data in found.items():
+            owner[path].add_log(path, data)
+        for run in {id(owner[path]): owner[path] for path in found}.values():
+            self._observer.progress(run.progress())
+        return bool(found)
+
+    def _enter(self, run: ActiveRun, state: str, **more: object) -> bool:
+        detail = str(more.get("detail") or "")
+        changed = run.enter(state, **more)  # type: ignore[arg-type]  # the states are written out in the callers
+        if changed or detail != self._details.get(run.run.id, ""):
+            self._observer.progress(run.progress(detail))
+        self._details[run.run.id] = detail
+        return changed
+
+    def release(self) -> None:
+        """Let other processes (or a later session of this one) drive these runs."""
+        for run in self._runs:
+            run.record.unlock()
+
+    def _finish(self, run: ActiveRun, status: JobStatus) -> None:
+        run.close_logs()
+        finish(run, status, self._site.target, self._pool)
+        run.record.unlock()
+        self._observer.progress(run.progress())
