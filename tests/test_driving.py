@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -32,3 +33,13 @@ def test_a_cancelled_run_is_not_submitted_though_the_target_could_not_be_asked_m
     session.drive(detach=True, wait=lambda _pause_s: None)
     assert session.results[1].state == "cancelled"
     assert not (toy.work(cancelled) / "started").exists()
+
+
+def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) -> None:
+    spec = toy.spec(workload={"dtype": ["bf16", "fp8"]}, target={"scheduler": "choosy", "grace_s": 1})
+    done = toy.llmb("run", spec, "--json")
+    assert done.returncode == 4
+    assert "no FP8 after noon; come back in the morning" in done.stderr
+    completed, refused = json.loads(done.stdout)["runs"]
+    assert (completed["state"], completed["refused"], completed["metrics"]["step_time_s"]) == ("completed", False, 0.5)
+    assert (refused["state"], refused["refused"], refused["reason"]) == ("failed", True, "no FP8 after noon")

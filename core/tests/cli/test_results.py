@@ -24,7 +24,8 @@ def result(**changes: Any) -> RunResult:
     whole = {
         "run_id": "k3x9f-llama2-70b-h100-bf16-64", "state": "completed", "recipe": "toy/llama2-70b", "gpu_type": "h100",
         "dtype": "bf16", "gpus": 64, "job_id": "7", "directory": "/home/me/.local/share/llmb/runs/k3x9f",
-        "metrics": METRICS, "verdict": None, "reason": "", "failure": None, "created": "2026-11-21T04:29:50+00:00",
+        "metrics": METRICS, "verdict": None, "reason": "", "failure": None, "refused": False,
+        "created": "2026-11-21T04:29:50+00:00",
     }  # fmt: skip
     return RunResult.from_dict(whole | changes)
 
@@ -75,6 +76,7 @@ def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.Captur
         ([result(verdict="fail"), result(state="timeout")], True, 1),
         ([result(), result(state="cancelled")], False, 1),
         ([result(), result(state="lost")], False, 1),
+        ([result(state="failed"), result(state="failed", refused=True), result()], True, 4),
     ],
 )
 def test_the_exit_status_is_the_worst_of_all_runs(results: list[RunResult], check: bool, status: int) -> None:

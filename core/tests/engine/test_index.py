@@ -47,6 +47,7 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "verdict": None,
         "reason": "",
         "failure": None,
+        "refused": False,
         "created": "2026-01-01",
     }
 

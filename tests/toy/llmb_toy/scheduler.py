@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from llmb import Environment, Target, Task, hookimpl
+from collections.abc import Mapping, Sequence
+
+from llmb import Environment, Host, Script, Target, Task, Ticket, hookimpl
 from llmb_local.plugin import Local, LocalOptions
 
 
@@ -23,3 +25,15 @@ class Detached(Local):
     def probe(self, target: Target[LocalOptions]) -> str:
         """Its name, so that a host is asked before anything is recorded."""
         return "echo name=$(hostname)"
+
+
+class Choosy(Detached):
+    """It takes no run in FP8."""
+
+    @hookimpl
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+        """Those in FP8 are refused."""
+        refused = [script for script in scripts if "-fp8-" in script.id]
+        told = {"refused": "no FP8 after noon", "remedy": "come back in the morning"}
+        tickets = {script.id: Ticket(id=script.id, directory=script.directory, **told) for script in refused}
+        return tickets | dict(super().submit([script for script in scripts if script not in refused], host))

@@ -131,7 +131,11 @@ def _end(session: Session, as_json: bool, check: bool, detach: bool = False) -> 
 
 
 def worst_status(results: list[RunResult], check: bool) -> int:
-    """The exit status of several runs: 1 where one did not complete, else 3 where a checked verdict is fail."""
+    """The exit status of several runs: 4 where one was refused, else 1 where one did not complete, else 3 where a
+    checked verdict is fail.
+    """
+    if any(result.refused for result in results):
+        return 4
     if any(result.state != "completed" for result in results):
         return 1
     return 3 if check and any(result.verdict == "fail" for result in results) else 0

@@ -36,10 +36,8 @@ def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Ca
             break
         pause = shortest if any(changed) else min(pause * 1.5, longest)
         wait(pause)
-    faults = [fault for error in refused for fault in error.faults]
-    faults += [fault for driver in drivers for fault in driver.refused]
-    if faults:
-        raise TargetError(*faults)
+    if refused:
+        raise TargetError(*(fault for error in refused for fault in error.faults))
 
 
 def _intervals(drivers: Sequence[Driver]) -> tuple[float, float]:

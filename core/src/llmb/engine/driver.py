@@ -18,7 +18,7 @@ from llmb.engine.provenance import parse_provenance
 from llmb.engine.secrets import forget_secrets, place_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, TargetError, UnknownOutcomeError
+from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.status import JobStatus, Ticket
 
 BEFORE = frozenset({"planned", "preparing"})
@@ -38,8 +38,6 @@ class Driver:
         self._handing_over = self._handed_over = False  # something is being started there, or may have been
         self._cancelled: set[str] = set()
         self._details: dict[str, str] = {}
-        self.refused: list[Fault] = []
-        """What the scheduler did not take."""
         for run in self._runs:
             site.expect(run.planned.tasks)
             run.peak_flops = peak_flops(run.run, site.target, pool)
@@ -175,7 +173,7 @@ class Driver:
 
     def _refuse(self, run: ActiveRun, ticket: Ticket) -> None:
         told = "; ".join(part for part in (ticket.refused, ticket.remedy) if part)
-        self.refused.append(Fault(message=f"{run.run.id}: {told}"))
+        self._observer.message(f"{run.run.id}: {told}")
         forget_secrets([run.planned.script], self._site.host)
         self._finish(run, JobStatus(state="ended", cause="refused", reason=ticket.refused, remedy=ticket.remedy))
 

@@ -50,6 +50,7 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
         verdict=verdict,
         reason=outcome.reason or reason,
         failure=failure,
+        refused=status.cause == "refused",
     )
     active.record.write_result(result.as_dict(), steps)
     active.enter(outcome.state)

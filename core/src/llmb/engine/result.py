@@ -22,8 +22,9 @@ T = TypeVar("T")
 class RunResult:
     """One run. Its fields are the keys of ``llmb run --json``; what is not known (yet) is null.
 
-    ``directory`` is its record on this machine, ``created`` a time as ISO 8601 has it, in UTC. What the spec states
-    is null where the record's copy of it cannot be read.
+    ``directory`` is its record on this machine, ``created`` a time as ISO 8601 has it, in UTC; ``refused`` tells a run
+    that the scheduler did not take from others that failed. What the spec states is null where the record's copy of it
+    cannot be read.
     """
 
     run_id: str
@@ -38,6 +39,7 @@ class RunResult:
     verdict: Verdict | None
     reason: str
     failure: Failure | None
+    refused: bool
     created: str | None
 
     @property
@@ -62,6 +64,7 @@ class RunResult:
                 "metrics": _made(Metrics, metrics | {"baseline": _made(Comparison, metrics.get("baseline"))}),
                 "failure": _made(Failure, table.get("failure")),
                 "reason": table.get("reason") or "",
+                "refused": bool(table.get("refused")),
             }
         )
 
@@ -91,7 +94,7 @@ def read_result(record: RunRecord) -> RunResult:
         result = {"reason": str(error)}
     return RunResult.from_dict(
         {
-            **{key: result.get(key) for key in ("metrics", "verdict", "reason", "failure")},
+            **{key: result.get(key) for key in ("metrics", "verdict", "reason", "failure", "refused")},
             **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus")},
             "run_id": record.run_id,
             "state": state["state"],
