@@ -43,3 +43,41 @@ def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) 
     completed, refused = json.loads(done.stdout)["runs"]
     assert (completed["state"], completed["refused"], completed["metrics"]["step_time_s"]) == ("completed", False, 0.5)
     assert (refused["state"], refused["refused"], refused["reason"]) == ("failed", True, "no FP8 after noon")
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"secrets": ["TOY_TOKEN"]}, "job"),
+        ({"task": "data", "task_secrets": ["TOY_TOKEN"]}, "toy data"),
+    ],
+)
+def test_a_run_that_lacks_its_secret_is_left_as_it_is_and_the_others_go_on(
+    toy: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], what: str
+) -> None:
+    monkeypatch.setenv("TOY_TOKEN", "very-secret")
+    [waiting] = llmb.start(llmb.load(toy.spec("waiting", framework=options))).run_ids
+    [other] = llmb.start(llmb.load(toy.spec("other"))).run_ids
+    monkeypatch.delenv("TOY_TOKEN")
+    session = llmb.resume([waiting, other])
+    told = f"{waiting}: TOY_TOKEN is not set, and the {what} needs it; export it .* `llmb attach {waiting}` goes on$"
+    with pytest.raises(llmb.SpecError, match=told):
+        session.drive()
+    assert [result.ended for result in session.results] == [False, True]
+    monkeypatch.setenv("TOY_TOKEN", "very-secret")
+    session.drive()
+    assert [result.state for result in session.results] == ["completed", "completed"]
+
+
+def test_what_is_known_of_the_runs_is_printed_also_where_one_cannot_go_on(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOY_TOKEN", "very-secret")
+    llmb.start(llmb.load(toy.spec("waiting", framework={"secrets": ["TOY_TOKEN"]})))
+    llmb.start(llmb.load(toy.spec("other")))
+    monkeypatch.delenv("TOY_TOKEN")
+    done = toy.llmb("attach", "--json")
+    document = json.loads(done.stdout)
+    assert done.returncode == 2
+    assert {run["state"] for run in document["runs"]} == {"submitting", "completed"}
+    assert "TOY_TOKEN is not set" in document["errors"][0]["message"]

@@ -86,9 +86,14 @@ def _warn(
     (file or sys.stderr).write(text)
 
 
+def errors_of(error: LlmbError) -> list[dict[str, str | None]]:
+    """Its faults as ``--json`` prints them."""
+    return [attrs.asdict(fault) for fault in error.faults]
+
+
 def _tell(error: LlmbError, as_json: bool) -> None:
     if as_json:
-        print_json({"errors": [attrs.asdict(fault) for fault in error.faults]})
+        print_json({"errors": errors_of(error)})
     else:
         for fault in error.faults:
             typer.echo(f"llmb: {fault}", err=True)

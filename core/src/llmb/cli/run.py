@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llmb.cli.document import print_json
-from llmb.cli.main import app
+from llmb.cli.main import app, errors_of
+from llmb.values.errors import LlmbError
 
 if TYPE_CHECKING:
     from llmb.engine.result import RunResult
@@ -58,7 +59,8 @@ def run(
 
     with observer() as watching:
         session = start(workload, watching)
-        _drive(session, as_json, detach)
+        error = _drive(session, as_json, detach)
+    _print(session, as_json, error)
     _end(session, as_json, check, detach)
 
 
@@ -86,9 +88,10 @@ def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = F
 
     with observer() as watching:
         session = resume(runs or (), watching)
-        _drive(session, as_json)
+        error = _drive(session, as_json)
     if not session.results and not as_json:
         typer.echo("llmb: no run is under way; `llmb runs` lists those that have ended", err=True)
+    _print(session, as_json, error)
     _end(session, as_json, check)
 
 
@@ -100,19 +103,22 @@ def cancel(runs: Runs, as_json: AsJson = False) -> None:
 
     with observer() as watching:
         session = engine.cancel(runs, watching)
-        _drive(session, as_json)
-    _print(session, as_json)
+        error = _drive(session, as_json)
+    _print(session, as_json, error)
 
 
-def _drive(session: Session, as_json: bool, detach: bool = False) -> None:
-    """Drive to the end; Ctrl-C detaches from what runs, and cancels nothing."""
+def _drive(session: Session, as_json: bool, detach: bool = False) -> LlmbError | None:
+    """Drive to the end, and return what stood in the way; Ctrl-C detaches from what runs, and cancels nothing."""
     try:
         session.drive(detach=detach)
+    except LlmbError as error:
+        return error
     except KeyboardInterrupt:
         if as_json:
             _print(session, as_json)
         _tell_how_to_attach(session)
         raise typer.Exit(130) from None
+    return None
 
 
 def _tell_how_to_attach(session: Session) -> None:
@@ -122,7 +128,6 @@ def _tell_how_to_attach(session: Session) -> None:
 
 
 def _end(session: Session, as_json: bool, check: bool, detach: bool = False) -> None:
-    _print(session, as_json)
     if detach and not as_json:
         _tell_how_to_attach(session)
     results = [result for result in session.results if result.ended or not detach]
@@ -141,13 +146,17 @@ def worst_status(results: list[RunResult], check: bool) -> int:
     return 3 if check and any(result.verdict == "fail" for result in results) else 0
 
 
-def _print(session: Session, as_json: bool) -> None:
+def _print(session: Session, as_json: bool, error: LlmbError | None = None) -> None:
+    """All runs; where something stood in the way, those that have ended, and then the error as every other one."""
     from llmb.cli.results import print_results
 
     if as_json:
-        print_json({"runs": [each.as_dict() for each in session.results]})
+        errors = {"errors": errors_of(error)} if error else {}
+        print_json({"runs": [each.as_dict() for each in session.results], **errors})
     else:
-        print_results(session.results)
+        print_results(result for result in session.results if result.ended or not error)
+    if error:
+        raise typer.Exit(error.exit_status) if as_json else error
 
 
 def _dry_run(workload: Workload, as_json: bool) -> None:

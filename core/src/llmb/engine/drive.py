@@ -6,13 +6,17 @@ import time
 from collections.abc import Callable, Sequence
 
 from llmb.engine.driver import Driver
-from llmb.values.errors import TargetError
+from llmb.values.errors import SpecError, TargetError
 
 
 def drive(
     drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None] = time.sleep
 ) -> None:
-    """Tick all sites until each is done; the pause between two ticks grows while nothing changes."""
+    """Tick all sites until each is done; the pause between two ticks grows while nothing changes.
+
+    What one run or site lacks does not hold up the others: in the end TargetError is raised for sites that could not
+    be asked, else SpecError for runs that lack a secret.
+    """
     try:
         _tick_on(drivers, done, wait)
     finally:
@@ -36,8 +40,12 @@ def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Ca
             break
         pause = shortest if any(changed) else min(pause * 1.5, longest)
         wait(pause)
-    if refused:
-        raise TargetError(*(fault for error in refused for fault in error.faults))
+    faults = [fault for error in refused for fault in error.faults]
+    held = [fault for driver in drivers for fault in driver.held]
+    if faults:
+        raise TargetError(*faults, *held)
+    if held:
+        raise SpecError(*held)
 
 
 def _intervals(drivers: Sequence[Driver]) -> tuple[float, float]:

@@ -15,10 +15,11 @@ from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask
 from llmb.engine.provenance import parse_provenance
-from llmb.engine.secrets import forget_secrets, place_secrets
+from llmb.engine.secrets import forget_secrets, place_secrets, tell_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.errors import Fault, TargetError, UnknownOutcomeError
+from llmb.values.job import Script
 from llmb.values.status import JobStatus, Ticket
 
 BEFORE = frozenset({"planned", "preparing"})
@@ -38,6 +39,7 @@ class Driver:
         self._handing_over = self._handed_over = False  # something is being started there, or may have been
         self._cancelled: set[str] = set()
         self._details: dict[str, str] = {}
+        self._held: dict[str, list[Fault]] = {}
         for run in self._runs:
             site.expect(run.planned.tasks)
             run.peak_flops = peak_flops(run.run, site.target, pool)
@@ -45,12 +47,21 @@ class Driver:
     @property
     def ended(self) -> bool:
         """Nothing is left to do."""
-        return all(run.ended for run in self._runs)
+        return all(run.ended for run in self._mine)
 
     @property
     def submitted(self) -> bool:
         """Nothing is left that needs this process."""
-        return all(run.ended or run.state in UNDER_WAY for run in self._runs)
+        return all(run.ended or run.state in UNDER_WAY for run in self._mine)
+
+    @property
+    def held(self) -> list[Fault]:
+        """Why runs are left as they are by this process: each lacks a secret in its environment."""
+        return [fault for faults in self._held.values() for fault in faults]
+
+    @property
+    def _mine(self) -> list[ActiveRun]:
+        return [run for run in self._runs if run.run.id not in self._held]
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -91,7 +102,7 @@ class Driver:
         return TargetError(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
 
     def _advance(self) -> bool:
-        mine = [run for run in self._runs if not run.ended and self._driven_here(run)]
+        mine = [run for run in self._mine if not run.ended and self._driven_here(run)]
         unwanted = [run for run in mine if run.record.cancel_requested]
         wanted = [run for run in mine if run not in unwanted]
         changed = self._cancel(unwanted)
@@ -143,7 +154,7 @@ class Driver:
             if found.state == "failed":
                 self._finish(run, JobStatus(state="ended", cause="failed", reason=found.reason, remedy=found.remedy))
                 changed = True
-            else:
+            elif found.state != "missing" or self._has_secrets(run, task.script, task.task.kind):
                 changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
                 if found.reason:
                     self._observer.progress(run.progress(f"{task.task.kind}: {found.reason}"))
@@ -156,7 +167,17 @@ class Driver:
     def _next_task(self, run: ActiveRun) -> PlannedTask | None:
         return next((task for task in run.planned.tasks if self._site.task(task.key).state != "done"), None)
 
+    def _has_secrets(self, run: ActiveRun, script: Script, what: str) -> bool:
+        """Whether a script's secrets are there; without them its run is left for a process that has them."""
+        if lacking := tell_missing_secrets(script, what):
+            told = [f"{run.run.id}: {line}; then `llmb attach {run.run.id}` goes on" for line in lacking]
+            self._held[run.run.id] = [Fault(message=line) for line in told]
+            self._observer.progress(run.progress("; ".join(lacking)))
+            run.record.unlock()
+        return not lacking
+
     def _submit(self, runs: list[ActiveRun]) -> bool:
+        runs = [run for run in runs if self._has_secrets(run, run.planned.script, "job")]
         if not runs:
             return False
         place_secrets((run.planned.script for run in runs), self._site.host)
@@ -236,6 +257,7 @@ class Driver:
 
     def release(self) -> None:
         """Let other processes (or a later session of this one) drive these runs."""
+        self._held.clear()
         for run in self._runs:
             run.record.unlock()
 

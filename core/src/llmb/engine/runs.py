@@ -50,7 +50,8 @@ class Session:
     def drive(self, *, detach: bool = False, wait: Callable[[float], None] = time.sleep) -> None:
         """Until every run has ended, or with ``detach`` until nothing is left to submit.
 
-        ``wait`` is called between two looks with the seconds that it may take. Raises LlmbError.
+        ``wait`` is called between two looks with the seconds that it may take. Raises LlmbError where something is
+        left that this process cannot do, when all that it can is done; ``results`` tell of every run all the same.
         """
         try:
             drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)

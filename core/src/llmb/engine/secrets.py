@@ -16,15 +16,19 @@ def missing_secrets(script: Script) -> list[str]:
     return [name for name in script.secrets if not os.environ.get(name)]
 
 
-def refuse_missing_secrets(needs: Iterable[tuple[Script, str]]) -> None:
-    """Raises SpecError for every secret that a script needs and the environment lacks; each with what the script is."""
-    told = [
+def tell_missing_secrets(script: Script, what: str) -> list[str]:
+    """A line for each secret that a script needs and the environment lacks; ``what`` says what the script is."""
+    return [
         f"{name} is not set, and the {what} needs it; export it in the environment of llmb"
-        for script, what in needs
         for name in missing_secrets(script)
     ]
+
+
+def refuse_missing_secrets(needs: Iterable[tuple[Script, str]]) -> None:
+    """Raises SpecError for every secret that a script needs and the environment lacks; each with what the script is."""
+    told = dict.fromkeys(line for script, what in needs for line in tell_missing_secrets(script, what))
     if told:
-        raise SpecError(*dict.fromkeys(told))
+        raise SpecError(*told)
 
 
 def forget_secrets(scripts: Iterable[Script], host: Host) -> None:
