@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.enroot import Enroot
+from parts.enroot import SQUASHFS, Enroot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its binds are real, and need root")
 
@@ -63,7 +63,7 @@ def test_an_image_is_imported_once_and_a_run_leaves_nothing_but_its_record(runs:
     assert enroot.imports == ["docker://nvcr.io#nvidia/nemo:24.09"]  # its registry stands before a #
     provenance = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
     assert provenance["image"] == IMAGE
-    assert provenance["image_sha256"] == hashlib.sha256(b"squashfs\n").hexdigest()
+    assert provenance["image_sha256"] == hashlib.sha256(SQUASHFS).hexdigest()
 
 
 @pytest.mark.parametrize("tag", ["", ":24.09"])
@@ -116,6 +116,22 @@ def test_an_import_that_was_cut_off_is_done_again(runs: Any, enroot: Enroot) -> 
     runs.wait(lambda: len(enroot.imports) == 2)
     (enroot.state / "gate").unlink()
     assert end(running)["state"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "told"),
+    [(SQUASHFS, 3, "[INFO] Fetching image manifest"), (SQUASHFS[:-1], 0, "is not a whole squashfs file")],
+    ids=["enroot failed", "cut off"],
+)
+def test_what_is_not_whole_is_no_image_and_is_made_again(
+    runs: Any, enroot: Enroot, content: bytes, status: int, told: str
+) -> None:
+    enroot.import_ends(content, status)
+    run = runs.run(**tables())
+    assert run["state"] == "failed"
+    assert told in run["failure"]["cause"]
+    enroot.import_ends(SQUASHFS, 0)
+    assert runs.run(**tables())["state"] == "completed"
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from llmb.jobs.bash import script_template as script_template
     from llmb.jobs.bash import task_functions as task_functions
     from llmb.jobs.nsys import Nsys as Nsys
+    from llmb.jobs.squashfs import squashfs_check as squashfs_check
+    from llmb.jobs.squashfs import squashfs_functions as squashfs_functions
     from llmb.library import load as load
     from llmb.library import metrics as metrics
     from llmb.library import parse as parse
@@ -123,6 +125,7 @@ _MODULES = {
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
     "llmb.jobs.bash": ("assignments", "script_template", "task_functions"),
     "llmb.jobs.nsys": ("Nsys",),
+    "llmb.jobs.squashfs": ("squashfs_check", "squashfs_functions"),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.logs.series": ("StepSeries",),

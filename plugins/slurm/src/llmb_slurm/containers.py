@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 
-from llmb import FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Task, content_key
+from llmb import (
+    FrozenMap,
+    Image,
+    Job,
+    Mount,
+    Phase,
+    SpecError,
+    Target,
+    Task,
+    content_key,
+    squashfs_check,
+    squashfs_functions,
+)
 from llmb_slurm.options import SlurmOptions
 
 IMPORT_LIMIT_S = 2 * 3600
@@ -39,7 +50,7 @@ def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
     """Import an image on a compute node, where there is room and time for it; checked by the file itself."""
     key, file = image_key(image), image_file(image, target.cache)
     directory = f"{target.workdir}/tasks/{key}"
-    scripts = {name: files("llmb_slurm").joinpath(name).read_text() for name in ("import_image.sh", "whole_image.sh")}
+    script = files("llmb_slurm").joinpath("import_image.sh").read_text()
     command = ("bash", f"{directory}/import_image.sh", file, enroot_address(image))
     job = Job(
         id=key,
@@ -48,11 +59,10 @@ def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
         nodes=1,
         tasks_per_node=1,
         gpus_per_node=0,
-        files=FrozenMap({f"{directory}/{name}": text for name, text in scripts.items()}),
+        files=FrozenMap({f"{directory}/import_image.sh": script, f"{directory}/squashfs.sh": squashfs_functions()}),
         time_limit_s=IMPORT_LIMIT_S,
     )
-    check = f"{scripts['whole_image.sh']}\nwhole_image {shlex.quote(file)}"
-    return Task(key=key, kind="container image", work=job, check=check, space_gb=SPACE_GB)
+    return Task(key=key, kind="container image", work=job, check=squashfs_check(file), space_gb=SPACE_GB)
 
 
 def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:

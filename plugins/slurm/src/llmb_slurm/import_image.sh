@@ -1,7 +1,7 @@
 # Imports a container image into a file that is whole or not there. Arguments: the file, enroot's address of the image.
 set -eu
 file=$1 address=$2
-. "$(dirname "$0")/whole_image.sh"
+. "$(dirname "$0")/squashfs.sh"
 
 mkdir -p "$(dirname "$file")"
 exec 9>>"$file.lock"
@@ -14,9 +14,4 @@ trap 'exit 143' TERM
 rm -f "$file".*.partial # of an import that was killed
 echo "importing $address"
 enroot import --output "$partial" "$address"
-if ! readable_squashfs "$partial"; then
-  echo "what enroot made of $address is not a whole squashfs file" >&2
-  exit 1
-fi
-sha256sum "$partial" | cut -d ' ' -f 1 >"$file.sha256"
-mv "$partial" "$file"
+keep_image "$partial" "$file"

@@ -6,7 +6,20 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from llmb import Environment, Fault, Image, Job, Mount, SpecError, Target, Task, assignments, content_key
+from llmb import (
+    Environment,
+    Fault,
+    Image,
+    Job,
+    Mount,
+    SpecError,
+    Target,
+    Task,
+    assignments,
+    content_key,
+    squashfs_check,
+    squashfs_functions,
+)
 from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 
@@ -15,7 +28,7 @@ class Enroot:
     """Enroot without root's rights, and without a daemon."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """Import the image into a file, from Docker where that has it. The file gets its name when it is whole."""
+        """Import the image into a file, from Docker where that has it. The file gets its name if it is whole."""
         assert isinstance(environment.base, Image)
         file = image_file(environment.base, target.cache)
         image = environment.base
@@ -23,8 +36,8 @@ class Enroot:
         task = Task(
             key=f"enroot-{content_key(file)}",
             kind=f"enroot image {environment.base.ref}",
-            work="\n".join([settings, library("refusals.sh"), library("import.sh")]),
-            check=f"test -s {shlex.quote(file)}",
+            work="\n".join([settings, library("refusals.sh"), squashfs_functions(), library("import.sh")]),
+            check=squashfs_check(file),
         )
         return (task,)
 
