@@ -1,0 +1,68 @@
+"""docs/maxtext.md: every variable of the original script has its row, and every key does what is said there."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.script_tables import DOCS, planned, rows
+
+from llmb.cli.dry_run import as_table
+
+DOCUMENT = (DOCS / "maxtext.md").read_text()
+SPEC: dict[str, dict[str, Any]] = {
+    "workload": {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64},
+    "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
+}
+
+# What users of the script write, by its README and launch script
+VARIABLES = re.findall(
+    r"\S+",
+    """
+STAGE_PATH DTYPE NUM_NODES GSW_VERSION FW_VERSION JOB_TOTAL_GPUS SBATCH_GPUS SBATCH_ACCOUNT SBATCH_PARTITION
+RUN_CONF_IMAGE IMAGE RUN_CONF_GPU_PER_NODE SLURM_NTASKS_PER_NODE RUN_CONF_MAX_STEPS OPTIMIZATION_NAME OPTIMIZATION_CODE
+SLURM_MPI_TYPE SRUN_OUTPUT SRUN_ERROR -A -p -N --time --dependency
+""",
+)
+
+KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
+
+
+def shown(tmp_path: Path, *overrides: str) -> str:
+    """All that a dry run shows of the job, as one text."""
+    table = as_table(planned(tmp_path, SPEC, *overrides))
+    return json.dumps(table["job"]) + table["script"] + json.dumps([task["key"] for task in table["preparation"]])
+
+
+def test_every_variable_of_the_script_has_its_row() -> None:
+    told = {name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])}
+    assert set(VARIABLES) - told == set()
+
+
+@pytest.mark.parametrize(("key", "comes"), KEYS, ids=[key for key, _ in KEYS])
+def test_every_key_does_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, comes: str) -> None:
+    for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
+        monkeypatch.delenv(name, raising=False)
+    name, _, value = key.partition(" = ")
+
+    assert comes in shown(tmp_path, f"{name}={value}")
+    assert comes not in shown(tmp_path)
+
+
+def test_the_phases_are_those_of_the_run_and_leave_what_is_said(tmp_path: Path) -> None:
+    phases = planned(tmp_path, SPEC).job.phases
+    told = re.findall(r"^\| `(\w+)` \| (all|the first) \| .* \| `(.+)` \|$", DOCUMENT, re.MULTILINE)
+    assert [(name, ranks == "all") for name, ranks, _ in told] == [(each.name, each.ranks == "all") for each in phases]
+    for phase, (_, _, left) in zip(phases, told, strict=True):
+        assert all(output.endswith(left.partition("<run>")[2]) for output in phase.outputs)
+
+
+def test_arguments_of_one_s_own_win_in_both_trainings(tmp_path: Path) -> None:
+    [arguments] = re.findall(r"```toml\n\[framework.config\]\n(.*?)```", DOCUMENT, re.DOTALL)
+    lines = [f"framework.config.{line}" for line in arguments.splitlines()]
+    profiled, _, measured = planned(tmp_path, SPEC, *lines).job.phases
+    for phase in (profiled, measured):
+        assert {"remat_policy=full", "attention=dot_product"} < set(phase.command)

@@ -1,0 +1,73 @@
+"""docs/spec.md has every key of a spec, and no other; its examples are without fault."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import tomli_w
+
+import llmb
+from llmb.spec.assemble import TOLERANCE
+from llmb.spec.names import TABLES
+
+PAGE = (Path(__file__).parents[1] / "docs/spec.md").read_text()
+SECTIONS = {
+    table: text
+    for title, text in re.findall(r"^## (.*)\n((?:(?!## ).*\n)*)", PAGE, re.MULTILINE)
+    for table in re.findall(r"`\[(\w+)\]`", title)
+}
+ROWS = [
+    (table, *(cell.strip(" `") for cell in line.strip("|").split(" | ")[:4]))
+    for table, text in SECTIONS.items()
+    for line in text.splitlines()
+    if re.match(r"\| `\w+` \|", line)
+]
+EXAMPLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+BASE = {
+    "workload": {"recipe": "nemo_launcher/grok1-314b", "gpu_type": "h100", "dtype": "bf16", "gpus": 512},
+    "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
+}
+
+
+def load(folder: Path, tables: dict[str, Any], *overrides: str) -> tuple[llmb.PlacedRun, ...]:
+    """The runs of these tables over those of a spec, where both targets of the page are known."""
+    targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb/targets.toml")
+    targets.parent.mkdir(parents=True)
+    [eos] = (text for text in EXAMPLES if text.startswith("[eos]"))
+    targets.write_text(eos + eos.replace("[eos]", "[tahoe]"))
+    file = folder / "spec.toml"
+    file.write_text(tomli_w.dumps(BASE | tables))
+    return llmb.load(file, overrides=overrides).runs
+
+
+def test_every_table_has_its_section() -> None:
+    assert set(SECTIONS) == {*TABLES, "sweep"}
+
+
+@pytest.mark.parametrize("table", [name for name, keys in TABLES.items() if keys])
+def test_every_key_has_its_row_and_no_other_and_what_is_required_says_so(table: str) -> None:
+    told = {key: default == "required" for name, key, _, default, _ in ROWS if name == table}
+    assert told == {field.name: field.default is attrs.NOTHING for field in attrs.fields(TABLES[table])}
+
+
+@pytest.mark.parametrize(("table", "key", "example"), [(row[0], row[1], row[4]) for row in ROWS])
+def test_the_example_of_a_key_is_without_fault(tmp_path: Path, table: str, key: str, example: str) -> None:
+    assert example.startswith(f"{key} = ")
+    tool = ['profile.tool="nsys"'] if table == "profile" else []
+    assert load(tmp_path, {}, *tool, f"{table}.{example}")
+
+
+@pytest.mark.parametrize("text", [text for text in EXAMPLES if not text.startswith("[eos]")])
+def test_an_example_of_tables_is_without_fault(tmp_path: Path, text: str) -> None:
+    runs = load(tmp_path, tomllib.loads(text))
+    assert len(runs) == (12 if "repeats" in text else 8 if "[sweep]" in text else 1)
+
+
+def test_the_tolerance_that_is_told_is_that_of_a_spec_without_one() -> None:
+    assert ("measure", "tolerance", str(TOLERANCE)) in [(table, key, default) for table, key, _, default, _ in ROWS]
