@@ -100,6 +100,10 @@ def test_every_command_has_a_whole_line_in_the_help() -> None:
         (["stauts"], "llmb: No such command 'stauts'; see `llmb --help`"),
         (["run"], "llmb: Missing argument 'SPEC'; see `llmb run --help`"),
         (["recipes", "--toml"], "llmb: Invalid value for --toml: needs a recipe's ADDRESS; see `llmb recipes --help`"),
+        (
+            ["run", "x.toml", "--detach", "--check"],
+            "llmb: Invalid value for --detach, --check: one of them, not both; see `llmb run --help`",
+        ),
     ],
 )
 def test_wrong_arguments_are_one_line_that_says_where_to_look(arguments: list[str], line: str) -> None:

@@ -106,6 +106,31 @@ def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_pat
     assert nothing_touched(tmp_path)
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["run", "--dry-run", "--check"],
+        ["run", "--dry-run", "--detach"],
+        ["run", "--detach", "--check"],
+        ["recipes", "--toml"],
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(spec: Any, run_llmb: Any, arguments: list[str]) -> None:
+    address = "maxtext/llama2-tiny" if arguments[0] == "recipes" else spec.usual().file
+    [error] = run_llmb.json(*arguments, address, status=2)["errors"]
+    assert (
+        f"{', '.join(arguments[-2:] if len(arguments) > 2 else ['--toml', '--json'])}: one of them" in error["message"]
+    )
+
+
+def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_llmb: Any, write_targets: Any) -> None:
+    write_targets('[box]\nscheduler = "local"\n')
+    first = run_llmb("run", spec.usual(target={"lock": "/x"}).file, "--dry-run", "--target", "box").stdout.splitlines()[
+        0
+    ]
+    assert first == "# --target box takes the place of the spec's [target]: its scheduler, lock do not count"
+
+
 @pytest.mark.parametrize("content", [b"\xff", b"", b"[workload", None])
 def test_a_file_that_cannot_be_used_is_one_line(
     spec: Any, run_llmb: Any, tmp_path: Path, content: bytes | None

@@ -98,8 +98,10 @@ def _task_table(planned: PlannedTask) -> dict[str, Any]:
     }
 
 
-def print_plan(runs: Iterable[PlannedRun]) -> None:
-    """The plan for people: what comes first, the phases, and the script."""
+def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
+    """The plan for people: what comes first, the phases, and the script; ``notes`` are those of the workload."""
+    for note in notes:
+        typer.echo(f"# {note}")
     for planned in runs:
         run, job = planned.run, planned.job
         typer.echo(f"# {run.name} (repeat {run.repeat}): {run.recipe}, release {run.release}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llmb.cli.arguments import refuse_together
 from llmb.cli.document import print_json
 from llmb.cli.main import app
 from llmb.cli.run import AsJson
@@ -43,8 +44,7 @@ def parse(
     from llmb.engine.parsing import parse_files, why_no_data
     from llmb.plugins.load import load_framework
 
-    if as_json and as_csv:
-        raise typer.BadParameter("one of them, not both", param_hint="--json, --csv")
+    refuse_together({"--json": as_json, "--csv": as_csv})
     plugin = load_framework(framework)
     logs = logs or [_own_directory(plugin.log_files.directory, framework)]
     found = parse_files(logs, framework, plugin, _window(window), steps)
@@ -118,6 +118,7 @@ def recipes(
     as_json: AsJson = False,
 ) -> None:
     """List the recipes; of one, every point that is published."""
+    refuse_together({"--toml": as_toml, "--json": as_json})
     if address is not None:
         _one_recipe(address, as_toml=as_toml, as_json=as_json)
     elif as_toml:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from llmb.cli.arguments import refuse_together
 from llmb.cli.document import print_json
 from llmb.cli.main import app, errors_of
 from llmb.values.errors import LlmbError
@@ -50,6 +51,7 @@ def run(
     """Run a workload: prepare, submit, follow, measure, record."""
     from llmb.spec.load import load
 
+    refuse_together({"--dry-run": dry_run, "--detach": detach, "--check": check})
     workload = load(spec, overrides=overrides or (), target=target)
     if dry_run:
         _dry_run(workload, as_json)
@@ -168,4 +170,4 @@ def _dry_run(workload: Workload, as_json: bool) -> None:
     if as_json:
         print_json({"runs": [as_table(each) for each in planned]})
     else:
-        print_plan(planned)
+        print_plan(planned, workload.notes)

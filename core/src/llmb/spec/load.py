@@ -44,7 +44,7 @@ def resolve_document(document: Document, run_id: Callable[[str], str], pool: Plu
         faults += [_located(fault, whole.written) for fault in (*unnamed, *wrong)]
     if faults:
         raise SpecError(*dict.fromkeys(faults))
-    return Workload(file=document.file, runs=tuple(runs))
+    return Workload(file=document.file, runs=tuple(runs), notes=tuple(document.notes))
 
 
 def _is_record(document: Document) -> bool:

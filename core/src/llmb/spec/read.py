@@ -21,12 +21,13 @@ FROM_TARGET = "--target"
 class Document:
     """The spec's tables, and for keys that came from the command line which option they came from.
 
-    [sweep] is flat: its keys are dotted, however the author wrote them.
+    [sweep] is flat: its keys are dotted, however the author wrote them. ``notes`` say what the command line put aside.
     """
 
     file: str
     tables: dict[str, Any]
     origins: dict[str, str] = attrs.field(factory=dict)
+    notes: list[str] = attrs.field(factory=list)
 
     @property
     def written(self) -> Written:
@@ -87,8 +88,13 @@ def _name_target(document: Document, name: str) -> None:
     target is named, and they stay.
     """
     table = document.tables.get("target")
-    kept = table if isinstance(table, dict) and "scheduler" not in table else {}
-    document.tables["target"] = {**kept, "name": name}
+    written = table if isinstance(table, dict) else {}
+    if "scheduler" in written:
+        document.notes.append(
+            f"--target {name} takes the place of the spec's [target]: its {', '.join(written)} do not count"
+        )
+        written = {}
+    document.tables["target"] = {**written, "name": name}
     document.origins["target.name"] = FROM_TARGET
 
 

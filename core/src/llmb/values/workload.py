@@ -48,7 +48,8 @@ class PlacedRun:
 
 @attrs.frozen(kw_only=True)
 class Workload:
-    """The runs of one spec, in the order of its sweep."""
+    """The runs of one spec, in the order of its sweep. ``notes`` say what of the spec does not count."""
 
     file: str
     runs: tuple[PlacedRun, ...]
+    notes: tuple[str, ...] = ()
