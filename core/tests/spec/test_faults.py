@@ -10,6 +10,7 @@ import pytest
 import llmb
 
 EXPECT_WHOLE = "a whole number of at least 1"
+EXPECT_FRACTION = "a fraction above 0 and below 1, such as 0.05"
 
 
 @pytest.mark.parametrize(
@@ -67,9 +68,11 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("parallelism", "tp", {"a": 1}, "a table", EXPECT_WHOLE),
         ("parallelism", "vp", float("inf"), "inf", EXPECT_WHOLE),
         ("model", "layers", "many", '"many"', EXPECT_WHOLE),
-        ("measure", "tolerance", float("inf"), "inf", "a finite number above 0"),
-        ("measure", "tolerance", float("nan"), "nan", "a finite number above 0"),
-        ("measure", "tolerance", True, "true", "a finite number above 0"),
+        ("measure", "tolerance", float("inf"), "inf", EXPECT_FRACTION),
+        ("measure", "tolerance", float("nan"), "nan", EXPECT_FRACTION),
+        ("measure", "tolerance", True, "true", EXPECT_FRACTION),
+        ("measure", "tolerance", 5, "5", EXPECT_FRACTION),
+        ("measure", "tolerance", 1.0, "1.0", EXPECT_FRACTION),
         ("measure", "window", "first", '"first"', '"last" or a list of 2, each a whole number'),
         ("measure", "window", [1, 2, 3], "[1, 2, 3]", '"last" or a list of 2, each a whole number'),
         ("measure", "window", [1.5, 2], "[1.5, 2]", '"last" or a list of 2, each a whole number'),

@@ -35,6 +35,9 @@ PositiveInt = NewType("PositiveInt", int)
 PositiveFloat = NewType("PositiveFloat", float)
 """A finite number above 0."""
 
+Fraction = NewType("Fraction", float)
+"""A number above 0 and below 1."""
+
 Duration = NewType("Duration", int)
 """Whole seconds, or a string such as "1h30m"; as a value always seconds."""
 
@@ -99,6 +102,7 @@ _CHECKS: dict[Any, tuple[str, Callable[[Any], bool], Callable[[Any], Any]]] = {
     str: ("a string", lambda value: isinstance(value, str), str),
     PositiveInt: ("a whole number of at least 1", lambda value: _whole(value) and value >= 1, int),
     Duration: (DURATION, _is_duration, seconds),
+    Fraction: ("a fraction above 0 and below 1, such as 0.05", lambda value: _number(value) and 0 < value < 1, float),
     PositiveFloat: ("a finite number above 0", lambda value: _number(value) and value > 0, float),
 }
 

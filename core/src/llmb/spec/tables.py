@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.spec.structure import Duration, PositiveFloat, PositiveInt
+from llmb.spec.structure import Duration, Fraction, PositiveInt
 from llmb.values.run import Profile
 
 
@@ -60,7 +60,7 @@ class MeasureTable:
     """[measure]: the measuring window, and the fraction by which a step time may lie above the baseline (0.05)."""
 
     window: Literal["last"] | tuple[int, int] | None = None
-    tolerance: PositiveFloat | None = None
+    tolerance: Fraction | None = None
 
 
 @attrs.frozen(kw_only=True)
