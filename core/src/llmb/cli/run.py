@@ -92,7 +92,7 @@ def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = F
         session = resume(runs or (), watching)
         error = _drive(session, as_json)
     if not session.results and not as_json:
-        typer.echo("llmb: no run is under way; `llmb runs` lists those that have ended", err=True)
+        typer.echo("llmb: there is no run to follow; `llmb runs` lists all", err=True)
     _print(session, as_json, error)
     _end(session, as_json, check)
 

@@ -43,10 +43,12 @@ def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None)
 
 def _missing(kind: str, name: str, names: list[str]) -> Fault:
     distribution = "llmb-" + name.replace("_", "-")
+    nearest = nearest_name(name, names)
+    remedy = "" if nearest else f"; `pip install {distribution}` would bring it"  # a misspelt one may be anybody's
     return Fault(
-        message=f"{kind} plugin {name!r} is not installed; `pip install {distribution}` would bring it",
+        message=f"{kind} plugin {name!r} is not installed{remedy}",
         expected=f"one of those installed: {', '.join(names)}" if names else None,
-        nearest=nearest_name(name, names),
+        nearest=nearest,
     )
 
 

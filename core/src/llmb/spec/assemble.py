@@ -108,7 +108,9 @@ def impossible(run: Run[Any], spec: SpecTables) -> list[Fault]:
     faults += [*_machine(run, spec.target), *profile_faults(run)]
     if run.window != "last" and not 0 <= run.window[0] <= run.window[1] <= run.steps:
         whose = "is" if spec.measure.window else "is the recipe's"
-        message = f"{whose} {list(run.window)}, and there are {run.steps} steps"
+        first, last = run.window
+        why = f"{first} comes after {last}" if first > last else f"there are {run.steps} steps"
+        message = f"{whose} {[first, last]}, and {why}"
         expected = f'"last", or the first and last step of a mean, within 0 and {run.steps}'
         faults.append(Fault(message=message, key="measure.window", expected=expected))
     return faults

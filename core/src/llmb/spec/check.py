@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -19,11 +20,13 @@ from llmb.spec.tables import (
     WorkloadTable,
 )
 from llmb.values.errors import Fault
-from llmb.values.faults import NOT_A_KEY, shown, unknown_key
+from llmb.values.faults import MISSING, NOT_A_KEY, shown, unknown_key
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile
 
 T = TypeVar("T")
+
+NOT_FOR_RECORDS = "looks like a secret, and a spec is recorded"
 
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
 """Keys of any table that hold a secret. Not ``key`` alone: a plugin may have a key of that name."""
@@ -82,13 +85,13 @@ def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTa
 
 def _missing(name: str) -> Fault:
     needs = "scheduler, or with the name of one in the targets file" if name == "target" else "recipe"
-    return Fault(message="is missing", key=name, expected=f"a table [{name}] with a {needs}")
+    return Fault(message=MISSING, key=name, expected=f"a table [{name}] with a {needs}")
 
 
 def _unknown_tables(tables: Mapping[str, Any]) -> list[Fault]:
     known = [*TABLES, "sweep"]
     faults = [unknown_key(name, name, known) for name in tables if name not in TABLES]
-    return [fault if fault.nearest else attrs.evolve(fault, nearest=nearest_key(fault.key or "")) for fault in faults]
+    return [attrs.evolve(fault, nearest=nearest_key(fault.key or "", known)) for fault in faults]
 
 
 def _strings(tables: Mapping[str, Any], name: str, faults: list[Fault]) -> Mapping[str, str]:
@@ -127,7 +130,7 @@ def _env_faults(env: Mapping[str, str]) -> list[Fault]:
 
 
 def _secret(key: str, expected: str) -> Fault:
-    return Fault(message="looks like a secret, and a spec is recorded", key=key, expected=expected)
+    return Fault(message=NOT_FOR_RECORDS, key=key, expected=expected)
 
 
 def _secret_faults(table: Any, key: str) -> list[Fault]:
@@ -141,12 +144,18 @@ def _secret_faults(table: Any, key: str) -> list[Fault]:
 
 
 def _mount_faults(mounts: Mapping[str, str]) -> list[Fault]:
-    faults = []
+    faults: list[Fault] = []
+    sources: dict[str, str] = {}  # of each path inside
     for source, target in mounts.items():
         path, _, mode = target.partition(":")
-        if not source.startswith("/") or not path.startswith("/") or mode not in ("", "ro", "rw"):
-            expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
+        expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
+        if not source.startswith("/"):
+            faults.append(Fault(message="is no absolute path", key=f'mounts."{source}"', expected=expected))
+        elif not path.startswith("/") or mode not in ("", "ro", "rw"):
             faults.append(Fault(message=f"is {shown(target)}", key=f'mounts."{source}"', expected=expected))
+        elif (first := sources.setdefault(posixpath.normpath(path), source)) != source:
+            message = f'is mounted at {path}, and "{first}" too'
+            faults.append(Fault(message=message, key=f'mounts."{source}"', expected="another path inside"))
     return faults
 
 
@@ -158,7 +167,7 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
         return None
     target, wrong = structure({key: value for key, value in table.items() if key in TARGET_KEYS}, TargetTable, "target")
     if isinstance(table.get("name"), str):  # the targets file has no such target, or that has none, and so it was told
-        wrong = tuple(fault for fault in wrong if fault.message != "is missing")
+        wrong = tuple(fault for fault in wrong if fault.message != MISSING)
     faults.extend(wrong)
     return target
 
@@ -171,7 +180,7 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
         yield Fault(message=f"is {shown(host)}", key="target.host", expected=expected)
     elif host and not workdir:
         expected = f"a directory of {host} that all its nodes share"
-        yield Fault(message="is missing", key="target.workdir", expected=expected)
+        yield Fault(message=MISSING, key="target.workdir", expected=expected)
     if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
         expected = (
             f"an absolute path on {host} (its home is what `ssh {host} pwd` prints)" if host else "an absolute path"

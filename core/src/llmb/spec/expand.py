@@ -59,7 +59,7 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
     stated = {key for key, _ in flat(base)}
     axes = [_axis(document, f"workload.{key}", value) for key, value in _listed(base)]
-    faults: list[Fault] = []
+    faults = [document.written.locate(fault) for axis in axes for fault in _twice(axis.key, axis.values)]
     for key, values in _sweep(document, faults):
         if fault := _sweep_fault(key, values, stated):
             faults.append(document.written.locate(fault))
@@ -86,16 +86,26 @@ def _sweep(document: Document, faults: list[Fault]) -> Iterator[tuple[str, Any]]
 
 def _sweep_fault(key: str, values: Any, stated: set[str]) -> Fault | None:
     written = f"sweep.{key}"
-    if "." not in key:
+    above, _, last = key.rpartition(".")
+    if above in ("", "sweep"):
         expected = 'a dotted key such as "parallelism.tp"'
-        return Fault(message="is not a key to sweep", key=written, expected=expected, nearest=nearest_key(key))
+        return Fault(message="is not a key to sweep", key=written, expected=expected, nearest=nearest_key(last))
     if not isinstance(values, list):
         return Fault(message=f"is {shown(values)}", key=written, expected="a list of values to try")
     if not values:
         return Fault(message="is an empty list", key=written, expected="at least one value to try")
     if key in stated:
         return Fault(message=f"is swept, and {key} is set too", key=written, expected="one of the two")
-    return None
+    return next(_twice(written, values), None)
+
+
+def _twice(key: str, values: list[Any]) -> Iterator[Fault]:
+    """Of a value that stands there again: the same run would be made again, under the same name."""
+    texts = [shown(value) for value in values]
+    for text in dict.fromkeys(texts):
+        if texts.count(text) > 1:
+            expected = "each value once; workload.repeats runs all again"
+            yield Fault(message=f"has {text} more than once", key=key, expected=expected)
 
 
 def _axis(document: Document, key: str, values: list[Any], prefix: str = "") -> _Axis:

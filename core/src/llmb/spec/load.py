@@ -10,6 +10,7 @@ import attrs
 
 from llmb.plugins.pool import PluginPool
 from llmb.spec.expand import Combination, expand
+from llmb.spec.hints import with_hints
 from llmb.spec.ids import distinct_run_ids
 from llmb.spec.read import Document, read_document
 from llmb.spec.resolve import Resolver
@@ -37,11 +38,12 @@ def resolve_document(document: Document, run_id: Callable[[str], str], pool: Plu
         combinations = [_without_framework(combination) for combination in combinations]
     runs: list[PlacedRun] = []
     resolver, targets = Resolver(pool, run_id), NamedTargets()
+    schedulers = sorted({each.name for each in pool.installed if each.kind == "scheduler"})
     for combination in combinations:
         whole, unnamed = (combination, ()) if _is_record(document) else targets.apply(combination)
         found, wrong = resolver.resolve(whole.tables, whole.written)
         runs += found
-        faults += [_located(fault, whole.written) for fault in (*unnamed, *wrong)]
+        faults += [_located(each, whole.written) for each in with_hints((*unnamed, *wrong), whole.tables, schedulers)]
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return Workload(file=document.file, runs=tuple(runs), notes=tuple(document.notes))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
@@ -31,8 +31,8 @@ TABLES: Mapping[str, Any] = {
 """The tables of one run's spec, each with the class of its keys where the core knows them."""
 
 
-def nearest_key(name: str) -> str | None:
-    """The dotted key that was probably meant by a name that stands in no table."""
+def nearest_key(name: str, tables: Iterable[str] = ()) -> str | None:
+    """What was probably meant by a name that stands in no table: a key of that name, one of ``tables``, another key."""
     keys = {field.name: f"{table}.{field.name}" for table, cls in TABLES.items() if cls for field in attrs.fields(cls)}
     found = nearest_name(name, keys)
-    return keys[found] if found else None
+    return keys.get(name) or nearest_name(name, tables) or (keys[found] if found else None)

@@ -83,7 +83,8 @@ class Resolver:
         scheduler = _collect(faults, "target.scheduler", lambda: self._pool.scheduler(name)) if name else None
         accelerator = self._accelerator(gpu_type, faults) if gpu_type else None
         points: tuple[Point, ...] = ()
-        if accelerator and dtype and _has_dtype(accelerator, dtype, faults) and recipe:
+        has_dtype = dtype is not None and _has_dtype(accelerator, dtype, recipe, faults)
+        if accelerator and dtype and has_dtype and recipe:
             own = "global_batch_size" in _table(tables, "parallelism")
             points = published_points(recipe, accelerator.name, dtype, faults, own_parallelism=own)
             points = with_options(recipe, points, tables.get("framework"))
@@ -173,13 +174,17 @@ def _target(table: TargetTable | None, parts: _Parts, gpu_type: str | None, faul
         return None
 
 
-def _has_dtype(accelerator: Accelerator, dtype: str, faults: list[Fault]) -> bool:
-    if dtype in accelerator.dtypes:
+def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | None, faults: list[Fault]) -> bool:
+    """Whether the GPU has it; of one that is not known, whether the recipe has it. Else told, with what both have."""
+    of_recipe = tuple(dict.fromkeys(point.dtype for point in recipe.points)) if recipe else ()
+    known = accelerator.dtypes if accelerator else of_recipe
+    if dtype in known or not known:
         return True
-    expected = " or ".join(accelerator.dtypes)
-    message = f'is "{dtype}", which {accelerator.name} does not have'
-    nearest = nearest_name(dtype, accelerator.dtypes)
-    faults.append(Fault(message=message, key="workload.dtype", expected=expected, nearest=nearest))
+    both = [each for each in known if each in of_recipe] or known
+    whose = accelerator.name if accelerator else recipe.address if recipe else ""
+    message = f'is "{dtype}", which {whose} does not have'
+    fault = Fault(message=message, key="workload.dtype", expected=" or ".join(both), nearest=nearest_name(dtype, both))
+    faults.append(fault)
     return False
 
 

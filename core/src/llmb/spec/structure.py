@@ -24,7 +24,7 @@ from cattrs.errors import (
 
 from llmb.values.duration import DURATION, seconds
 from llmb.values.errors import Fault
-from llmb.values.faults import shown, unknown_key
+from llmb.values.faults import MISSING, shown, unknown_key
 from llmb.values.frozen import FrozenMap, freeze
 
 T = TypeVar("T")
@@ -246,7 +246,7 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
         elif isinstance(inner, ForbiddenExtraKeysError):
             found += _unknown_keys(inner, key)
         elif isinstance(inner, KeyError):
-            found.append(Fault(message="is missing", key=where, expected=_expected_of(error, where.rpartition(".")[2])))
+            found.append(Fault(message=MISSING, key=where, expected=_expected_of(error, where.rpartition(".")[2])))
         elif isinstance(inner, _UnexpectedError):
             found.append(Fault(message=f"is {shown(value)}", key=where, expected=str(inner)))
         else:  # what a plugin's own validator says; attrs puts more than the text into its arguments

@@ -15,6 +15,7 @@ from llmb.spec.check import TARGET_KEYS, check_options, check_target, place_faul
 from llmb.spec.expand import Combination
 from llmb.spec.read import read_toml
 from llmb.values.errors import Fault, SpecError
+from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap
 from llmb.values.nearest import nearest_name
 from llmb.values.run import Target
@@ -43,6 +44,9 @@ class NamedTargets:
             named = self._named(name)
         except SpecError as error:
             return combination, error.faults
+        own, its = target.get("scheduler"), named.get("scheduler")
+        if isinstance(own, str) and isinstance(its, str) and own != its:
+            return combination, (self._of_another_scheduler(name, own, its),)
         added = {key: value for key, value in named.items() if key not in target}
         places = {f"target.{key}": (str(self._file), f"{name}.{key}") for key in added}
         whole = attrs.evolve(
@@ -57,12 +61,19 @@ class NamedTargets:
             return ()
         return (Fault(message="has no scheduler", file=str(self._file), key=name, expected='scheduler = "..."'),)
 
+    def _of_another_scheduler(self, name: str, own: str, its: str) -> Fault:
+        message = f"is {shown(own)}, and {name} in {self._file} has {shown(its)}"
+        return Fault(message=message, key="target.scheduler", expected=f"{shown(its)}, or no name")
+
     def _named(self, name: str) -> dict[str, Any]:
         if self._known is None:
             self._known = self._read()
         named = self._known.get(name)
         if isinstance(named, dict):
             return named
+        if named is not None:
+            expected = f"a table [{name}] with a scheduler"
+            raise SpecError(Fault(message=f"is {shown(named)}", file=str(self._file), key=name, expected=expected))
         names = sorted(key for key, value in self._known.items() if isinstance(value, dict))
         raise SpecError(
             Fault(

@@ -9,6 +9,7 @@ from llmb.values.errors import Fault
 from llmb.values.nearest import nearest_name
 
 NOT_A_KEY = "is not a key here"
+MISSING = "is missing"
 
 
 def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
