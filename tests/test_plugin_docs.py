@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import llmb
+from llmb.hookspecs import REQUIRED
 
 PAGE = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
 
@@ -25,6 +26,12 @@ def words(row: str) -> set[str]:
 def test_every_hook_is_named(kind: str, hooks: type) -> None:
     stated = {name for name in (*vars(hooks), *hooks.__annotations__) if not name.startswith("_")}
     assert words(kind) == stated
+
+
+@pytest.mark.parametrize("kind", ["framework", "scheduler", "extension"])
+def test_a_hook_that_a_plugin_must_have_is_in_the_column_that_says_so(kind: str) -> None:
+    must = re.findall(rf"^\| {kind} \|(.*?)\|", PAGE, re.MULTILINE)[0]
+    assert set(re.findall(r"`(\w+)`", must)) - {"options"} == set(REQUIRED[kind])
 
 
 def test_every_public_name_is_named_and_no_other() -> None:

@@ -189,3 +189,10 @@ KINDS: Mapping[str, Any] = {
     "extension": ExtensionHooks,
 }
 """The kinds of plugin; the entry-point group is ``llmb.`` and the plural."""
+
+REQUIRED: Mapping[str, tuple[str, ...]] = {
+    "framework": ("build_job", "parse_log"),
+    "scheduler": ("build_job", "submit", "poll", "cancel"),
+    "extension": (),
+}
+"""The hooks without a default: a plugin of the kind that lacks one is refused before anything is done with it."""

@@ -37,7 +37,7 @@ global_batch_size = "2 * gpus"
 
 WORKING = """
 import attrs
-from llmb import Environment, Fault, FrameworkHooks, Job, Phase, SpecError, hookimpl
+from llmb import Environment, Fault, FrameworkHooks, Job, LineParser, Phase, SpecError, hookimpl
 
 @attrs.frozen
 class Options:
@@ -47,13 +47,17 @@ class Plugin(FrameworkHooks[Options]):
     options = Options
 
     @hookimpl
+    def parse_log(self):
+        return LineParser()
+
+    @hookimpl
     def build_job(self, run):
         return Job(
             id=run.id, directory=run.paths.run, phases=(Phase(name="train", command=("true",)),),
             nodes=1, tasks_per_node=1, gpus_per_node=1, env={}, files={}, time_limit_s=60,
         )
 """
-BUILD_JOB = WORKING[WORKING.index("    @hookimpl") :]
+BUILD_JOB = WORKING[WORKING.index("    @hookimpl\n    def build_job") :]
 
 
 def framework(site: Any, code: str, *, name: str = "odd", distribution: str = "llmb-odd", **more: Any) -> None:
@@ -128,9 +132,15 @@ def test_a_plugin_that_breaks_at_import_is_one_line(
         ),
         (
             WORKING.replace("def build_job", "def bild_job"),
-            "bild_job() is no hook of a framework (did you mean 'build_job'?)",
+            "bild_job() is no hook of a framework (did you mean 'build_job'?); it does not implement build_job()",
         ),
-        (WORKING.replace("def build_job(self, run)", "def submit(self)"), "submit() is no hook of a framework"),
+        (
+            WORKING.replace("def build_job(self, run)", "def submit(self)"),
+            "submit() is no hook of a framework; it does not implement build_job()",
+        ),
+        (WORKING.replace(BUILD_JOB, ""), "it does not implement build_job()"),
+        (WORKING.replace(BUILD_JOB, BUILD_JOB[14:]), "its build_job() is not marked with @hookimpl"),
+        (WORKING.replace("(FrameworkHooks[Options])", "").replace(BUILD_JOB, ""), "it does not implement build_job()"),
         (WORKING.replace("    options = Options\n", ""), "it has no `options`, an attrs class"),
         (WORKING.replace("@attrs.frozen", ""), "it has no `options`, an attrs class"),
         (WORKING.replace("options = Options", "options = {}"), "it has no `options`, an attrs class"),
@@ -156,7 +166,7 @@ def test_a_hook_may_leave_out_arguments_and_have_others_with_a_default(
     more = "\n    @hookimpl\n    def prepare_env(self, mine=3):\n        return Environment()\n"
     framework(site, WORKING + more)
     assert run_llmb("validate", odd_spec).returncode == 0
-    assert listed(run_llmb, "odd")[0]["hooks"] == ["build_job", "prepare_env"]
+    assert listed(run_llmb, "odd")[0]["hooks"] == ["build_job", "parse_log", "prepare_env"]
 
 
 def test_two_distributions_with_one_name_are_both_told(site: Any, run_llmb: Any, spec: Any, odd_spec: Path) -> None:
@@ -233,14 +243,21 @@ def test_a_plugin_that_asks_for_nothing_newer_is_taken(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_hook_that_returns_nothing_where_a_value_is_due_is_one_line(site: Any, run_llmb: Any, odd_spec: Path) -> None:
-    framework(site, WORKING.replace("return Job(", "Job("))
-    assert one_line(run_llmb("validate", odd_spec)) == "llmb: llmb-odd 1.2.3: build_job() returned nothing"
-
-
-def test_a_hook_without_default_that_is_not_implemented_is_one_line(site: Any, run_llmb: Any, odd_spec: Path) -> None:
-    framework(site, WORKING.replace(BUILD_JOB, ""))
-    assert one_line(run_llmb("validate", odd_spec)) == "llmb: llmb-odd 1.2.3 does not implement build_job()"
+@pytest.mark.parametrize(
+    ("hook", "body", "told"),
+    [
+        ("build_job(self, run)", "pass", "build_job() returned nothing"),
+        ("build_job(self, run)", "return 'x'", "build_job() returned str, where Job is due"),
+        ("prepare_env(self)", "return {}", "prepare_env() returned dict, where Environment is due"),
+        ("prepare_dataset(self)", "return ()", "prepare_dataset() returned tuple, where Dataset | None is due"),
+    ],
+)
+def test_an_answer_of_another_type_is_one_line(
+    site: Any, run_llmb: Any, odd_spec: Path, hook: str, body: str, told: str
+) -> None:
+    code = WORKING.replace(BUILD_JOB, "") if hook.startswith("build_job") else WORKING
+    framework(site, f"{code}\n    @hookimpl\n    def {hook}:\n        {body}\n")
+    assert one_line(run_llmb("validate", odd_spec)) == f"llmb: llmb-odd 1.2.3: {told}"
 
 
 @pytest.mark.parametrize("error", ["ValueError('deep inside')", "NotImplementedError('deep inside')"])
@@ -330,50 +347,6 @@ def test_a_distribution_whose_metadata_is_broken_hurts_no_run(
         (info / name).write_text(text)
     done = run_llmb("validate", spec.usual().file)
     assert (done.returncode, done.stderr) == (0, "")
-
-
-HEAD_NODE = """
-import attrs
-from llmb import SchedulerHooks, Script, hookimpl
-
-@attrs.frozen
-class Options:
-    nodes: tuple[str, ...]
-
-class Plugin(SchedulerHooks[Options]):
-    options = Options
-
-    @hookimpl
-    def host(self, target):
-        return target.options.nodes[0]
-
-    @hookimpl
-    def build_job(self, job, target):
-        return Script(id=job.id, directory=job.directory, text=f"on {target.host}")
-"""
-
-
-def test_a_scheduler_says_through_which_machine_its_target_is_reached(site: Any, run_llmb: Any, tmp_path: Path) -> None:
-    framework(site, WORKING)
-    entry_points = {"llmb.schedulers": {"nodes": "llmb_nodes:Plugin"}}
-    site.install("llmb-nodes", files={"llmb_nodes.py": HEAD_NODE}, entry_points=entry_points)
-    file = tmp_path / "nodes.toml"
-
-    def write_target(**target: Any) -> None:
-        workload = {"recipe": "odd/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1}
-        file.write_text(tomli_w.dumps({"workload": workload, "target": {"scheduler": "nodes", **target}}))
-
-    write_target(nodes=["first", "second"], workdir="/shared")
-    [run] = run_llmb.json("run", file, "--dry-run")["runs"]
-    assert run["script"] == "on first"
-    write_target(nodes=["first", "second"])
-    assert one_line(run_llmb("validate", file)) == (
-        f"llmb: {file}: target.workdir: is missing; expected a directory of first that all its nodes share"
-    )
-    write_target(nodes=["no host"], workdir="/shared")
-    assert 'target.host: is "no host"' in one_line(run_llmb("validate", file))
-    write_target(workdir="/shared")
-    assert "target.nodes: is missing; expected a list" in one_line(run_llmb("validate", file))
 
 
 def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llmb: Any, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from llmb.engine.driver import Driver
-from llmb.values.errors import SpecError, TargetError
+from llmb.values.errors import LlmbError, PluginError, SpecError, TargetError
 
 
 def drive(
@@ -15,7 +15,7 @@ def drive(
     """Tick all sites until each is done; the pause between two ticks grows while nothing changes.
 
     What one run or site lacks does not hold up the others: in the end TargetError is raised for sites that could not
-    be asked, else SpecError for runs that lack a secret.
+    be asked, else PluginError for a scheduler that answered wrongly, and SpecError for runs that lack a secret.
     """
     try:
         _tick_on(drivers, done, wait)
@@ -27,25 +27,23 @@ def drive(
 def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None]) -> None:
     shortest, longest = _intervals(drivers)
     pause = shortest
-    going, refused = list(drivers), list[TargetError]()
+    going, refused = list(drivers), list[LlmbError]()
     while True:
         changed = []
         for driver in [each for each in going if not done(each)]:
             try:
                 changed.append(driver.tick())
-            except TargetError as error:  # the runs on other targets go on
+            except (TargetError, PluginError) as error:  # the runs on other targets go on
                 refused.append(error)
                 going.remove(driver)
         if all(done(driver) for driver in going):
             break
         pause = shortest if any(changed) else min(pause * 1.5, longest)
         wait(pause)
-    faults = [fault for error in refused for fault in error.faults]
-    held = [fault for driver in drivers for fault in driver.held]
-    if faults:
-        raise TargetError(*faults, *held)
-    if held:
-        raise SpecError(*held)
+    refused += [SpecError(*driver.held) for driver in drivers if driver.held]
+    if refused:
+        worst = max(refused, key=lambda error: error.exit_status)
+        raise type(worst)(*(fault for error in refused for fault in error.faults))
 
 
 def _intervals(drivers: Sequence[Driver]) -> tuple[float, float]:

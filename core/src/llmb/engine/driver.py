@@ -18,7 +18,7 @@ from llmb.engine.provenance import parse_provenance
 from llmb.engine.secrets import forget_secrets, place_secrets, tell_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, TargetError, UnknownOutcomeError
+from llmb.values.errors import Fault, LlmbError, PluginError, TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.status import JobStatus, Ticket
 
@@ -81,6 +81,8 @@ class Driver:
                 raise self._told(error) from error  # nothing runs there: say so at once
             self._tell_once_in_a_while(error)
             return False
+        except PluginError as error:
+            raise PluginError(self._remedied(error)) from error
         if self._told_at > 0:
             self._told_at = -PATIENCE_S
             self._observer.message(f"{self._site.name} answers again")
@@ -98,8 +100,11 @@ class Driver:
 
     def _told(self, error: TargetError) -> TargetError:
         """The same, with what can be done about the runs."""
+        return TargetError(self._remedied(error))
+
+    def _remedied(self, error: LlmbError) -> str:
         ids = " ".join(run.run.id for run in self._runs if not run.ended)
-        return TargetError(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
+        return f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up"
 
     def _advance(self) -> bool:
         mine = [run for run in self._mine if not run.ended and self._driven_here(run)]

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
+from llmb.plugins.facade import Facade
 from llmb.plugins.find import FoundPlugin, find_plugins
-from llmb.plugins.load import Facade, choose, load, load_framework, load_scheduler
+from llmb.plugins.load import choose, load, load_framework, load_scheduler
 from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator

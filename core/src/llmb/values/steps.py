@@ -72,6 +72,7 @@ class Notice:
     attempt: int | None = attrs.field(default=None, eq=False)  # when it was said, not what
 
 
+@runtime_checkable
 class LogParser(Protocol):
     """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart."""
 
