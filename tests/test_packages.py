@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,25 @@ def test_the_newest_entry_of_a_changelog_is_the_package_s_version(folder: Path) 
 
 def test_the_core_knows_its_own_version() -> None:
     assert project(PRODUCT[0])["version"] == llmb.VERSION
+
+
+def lists_of(table: Any) -> Iterator[Collection[str]]:
+    """Every list of strings in the tables, and the keys of every table."""
+    if isinstance(table, dict):
+        yield table.keys()
+    elif isinstance(table, list) and all(isinstance(each, str) for each in table):
+        yield table
+    for below in table.values() if isinstance(table, dict) else table if isinstance(table, list) else ():
+        yield from lists_of(below)
+
+
+@pytest.mark.parametrize("folder", PRODUCT[1:], ids=lambda folder: folder.name)
+def test_a_plugin_of_the_workspace_stands_in_every_list_of_the_root_in_which_another_does(folder: Path) -> None:
+    lists = [*lists_of(tomllib.loads((folder.parents[1] / "pyproject.toml").read_text()))]
+    for model in ("llmb-maxtext", "llmb_maxtext", "plugins/maxtext/src"):
+        mine = model.replace("maxtext", folder.name.replace("_", "-") if model.startswith("llmb-") else folder.name)
+        assert [each for each in lists if model in each and mine not in each] == []
+        assert [each for each in lists if mine in each]
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
