@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from llmb.engine.measure import peak_anywhere
 from llmb.engine.observe import Observer
 from llmb.engine.parsing import ParsedLog, parse_run
 from llmb.engine.result import RunResult
 from llmb.engine.runs import start
 from llmb.figures.metrics import Metrics, measure
-from llmb.plugins.load import load_framework
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.load import load as load
@@ -39,7 +39,7 @@ def parse(
     itself is not to be believed. Raises LogError where a log cannot be read, PluginError where the framework's plugin
     is not installed.
     """
-    return parse_run([Path(log) for log in logs], framework, load_framework(framework), window, steps)
+    return parse_run([Path(log) for log in logs], framework, PluginPool(), window, steps)
 
 
 def metrics(
@@ -57,8 +57,8 @@ def metrics(
     """
     recipe = load_recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus)
-    accelerator = known_accelerators(PluginPool()).get(gpu_type)
-    peak = accelerator.peak_flops.get(dtype) if accelerator else None
+    pool = PluginPool()
+    peak = peak_anywhere(gpu_type, dtype, known_accelerators(pool).get(gpu_type), recipe.framework, pool)
     return measure(
         model=point.model,
         flop_formula=recipe.flop_formula,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,3 +62,16 @@ def test_a_duplicate_extension_is_a_warning(site: Any, run_llmb: Any, spec: Any)
     assert run_llmb("validate", spec.usual().file).stderr == (
         "llmb: left out: extension 'extra' is brought by extra-two 1.2.3 and llmb-extra 1.2.3; uninstall all but one\n"
     )
+
+
+def test_a_cause_that_an_extension_knows_is_told_of_a_log_that_is_only_parsed(
+    site: Any, run_llmb: Any, tmp_path: Path
+) -> None:
+    site.extension(
+        "from llmb import Signature, hookimpl\nclass Plugin:\n    @hookimpl\n    def diagnose(self):\n"
+        "        return [Signature(needle='npu on fire', cause='a fire', remedy='water')]\n"
+    )
+    log = tmp_path / "run.log"
+    log.write_text("starting\nE: npu on fire\n")
+    failure = run_llmb.json("parse", "--framework", "maxtext", log, status=1)["failure"]
+    assert (failure["cause"], failure["line"]) == ("a fire", 2)

@@ -371,6 +371,13 @@ def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llm
     ]
 
 
+def test_metrics_ask_the_framework_for_a_peak_that_nobody_else_knows(site: Any, run_llmb: Any) -> None:
+    framework(site, f"{WORKING}\n    @hookimpl\n    def peak_flops(self, gpu_type, dtype): return 1e15\n")
+    asked = ("--dtype", "bf16", "--gpus", "1", "--step-time", "1")
+    assert run_llmb.json("metrics", "odd/tiny", "--gpu-type", "npu9", *asked)["peak_flops"] == 1e15
+    assert run_llmb.json("metrics", "odd/tiny", "--gpu-type", "h100", *asked)["peak_flops"] == 989e12
+
+
 def test_a_gpu_with_less_memory_than_the_recipe_needs_is_refused(site: Any, run_llmb: Any, odd_spec: Path) -> None:
     framework(site, WORKING)
     recipe = site.folder / "llmb_odd" / "recipes" / "tiny.toml"

@@ -42,12 +42,12 @@ def parse(
     """Read training logs: every step, and the mean over a window."""
     from llmb.cli import parsed
     from llmb.engine.parsing import parse_files, why_no_data
-    from llmb.plugins.load import load_framework
+    from llmb.plugins.pool import PluginPool
 
     refuse_together({"--json": as_json, "--csv": as_csv})
-    plugin = load_framework(framework)
-    logs = logs or [_own_directory(plugin.log_files.directory, framework)]
-    found = parse_files(logs, framework, plugin, _window(window), steps)
+    pool = PluginPool()
+    logs = logs or [_own_directory(pool.framework(framework).log_files.directory, framework)]
+    found = parse_files(logs, framework, pool, _window(window), steps)
     single = len(logs) == 1 and not logs[0].is_dir()
     if as_json:
         print_json(found[0].as_dict() if single else parsed.several(found, full_names=full_names))

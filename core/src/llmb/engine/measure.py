@@ -8,19 +8,30 @@ import attrs
 
 from llmb.figures.metrics import Metrics, measure
 from llmb.plugins.pool import PluginPool
+from llmb.values.model import Accelerator
 from llmb.values.run import Run, Target
 
 
 def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | None:
     """Dense peak of one GPU in FLOP/s: from extensions or the core's table, else the framework, else the scheduler."""
-    if (peak := run.accelerator.peak_flops.get(run.dtype)) is not None:
-        return peak
-    framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
-    peak = framework.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype)
+    peak = peak_anywhere(run.gpu_type, run.dtype, run.accelerator, run.framework, pool)
     if peak is not None:
         return peak
-    target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
+    scheduler, target = pool.scheduler(target.scheduler), attrs.evolve(target, gpus_per_node=run.gpus_per_node)
     return scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+
+
+def peak_anywhere(
+    gpu_type: str, dtype: str, accelerator: Accelerator | None, framework: str, pool: PluginPool
+) -> float | None:
+    """Dense peak of one GPU in FLOP/s, as far as it is known without a machine that has one.
+
+    ``accelerator`` is what extensions or the core's table know of the GPU type, and ``framework`` a plugin's name; that
+    is loaded only where they do not know it.
+    """
+    if accelerator and (peak := accelerator.peak_flops.get(dtype)) is not None:
+        return peak
+    return pool.framework(framework).peak_flops(gpu_type=gpu_type, dtype=dtype)
 
 
 def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None) -> Metrics:

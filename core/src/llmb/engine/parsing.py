@@ -16,6 +16,7 @@ from llmb.logs.diagnose import diagnose
 from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus, log_status
+from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, LogError
 from llmb.values.failure import Failure
 from llmb.values.recipe import Window
@@ -83,13 +84,14 @@ def _read_steps(framework: FrameworkHooks[Any], paths: Sequence[Path]) -> StepSe
 def parse_run(
     paths: Sequence[Path],
     name: str,
-    framework: FrameworkHooks[Any],
+    pool: PluginPool,
     window: Window | None = None,
     steps_asked: int | None = None,
 ) -> ParsedLog:
     """Read the log of a run, or those of its ranks, to their present end. Raises LogError where one cannot be read."""
     if not paths:
         raise LogError("no log is named")
+    framework = pool.framework(name)
     series = _read_steps(framework, paths)
     status = log_status(series, steps_asked)
     return ParsedLog(
@@ -98,23 +100,23 @@ def parse_run(
         status=status,
         series=series,
         summary=summarise(series.steps, window or framework.window),
-        failure=diagnose(paths) if status in ("incomplete", "no_data") else None,
+        failure=diagnose(paths, pool.signatures()) if status in ("incomplete", "no_data") else None,
         experiment=experiment(paths[0], framework.log_files),
         steps_asked=steps_asked,
     )
 
 
 def parse_files(
-    paths: Sequence[Path], name: str, framework: FrameworkHooks[Any], window: Window | None, steps_asked: int | None
+    paths: Sequence[Path], name: str, pool: PluginPool, window: Window | None, steps_asked: int | None
 ) -> list[ParsedLog]:
     """Each log on its own; of a directory, the framework's training logs, and what else has a step of it."""
-    known, found = framework.log_files, []
+    known, found = pool.framework(name).log_files, []
     for path in paths:
         if path.is_dir():
-            logs = (parse_run([each], name, framework, window, steps_asked) for each in texts_below(path, known))
+            logs = (parse_run([each], name, pool, window, steps_asked) for each in texts_below(path, known))
             found += [log for log in logs if log.status != "no_data" or is_training_log(log.path, known)]
         else:
-            found.append(parse_run([path], name, framework, window, steps_asked))
+            found.append(parse_run([path], name, pool, window, steps_asked))
     return found
 
 
