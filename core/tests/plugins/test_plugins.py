@@ -371,6 +371,21 @@ def test_an_extension_adds_an_accelerator_that_a_spec_can_use(site: Any, run_llm
     ]
 
 
+def test_recipes_lie_beside_the_module_of_each_framework_and_nothing_is_imported_to_find_them(
+    site: Any, run_llmb: Any
+) -> None:
+    modules = {"one": "acme.one", "two": "acme.two.plugin"}
+    files = {f"acme/{name}": "1 / 0" for name in ("__init__.py", "one/__init__.py", "two/__init__.py")}
+    recipes = {f"acme/{name}/recipes/{name}-tiny.toml": RECIPE for name in modules}
+    site.install(
+        "acme",
+        files={**files, **recipes, "acme/two/plugin.py": "", "acme/recipes/other.toml": RECIPE},
+        entry_points={"llmb.frameworks": {name: f"{module}:Plugin" for name, module in modules.items()}},
+    )
+    listed = [recipe["address"] for recipe in run_llmb.json("recipes")["recipes"]]
+    assert [each for each in listed if each.startswith(("one/", "two/"))] == ["one/one-tiny", "two/two-tiny"]
+
+
 def test_metrics_ask_the_framework_for_a_peak_that_nobody_else_knows(site: Any, run_llmb: Any) -> None:
     framework(site, f"{WORKING}\n    @hookimpl\n    def peak_flops(self, gpu_type, dtype): return 1e15\n")
     asked = ("--dtype", "bf16", "--gpus", "1", "--step-time", "1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from importlib import metadata
+from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -36,14 +37,27 @@ class FoundPlugin:
 
     @property
     def folder(self) -> Path | None:
-        """Where its package lies, found without importing it; null where there is none."""
-        package = self.value.partition(":")[0].partition(".")[0]
+        """The package that its module is, or is in; found without importing it, and null where there is none."""
+        top, *below = self.value.partition(":")[0].strip().split(".")
         try:
-            spec = find_spec(package)
+            spec = find_spec(top)
         except (ImportError, ValueError):
             return None
-        locations = list(spec.submodule_search_locations or ()) if spec else []
-        return Path(locations[0]) if locations else None
+        folder = _own_folder(spec)
+        for name in below:
+            if spec is None or not spec.submodule_search_locations:
+                break
+            # Not `find_spec`, which would import the packages above.
+            spec = PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)
+            if spec is not None:
+                folder = _own_folder(spec) or (Path(spec.origin).parent if spec.origin else folder)
+        return folder
+
+
+def _own_folder(spec: ModuleSpec | None) -> Path | None:
+    """The folder of a package; a module has none of its own."""
+    locations = list(spec.submodule_search_locations or ()) if spec else []
+    return Path(locations[0]) if locations else None
 
 
 def find_plugins() -> tuple[FoundPlugin, ...]:
