@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import attrs
 import pytest
 
 import llmb
@@ -71,6 +72,38 @@ def test_the_faults_of_all_runs_are_told_at_once(toy: Any) -> None:
     with pytest.raises(llmb.SpecError) as refused:
         plan(workload, Refusing())
     assert [fault.message for fault in refused.value.faults] == ["no 1 GPUs", "no 2 GPUs"]
+
+
+def test_a_job_with_an_environment_of_its_own_is_refused(toy: Any) -> None:
+    class Own(PluginPool):
+        def framework(self, name: str) -> Any:
+            from llmb_toy.plugin import Toy
+
+            class OwnEnvironment(Toy):
+                def build_job(self, run: Any) -> Any:
+                    return attrs.evolve(super().build_job(run), environment=llmb.Environment(secrets=("A",)))
+
+            return OwnEnvironment()
+
+    with pytest.raises(llmb.PluginError, match=r"toy: build_job\(\) sets Job.environment"):
+        plan(llmb.load(toy.spec()), Own())
+
+
+def test_a_scheduler_s_own_secrets_are_kept_beside_the_job_s(toy: Any) -> None:
+    class Secretive(PluginPool):
+        def scheduler(self, name: str) -> Any:
+            from llmb_local.plugin import Local
+
+            class NeedsOne(Local):
+                def build_job(self, job: Any, target: Any) -> Any:
+                    return attrs.evolve(super().build_job(job, target), secrets=("OURS",))
+
+            return NeedsOne()
+
+    spec = toy.spec(framework={"secrets": ["THEIRS"], "task": "x", "task_on": "scheduler", "task_secrets": ["MORE"]})
+    [planned] = plan(llmb.load(spec), Secretive())
+    assert planned.script.secrets == ("OURS", "THEIRS")
+    assert planned.tasks[-1].script.secrets == ("OURS", "MORE")
 
 
 class Refusing(PluginPool):

@@ -84,7 +84,10 @@ class FrameworkHooks(Protocol[OptionsT]):
 
     @_first
     def build_job(self, run: Run[OptionsT]) -> Job:
-        """The run as a neutral job. Raises SpecError for what the framework cannot do."""
+        """The run as a neutral job. Raises SpecError for what the framework cannot do.
+
+        The core fills in ``environment``, with what `prepare_env` answers, and adds the spec's [env] and [mounts].
+        """
         raise NotImplementedError
 
     @_first
@@ -130,7 +133,10 @@ class SchedulerHooks(Protocol[OptionsT]):
 
     @_first
     def build_job(self, job: Job, target: Target[OptionsT]) -> Script:
-        """The text that the scheduler takes. Pure: a dry run prints it. Raises SpecError for what it cannot do."""
+        """The text that the scheduler takes. Pure: a dry run prints it. Raises SpecError for what it cannot do.
+
+        The core adds the job's ``secrets`` to those that the scheduler itself needs, and fills in a task's ``check``.
+        """
         raise NotImplementedError
 
     @_first

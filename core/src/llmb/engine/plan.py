@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any, Literal
 
 import attrs
 
 from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, SpecError
+from llmb.values.errors import Fault, PluginError, SpecError
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Job, Phase, Script, Task
+from llmb.values.job import Environment, Job, Phase, Script, Task
 from llmb.values.run import Run, Target
 from llmb.values.workload import PlacedRun, Workload
 
@@ -74,6 +74,8 @@ def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
     if (dataset := framework.prepare_dataset(run=run)) is not None:
         tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks
     job = framework.build_job(run=run)
+    if job.environment not in (Environment(), environment):
+        raise PluginError(f"{run.framework}: build_job() sets Job.environment, which is what prepare_env() answers")
     job = attrs.evolve(
         job,
         environment=environment,
@@ -81,7 +83,7 @@ def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
         phases=tuple(_without(phase, run.env) for phase in job.phases),
         mounts=(*job.mounts, *run.mounts),
     )
-    script = attrs.evolve(scheduler.build_job(job=job, target=target), secrets=environment.secrets)
+    script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
     return PlannedRun(
         placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks)
     )
@@ -97,8 +99,13 @@ def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask
         script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
         return PlannedTask(task=task, script=script, on="host")
     script = pool.scheduler(target.scheduler).build_job(job=task.work, target=target)
-    secrets = tuple(dict.fromkeys((*task.secrets, *task.work.environment.secrets)))
-    return PlannedTask(task=task, script=attrs.evolve(script, check=task.check, secrets=secrets), on="scheduler")
+    script = _with_secrets(attrs.evolve(script, check=task.check), (*task.secrets, *task.work.environment.secrets))
+    return PlannedTask(task=task, script=script, on="scheduler")
+
+
+def _with_secrets(script: Script, names: Iterable[str]) -> Script:
+    """With these secrets besides those that the scheduler itself needs."""
+    return attrs.evolve(script, secrets=tuple(dict.fromkeys((*script.secrets, *names))))
 
 
 def _host_script(task: Task, directory: str, work: str) -> Script:
