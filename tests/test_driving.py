@@ -69,6 +69,30 @@ def test_a_run_that_lacks_its_secret_is_left_as_it_is_and_the_others_go_on(
     assert [result.state for result in session.results] == ["completed", "completed"]
 
 
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The hosts whose connections were ended."""
+    from llmb.hosts.open import Hosts
+
+    found: list[object] = []
+    monkeypatch.setattr(Hosts, "close", lambda hosts: found.append(hosts))
+    return found
+
+
+def test_no_connection_stays_open_where_a_session_fails_or_is_never_driven(toy: Any, closed: list[object]) -> None:
+    with pytest.raises(llmb.SpecError, match="TOY_TOKEN is not set"):
+        llmb.start(llmb.load(toy.spec(framework={"task": "data", "task_secrets": ["TOY_TOKEN"]})))
+    assert len(closed) == 1
+    with llmb.start(llmb.load(toy.spec())) as session:
+        assert len(closed) == 1
+    assert len(closed) == 2
+    [record] = toy.records
+    (record / "cancel").symlink_to("nowhere/cancel")  # it cannot be written
+    with pytest.raises(llmb.RecordError):
+        llmb.cancel(session.run_ids)
+    assert len(closed) == 3
+
+
 def test_what_is_known_of_the_runs_is_printed_also_where_one_cannot_go_on(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

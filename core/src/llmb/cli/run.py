@@ -89,7 +89,7 @@ def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = F
     from llmb.engine.runs import resume
 
     with observer() as watching:
-        session = resume(runs or (), watching)
+        session = resume(runs or None, watching)
         error = _drive(session, as_json)
     if not session.results and not as_json:
         typer.echo("llmb: there is no run to follow; `llmb runs` lists all", err=True)

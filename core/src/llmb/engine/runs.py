@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -31,11 +31,21 @@ from llmb.version import VERSION
 
 @attrs.define
 class Session:
-    """Runs that one process drives, with what it needs for that."""
+    """Runs that one process drives, with what it needs for that. One that may never be driven is to be closed."""
 
     active: list[ActiveRun]
     drivers: list[Driver]
     hosts: Hosts
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_fault: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the connections to all hosts, as `drive` does at its end. The runs go on."""
+        self.hosts.close()
 
     @property
     def results(self) -> list[RunResult]:
@@ -56,7 +66,10 @@ class Session:
         try:
             drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
         finally:
-            self.hosts.close()
+            self.close()
+
+
+OpenT = TypeVar("OpenT", Hosts, Session)
 
 
 def start(workload: Workload, observer: Observer | None = None) -> Session:
@@ -67,18 +80,18 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
     pool = PluginPool()
     planned = plan(workload, pool)
     refuse_missing_secrets((each.script, "run") for each in planned)
-    hosts = Hosts()
-    sites = _sites([each.target for each in planned], pool, hosts)
-    _probe(sites.values(), observer or Silent())
-    probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
-    planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
-    for each in planned:
-        sites[_site_key(each.target)].refuse_without_secrets(each.tasks)
-    for note in dict.fromkeys(note for each in planned for note in each.script.notes):
-        (observer or Silent()).message(note)
-    records = _create_records(planned, pool)
-    active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
-    return _session(active, sites, hosts, pool, observer)
+    with _open(Hosts()) as hosts:
+        sites = _sites([each.target for each in planned], pool, hosts)
+        _probe(sites.values(), observer or Silent())
+        probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
+        planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
+        for each in planned:
+            sites[_site_key(each.target)].refuse_without_secrets(each.tasks)
+        for note in dict.fromkeys(note for each in planned for note in each.script.notes):
+            (observer or Silent()).message(note)
+        records = _create_records(planned, pool)
+        active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
+        return _session(active, sites, hosts, pool, observer)
 
 
 def _as_probed(placed: PlacedRun, sites: Mapping[tuple[str, ...], Site]) -> PlacedRun:
@@ -97,26 +110,47 @@ def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveR
     return ActiveRun(planned, record, pool.framework(planned.run.framework), pool.scheduler(planned.target.scheduler))
 
 
-def resume(wanted: Iterable[str], observer: Observer | None = None) -> Session:
-    """Runs of the record, ready to be driven on; without any named, all that have not ended.
+def resume(wanted: Iterable[str] | None = None, observer: Observer | None = None) -> Session:
+    """Runs of the record, by their ids or unique prefixes, ready to be driven on; with None all that have not ended.
 
     Raises RecordError for a run that is not there; a run whose spec or plugins are gone is told of, and left alone
     where it was not named.
     """
-    observer = observer or Silent()
-    named = [find_record(each) for each in wanted]
-    pool, hosts = PluginPool(), Hosts()
+    if wanted is None:
+        return _take_up([each for each in all_records() if not each.ended], observer or Silent(), named=False)
+    return _take_up(_named(wanted), observer or Silent(), named=True)
+
+
+def _named(wanted: Iterable[str]) -> list[RunRecord]:
+    if isinstance(wanted, str):
+        raise TypeError(f"runs are named by a list of ids, as [{wanted!r}]")
+    return [find_record(each) for each in wanted]
+
+
+def _take_up(records: Iterable[RunRecord], observer: Observer, *, named: bool) -> Session:
+    pool = PluginPool()
     placed: list[tuple[RunRecord, PlacedRun]] = []
-    for record in named or [each for each in all_records() if not each.ended]:
-        with _left_alone(record, observer, named=bool(named)):
+    for record in records:
+        with _left_alone(record, observer, named=named):
             placed.append((record, import_run(record.directory / "run.toml", pool)))
-    sites = _sites([each.target for record, each in placed if not record.ended], pool, hosts)
-    _probe(sites.values(), observer, keep_refusals=True)
-    active = []
-    for record, each in placed:
-        with _left_alone(record, observer, named=bool(named)):
-            active.append(_active(plan_run(_as_probed(each, sites), pool), record, pool))
-    return _session(active, sites, hosts, pool, observer)
+    with _open(Hosts()) as hosts:
+        sites = _sites([each.target for record, each in placed if not record.ended], pool, hosts)
+        _probe(sites.values(), observer, keep_refusals=True)
+        active = []
+        for record, each in placed:
+            with _left_alone(record, observer, named=named):
+                active.append(_active(plan_run(_as_probed(each, sites), pool), record, pool))
+        return _session(active, sites, hosts, pool, observer)
+
+
+@contextmanager
+def _open(connected: OpenT) -> Iterator[OpenT]:
+    """It stays open, unless what is done with it fails."""
+    try:
+        yield connected
+    except BaseException:  # Ctrl-C among them
+        connected.close()
+        raise
 
 
 @contextmanager
@@ -132,11 +166,11 @@ def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterat
 
 def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
     """Ask for the end of these runs and of nothing else; driven on, each comes to its end."""
-    session = resume(wanted, observer)
-    for each in session.active:
-        if not each.ended:
-            each.record.request_cancel()
-    return session
+    with _open(_take_up(_named(wanted), observer or Silent(), named=True)) as session:
+        for each in session.active:
+            if not each.ended:
+                each.record.request_cancel()
+        return session
 
 
 def _probe(sites: Iterable[Site], observer: Observer, *, keep_refusals: bool = False) -> None:

@@ -1,0 +1,45 @@
+"""Which runs a session takes up, and that nothing is left open without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.engine import runs
+from llmb.engine.record import RunRecord, runs_folder
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
+    """A run that cannot be resumed."""
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path))
+    record = RunRecord(runs_folder() / "k3x9f")
+    record.create("workload = 3\n", "")
+    return record
+
+
+class Heard:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def progress(self, progress: object) -> None: ...
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+
+def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: RunRecord) -> None:
+    heard = Heard()
+    assert (runs.resume([], heard).run_ids, runs.cancel([], heard).run_ids, heard.messages) == ([], [], [])
+    assert runs.resume(observer=heard).run_ids == []
+    [message] = heard.messages
+    assert message.startswith(f"{broken.run_id} is left alone: ")
+
+
+@pytest.mark.parametrize("take", [runs.resume, runs.cancel])
+def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
+    with pytest.raises(TypeError, match=r"\['k3x9f'\]"):
+        take(broken.run_id)  # type: ignore[operator]  # either of two
