@@ -75,10 +75,16 @@ def test_what_was_never_submitted_is_absent(folder: Path) -> None:
         ("echo no such thing >&2; exit 3", 3, "failed", "no such thing"),
         ("echo 'phase one: bad' >failed; exit 3", 3, "failed", "phase one: bad"),
         ("printf 'a\\tb\\nc' >failed; exit 1", 1, "failed", "a b c"),
+        ("printf 'a\\rb\\vc\\fd\\x1ce' >failed; exit 1", 1, "failed", "a b c d e"),
+        ("printf '10%%\\r20%%\\rboom\\n'; exit 1", 1, "failed", "10% 20% boom"),
+        ("printf 'a\\fb\\342\\200\\250c\\n'; exit 1", 1, "failed", "a b\u2028c"),
         ("kill -9 $$", 137, "failed", "the job's script was killed by signal 9"),
     ],
 )
-def test_a_job_leaves_how_it_ended(folder: Path, text: str, status: int, cause: str, reason: str) -> None:
+def test_a_job_leaves_how_it_ended(
+    folder: Path, text: str, status: int, cause: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "C")  # in which bash knows no control character beyond ASCII
     job = Job(folder, text)
     job.submit()
     end = job.ended()
@@ -94,7 +100,7 @@ def test_a_job_that_ends_at_once_keeps_its_exit_status(tmp_path: Path) -> None:
 
 
 def test_a_job_that_lives_tells_what_it_said_last(folder: Path) -> None:
-    job = Job(folder, "echo one of two; printf '\\ttwo of two\\n'; until [ -e gate ]; do sleep 0.01; done")
+    job = Job(folder, "echo one of two; printf '\\t\\rtwo\\fof\\x1etwo\\n'; until [ -e gate ]; do sleep 0.01; done")
     job.submit()
     wait_for(lambda: job.status.reason.strip() == "two of two")
     (folder / "gate").touch()

@@ -9,7 +9,7 @@ import pytest
 
 from llmb.hosts import local
 from llmb.hosts.local import LocalHost
-from llmb.values.errors import TargetError
+from llmb.values.errors import TargetError, UnknownOutcomeError
 
 
 def test_a_command_that_fails_is_an_answer() -> None:
@@ -33,9 +33,16 @@ def test_a_command_is_no_part_of_the_terminals_group() -> None:
     assert sid == pid
 
 
-def test_one_that_does_not_end_cannot_be_asked() -> None:
-    with pytest.raises(TargetError, match="did not end within"):
-        LocalHost().run("sleep 1000", timeout_s=0.1)
+def test_one_that_does_not_end_in_time_is_ended_with_all_that_it_started_and_may_have_been_done(tmp_path: Path) -> None:
+    alive = tmp_path / "alive"
+    script = f"exec 9>{alive}; flock 9; bash -c 'sleep 1000' & wait"
+    with pytest.raises(UnknownOutcomeError, match="did not end within"):
+        LocalHost().run(script, timeout_s=0.3)
+    assert LocalHost().run(f"flock -w 10 {alive} true").exit_status == 0  # whatever holds it is dying
+
+
+def test_an_answer_is_what_was_written_to_the_byte() -> None:
+    assert LocalHost().run(r"printf 'a\r\nb\rc\377'").stdout == "a\r\nb\rc\ufffd"
 
 
 def test_without_bash_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -27,7 +27,11 @@ def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) ->
 
 @pytest.mark.parametrize(
     ("ended", "cause", "attempt"),
-    [("8\t0\t\n", "completed", 1), ("8\t1\tphase train: exit status 1\n", "launch failure", 2)],
+    [
+        ("8\t0\t\n", "completed", 1),
+        ("8\t1\tphase train: exit status 1\n", "launch failure", 2),
+        ("8\t1\tphase train: 10%\f20%\x1c\u2028\n", "launch failure", 2),
+    ],
 )
 def test_a_job_held_for_a_failed_launch_counts_as_completed_where_it_came_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str, cause: str, attempt: int

@@ -49,7 +49,7 @@ def poll_detached(tickets: Iterable[Ticket], host: Host) -> Mapping[str, JobStat
     calls = [shlex.join(["poll", ticket.id, ticket.directory]) for ticket in tickets]
     if not calls:
         return {}
-    lines = _run(host, "\n".join(calls)).splitlines()
+    lines = _run(host, "\n".join(calls)).removesuffix("\n").split("\n")  # a job's words may hold other line ends
     return dict(_status(line) for line in lines)
 
 

@@ -25,7 +25,7 @@ poll() { # id, directory: id, state, process id, exit status, cause, reason (or 
     state=pending
     [ -e "$2/begun" ] && state=running
     { ended=$(<"$2/ended"); } 2>/dev/null && state=ended
-    [ "$state" = ended ] || said=$(tail -n 1 "$2/out.log" 2>/dev/null | tr '\t\r' '  ' | tail -c 200)
+    [ "$state" = ended ] || said=$(last_line "$2/out.log" | tail -c 200)
   fi
   printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'$said}"
 }

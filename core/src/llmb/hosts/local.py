@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
 from llmb.hookspecs import Host
 from llmb.hosts.limits import read_limit
-from llmb.values.errors import TargetError
+from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.host import Answer
 
 
@@ -30,23 +32,23 @@ class LocalHost:
         """Run bash. The script is one group, so that bash reads all of it before it starts any of it."""
         text = "{\n" + script + "\n} </dev/null\n"
         try:
-            done = subprocess.run(
+            bash = subprocess.Popen(
                 ["bash", "-s"],
-                input=text,
-                capture_output=True,
-                encoding="utf-8",
-                errors="replace",
-                timeout=timeout_s,
-                check=False,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C on the terminal is for llmb alone
             )
         except FileNotFoundError:
             raise TargetError("this machine has no bash; llmb needs it to run jobs here") from None
         except OSError as error:
             raise TargetError(f"this machine cannot start bash: {error.strerror}") from error
-        except subprocess.TimeoutExpired:
-            raise TargetError(f"a command on this machine did not end within {timeout_s:g} s") from None
-        return Answer(exit_status=done.returncode, stdout=done.stdout, stderr=done.stderr)
+        with bash, _ended_on_error(bash.pid):
+            try:
+                out, err = bash.communicate(text.encode(), timeout_s)
+            except subprocess.TimeoutExpired:
+                raise UnknownOutcomeError(f"a command on this machine did not end within {timeout_s:g} s") from None
+        return Answer(exit_status=bash.returncode, stdout=_text(out), stderr=_text(err))
 
     def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
         """Write text files, each whole or not at all."""
@@ -72,3 +74,18 @@ class LocalHost:
             except OSError as error:
                 raise TargetError(f"cannot read {name}: {error.strerror}") from error
         return found
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", errors="replace")
+
+
+@contextmanager
+def _ended_on_error(group: int) -> Iterator[None]:
+    """A command that nobody waits for any more does not go on: nothing in its group of processes does."""
+    try:
+        yield
+    except BaseException:  # Ctrl-C among them
+        with suppress(ProcessLookupError):
+            os.killpg(group, signal.SIGKILL)
+        raise

@@ -25,6 +25,8 @@ end_leftovers() { # directory, as an absolute path: all processes that were star
   done
 }
 
+last_line() { tail -n 1 "$1" 2>/dev/null | tr -d '\n' | tr '[:cntrl:]' ' '; } # file
+
 forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; } # directory
 
 write() { # file, text: the whole file or none

@@ -47,7 +47,7 @@ if [ -s failed ]; then
 elif [ "$status" -gt 128 ]; then
   reason="the job's script was killed by signal $((status - 128))"
 elif [ "$status" != 0 ]; then
-  reason=$(tail -n 1 out.log)
+  reason=$(last_line out.log)
 fi
 end_leftovers "$directory"
 forget_secrets .
@@ -63,4 +63,4 @@ elif [ "$(out_of_memory_kills)" != "$kills_before" ] && [[ $status = 137 || $rea
   cause="out of memory"
 fi
 # on a full disk the end is kept until there is room for it
-until write ended "$status"$'\t'"$cause"$'\t'"${reason//[$'\t\n']/ }" || [ ! -e alive ]; do sleep 1; done
+until write ended "$status"$'\t'"$cause"$'\t'"${reason//[[:cntrl:]]/ }" || [ ! -e alive ]; do sleep 1; done

@@ -91,8 +91,10 @@ def _row(ticket: Ticket, ids: Mapping[str, str], queue: Mapping[str, Row]) -> Ro
 
 def _ask_directories(over: Iterable[Ticket], ended: Mapping[str, JobStatus], host: Host) -> dict[str, Left]:
     calls = [shlex.join(["left", each.id, each.directory, "" if each.id in ended else "missing"]) for each in over]
-    lines = ask(host, "\n".join(calls), "the run's directory").splitlines() if calls else []
-    return dict(_left(line) for line in lines)
+    if not calls:
+        return {}
+    answer = ask(host, "\n".join(calls), "the run's directory")
+    return dict(map(_left, answer.removesuffix("\n").split("\n")))  # a job's words may hold other line ends
 
 
 def _left(line: str) -> tuple[str, Left]:
