@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from llmb.values.errors import UnknownOutcomeError as UnknownOutcomeError
     from llmb.values.failure import Failure as Failure
     from llmb.values.failure import Signature as Signature
+    from llmb.values.faults import shown as shown
     from llmb.values.frozen import FrozenMap as FrozenMap
     from llmb.values.frozen import content_key as content_key
     from llmb.values.frozen import merged as merged
@@ -146,6 +147,7 @@ _MODULES = {
         "UnknownOutcomeError",
     ),
     "llmb.values.failure": ("Failure", "Signature"),
+    "llmb.values.faults": ("shown",),
     "llmb.values.frozen": ("FrozenMap", "content_key", "merged"),
     "llmb.values.host": ("Answer",),
     "llmb.values.job": (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -313,17 +314,18 @@ def test_only_what_a_run_names_is_imported(site: Any, run_llmb: Any, spec: Any, 
     assert [path.parent.name for path in site.folder.rglob("*.imported")] == ["llmb_odd"]
 
 
+def refusals(run_llmb: Any, folder: Path, **framework: Any) -> list[str]:
+    """What ``llmb validate`` says of a spec with this [framework] table."""
+    workload = {"recipe": "odd/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1}
+    file = folder / "options.toml"
+    file.write_text(tomli_w.dumps({"workload": workload, "framework": framework, "target": {"scheduler": "local"}}))
+    return [line.removeprefix(f"llmb: {file}: ") for line in run_llmb("validate", file).stderr.splitlines()]
+
+
 def test_options_with_validators_and_without_defaults_are_checked(site: Any, run_llmb: Any, tmp_path: Path) -> None:
     options = "word: str = attrs.field(validator=attrs.validators.in_(['a', 'b']))\n    sizes: list[int] = [1]"
     framework(site, WORKING.replace('word: str = "x"', options))
-    workload = {"recipe": "odd/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1}
-    file = tmp_path / "options.toml"
-
-    def told(**framework: Any) -> list[str]:
-        tables = {"workload": workload, "framework": framework, "target": {"scheduler": "local"}}
-        file.write_text(tomli_w.dumps(tables))
-        return [line.removeprefix(f"llmb: {file}: ") for line in run_llmb("validate", file).stderr.splitlines()]
-
+    told = partial(refusals, run_llmb, tmp_path)
     assert told(word="a", sizes=[1, 2]) == []
     assert told(wrod="a") == [
         "framework.word: is missing; expected a string",
@@ -331,8 +333,43 @@ def test_options_with_validators_and_without_defaults_are_checked(site: Any, run
     ]
     assert told(word="a", sizes=[1, "2"]) == ['framework.sizes[1]: is "2"; expected a whole number']
     assert told(word="a", sizes="12") == ['framework.sizes: is "12"; expected a list, each a whole number']
-    [refused] = told(word="c")
-    assert refused == "framework: 'word' must be in ['a', 'b'] (got 'c')"
+    assert told(word="c") == ["framework.word: 'word' must be in ['a', 'b'] (got 'c')"]
+
+
+VALIDATED = """
+def _host(instance, field, value):
+    if " " in value:
+        raise SpecError(Fault(message=f"is {shown(value)}", expected="a host"))
+
+def _sizes(instance, field, value):
+    raise SpecError(*(Fault(message="is odd", key=name) for name, size in value.items() if size % 2))
+
+@attrs.frozen
+class Inner:
+    host: str = attrs.field(default="", validator=_host)
+
+@attrs.frozen
+class Options:
+    host: str = attrs.field(default="", validator=_host)
+    sizes: dict[str, int] = attrs.field(factory=dict, validator=_sizes)
+    inner: Inner = Inner()
+    deep: list[Inner] = []
+"""
+
+
+def test_what_validators_refuse_is_told_all_at_once_each_with_its_key(site: Any, run_llmb: Any, tmp_path: Path) -> None:
+    code = WORKING.replace("Phase, ", "Phase, shown, ").partition("@attrs.frozen")
+    framework(site, code[0] + VALIDATED + code[2].partition('word: str = "x"')[2])
+    options = {"inner": {"host": "c d"}, "deep": [{}, {"host": "e\nf "}]}
+    assert refusals(run_llmb, tmp_path, **options) == [
+        'framework.inner.host: is "c d"; expected a host',
+        'framework.deep[1].host: is "e\\nf "; expected a host',
+    ]
+    assert refusals(run_llmb, tmp_path, host="a b", sizes={"p": 1, "q": 2, "r": 3}) == [
+        'framework.host: is "a b"; expected a host',
+        "framework.sizes.p: is odd",
+        "framework.sizes.r: is odd",
+    ]
 
 
 @pytest.mark.parametrize(

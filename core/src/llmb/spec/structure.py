@@ -22,8 +22,9 @@ from cattrs.errors import (
     IterableValidationNote,
 )
 
+from llmb.spec.validators import validated
 from llmb.values.duration import DURATION, seconds
-from llmb.values.errors import Fault
+from llmb.values.errors import Fault, SpecError
 from llmb.values.faults import MISSING, shown, unknown_key
 from llmb.values.frozen import FrozenMap, freeze
 
@@ -73,6 +74,7 @@ def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
     for cls, check in _CHECKS.items():
         converter.register_structure_hook(cls, _plain(check))
+    converter.register_structure_hook_factory(attrs.has, lambda cls: validated(cls, converter))
     converter.register_structure_hook_factory(_is_list, lambda cls: _list_hook(cls, converter))
     converter.register_structure_hook_factory(_is_mapping, lambda cls: _mapping_hook(cls, converter))
     converter.register_structure_hook_factory(_is_choice, _choice_hook)
@@ -249,6 +251,8 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
             found.append(Fault(message=MISSING, key=where, expected=_expected_of(error, where.rpartition(".")[2])))
         elif isinstance(inner, _UnexpectedError):
             found.append(Fault(message=f"is {shown(value)}", key=where, expected=str(inner)))
+        elif isinstance(inner, SpecError):  # of a plugin's own validator, which knows keys below the field's alone
+            found += [attrs.evolve(fault, key=f"{where}.{fault.key}" if fault.key else where) for fault in inner.faults]
         else:  # what a plugin's own validator says; attrs puts more than the text into its arguments
             found.append(Fault(message=str(inner.args[0] if inner.args else inner), key=where))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -20,11 +21,12 @@ def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
 
 
 def shown(value: Any) -> str:
-    """A value as TOML writes it, cut short."""
+    """A value as TOML writes it, for a message: cut short, and of a table only that it is one."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
         return "a table"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(shown, value))}]"[:60]
-    return f'"{value}"'[:60] if isinstance(value, str) else str(value)
+    # JSON escapes what TOML does
+    return json.dumps(value, ensure_ascii=False)[:60] if isinstance(value, str) else str(value)

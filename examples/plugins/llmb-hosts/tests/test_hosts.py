@@ -42,10 +42,10 @@ def test_a_job_takes_as_many_hosts_as_it_needs_and_is_reached_through_the_first(
 @pytest.mark.parametrize(
     ("target", "told"),
     [
-        ({"hosts": []}, "hosts is [], and must name at least one host, and each once"),
-        ({"hosts": ["a", "a"]}, "hosts is ['a', 'a'], and must name"),
+        ({"hosts": []}, "target.hosts: is []; expected the name of at least one host, each once"),
+        ({"hosts": ["a", "a"]}, 'target.hosts: is ["a", "a"]; expected'),
         ({"hosts": ["a"]}, "workload.gpus: needs 2 hosts, and target.hosts has 1"),
-        ({"host": "c"}, "target.host: is 'c', and the hosts are reached through the first of them"),
+        ({"host": "c"}, 'target.host: is "c", and the hosts are reached through the first of them'),
         ({"lost_after_s": 0}, "target.lost_after_s: is 0; expected a whole number of at least 1"),
     ],
 )

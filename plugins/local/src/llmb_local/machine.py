@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Fault, Job, SpecError, Target
+from llmb import Fault, Job, SpecError, Target, shown
 from llmb_local.options import LocalOptions
 
 TOOLKIT_REMEDY = "install nvidia-container-toolkit, then `sudo nvidia-ctk runtime configure`"
@@ -92,5 +92,5 @@ def _too_few(job: Job, there: int, target: Target[LocalOptions]) -> Fault:
 def _refuse_other_types(found: tuple[Gpu, ...], target: Target[LocalOptions]) -> None:
     for gpu_type in target.gpu_types:
         if found and not any(gpu.is_of(gpu_type) for gpu in found):
-            message = f"is {gpu_type!r}, and this machine has {found[0].name}"
+            message = f"is {shown(gpu_type)}, and this machine has {found[0].name}"
             raise SpecError(Fault(message=message, key="workload.gpu_type", expected="the type that is there"))

@@ -25,6 +25,7 @@ from llmb import (
     cancel_detached,
     hookimpl,
     poll_detached,
+    shown,
     submit_detached,
 )
 from llmb_local.bash import library
@@ -47,8 +48,8 @@ class Local(SchedulerHooks[LocalOptions]):
     def host(self, target: Target[LocalOptions]) -> None:
         """This machine, and no other."""
         if target.host is not None:
-            message = f"is {target.host!r}, and the local scheduler runs jobs on this machine only"
-            raise SpecError(Fault(message=message, key="target.host"))
+            message = f"is {shown(target.host)}, and the local scheduler runs jobs on this machine only"
+            raise SpecError(Fault(message=message, key="target.host", expected="no such key, or another scheduler"))
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, script_template
+from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, script_template, shown
 from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
@@ -52,7 +52,7 @@ def lock_word(lock: str) -> str:
     Raises SpecError for one that is not the same file to all jobs.
     """
     if not re.match(r"(\$HOME)?/.*[^/]$", lock, re.DOTALL):
-        raise SpecError(Fault(message=f"is {lock!r}", key="target.lock", expected="the absolute path of a file"))
+        raise SpecError(Fault(message=f"is {shown(lock)}", key="target.lock", expected="the absolute path of a file"))
     parts = re.split(r"(\$HOME\b|\$HOSTNAME\b)", lock)
     return "".join(f'"{part}"' if part.startswith("$H") else shlex.quote(part) for part in parts if part)
 

@@ -16,6 +16,7 @@ from llmb import (
     Target,
     Task,
     content_key,
+    shown,
     squashfs_check,
     squashfs_functions,
 )
@@ -83,5 +84,5 @@ def _mounts(mounts: Iterable[Mount]) -> Iterator[str]:
     for mount in mounts:
         for path in (mount.source, mount.target):
             if re.search(r"[,:\s\\]", path):
-                raise SpecError(f"pyxis cannot mount {path!r}: a path with a comma, a colon or a space")
+                raise SpecError(f"pyxis cannot mount {shown(path)}: a path with a comma, a colon or a space")
         yield f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llmb import Fault, Job, SpecError, Target, content_key
+from llmb import Fault, Job, SpecError, Target, content_key, shown
 from llmb_slurm.options import OWN_KEYS, SlurmOptions
 
 LOG = "slurm.log"
@@ -55,9 +55,8 @@ def _gpus_per_node(job: Job, target: Target[SlurmOptions]) -> int:
 def _log_pattern(directory: str) -> str:
     """The log's path as a pattern, in which Slurm would expand ``%``. Absolute, so that it is nowhere else."""
     if "\\" in directory:
-        raise SpecError(
-            Fault(message=f"{directory!r} has a backslash, which Slurm takes out of a log's path", key="target.workdir")
-        )
+        message = f"{shown(directory)} has a backslash, which Slurm takes out of a log's path"
+        raise SpecError(Fault(message=message, key="target.workdir", expected="another directory"))
     return f"{directory}/{LOG}".replace("%", "%%")
 
 
@@ -70,6 +69,6 @@ def _quoted(name: str, value: str) -> str:
     if PLAIN.fullmatch(value):
         return value
     if not value.isprintable():
-        raise SpecError(f"--{name} is {value!r}, and Slurm can carry only printable text of one line in it")
+        raise SpecError(f"--{name} is {shown(value)}, and Slurm can carry only printable text of one line in it")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

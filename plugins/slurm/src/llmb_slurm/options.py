@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import attrs
 
-from llmb import FrozenMap
+from llmb import Fault, FrozenMap, SpecError, shown
 
 RuntimeName = Literal["pyxis", "venv", "none"]
 GpuRequest = Literal["gres", "gpus-per-node", "none"]
@@ -50,23 +50,32 @@ def _from_environment(*names: str) -> Callable[[], str | None]:
     return default
 
 
-def _one_line(_instance: Any, attribute: attrs.Attribute[Any], value: str | None) -> None:
+def _one_line(_instance: Any, _attribute: attrs.Attribute[Any], value: str | None) -> None:
     """Slurm has no way to carry a line's end or another control character in an option."""
     if value is not None and (not value or not value.isprintable()):
-        raise ValueError(f"{attribute.name} is {value!r}, and Slurm can carry only printable text of one line in it")
+        raise SpecError(_no_line(value))
+
+
+def _no_line(value: str, key: str | None = None) -> Fault:
+    return Fault(message=f"is {shown(value)}", key=key, expected="printable text of one line: Slurm carries no other")
 
 
 def _further(_instance: Any, _attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
-    for name, setting in value.items():
-        if not LONG_OPTION.fullmatch(name):
-            raise ValueError(f"{name!r} is no long option of sbatch, such as licenses or switches")
-        if name in DECIDED:
-            instead = f"; set {DECIDED[name]} instead" if DECIDED[name] else ""
-            raise ValueError(f"{name} is decided by llmb{instead}")
-        if setting is False:
-            raise ValueError(f"{name} is false; true is a flag without a value, and what is not wanted is left out")
-        if isinstance(setting, str):
-            _one_line(_instance, attrs.fields(SlurmOptions).sbatch, setting)
+    if wrong := [fault for name, setting in value.items() for fault in _refused(name, setting)]:
+        raise SpecError(*wrong)
+
+
+def _refused(name: str, setting: Any) -> Iterator[Fault]:
+    if not LONG_OPTION.fullmatch(name):
+        message = "is no long option of sbatch"
+        yield Fault(message=message, key=name, expected="its name without dashes, such as licenses or switches")
+    elif name in DECIDED:
+        instead = f"{DECIDED[name]} in its place" if DECIDED[name] else "no such key"
+        yield Fault(message="is decided by llmb", key=name, expected=instead)
+    elif setting is False:
+        yield Fault(message="is false", key=name, expected="true for a flag; what is not wanted is left out")
+    elif isinstance(setting, str) and (not setting or not setting.isprintable()):
+        yield _no_line(setting, name)
 
 
 def _text(default: Callable[[], str | None] = lambda: None) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, script_template, venv_folder
+from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, script_template, shown, venv_folder
 from llmb_slurm.choose import choose_runtime
 from llmb_slurm.containers import container_options, image_file
 from llmb_slurm.directives import LOG, directives
@@ -67,5 +67,5 @@ def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "slurm", (f"{job.directory}/{LOG}",)
     for phase in job.phases:
         if phase.name == "slurm" or "/" in phase.name or "%" in phase.name:
-            raise SpecError(f"a phase cannot be called {phase.name!r} on Slurm, where it names a log")
+            raise SpecError(f"a phase cannot be called {shown(phase.name)} on Slurm, where it names a log")
         yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb import PositiveInt
+from llmb import Fault, PositiveInt, SpecError, shown
 
 LOST_AFTER_S = PositiveInt(60)
 GRACE_S = PositiveInt(10)
@@ -14,7 +14,7 @@ GRACE_S = PositiveInt(10)
 
 def _some(_instance: Any, _attribute: Any, hosts: tuple[str, ...]) -> None:
     if not hosts or len(set(hosts)) < len(hosts):
-        raise ValueError(f"hosts is {list(hosts)}, and must name at least one host, and each once")
+        raise SpecError(Fault(message=f"is {shown(hosts)}", expected="the name of at least one host, each once"))
 
 
 @attrs.frozen(kw_only=True)

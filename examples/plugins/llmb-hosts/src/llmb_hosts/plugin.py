@@ -28,6 +28,7 @@ from llmb import (
     cancel_detached,
     hookimpl,
     poll_detached,
+    shown,
     venv_task,
 )
 from llmb_hosts.checks import host_checks
@@ -47,7 +48,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
         """The first of the list."""
         first = target.options.hosts[0]
         if target.host not in (None, first):
-            message = f"is {target.host!r}, and the hosts are reached through the first of them"
+            message = f"is {shown(target.host)}, and the hosts are reached through the first of them"
             raise SpecError(Fault(message=message, key="target.host", expected="no such key"))
         return first
 

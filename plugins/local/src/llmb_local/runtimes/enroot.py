@@ -17,6 +17,7 @@ from llmb import (
     Task,
     assignments,
     content_key,
+    shown,
     squashfs_check,
     squashfs_functions,
 )
@@ -81,7 +82,7 @@ def _mount(mount: Mount) -> str:
 def _mount_fields(mount: Mount) -> Iterator[str]:
     for path in (mount.source, mount.target):
         if set(path) & set(": \t\n\\#"):
-            message = f"{path!r} has a character that enroot's mounts cannot have"
+            message = f"{shown(path)} has a character that enroot's mounts cannot have"
             raise SpecError(Fault(message=message, key="target.runtime", expected="another runtime, or another path"))
         yield path
     yield "none"
