@@ -130,7 +130,7 @@ def test_a_driver_that_does_not_work_is_told(programs: Any) -> None:
 
 def test_gpus_of_another_type_are_refused(programs: Any) -> None:
     answer(programs, "1-a100")
-    with pytest.raises(SpecError, match=r"workload.gpu_type: is 'h100', and this machine has NVIDIA A100-SXM4-40GB"):
+    with pytest.raises(SpecError, match=r'workload.gpu_type: is "h100", and this machine has NVIDIA A100-SXM4-40GB'):
         Local().build_job(job(1), probed())
 
 
