@@ -71,3 +71,25 @@ def test_an_example_of_tables_is_without_fault(tmp_path: Path, text: str) -> Non
 
 def test_the_tolerance_that_is_told_is_that_of_a_spec_without_one() -> None:
     assert ("measure", "tolerance", str(TOLERANCE)) in [(table, key, default) for table, key, _, default, _ in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [
+        ("parallelism.tp=8", "[parallelism]"),
+        ("model.layers=128", "[model]"),
+        ("workload.image=other", "workload.image"),
+        ("measure.window=[5,9]", "measure.window"),
+        ("workload.steps=10", "workload.steps"),
+        ('framework.config={"model.gc_interval"=100}', "[framework]"),
+        ("env.NCCL_DEBUG=INFO", "[env]"),
+        ('mounts={"/a"="/b"}', "[mounts]"),
+        ("target.gpus_per_node=4", "target.gpus_per_node"),
+    ],
+)
+def test_what_makes_a_run_another_one_is_told(tmp_path: Path, override: str, told: str) -> None:
+    [placed] = load(tmp_path, {}, override)
+    [difference] = placed.run.differences
+    assert difference.startswith(told.strip("[]"))
+    table = PAGE.partition("A run differs from")[2].partition("\n\nA dry run")[0]
+    assert f"`{told}`" in table
