@@ -17,7 +17,7 @@ import llmb
 MANY_NODES = """\
 import attrs
 
-from llmb import SchedulerHooks
+from llmb import SchedulerHooks, hookimpl
 
 
 @attrs.frozen
@@ -27,6 +27,10 @@ class Options:
 
 class ManyNodes(SchedulerHooks[Options]):
     options = Options
+
+    @hookimpl
+    def build_job(self): raise NotImplementedError
+    submit = poll = cancel = build_job
 """
 """A scheduler that is only one by name, so that large jobs can be loaded."""
 
