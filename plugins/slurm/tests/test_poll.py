@@ -22,7 +22,22 @@ def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) ->
     (folder / "claim").symlink_to("8")
     (folder / "attempt").write_text("1\n")
     (folder / "ended").write_text(ended)
+    return ask(folder)
+
+
+def ask(folder: Path) -> JobStatus:
     return Slurm().poll([Ticket(id="a", directory=str(folder), job_id="8")], LocalHost())["a"]
+
+
+def test_a_job_that_is_seen_again_is_missing_only_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The queue may forget a job long before the accounts know of it."""
+    (tmp_path / "missing").touch()
+    os.utime(tmp_path / "missing", (0, 0))
+    assert poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|(null)|None|", "").cause == "failed"
+    (tmp_path / "bin/squeue").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/sacct").write_text("#!/bin/sh\n")
+    (tmp_path / "bin/sacct").chmod(0o755)
+    assert ask(tmp_path).reason == "waiting for Slurm's accounts"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmb import FrozenMap, Script, TargetError, UnknownOutcomeError
+from llmb import Script, TargetError, UnknownOutcomeError
 from llmb.hosts.local import LocalHost
 from llmb_slurm.plugin import Slurm
 from llmb_slurm.refusals import remedy
@@ -49,9 +49,9 @@ class Sbatch:
         file.write_text(f"#!/bin/bash\necho {name} >>{self.folder}/calls\n{bash}\n")
         file.chmod(0o755)
 
-    def submit(self) -> Any:
+    def submit(self, check: str = "") -> Any:
         directory = f"{self.folder}/runs/a"
-        script = Script(id="a", directory=directory, text="#!/bin/bash\n", files=FrozenMap(), secrets=())
+        script = Script(id="a", directory=directory, text="#!/bin/bash\n", check=check)
         return Slurm().submit([script], LocalHost())["a"]
 
     @property
@@ -78,6 +78,14 @@ def test_what_is_refused_may_be_submitted_once_it_is_mended(sbatch: Any) -> None
     sbatch.program("sbatch", "echo 18")
     assert sbatch.submit().job_id == "18"
     assert sbatch.calls == ["sbatch", "sbatch"]
+
+
+def test_a_task_that_is_submitted_anew_is_given_as_long_to_be_seen_as_the_first_time(sbatch: Any) -> None:
+    for number in (17, 18):
+        sbatch.program("sbatch", f"echo {number}")
+        assert sbatch.submit(check="false").job_id == str(number)
+        assert not (sbatch.folder / "runs/a/missing").exists()
+        (sbatch.folder / "runs/a/missing").touch()
 
 
 def test_where_the_controller_is_down_nothing_was_submitted(sbatch: Any) -> None:

@@ -23,6 +23,8 @@ left() { # id, directory, missing or nothing: what a job that has ended, or that
   if [ -n "$3" ]; then # missing
     [ -e "$2/missing" ] || : >"$2/missing"
     since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))
+  else
+    rm -f "$2/missing"
   fi
   printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$claim" "$since" "$attempt" "$ended"
 }

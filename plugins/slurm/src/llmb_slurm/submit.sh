@@ -58,7 +58,7 @@ submit() { # id, mark, directory, check or nothing: prints the id, a tab, the jo
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted "$2") || exit 75
     if [ -n "$job" ] && [ -n "$4" ] && ! alive "$job" && ! (eval "$4") >/dev/null 2>&1; then
-      job='' && rm -f job_id claim ended # a task that is not done, and that nobody makes
+      job='' && rm -f job_id claim ended missing # a task that is not done, and that nobody makes
     fi
   fi
   if [ -z "$job" ]; then
