@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,8 @@ def test_ranks_find_their_place_and_the_images_own_environment(toy_docker: Any) 
             "PYTHONPATH=/image",
         }
         assert expected <= set(lines)
+    recorded = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]["env"]
+    assert (recorded["RANK"], recorded["PYTHONPATH"]) == ("0", "/image")
 
 
 def test_the_container_is_named_and_labelled_and_runs_an_init(toy_docker: Any, docker: Any) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import signal
+import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,8 @@ def test_a_job_runs_on_all_its_hosts_phase_by_phase(hosts: Hosts) -> None:
         assert {name: int(env[name]) for name in told} == told
         assert all(env[f"LLMB_{name}"] == env[name] for name in (*told, "MASTER_ADDR", "MASTER_PORT"))
         assert (env["LLMB_JOB_ID"], env["LLMB_RUN_DIR"], env["LLMB_ATTEMPT"]) == (run["run_id"], str(work), "0")
+    recorded = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
+    assert (recorded["env"]["RANK"], "TOY_TOKEN" in recorded["env"]) == ("0", False)
     assert not (work / ".secrets").exists()
     assert hashlib.sha256(TOKEN.encode()).hexdigest() in (work / "token.sha256").read_text()
     begun = [line.rpartition(" ")[2] for line in hosts.toy.journal(f"begin {run['run_id']}")]

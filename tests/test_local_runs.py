@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -329,6 +330,8 @@ def test_each_rank_finds_its_place_in_its_environment(toy: Any) -> None:
         assert env["LLMB_RUN_DIR"] == str(work)
         assert env["LLMB_ATTEMPT"] == "0"
         ports.add(env["MASTER_PORT"])
+    recorded = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]["env"]
+    assert recorded.items() >= {("RANK", "0"), ("LLMB_RUN_DIR", str(work))}  # that of the first of them
     assert len(ports) == 1
     assert ports.pop().isdigit()
 

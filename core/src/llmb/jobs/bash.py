@@ -33,8 +33,11 @@ def task_functions() -> str:
     """Functions of bash that every job script needs.
 
     ``export_rank`` and ``export_master`` set what each task must find in its environment (see `Job`), ``free_port``
-    finds a port on which rank 0 can listen, ``end_groups`` ends process groups, ``tell_node`` prints what a node is as
-    lines of the job's provenance.
+    finds a port on which rank 0 can listen, ``end_groups`` ends process groups, ``read_secrets`` takes the secrets that
+    core has placed in the run's directory. ``tell_node`` prints what a node is as lines of the job's provenance, to
+    which ``tell_software`` adds what the first rank finds in its own environment. ``output`` ends the job where a file
+    of a phase is missing, and says so by ``tell WHY``, which is the scheduler's. The last three are called in the run's
+    directory.
     """
     return files("llmb.jobs").joinpath("tasks.sh").read_text().rstrip("\n")
 

@@ -24,9 +24,43 @@ end_groups() { # seconds of grace, process groups: TERM to all, and KILL to thos
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
+output() { # phase, file, for how many seconds a network's file system may not show it: must be there and not be empty
+  local tenth
+  for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
+  tell "phase $1: its output $2 is missing or empty"
+  exit 1
+}
+
+read_secrets() { [ ! -f .secrets ] || . ./.secrets; } # what is placed beside the job's script
+
 tell_node() { # what this node is, as lines of a job's provenance
   echo "host=$(hostname)"
   echo "kernel=$(uname -r)"
   nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
     sed 's/\([^,]*\), /driver=\1\ngpu=/'
+}
+
+tell_software() { # patterns of names: the first rank adds to provenance, once, what it finds around it, but not these
+  [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
+  { tell_libraries; tell_environment "$@"; } 2>/dev/null >>provenance # an image may lack any of these programs
+}
+
+tell_libraries() {
+  local nccl
+  nccl=$(ldconfig -p | sed -n 's/.*libnccl\.so.* => //p' | head -n 1)
+  [ -z "$nccl" ] || nccl=$(readlink -f "$nccl")
+  echo "nccl=${NCCL_VERSION:-${nccl##*libnccl.so.}}"
+  echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
+}
+
+tell_environment() { # patterns of names: without these, and all that may be secret; more than a spec is refused for
+  local name value pattern
+  env -0 | while IFS='=' read -r -d '' name value; do
+    for pattern; do [[ $name != $pattern ]] || continue 2; done
+    [[ $value != *://*@* ]] || continue # an address with a password
+    case ${name^^} in
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *CREDENTIAL* | *AUTH* | *PROXY*) ;;
+      *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
+    esac
+  done
 }

@@ -1,4 +1,4 @@
-# Runs each phase in a container of its own. Set above: engine (docker or podman), image, run_options, secrets.
+# Runs each phase in a container of its own. Set above: engine (docker or podman), image, run_options.
 container='' went_away=''
 
 choose_image() { # the same one for every phase, whatever its name comes to mean meanwhile

@@ -1,10 +1,11 @@
-# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
-ranks=()
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, environment().
+ranks=() place=inside
 start_rank() { # phase, rank, number of ranks, command
   (
     environment
     export_master 127.0.0.1 "$master_port"
     export_rank "$2" "$2" 0 "$3" "$3"
+    [ "$place" = outside ] || tell_software "${secrets[@]}"
     phase=$1
     shift 3
     "$@" || tell_end "phase $phase, rank $RANK" $?
@@ -42,12 +43,6 @@ phase() { # name, number of ranks, command: the first rank that fails ends them 
 }
 
 outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
-  local venv=''
+  local venv='' place=outside
   "$@"
-}
-
-output() { # phase, file: must be there and not be empty
-  [ -s "$2" ] && return
-  tell "phase $1: its output $2 is missing or empty"
-  exit 1
 }

@@ -35,6 +35,7 @@ def job_script(
         max_parallel=target.options.max_parallel,
         machine_gpus=machine_gpus,
         grace_s=target.options.grace_s,
+        secrets=shlex.join(job.environment.secrets),
         phases=[(phase, _call(job, phase)) for phase in job.phases],
         **{name: library(f"{name}.sh") for name in ("ranks", "containers", "turns")},
     )

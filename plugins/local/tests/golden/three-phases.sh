@@ -5,9 +5,8 @@ cd /work/runs/abcde-tiny || exit 1
 mkdir -p logs
 
 export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
-if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi
 within=${1-} master_port=${2-} gpus=${3-} # within a container: the phase, a free port, GPUs to choose from all
-venv=/work/cache/venv/venv-e6582539815e grace_s=10
+venv=/work/cache/venv/venv-e6582539815e grace_s=10 secrets=(HF_TOKEN)
 
 environment() { # of every rank
   [ -n "$within" ] || unset PYTHONPATH PYTHONHOME VIRTUAL_ENV # an image's own are meant
@@ -44,6 +43,15 @@ end_groups() { # seconds of grace, process groups: TERM to all, and KILL to thos
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
+output() { # phase, file, for how many seconds a network's file system may not show it: must be there and not be empty
+  local tenth
+  for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
+  tell "phase $1: its output $2 is missing or empty"
+  exit 1
+}
+
+read_secrets() { [ ! -f .secrets ] || . ./.secrets; } # what is placed beside the job's script
+
 tell_node() { # what this node is, as lines of a job's provenance
   echo "host=$(hostname)"
   echo "kernel=$(uname -r)"
@@ -51,13 +59,39 @@ tell_node() { # what this node is, as lines of a job's provenance
     sed 's/\([^,]*\), /driver=\1\ngpu=/'
 }
 
-# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, environment().
-ranks=()
+tell_software() { # patterns of names: the first rank adds to provenance, once, what it finds around it, but not these
+  [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
+  { tell_libraries; tell_environment "$@"; } 2>/dev/null >>provenance # an image may lack any of these programs
+}
+
+tell_libraries() {
+  local nccl
+  nccl=$(ldconfig -p | sed -n 's/.*libnccl\.so.* => //p' | head -n 1)
+  [ -z "$nccl" ] || nccl=$(readlink -f "$nccl")
+  echo "nccl=${NCCL_VERSION:-${nccl##*libnccl.so.}}"
+  echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
+}
+
+tell_environment() { # patterns of names: without these, and all that may be secret; more than a spec is refused for
+  local name value pattern
+  env -0 | while IFS='=' read -r -d '' name value; do
+    for pattern; do [[ $name != $pattern ]] || continue 2; done
+    [[ $value != *://*@* ]] || continue # an address with a password
+    case ${name^^} in
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *CREDENTIAL* | *AUTH* | *PROXY*) ;;
+      *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
+    esac
+  done
+}
+
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, environment().
+ranks=() place=inside
 start_rank() { # phase, rank, number of ranks, command
   (
     environment
     export_master 127.0.0.1 "$master_port"
     export_rank "$2" "$2" 0 "$3" "$3"
+    [ "$place" = outside ] || tell_software "${secrets[@]}"
     phase=$1
     shift 3
     "$@" || tell_end "phase $phase, rank $RANK" $?
@@ -95,15 +129,12 @@ phase() { # name, number of ranks, command: the first rank that fails ends them 
 }
 
 outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
-  local venv=''
+  local venv='' place=outside
   "$@"
 }
 
-output() { # phase, file: must be there and not be empty
-  [ -s "$2" ] && return
-  tell "phase $1: its output $2 is missing or empty"
-  exit 1
-}
+read_secrets
+rm -f .secrets
 {
   tell_node
 } >provenance 2>/dev/null
@@ -216,7 +247,7 @@ own_groups
 master_port=$(free_port $((20000 + $$ % 10000)))
 
 phase prof 8 nsys profile train
-output prof '/work/a report'
+output prof '/work/a report' 0
 phase convert 1 convert 'it'"'"'s'
-output convert /work/pgle
+output convert /work/pgle 0
 phase perf 8 env 'XLA_FLAGS=--x=1 --y=2' train '$(touch x)'

@@ -31,6 +31,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         job=job,
         directives=directives(job, target),
         venv=venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else None,
+        secrets=shlex.join(job.environment.secrets),
         image=image,
         image_file=image_file(image, target.cache) if image else None,
         container=container,

@@ -76,7 +76,8 @@ start_rank() { # phase, place, rank, local rank, number of ranks, number of them
     environment
     export_rank "$3" "$4" "$node" "$5" "$6"
     if [ "$place" = inside ] && [ -n "$venv" ]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
-    [ ! -f .secrets ] || . ./.secrets
+    [ "$place" = outside ] || tell_software "${secrets[@]}"
+    read_secrets
     shift 6
     "$@" && exit
     tell "phase $phase, rank $RANK on ${hosts[node]}: exit status $?"
@@ -99,14 +100,6 @@ phase() { # name, ranks, place, command: a barrier at its end; the first rank th
   for ((rank = 0; rank < count; rank++)); do wait -n || exit 1; done
   ranks=()
   meet "$name"
-}
-
-output() { # phase, file: must be there and not be empty; a network's file system may show it a little late
-  local tenth
-  [ "$node" = 0 ] || return 0
-  for ((tenth = 0; tenth < 50; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
-  tell "phase $1: its output $2 is missing or empty"
-  exit 1
 }
 
 take_turn

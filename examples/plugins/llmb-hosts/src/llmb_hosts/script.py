@@ -32,6 +32,7 @@ def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) ->
     yield f"# {job.id}: {job.tasks_per_node} processes on each of {', '.join(hosts)}"
     yield assignments(**values)
     yield f"hosts=({shlex.join(hosts)})"
+    yield f"secrets=({shlex.join(job.environment.secrets)})"
     yield f"turns=({' '.join(str(hosts.index(name)) for name in sorted(hosts))}) # hosts are taken in this order"
     yield "environment() { # of every rank"
     yield from (f"  export {name}={shlex.quote(value)}" for name, value in job.env.items())
@@ -43,7 +44,7 @@ def _phases(job: Job) -> Iterator[str]:
     for phase in job.phases:
         place = "inside" if phase.contained else "outside"
         yield f"phase {shlex.join([phase.name, phase.ranks, place, *phase.words])}"
-        yield from (f"output {shlex.join([phase.name, path])}" for path in phase.outputs)
+        yield from (f'[ "$node" != 0 ] || output {shlex.join([phase.name, path])} 5' for path in phase.outputs)
 
 
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:

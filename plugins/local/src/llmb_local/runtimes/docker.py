@@ -40,8 +40,7 @@ class Docker:
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine=self._engine, image=job.environment.base.pinned, gpus_stated=stated)
         words = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
-        secrets = shlex.join(job.environment.secrets)
-        arrays = f"run_options=({words})\nsecrets=({secrets})\nmkdir -p {shlex.quote(target.cache)}"
+        arrays = f"run_options=({words})\nmkdir -p {shlex.quote(target.cache)}"
         return "\n".join([settings, arrays, *map(library, ("refusals.sh", "secrets.sh", "docker.sh"))])
 
 

@@ -53,9 +53,9 @@ class Enroot:
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine="enroot", image=job.environment.base.ref, file=file, gpus_stated=stated)
         words = [word for mount in job.container_mounts(target.cache) for word in ("--mount", _mount(mount))]
-        arrays = f"start_options=({shlex.join([*words, *target.options.container.options])})"
-        secrets = f"secrets=({shlex.join(job.environment.secrets)})\nmkdir -p {shlex.quote(target.cache)}"
-        return "\n".join([settings, arrays, secrets, *map(library, ("refusals.sh", "secrets.sh", "enroot.sh"))])
+        options = f"start_options=({shlex.join([*words, *target.options.container.options])})"
+        cache = f"mkdir -p {shlex.quote(target.cache)}"
+        return "\n".join([settings, options, cache, *map(library, ("refusals.sh", "secrets.sh", "enroot.sh"))])
 
 
 def enroot_address(image: Image) -> str:

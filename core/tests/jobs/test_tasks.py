@@ -1,0 +1,48 @@
+"""The functions of bash that every job script has: what they tell of a job, and what they never tell."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from llmb import task_functions
+from llmb.engine.provenance import parse_provenance
+from llmb.spec.check import SECRET_VARIABLE
+
+SECRETS = ["HF_TOKEN", "MY_SECRET", "DB_PASSWORD", "DB_PASSWD", "CREDENTIALS", "NGC_API_KEY", "ACCESSKEY", "SSH_KEY"]
+
+
+def told(folder: Path, *patterns: str, calls: int = 1, rank: int = 0, **env: str) -> dict[str, str]:
+    """What a rank tells of the environment that it finds."""
+    script = f"{task_functions()}\n" + calls * f"tell_software {' '.join(map(repr, patterns))}\n"
+    env = {"PATH": "/usr/bin:/bin", "RANK": str(rank), **env}
+    (folder / "provenance").write_text("host=a\n")
+    subprocess.run(["bash", "-uc", script], cwd=folder, env=env, check=True)
+    lines = (folder / "provenance").read_bytes()
+    assert lines.count(b"nccl=") == (rank == 0)
+    found = parse_provenance(lines).get("env", {})
+    assert isinstance(found, dict)
+    return found
+
+
+def test_the_first_rank_tells_its_environment_once(tmp_path: Path) -> None:
+    env = {"FLAGS": "--a=b\n--c", "CUDA_VERSION": "12.6"}
+    assert told(tmp_path, calls=2, **env).items() >= {("FLAGS", "--a=b --c"), ("CUDA_VERSION", "12.6"), ("RANK", "0")}
+    assert "cuda=12.6" in (tmp_path / "provenance").read_text().splitlines()
+    assert told(tmp_path, rank=1, **env) == {}
+
+
+@pytest.mark.parametrize("name", SECRETS)
+def test_no_variable_is_told_that_a_spec_is_refused_for(tmp_path: Path, name: str) -> None:
+    assert SECRET_VARIABLE.search(name)
+    assert name not in told(tmp_path, **{name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("LOGIN", "x"), ("SITE_ID", "x"), ("http_proxy", "x"), ("INDEX_URL", "https://me:password@example.org/simple")],
+)
+def test_no_variable_is_told_that_the_job_names_or_that_holds_a_password(tmp_path: Path, name: str, value: str) -> None:
+    assert name not in told(tmp_path, "LOGIN", "SITE_*", **{name: value})
