@@ -92,6 +92,12 @@ def test_provenance_is_ignored_by_the_loader(spec: Any) -> None:
     assert run.id != "abcde-x"
 
 
+def test_a_run_of_a_changed_model_knows_the_published_one(spec: Any) -> None:
+    [placed] = spec.usual(model={"layers": 8, "vocab": 1000}).load().runs
+    published = llmb.load_recipe(placed.run.recipe).model
+    assert (placed.run.model.vocab, placed.run.published_model) == (1000, published)
+
+
 def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
     from llmb.spec.published import override_model
     from llmb.spec.tables import ModelTable

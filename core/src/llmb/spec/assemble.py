@@ -62,6 +62,7 @@ def assemble_run(
         gpus_per_node=min(per_node, workload.gpus),  # a part of one node is allowed
         steps=workload.steps or published_steps(recipe, spec.profile),
         model=model,
+        published_model=recipe.model,
         parallelism=override_parallelism(base.parallelism, spec.parallelism),
         flop_formula=recipe.flop_formula,
         mfu_from=recipe.mfu_from,

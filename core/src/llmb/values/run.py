@@ -40,9 +40,10 @@ class Profile:
 class Run(Generic[OptionsT]):
     """All that a framework sees of what it shall run: no scheduler, no target.
 
-    ``settings`` is the framework's part of the recipe, ``options`` the spec's [framework] table in the plugin's own
-    class. ``baseline`` is null where none is published or where the run differs from what was published;
-    ``differences`` then names the keys that do.
+    ``published_model`` is the recipe's own, which ``model``, what is trained, may differ from. ``settings`` is the
+    framework's part of the recipe, ``options`` the spec's [framework] table in the plugin's own class. ``baseline`` is
+    null where none is published or where the run differs from what was published; ``differences`` then names the keys
+    that do.
     """
 
     id: str
@@ -56,6 +57,7 @@ class Run(Generic[OptionsT]):
     steps: int
     repeat: int = 1
     model: Model
+    published_model: Model
     parallelism: Parallelism
     flop_formula: FlopFormula
     mfu_from: MfuSource

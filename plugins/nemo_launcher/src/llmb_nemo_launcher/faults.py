@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Model, Run, decided_elsewhere, decided_env, degree_faults, load_recipe, nearest_name
+from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, nearest_name
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
@@ -29,17 +28,12 @@ def _parallelism(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _model(run: Run[Any]) -> Iterator[Fault]:
-    published = _published(run.recipe)
+    published = run.published_model
     if run.model.vocab != published.vocab:
         message = f"is {run.model.vocab}, and the vocabulary is that of the recipe's tokenizer"
         yield Fault(message=message, key="model.vocab", expected=str(published.vocab))
     if published.experts == 1 and run.model.experts > 1:
         yield Fault(message=f"is {run.model.experts}", key="model.experts", expected="1: this model has no experts")
-
-
-@functools.cache
-def _published(address: str) -> Model:
-    return load_recipe(address).model
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:

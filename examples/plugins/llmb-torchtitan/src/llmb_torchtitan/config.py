@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults, load_recipe, merged, placed
+from llmb import Fault, Run, decided_elsewhere, degree_faults, merged, placed
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -63,7 +63,7 @@ def _parallelism(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _model(run: Run[Any]) -> Iterator[Fault]:
-    published = attrs.asdict(load_recipe(run.recipe).model)
+    published = attrs.asdict(run.published_model)
     for name, size in attrs.asdict(run.model).items():
         if name != "seq_len" and size != published[name]:
             message = f"is {size}, and torchtitan knows models by their names"
