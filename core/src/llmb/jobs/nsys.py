@@ -27,6 +27,11 @@ class Nsys:
     gpu_metrics: str = ""
     ranks: int | None = None
 
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Nsys:
+        """The one in a recipe's settings, a table ``nsys``."""
+        return cls(**settings["nsys"])
+
     def captured(self, run: Run[Any]) -> tuple[int, ...]:
         """The ranks that are captured, in order."""
         if run.profile and run.profile.ranks is not None:

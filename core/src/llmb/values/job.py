@@ -6,7 +6,8 @@ Every path is absolute on the target, and the same inside a container as outside
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 import attrs
 
@@ -50,6 +51,12 @@ class Venv:
     lock: str
     python: str
 
+    @classmethod
+    def shipped(cls, package: str, settings: Mapping[str, Any]) -> Venv:
+        """What a recipe's settings name: ``lock``, a file in the package's folder ``environments``, and ``python``."""
+        lock = files(package).joinpath("environments", settings["lock"]).read_text(encoding="utf-8")
+        return cls(lock=lock, python=settings["python"])
+
 
 @attrs.frozen(kw_only=True)
 class Repository:
@@ -58,6 +65,11 @@ class Repository:
     name: str
     url: str
     commit: str
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Repository | None:
+        """The one in a recipe's settings, a table ``repository`` with these keys; null where it needs none."""
+        return cls(**settings["repository"]) if "repository" in settings else None
 
     def folder(self, cache: str) -> str:
         """Where its files lie, at that commit."""
@@ -169,6 +181,10 @@ class Dataset:
     """Training data, as tasks in order."""
 
     tasks: tuple[Task, ...] = ()
+
+    def on_one_node(self) -> Dataset:
+        """The same with each task's job on one node."""
+        return Dataset(tasks=tuple(task.on_one_node() for task in self.tasks))
 
 
 @attrs.frozen(kw_only=True)

@@ -59,7 +59,7 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[LocalOptions]) -> Dataset:
         """The ranks of several nodes, all on this one."""
-        return Dataset(tasks=tuple(task.on_one_node() for task in dataset.tasks))
+        return dataset.on_one_node()
 
     @hookimpl
     def build_job(self, job: Job, target: Target[LocalOptions]) -> Script:

@@ -30,8 +30,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
         """The recipe's image, or the locked virtual environment that stands in its place."""
         if run.image is not None:
             return Environment(base=run.image)
-        lock = files("llmb_maxtext").joinpath("environments", run.settings["lock"]).read_text()
-        return Environment(base=Venv(lock=lock, python=run.settings["python"]))
+        return Environment(base=Venv.shipped("llmb_maxtext", run.settings))
 
     @hookimpl
     def build_job(self, run: Run[MaxTextOptions]) -> Job:

@@ -20,33 +20,22 @@ ARCHITECTURE = {
 """Where the configuration of Megatron-Bridge holds a model's sizes."""
 
 
-def repository(run: Run[Any]) -> Repository | None:
-    """The repository of the training script, where the plugin does not bring one itself."""
-    table = run.settings.get("repository")
-    return Repository(**table) if table else None
-
-
-def nsys_of(run: Run[Any]) -> Nsys:
-    """How the recipe's publisher starts nsys."""
-    return Nsys(**run.settings["nsys"])
-
-
 def train_phase(run: Run[Any]) -> Phase:
     """The training, of every rank; the spec's own overrides come after all others."""
-    fetched = repository(run)
+    fetched = Repository.of(run.settings)
     names = {"repository": fetched.folder(run.paths.cache)} if fetched else {}
     recipe = run.settings.get("overrides", {})
     overrides = {**recipe, **_architecture(run), **_decided(run), **_profiling(run), **run.options.config}
     report = f"{run.paths.run}/nsys_profile/profile_{run.id}"
     command = (
-        *(nsys_of(run).words(run, report) if run.profile else ()),
+        *(Nsys.of(run.settings).words(run, report) if run.profile else ()),
         *("bash", f"{run.paths.run}/rank.sh"),
         *placed(run.settings["command"], run.paths, names),
         *run.settings["arguments"],
         *_arguments(run),
         *key_values(placed(overrides, run.paths, names)),
     )
-    outputs = nsys_of(run).reports(run, report) if run.profile else ()
+    outputs = Nsys.of(run.settings).reports(run, report) if run.profile else ()
     return Phase(name="train", command=command, env=FrozenMap(_wrapper_env(run)), outputs=outputs)
 
 
@@ -92,7 +81,7 @@ def _profiling(run: Run[Any]) -> dict[str, Any]:
         "profiling.use_nsys_profiler": True,
         "profiling.profile_step_start": run.profile.start_step,
         "profiling.profile_step_end": run.profile.stop_step,
-        "profiling.profile_ranks": nsys_of(run).captured(run),
+        "profiling.profile_ranks": Nsys.of(run.settings).captured(run),
         "profiling.record_shapes": False,
     }
 
@@ -102,7 +91,7 @@ def _wrapper_env(run: Run[Any]) -> dict[str, str]:
     env = {}
     if run.gpu_type != "cpu":
         env["NUMA_GPUS"] = str(max(1, run.accelerator.gpus_per_node // 2))  # nodes of all these GPUs have two sockets
-    fetched = repository(run)
+    fetched = Repository.of(run.settings)
     if fetched:
         env["SCRIPTS"] = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
     return env

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -16,14 +16,16 @@ from llmb import (
     LogFiles,
     LogParser,
     Mount,
+    Nsys,
     Phase,
+    Repository,
     Run,
     SpecError,
     Venv,
     hookimpl,
     placed,
 )
-from llmb_megatron_bridge.command import nsys_of, repository, train_phase
+from llmb_megatron_bridge.command import train_phase
 from llmb_megatron_bridge.config_file import config_file
 from llmb_megatron_bridge.faults import faults
 from llmb_megatron_bridge.log import MegatronLog
@@ -70,13 +72,9 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
     @hookimpl
     def prepare_env(self, run: Run[BridgeOptions]) -> Environment:
         """The recipe's image with the repository of its scripts, or the locked virtual environment."""
-        fetched = repository(run)
-        base: Any = run.image
-        if base is None:
-            lock = files("llmb_megatron_bridge").joinpath("environments", run.settings["lock"]).read_text()
-            base = Venv(lock=lock, python=run.settings["python"])
+        fetched = Repository.of(run.settings)
         return Environment(
-            base=base,
+            base=run.image or Venv.shipped("llmb_megatron_bridge", run.settings),
             repositories=(fetched,) if fetched else (),
             secrets=("HF_TOKEN",) if _needs_token(run) else (),
         )
@@ -109,7 +107,7 @@ def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
     """The scripts alone: the rest of the repository must not be taken for what the image has."""
-    fetched = repository(run)
+    fetched = Repository.of(run.settings)
     if fetched is None:
         return ()
     scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
@@ -122,5 +120,5 @@ def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
     if name := run.settings.get("config_file"):
         texts[f"{run.paths.run}/{name}"] = config_file(run)
     if run.profile:
-        texts |= nsys_of(run).files(run)
+        texts |= Nsys.of(run.settings).files(run)
     return FrozenMap(texts)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmb import FrozenMap, Mount, Phase, Run, placed
-from llmb_nemo_launcher.config import config_file, nsys_of, overrides
+from llmb import FrozenMap, Mount, Nsys, Phase, Run, placed
+from llmb_nemo_launcher.config import config_file, overrides
 from llmb_nemo_launcher.places import places
 
 
@@ -25,7 +25,8 @@ def train_phase(run: Run[Any]) -> Phase:
     reports: tuple[str, ...] = ()
     env: dict[str, str] = {}
     if run.profile and run.profile.tool == "nsys":
-        profiler, reports = nsys_of(run).words(run, _report(run)), nsys_of(run).reports(run, _report(run))
+        nsys = Nsys.of(settings)
+        profiler, reports = nsys.words(run, _report(run)), nsys.reports(run, _report(run))
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
         env = placed(settings["nccl-trace"]["env"], run.paths)
@@ -46,7 +47,7 @@ def job_files(run: Run[Any]) -> Mapping[str, str]:
         f"{folder}/nemo.sh": files("llmb_nemo_launcher").joinpath("nemo.sh").read_text(encoding="utf-8"),
     }
     if run.profile and run.profile.tool == "nsys":
-        texts |= nsys_of(run).files(run)
+        texts |= Nsys.of(run.settings).files(run)
     return FrozenMap(texts)
 
 

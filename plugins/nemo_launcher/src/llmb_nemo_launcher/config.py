@@ -110,13 +110,8 @@ def _capture(run: Run[Any]) -> dict[str, Any]:
         "model.nsys_profile.enabled": True,
         "model.nsys_profile.start_step": run.profile.start_step,
         "model.nsys_profile.end_step": run.profile.stop_step,
-        "model.nsys_profile.ranks": nsys_of(run).captured(run),
+        "model.nsys_profile.ranks": Nsys.of(run.settings).captured(run),
     }
-
-
-def nsys_of(run: Run[Any]) -> Nsys:
-    """How the recipe's publisher starts nsys."""
-    return Nsys(**run.settings["nsys"])
 
 
 def _architecture(run: Run[Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import Any
 
 from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, assignments, content_key
-from llmb_nemo_launcher.places import places, repository_of
+from llmb_nemo_launcher.places import places
 
 STAGES = ("download", "extract", "preprocess")
 
@@ -25,7 +25,7 @@ def dataset_of(run: Run[Any]) -> Dataset | None:
 def _tokenizer(run: Run[Any]) -> Task:
     """The files of a tokenizer, each with content of its own: a pointer of Git LFS is none."""
     tokenizer, folder = run.settings["tokenizer"], places(run)["tokenizer"]
-    repository = repository_of(run)
+    repository = Repository.of(run.settings)
     script, settings = _copied(run, repository) if repository else _fetched(run)
     lines = [assignments(folder=folder, **settings), f"files=({shlex.join(tokenizer['files'])})"]
     lines += [_shipped("whole_tokenizer.sh"), _shipped(script)]

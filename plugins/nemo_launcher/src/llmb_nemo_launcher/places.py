@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmb import Repository, Run
+from llmb import Run
 
 DATASET_FOLDER = "llama3.1-dataset"
 """Below the cache: the data of Llama 3.1 8B and 70B, under the name that the publisher gives it."""
@@ -22,8 +22,3 @@ def places(run: Run[Any]) -> Mapping[str, str]:
     if "tokenizer" in run.settings:
         found["tokenizer"] = f"{cache}/tokenizers/{run.settings['tokenizer']['repository']}"
     return found
-
-
-def repository_of(run: Run[Any]) -> Repository | None:
-    """The publisher's repository, where the recipe needs a file of it."""
-    return Repository(**run.settings["repository"]) if "repository" in run.settings else None

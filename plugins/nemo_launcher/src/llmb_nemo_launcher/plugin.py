@@ -15,6 +15,7 @@ from llmb import (
     Job,
     LogFiles,
     LogParser,
+    Repository,
     Run,
     SpecError,
     hookimpl,
@@ -24,7 +25,6 @@ from llmb_nemo_launcher.config import timing_buffer
 from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
-from llmb_nemo_launcher.places import repository_of
 
 ELSEWHERE = {"comparable": True}  # where data lie, and how they are made, does not change how fast the training is
 
@@ -61,7 +61,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
     @hookimpl
     def prepare_env(self, run: Run[NeMoLauncherOptions]) -> Environment:
         """The recipe's image, and the publisher's repository where a file of it is needed."""
-        repository = repository_of(run)
+        repository = Repository.of(run.settings)
         return Environment(base=run.image, repositories=(repository,) if repository else ())
 
     @hookimpl

@@ -67,7 +67,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[HostsOptions]) -> Dataset:
         """On one host."""
-        return Dataset(tasks=tuple(task.on_one_node() for task in dataset.tasks))
+        return dataset.on_one_node()
 
     @hookimpl
     def build_job(self, job: Job, target: Target[HostsOptions]) -> Script:
