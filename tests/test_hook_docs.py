@@ -74,7 +74,20 @@ def test_the_pieces_are_plugins_with_every_hook(acme: Path, monkeypatch: pytest.
 @pytest.mark.slow
 def test_the_pieces_train(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(acme / "site"))
-    command = [sys.executable, "-m", "llmb", "run", str(acme / "spec.toml"), "--set", "framework.words=9"]
+    monkeypatch.setenv("ACME_TOKEN", "hidden")
+    command = [
+        sys.executable,
+        "-m",
+        "llmb",
+        "run",
+        str(acme / "spec.toml"),
+        "--set",
+        "framework.words=9",
+        "--set",
+        "framework.hub=true",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "completed" in done.stdout
+    assert [*acme.glob("work/runs/*/begun")]
+    assert not [*acme.glob("work/runs/*/.secrets")]
