@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -79,8 +81,6 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
     elif harm == "empty":
         index.touch()
     elif harm == "another table":
-        import sqlite3
-
         with sqlite3.connect(index) as database:
             database.execute("create table runs (something text)")
         database.close()
@@ -90,6 +90,17 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
     records[0].add_event(state="running")
     assert states()["run0"] == "running"
     assert states()["run0"] == "running"
+
+
+def test_an_index_that_another_process_writes_is_left_to_it(
+    records: list[RunRecord], index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.engine.index.PATIENCE_S", 0.0)
+    before, file = list_runs(), index.stat().st_ino
+    with closing(sqlite3.connect(index)) as writer:
+        writer.execute("begin exclusive")
+        assert list_runs() == before
+    assert index.stat().st_ino == file
 
 
 def test_a_damaged_record_hides_no_other(records: list[RunRecord]) -> None:

@@ -182,3 +182,16 @@ def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
     with Intent.write(home / "recording", {"r1": ("spec", "job")}):
         assert all_records() == []
     assert [record.run_id for record in all_records()] == ["r1"]
+
+
+@pytest.mark.parametrize("damaged", [b"[workload", b"\xff\xfe"])
+def test_a_spec_that_is_damaged_stays_as_it_is_when_more_is_known_of_its_run(record: RunRecord, damaged: bytes) -> None:
+    (record.directory / "run.toml").write_bytes(damaged)
+    record.add_provenance({"gpu": "H100"})
+    assert (record.directory / "run.toml").read_bytes() == damaged
+
+
+def test_a_result_that_cannot_be_read_is_a_fault_of_one_line(record: RunRecord) -> None:
+    (record.directory / "result.json").mkdir()
+    with pytest.raises(RecordError, match=r"result\.json cannot be read: Is a directory$"):
+        record.result()

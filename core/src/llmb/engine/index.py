@@ -10,6 +10,7 @@ from llmb.engine.record import RunRecord, all_records
 from llmb.engine.result import RunResult, read_result
 from llmb.paths import home_folder
 
+PATIENCE_S = 2.0  # with another process that has the index
 _TABLE = "create table if not exists runs (run_id text primary key, stamp text, result text)"
 
 
@@ -59,12 +60,15 @@ def _remember(news: list[tuple[str, str, str]], gone: set[str]) -> None:
 
 def _open() -> sqlite3.Connection:
     file = home_folder() / "index.sqlite"
-    database = sqlite3.connect(file, timeout=2)
+    database = sqlite3.connect(file, timeout=PATIENCE_S)
     try:
         database.execute(_TABLE)
+    except sqlite3.OperationalError:  # another process writes it
+        database.close()
+        raise
     except sqlite3.DatabaseError:
         database.close()
         file.unlink(missing_ok=True)  # not a database any more: it is made anew
-        database = sqlite3.connect(file, timeout=2)
+        database = sqlite3.connect(file, timeout=PATIENCE_S)
         database.execute(_TABLE)
     return database

@@ -63,13 +63,19 @@ class RunRecord:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def add_provenance(self, more: Mapping[str, Any]) -> None:
-        """Write into run.toml on what the run ran; the loader ignores that table. Raises RecordError."""
+        """Write into run.toml on what the run ran; the loader ignores that table. Raises RecordError.
+
+        A file that is damaged stays as it is.
+        """
         import tomllib
 
         import tomli_w
 
         with _writing(self.directory):
-            spec = tomllib.loads((self.directory / "run.toml").read_text())
+            try:
+                spec = tomllib.loads((self.directory / "run.toml").read_text(encoding="utf-8"))
+            except ValueError:
+                return
             spec["provenance"] = {**spec.get("provenance", {}), **more}
             write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
 
@@ -122,11 +128,13 @@ class RunRecord:
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
     def result(self) -> dict[str, Any] | None:
-        """The result, or null while there is none."""
+        """The result, or null while there is none. Raises RecordError where it is damaged or cannot be read."""
         try:
             result = json.loads((self.directory / "result.json").read_bytes())
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise RecordError(f"{self.directory / 'result.json'} cannot be read: {error.strerror}") from error
         except ValueError:
             result = None
         if not isinstance(result, dict):
