@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from llmb.cli.document import print_json
 from llmb.cli.main import app
 from llmb.cli.run import AsJson
-
-if TYPE_CHECKING:
-    from llmb.engine.record import RunRecord
 
 FOLLOW_PAUSE_S = 0.2
 
@@ -58,36 +57,46 @@ def logs(
     from llmb.engine.runs import resume
 
     record = find_record(run)
-    shown: dict[str, int] = {}
-    _print_new(record, shown)
+    printer = LogPrinter(record.logs)
+    printer.print_new()
     if not follow or record.ended:
         return
 
     def show_and_wait(pause_s: float) -> None:
-        _print_new(record, shown)
+        printer.print_new()
         time.sleep(min(pause_s, FOLLOW_PAUSE_S))
 
     try:
         resume([record.run_id]).drive(wait=show_and_wait)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
-    _print_new(record, shown)
+    printer.print_new()
 
 
-def _print_new(record: RunRecord, shown: dict[str, int]) -> bool:
-    """What the copies hold beyond what was printed, under a heading where it changes from one log to another."""
-    import sys
+class LogPrinter:
+    """Prints the copies of a run's logs as they grow, under a heading where it changes from one log to another."""
 
-    from llmb.logs.reading import blocks_of
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._shown: dict[str, int] = {}
+        self._last = ""
+        self._within_line = False
 
-    before = dict(shown)
-    files = sorted(record.logs.glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
-    for file in files:
-        for block in blocks_of(file, shown.get(file.name, 0)):
-            if len(files) > 1 and file.name not in shown:
-                sys.stdout.write(f"==> {file.name} <==\n")
-                sys.stdout.flush()
-            shown[file.name] = shown.get(file.name, 0) + len(block)
-            sys.stdout.buffer.write(block)
-    sys.stdout.flush()
-    return before != shown
+    def print_new(self) -> None:
+        """What the copies hold beyond what was printed; the one that was written last comes last."""
+        from llmb.logs.reading import blocks_of
+
+        files = sorted(self._folder.glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+        for file in files:
+            for block in blocks_of(file, self._shown.get(file.name, 0)):
+                if len(files) > 1:
+                    self._head(file.name)
+                self._shown[file.name] = self._shown.get(file.name, 0) + len(block)
+                self._last, self._within_line = file.name, not block.endswith(b"\n")
+                sys.stdout.buffer.write(block)
+        sys.stdout.flush()
+
+    def _head(self, name: str) -> None:
+        if name != self._last:
+            sys.stdout.write(("\n" if self._within_line else "") + f"==> {name} <==\n")
+            sys.stdout.flush()
