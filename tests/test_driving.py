@@ -45,6 +45,14 @@ def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) 
     assert (refused["state"], refused["refused"], refused["reason"]) == ("failed", True, "no FP8 after noon")
 
 
+def test_a_run_whose_task_is_refused_is_refused_too(toy: Any) -> None:
+    target = {"scheduler": "choosy", "grace_s": 1}
+    run = toy.run(framework={"task": "data", "task_on": "scheduler"}, target=target)
+    assert (run["state"], run["refused"]) == ("failed", True)
+    assert run["reason"] == "toy data could not be made: no FP8 after noon"
+    assert run["failure"]["remedy"] == "come back in the morning"
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [

@@ -28,12 +28,12 @@ class Detached(Local):
 
 
 class Choosy(Detached):
-    """It takes no run in FP8."""
+    """It takes no run in FP8, and no task."""
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-        """Those in FP8 are refused."""
-        refused = [script for script in scripts if "-fp8-" in script.id]
+        """Those in FP8, and tasks, are refused."""
+        refused = [script for script in scripts if "-fp8-" in script.id or script.check]
         told = {"refused": "no FP8 after noon", "remedy": "come back in the morning"}
         tickets = {script.id: Ticket(id=script.id, directory=script.directory, **told) for script in refused}
         return tickets | dict(super().submit([script for script in scripts if script not in refused], host))

@@ -157,7 +157,7 @@ class Driver:
                 continue
             found = self._site.task(task.key)
             if found.state == "failed":
-                self._finish(run, JobStatus(state="ended", cause="failed", reason=found.reason, remedy=found.remedy))
+                self._finish(run, JobStatus(state="ended", cause=found.cause, reason=found.reason, remedy=found.remedy))
                 changed = True
             elif found.state != "missing" or self._has_secrets(run, task.script, task.task.kind):
                 changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)

@@ -18,7 +18,7 @@ from llmb.values.errors import TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script
 from llmb.values.run import Target
-from llmb.values.status import JobStatus, Ticket
+from llmb.values.status import Cause, JobStatus, Ticket
 
 TaskState = Literal["unknown", "missing", "running", "done", "failed"]
 REDONE = 2  # times that a task is made again when what made it was killed
@@ -33,11 +33,12 @@ class TaskProgress:
     state: TaskState = "unknown"
     reason: str = ""
     remedy: str = ""
+    cause: Cause = ""
     redone: int = 0
 
-    def fail(self, reason: str, remedy: str) -> None:
+    def fail(self, reason: str, remedy: str, cause: Cause = "failed") -> None:
         """It could not be made."""
-        self.state, self.remedy = "failed", remedy
+        self.state, self.remedy, self.cause = "failed", remedy, cause
         self.reason = f"{self.planned.task.kind} could not be made: {reason}"
 
 
@@ -154,7 +155,7 @@ class Site:
         for task in tasks:
             task.state = "running"
             if (ticket := tickets[task.planned.key]).refused:
-                task.fail(ticket.refused, ticket.remedy)
+                task.fail(ticket.refused, ticket.remedy, "refused")
                 forget_secrets([task.planned.script], self.host)
 
     def _poll_tasks(self, tasks: list[TaskProgress]) -> None:
