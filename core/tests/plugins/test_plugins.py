@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -428,6 +429,17 @@ def test_metrics_ask_the_framework_for_a_peak_that_nobody_else_knows(site: Any, 
     asked = ("--dtype", "bf16", "--gpus", "1", "--step-time", "1")
     assert run_llmb.json("metrics", "odd/tiny", "--gpu-type", "npu9", *asked)["peak_flops"] == 1e15
     assert run_llmb.json("metrics", "odd/tiny", "--gpu-type", "h100", *asked)["peak_flops"] == 989e12
+
+
+def test_a_date_is_no_option_of_a_framework(site: Any, run_llmb: Any, tmp_path: Path) -> None:
+    framework(site, "import typing\n" + WORKING.replace('word: str = "x"', "more: dict[str, typing.Any] = {}"))
+    told = partial(refusals, run_llmb, tmp_path)
+    assert told(more={"a": [1, "x", {"b": 2.5}], "c": {"d": True}}) == []
+    expected = "expected a string, a number, true or false, a list or a table"
+    assert told(more={"a": [1, {"b": date(2024, 5, 1)}], "c": {"d": time(12, 30)}}) == [
+        f"framework.more.a[1].b: is 2024-05-01; {expected}",
+        f"framework.more.c.d: is 12:30:00; {expected}",
+    ]
 
 
 def test_a_gpu_with_less_memory_than_the_recipe_needs_is_refused(site: Any, run_llmb: Any, odd_spec: Path) -> None:

@@ -6,6 +6,7 @@ take a value of the stated type or say what was expected.
 
 from __future__ import annotations
 
+import datetime
 import functools
 import math
 import types
@@ -26,7 +27,7 @@ from llmb.spec.validators import validated
 from llmb.values.duration import DURATION, seconds
 from llmb.values.errors import Fault, SpecError
 from llmb.values.faults import MISSING, shown, unknown_key
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap
 
 T = TypeVar("T")
 
@@ -75,6 +76,7 @@ def _converter() -> cattrs.Converter:
     for cls, check in _CHECKS.items():
         converter.register_structure_hook(cls, _plain(check))
     converter.register_structure_hook_factory(attrs.has, lambda cls: validated(cls, converter))
+    converter.register_structure_hook_func(lambda cls: cls is Any, lambda value, _cls: _anything(value, converter))
     converter.register_structure_hook_factory(_is_list, lambda cls: _list_hook(cls, converter))
     converter.register_structure_hook_factory(_is_mapping, lambda cls: _mapping_hook(cls, converter))
     converter.register_structure_hook_factory(_is_choice, _choice_hook)
@@ -189,12 +191,22 @@ def _mapping_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any],
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, Mapping):
             raise _UnexpectedError(describe(cls))
-        if _value_type(cls) is Any:
-            return freeze(value)
         items = _items(cls, converter, ((key, item, _value_type(cls)) for key, item in value.items()))
         return FrozenMap(zip(value, items, strict=True))
 
     return hook
+
+
+def _anything(value: Any, converter: cattrs.Converter) -> Any:
+    """Whatever TOML can hold and JSON too, frozen."""
+    if isinstance(value, datetime.date | datetime.time):
+        raise _UnexpectedError("a string, a number, true or false, a list or a table")
+    if isinstance(value, list | tuple):
+        return tuple(_items(list, converter, ((index, item, Any) for index, item in enumerate(value))))
+    if isinstance(value, Mapping):
+        items = _items(dict, converter, ((key, item, Any) for key, item in value.items()))
+        return FrozenMap(zip(value, items, strict=True))
+    return value
 
 
 def _items(cls: Any, converter: cattrs.Converter, items: Iterable[tuple[Any, Any, Any]]) -> list[Any]:

@@ -90,6 +90,11 @@ def test_what_the_user_says_wins_over_the_recipe(spec: Any) -> None:
         ({"parallelism": {"tp": 2, "fsdp": 8}}, "parallelism.fsdp", "a divisor of 4"),
         ({"model": {"layers": 16}}, "model.layers", "32"),
         ({"workload": {"steps": 95}}, "workload.steps", "a multiple of 10"),
+        *(
+            ({"framework": {"config": {"metrics": {"log_freq": each}}}},
+             "framework.config.metrics.log_freq", "a whole number of at least 1")
+            for each in (0, -1, "x", True, 2.0)
+        ),
         ({"framework": {"config": {"training": {"steps": 7}}}}, "framework.config.training.steps", "workload.steps"),
         ({"framework": {"config": {"parallelism": {"tensor_parallel_degree": 2}}}},
          "framework.config.parallelism.tensor_parallel_degree", "[parallelism] in its place"),

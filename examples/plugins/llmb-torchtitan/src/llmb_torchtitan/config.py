@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults, merged, placed
+from llmb import Fault, Run, decided_elsewhere, degree_faults, merged, placed, shown
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -80,7 +80,10 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
 def _steps(run: Run[Any]) -> Iterator[Fault]:
     """A last step that is not printed would look like one that was not reached."""
     each = merged(run.settings["config"], run.options.config)["metrics"]["log_freq"]
-    if run.steps % each:
+    if type(each) is not int or each < 1:  # true is a whole number to Python
+        key = "framework.config.metrics.log_freq"
+        yield Fault(message=f"is {shown(each)}", key=key, expected="a whole number of at least 1")
+    elif run.steps % each:
         message = f"is {run.steps}, and torchtitan prints each {each}th step"
         yield Fault(message=message, key="workload.steps", expected=f"a multiple of {each}")
 
