@@ -116,7 +116,7 @@ def test_the_workload_that_a_recipe_prints_is_without_fault(scheduler: str, tmp_
     addresses = recipe_addresses()
     assert len(addresses) > 10
     for address in addresses:
-        (tmp_path / "workload.toml").write_text(workload_toml(load_recipe(address), [scheduler]))
+        (tmp_path / "workload.toml").write_text(workload_toml(load_recipe(address), {scheduler: {}}))
         assert len(llmb.load(tmp_path / "workload.toml").runs) == 1
 
 

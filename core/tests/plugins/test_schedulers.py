@@ -9,6 +9,7 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb.cli.recipe_tables import workload_toml
 
 WORKLOAD = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
 BEGIN = """
@@ -138,3 +139,16 @@ def test_a_scheduler_says_through_which_machine_its_target_is_reached(site: Any,
     assert 'target.host: is "no host"' in one_line(run_llmb("validate", file))
     write_target(workdir="/shared")
     assert "target.nodes: is missing; expected a list" in one_line(run_llmb("validate", file))
+
+
+def test_a_recipe_is_printed_for_a_scheduler_that_needs_no_key_of_its_own(site: Any, run_llmb: Any) -> None:
+    install(site, HEAD_NODE, name="abacus")
+    told = run_llmb("recipes", "maxtext/llama2-tiny", "--toml").stdout
+    assert '\nscheduler = "local" # or ' in told
+    assert '"abacus"' in told
+
+
+def test_where_all_that_fit_need_a_key_it_is_named() -> None:
+    schedulers = {"hosts": {"nodes": "a list, each a string"}, "local": {}}
+    told = workload_toml(llmb.load_recipe("maxtext/llama2-70b"), schedulers)
+    assert '\nscheduler = "hosts" # or "local"\n# nodes = ... # needed: a list, each a string\n' in told

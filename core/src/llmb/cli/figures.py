@@ -151,20 +151,25 @@ def _one_recipe(address: str, *, as_toml: bool, as_json: bool) -> None:
         recipe_tables.print_points(recipe)
 
 
-def _schedulers(recipe: Recipe) -> list[str]:
-    """The installed ones, those that could hold the recipe's first point before the others."""
+def _schedulers(recipe: Recipe) -> dict[str, dict[str, str]]:
+    """The installed ones, each with the keys of [target] that it cannot do without, and what these hold.
+
+    First are those that could hold the recipe's first point, and of them those that need no further key.
+    """
     from llmb.plugins.pool import PluginPool
+    from llmb.spec.check import required_options
     from llmb.spec.resolve import known_accelerators
     from llmb.values.errors import LlmbError
 
     pool, point = PluginPool(), recipe.points[0]
     accelerator = known_accelerators(pool).get(point.gpu_type)
     several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
-
-    def too_small(name: str) -> bool:
+    ranked: list[tuple[bool, int, str, dict[str, str]]] = []
+    for name in {each.name for each in pool.installed if each.kind == "scheduler"}:
         try:
-            return several_nodes and pool.scheduler(name).single_node
+            scheduler = pool.scheduler(name)
+            required = required_options(scheduler.options)
+            ranked.append((several_nodes and scheduler.single_node, len(required), name, required))
         except LlmbError:
-            return True  # it does not work; `llmb plugins` says why
-
-    return sorted((each.name for each in pool.installed if each.kind == "scheduler"), key=lambda n: (too_small(n), n))
+            ranked.append((True, 0, name, {}))  # it does not work; `llmb plugins` says why
+    return {name: required for *_, name, required in sorted(ranked, key=lambda each: each[:3])}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -70,16 +70,18 @@ def _point(point: Point) -> dict[str, Any]:
     }
 
 
-def workload_toml(recipe: Recipe, schedulers: Sequence[str]) -> str:
+def workload_toml(recipe: Recipe, schedulers: Mapping[str, Mapping[str, str]]) -> str:
     """A workload spec for the recipe's first point, with what else could be written beside it.
 
-    ``schedulers`` are the installed ones; without any, the line is left for the user to fill in.
+    ``schedulers`` are the installed ones, the best first, each with the keys that it needs and what they hold; without
+    any, the line is left for the user to fill in.
     """
+    best, *others = schedulers or ("...",)
     first = recipe.points[0]
     dtypes = _each(point.dtype for point in recipe.points if point.gpu_type == first.gpu_type)
     gpus = [point.gpus for point in recipe.points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
     types = _each(point.gpu_type for point in recipe.points)
-    other = _quoted(schedulers[1:])
+    other = _quoted(others)
     lines = [
         f"# {recipe.description} ({recipe.address}, release {recipe.release})",
         "",
@@ -91,7 +93,8 @@ def workload_toml(recipe: Recipe, schedulers: Sequence[str]) -> str:
         f"# steps = {recipe.steps}",
         "",
         '[target] # or name = "..." alone: a table of your targets file',
-        f'scheduler = "{schedulers[0] if schedulers else "..."}"{f" # or {other}" if other else ""}',
+        f'scheduler = "{best}"{f" # or {other}" if other else ""}',
+        *(f"# {key} = ... # needed: {what}" for key, what in schedulers.get(best, {}).items()),
         '# host = "..." # a name that ssh knows; without it this machine',
         '# workdir = "..." # where runs and images are kept there; on a cluster shared by its nodes',
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from llmb.catalog.recipes import read_recipe
@@ -14,7 +14,10 @@ from llmb.values.recipe import Recipe
 
 
 def load_recipe(address: str, installed: Sequence[FoundPlugin] | None = None) -> Recipe:
-    """The recipe at ``framework/name`` or ``framework/name@release``. Raises RecipeError or PluginError."""
+    """The recipe at ``framework/name`` or ``framework/name@release``, which may be its own release.
+
+    Raises RecipeError or PluginError.
+    """
     installed = find_plugins() if installed is None else installed
     framework, slash, name = address.partition("/")
     if not slash or not name:
@@ -27,6 +30,8 @@ def load_recipe(address: str, installed: Sequence[FoundPlugin] | None = None) ->
         )
     plugin = choose("framework", framework, installed)
     files = dict(_files(plugin))
+    if address not in files and (recipe := _of_release(address, files, framework)):
+        return recipe
     if address not in files:
         raise RecipeError(
             Fault(
@@ -51,6 +56,13 @@ def _files(plugin: FoundPlugin) -> Iterator[tuple[str, Path]]:
         return
     for file in sorted((folder / "recipes").glob("*.toml")):
         yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
+
+
+def _of_release(address: str, files: Mapping[str, Path], framework: str) -> Recipe | None:
+    """The recipe that has no release in its address, where the one asked for is its own."""
+    name, _, release = address.rpartition("@")
+    recipe = _read(files[name], address, framework) if name in files else None
+    return recipe if recipe and recipe.release == release else None
 
 
 def _read(file: Path, address: str, framework: str) -> Recipe:

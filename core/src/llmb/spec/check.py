@@ -197,6 +197,12 @@ def check_options(
     return options, tuple(_with_known(fault, key, known) for fault in faults)
 
 
+def required_options(cls: type) -> dict[str, str]:
+    """The keys of a plugin's own table that must be stated, each with what it holds."""
+    fields = attrs.fields(attrs.resolve_types(cast("Any", cls)))
+    return {field.name: describe(field.type) for field in fields if field.default is attrs.NOTHING}
+
+
 def _with_known(fault: Fault, table: str, known: Sequence[str]) -> Fault:
     above, _, name = (fault.key or "").rpartition(".")
     of_table_itself = fault.message == NOT_A_KEY and above == table
