@@ -67,6 +67,14 @@ def lines(spec: Any, text: str) -> list[str]:
             "framework.hf_token: is a string; expected true or false",
         ),
         (
+            USUAL + '[framework.config]\n"a b" = 1\n',
+            "framework.config.a b: is not a key; expected names with dots between them, without blanks",
+        ),
+        (
+            USUAL + '[framework.config]\n"" = 1\n',
+            "framework.config.: is not a key; expected names with dots between them, without blanks",
+        ),
+        (
             USUAL.replace("fp32", "fp23"),
             "workload.dtype: is \"fp23\", which cpu does not have; expected fp32 (did you mean 'fp32'?)",
         ),

@@ -267,6 +267,8 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
          "framework.config.profiling.use_nsys_profiler", "[profile] in its place"),
         ("llama3.1-8b", {"framework": {"config": {"optimzer.lr": 1e-4}}}, "framework.config.optimzer.lr",
          "did you mean 'optimizer'?"),
+        ("llama3.1-8b", {"framework": {"config": {"optimizer": 1}}}, "framework.config.optimizer",
+         "would replace a table; expected one of its keys, as optimizer.name"),
         ("llama3.1-8b", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
         ("llama3-tiny", {"profile": {"tool": "nsys"}}, "profile", "runs without a profiler"),
         ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "knows no such thing"),

@@ -251,6 +251,9 @@ def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_pa
         ("++model.data", "{seq_length: 3}", "expected the keys that it holds, one by one"),
         ("model.data.index_mapping_dir", "/fast", "expected framework.index_mapping_dir in its place"),
         ("~model.optim", "", "would remove a key"),
+        ("+", 3, "is not a key; expected names with dots between them, without blanks"),
+        ("+a b", 3, "is not a key"),
+        ("model.optim", 3, "would replace a table; expected one of its keys"),
         ("+model.gc_interval", 3, "expected model.gc_interval, or ++model.gc_interval"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from llmb.values.errors import Fault
 from llmb.values.run import Run
+
+DOTTED_KEY = re.compile(r"[^\s=.]+(\.[^\s=.]+)*")
 
 
 def degree_faults(run: Run[Any], names: Iterable[str], why: str = "") -> Iterator[Fault]:
@@ -18,12 +21,14 @@ def degree_faults(run: Run[Any], names: Iterable[str], why: str = "") -> Iterato
 
 
 def decided_elsewhere(name: str, decided: Mapping[str, str]) -> Fault | None:
-    """The fault of a key of [framework.config] that the rest of a spec decides, or that holds one that it does.
+    """The fault of a key of [framework.config] that is none, that the rest of a spec decides, or that holds such a one.
 
     ``name`` is dotted, with ``+`` or ``~`` before it or not. ``decided`` maps such keys, or the table that they
     are in, to what decides them; nothing, where nobody may.
     """
     bare, key = name.lstrip("+~"), f"framework.config.{name}"
+    if not DOTTED_KEY.fullmatch(bare):
+        return Fault(message="is not a key", key=key, expected="names with dots between them, without blanks")
     for each, by in decided.items():
         if bare == each or bare.startswith(f"{each}."):
             expected = f"{by} in its place" if by else "no such key"

@@ -136,14 +136,14 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
     tree[last] = value
 
 
-def has_key(tree: Mapping[str, Any], key: str) -> bool:
-    """Whether this dotted key is in the configuration."""
+def has_key(tree: Mapping[str, Any], key: str, *, table: bool = False) -> bool:
+    """Whether this dotted key is in the configuration, with ``table`` as one."""
     node: Any = tree
     for name in key.split("."):
         if not isinstance(node, Mapping) or name not in node:
             return False
         node = node[name]
-    return True
+    return isinstance(node, Mapping) or not table
 
 
 def keys_of(tree: Mapping[str, Any], prefix: str = "") -> list[str]:

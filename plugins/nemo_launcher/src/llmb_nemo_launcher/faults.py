@@ -40,7 +40,7 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
     tree = config_tree(run)
     flags = {key: FLAGS[cause] for cause, keys in run.settings["flags"].items() for key in keys}
     decided = {**DECIDED, **flags}
-    for name in run.options.config:
+    for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
         if fault := decided_elsewhere(name, decided):
             yield fault
@@ -52,6 +52,8 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
         elif name == bare and not has_key(tree, bare):
             message, nearest = "is not a key of the configuration", nearest_name(bare, keys_of(tree))
             yield Fault(message=message, key=key, expected=f"one that is, or +{bare} to add it", nearest=nearest)
+        elif has_key(tree, bare, table=True) and not isinstance(value, str):  # a string may be null, or a whole table
+            yield Fault(message="would replace a table", key=key, expected=f"one of its keys, as {bare}.name")
 
 
 def _env(run: Run[Any]) -> Iterator[Fault]:
