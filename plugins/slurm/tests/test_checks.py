@@ -75,3 +75,11 @@ def test_without_containers_nothing_is_said_of_them() -> None:
 
 def test_a_cpu_partition_is_fine_where_no_gpus_are_asked_for() -> None:
     assert found(partition="cpu", gpu_request="none")["partition"].ok
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [({"slurm": ""}, {"Slurm", "clock"}), ({"unreachable": "no"}, {"Slurm", "pyxis", "enroot", "clock"})],
+)
+def test_nothing_is_called_well_that_cannot_be_known(facts: dict[str, str], told: set[str]) -> None:
+    assert set(found(facts)) == told

@@ -44,4 +44,4 @@ def doctor(
         from llmb.cli.results import print_checks
 
         print_checks(checks)
-    raise typer.Exit(0 if all(check.ok for check in checks) else 1)
+    raise typer.Exit(0 if all(check.ok is not False for check in checks) else 1)

@@ -157,12 +157,14 @@ def print_plugins(plugins: Iterable[ListedPlugin]) -> None:
     print_table([*map(Column, titles), Column("hooks", wraps=20)], rows)
 
 
+MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "")}  # text, style
+
+
 def print_checks(checks: Iterable[Check]) -> None:
     """One line a check, and below those that fail what to do."""
     rows: list[tuple[str | Text, ...]] = []
     for check in checks:
-        mark = Text("ok", "green") if check.ok else Text("missing", "red")
-        rows.append((mark, check.name, check.detail))
+        rows.append((Text(*MARKS[check.ok]), check.name, check.detail))
         if check.remedy and not check.ok:
             rows.append(("", "", Text(check.remedy, "yellow")))
     print_table([Column(), Column(), Column(wraps=PROSE)], rows)

@@ -85,36 +85,47 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> 
     try:
         site = Site(scheduler, hosts.open(target), target)
         told = site.probe()
-        yield Check(name="reachable", ok=True, detail=f"{site.name} answers")
+        checks = [Check(name="reachable", ok=True, detail=f"{site.name} answers")]
         if told:
-            yield Check(name="probe", ok=False, detail=told)
-        yield _work_directory(site)
-        yield from scheduler.checks(target=site.target, host=site.host)
+            checks.append(Check(name="probe", ok=False, detail=told))
+        checks += [_work_directory(site), *scheduler.checks(target=site.target, host=site.host)]
     finally:
         hosts.close()
+    yield from checks
+    whole = all(check.ok is not False for check in checks)
     for framework in sorted({address.partition("/")[0] for address in recipe_addresses(pool.installed)}):
-        yield _framework(framework, site.target, table, pool)
+        yield _framework(framework, site.target, table, pool, whole=whole)
 
 
 def _work_directory(site: Site) -> Check:
     """Whether the directory of all runs can be made and written, without making it."""
     workdir = site.target.workdir
-    if site.host.run(f'folder={shlex.quote(workdir)}\n{NEAREST}\n[ -d "$folder" ] && [ -w "$folder" ]').exit_status:
+    asked = f'folder={shlex.quote(workdir)}\n{NEAREST}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
+    there = site.host.run(asked)
+    if there.exit_status:
         remedy = "set target.workdir to a directory that you may write and that all nodes share"
         return Check(name="work directory", ok=False, detail=f"{workdir} cannot be written", remedy=remedy)
-    return Check(name="work directory", ok=True, detail=f"{workdir}, {free_space_gb(workdir, site.host):.0f} GB free")
+    made = "" if there.stdout == workdir else f" will be made in {there.stdout}"
+    free_gb = free_space_gb(workdir, site.host)
+    return Check(name="work directory", ok=True, detail=f"{workdir}{made}, {free_gb:.0f} GB free")
 
 
-def _framework(framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> Check:
-    """Which of a framework's recipes could run there, and what the others lack; no fault of the target's."""
+def _framework(
+    framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool, *, whole: bool
+) -> Check:
+    """Which of a framework's recipes could run there, and what the others lack; no fault of the target's.
+
+    Where the target itself is not ``whole``, they could once it is.
+    """
     names: dict[str, list[str]] = {}
     for address in recipe_addresses(pool.installed):
         if address.partition("/")[0] == framework:
             names.setdefault(_missing(address, target, table, pool), []).append(address.partition("/")[2])
     can = names.pop("", [])
-    parts = [f"can run here: {', '.join(can) or 'none'}"]
+    once = "" if whole else ", once what is missing is there"
+    parts = [f"can run here{once}: {', '.join(can)}" if can else "can run here: none"]
     parts += [f"{', '.join(those)} cannot: {why}" for why, those in names.items()]
-    return Check(name=f"{framework} recipes", ok=True, detail="; ".join(parts))
+    return Check(name=f"{framework} recipes", ok=True if can and whole else None, detail="; ".join(parts))
 
 
 def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> str:

@@ -7,9 +7,12 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Check:
-    """What was looked at, whether it is as runs need it, what was found, and what to do where it is not."""
+    """What was looked at, whether it is as runs need it, what was found, and what to do where it is not.
+
+    ``ok`` is null where that depends on what is run.
+    """
 
     name: str
-    ok: bool
+    ok: bool | None
     detail: str = ""
     remedy: str = ""

@@ -20,7 +20,7 @@ IDLE_GB = 1.0  # what a driver and a desktop take of a GPU's memory
 def checks(target: Target[LocalOptions]) -> tuple[Check, ...]:
     """Container engines, disk for their images, GPUs, and whether containers may have them.
 
-    What a machine simply does not have is no fault of its own: the recipes that need it say so.
+    What a machine simply does not have is no fault of its own, and not ok either: the recipes that need it say so.
     """
     return (*_engines(target), *_gpus(target)) if probed(target) else ()
 
@@ -31,14 +31,16 @@ def _engines(target: Target[LocalOptions]) -> Iterator[Check]:
     for name in ENGINES:
         if refusal := facts.get(f"{name}.refusal"):  # another may work: then this one is not needed
             detail = f"not needed, since {working[0]} works: {refusal}" if working else refusal
-            yield Check(name=name, ok=bool(working), detail=detail, remedy="" if working else _remedy(refusal))
+            yield Check(
+                name=name, ok=None if working else False, detail=detail, remedy="" if working else _remedy(refusal)
+            )
         elif name in working:
             yield Check(name=name, ok=True, detail=facts[f"{name}.version"])
         if folder := facts.get(f"{name}.folder"):
             yield from _disk(name, folder)
     if not working and not any(f"{name}.refusal" in facts for name in ENGINES):
         detail = "none of docker, podman and enroot is installed: recipes with an image cannot run here"
-        yield Check(name="containers", ok=True, detail=detail)
+        yield Check(name="containers", ok=None, detail=detail)
 
 
 def _remedy(refusal: str) -> str:
@@ -81,7 +83,7 @@ def _no_gpus(target: Target[LocalOptions]) -> Check:
     why = target.facts.get("nvidia-smi.refusal", "nvidia-smi sees none")
     broken = why.startswith("nvidia-smi fails")
     remedy = "mend the NVIDIA driver, or restart the machine after its update" if broken else ""
-    return Check(name="gpus", ok=not broken, detail=f"none: {why}", remedy=remedy)
+    return Check(name="gpus", ok=False if broken else None, detail=f"none: {why}", remedy=remedy)
 
 
 def _summary(found: tuple[Gpu, ...]) -> str:

@@ -12,13 +12,13 @@ CLOCKS_MAY_DIFFER_S = 30
 
 
 def checks(target: Target[SlurmOptions]) -> Iterator[Check]:
-    """Slurm itself, the partition and its GPUs, the account, containers, the clock."""
+    """Slurm itself, the partition and its GPUs, the account, containers, the clock: what can be known of them."""
     facts = target.facts
     yield _slurm(facts)
-    if "unreachable" not in facts:
+    if facts.get("slurm") and "unreachable" not in facts:
         yield _partition(facts, target.options)
-    yield _account(facts, target.options)
-    if target.options.runtime in (None, "pyxis"):
+        yield _account(facts, target.options)
+    if facts.get("slurm") and target.options.runtime in (None, "pyxis"):
         yield _pyxis(facts)
         where = facts.get("enroot") or "not on this host; images are imported on a compute node, where it has to be"
         yield Check(name="enroot", ok=True, detail=where)
