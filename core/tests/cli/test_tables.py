@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from llmb.cli.tables import Column, print_table, table_lines
+from llmb.cli.tables import Column, left_out, print_table, table_lines
 
 COLUMNS = (
     Column("run", wraps=10),
@@ -42,6 +42,7 @@ def test_columns_give_way_where_it_is_too_narrow_the_last_first(width: int, ther
     text = "\n".join(shown(width))
     assert [each for each in there if each not in text] == []
     assert [each for each in gone if each in text] == []
+    assert left_out(COLUMNS, ROWS, width) == [each for each in ("tokens/s", "created") if each not in text]
 
 
 def test_a_column_without_anything_in_it_gives_way_before_any_text_is_broken() -> None:

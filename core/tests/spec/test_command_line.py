@@ -102,6 +102,7 @@ def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_pat
     done = run_llmb("run", spec.usual().file, "--dry-run")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("# llama2-tiny-cpu-fp32-1 (repeat 1): maxtext/llama2-tiny, release 0.2.5\n")
+    assert done.stdout.splitlines()[1] == "# 1 node x 1 rank, 50 steps, global batch size 4"
     assert "\n#!/usr/bin/env bash\n" in done.stdout
     assert nothing_touched(tmp_path)
 
@@ -121,6 +122,13 @@ def test_an_option_that_would_be_ignored_is_refused(spec: Any, run_llmb: Any, ar
     assert (
         f"{', '.join(arguments[-2:] if len(arguments) > 2 else ['--toml', '--json'])}: one of them" in error["message"]
     )
+
+
+def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_llmb: Any) -> None:
+    changed = {"parallelism": {"micro_batch_size": 1}}
+    assert "\n# not as the recipe has it: " in run_llmb("run", spec.usual(**changed).file, "--dry-run").stdout
+    big = spec.big(**changed, target={"gpus_per_node": 64})
+    assert "\n# not comparable with the baseline: " in run_llmb("run", big.file, "--dry-run").stdout
 
 
 def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_llmb: Any, write_targets: Any) -> None:

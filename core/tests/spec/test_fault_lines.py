@@ -75,6 +75,10 @@ def lines(spec: Any, text: str) -> list[str]:
             "framework.config.: is not a key; expected names with dots between them, without blanks",
         ),
         (
+            USUAL + "[parallelism]\npp = 2\n",
+            "workload.gpus: 1 GPU cannot be divided by tp x pp x cp = 1 x 2 x 1 = 2; expected a multiple of 2",
+        ),
+        (
             USUAL.replace("fp32", "fp23"),
             "workload.dtype: is \"fp23\", which cpu does not have; expected fp32 (did you mean 'fp32'?)",
         ),

@@ -141,7 +141,7 @@ def test_what_is_missing_is_named(spec: Any) -> None:
         ({"parallelism": {"ep": 2}}, "parallelism.ep", "1 experts cannot be divided by ep = 2"),
         ({"model": {"heads": 60}}, "parallelism.tp", ""),
         ({"target": {"gpus_per_node": 8}}, "workload.gpus", "64 GPUs on one machine that has 8"),
-        ({"measure": {"window": [35, 44]}, "workload": {"steps": 40}}, "measure.window", "there are 40 steps"),
+        ({"measure": {"window": [35, 44]}, "workload": {"steps": 40}}, "measure.window", "the run has 40 steps"),
         ({"measure": {"window": [9, 3]}}, "measure.window", "is [9, 3]"),
         ({"measure": {"window": [-1, 3]}}, "measure.window", "is [-1, 3]"),
         ({"target": {"host": "box", "scheduler": "nowhere"}}, "target.workdir", "is missing"),
@@ -152,7 +152,7 @@ def test_what_is_missing_is_named(spec: Any) -> None:
         ({"profile": {"tool": "nccl-trace", "start_step": 3}}, "profile.start_step", "is for nsys"),
         ({"profile": {"tool": "nccl-trace", "ranks": [0]}}, "profile.ranks", "is for nsys"),
         ({"profile": {"tool": "nccl-trace", "gpu_metrics": True}}, "profile.gpu_metrics", "is for nsys"),
-        ({"profile": {"tool": "nsys", "stop_step": 51}}, "profile", "within the 50 steps"),
+        ({"profile": {"tool": "nsys", "stop_step": 51}}, "profile", "within 50 steps"),
         ({"profile": {"tool": "nsys", "ranks": [0, 64]}}, "profile.ranks", "has 64"),
         ({"profile": {"tool": "nsys", "ranks": []}}, "profile.ranks", "names no rank"),
     ],
@@ -167,7 +167,7 @@ def test_values_that_are_impossible_together_are_a_fault(
 
 def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: Any) -> None:
     fault = spec.usual(workload={"steps": 20}).faults()["measure.window"]
-    assert fault.message == "is the recipe's [10, 49], and there are 20 steps"
+    assert fault.message == "is the recipe's [10, 49], and the run has 20 steps"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import attrs
 
 from llmb.catalog.tables import Reader, check_table, figure, listed, number, settings, string, whole
 from llmb.values.errors import Fault
+from llmb.values.faults import counted
 from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Baseline
 
@@ -131,4 +132,4 @@ def _rows(values: Mapping[str, Any], key: str, release: str, source: str) -> dic
 def point_name(point: PointKey) -> str:
     """A point as people say it: "h100 bf16 on 64 GPUs"."""
     gpu_type, dtype, gpus = point
-    return f"{gpu_type} {dtype} on {gpus} GPUs"
+    return f"{gpu_type} {dtype} on {counted(gpus, 'GPU')}"

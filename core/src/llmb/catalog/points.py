@@ -12,6 +12,7 @@ from llmb.catalog.baselines import PointKey, Published, point_name
 from llmb.catalog.scaling import scaled
 from llmb.catalog.tables import Reader, check_table, flag, listed, natural, raw, rule, settings, string, whole
 from llmb.values.errors import Fault
+from llmb.values.faults import counted
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
 from llmb.values.recipe import Point
@@ -123,18 +124,19 @@ def _parallelism(
     """The rules at this number of GPUs, and whether what they amount to can be."""
     degrees: dict[str, Any] = {}
     faults = []
+    where = counted(gpus, "GPU")
     for name in _DEGREES:
         if name in values:
             try:
                 degrees[name] = scaled(values[name], gpus)
             except ValueError as error:
-                message = f'"{values[name]}" is {error} on {gpus} GPUs'
+                message = f'"{values[name]}" is {error} on {where}'
                 faults.append(Fault(message=message, key=f"{key}.{name}", expected="a whole number of at least 1"))
     if faults:
         return None, faults
     parallelism = Parallelism(**degrees | {"vp": None if degrees.get("vp") == 1 else degrees.get("vp")})
     for fault in parallelism_faults(model, parallelism, gpus):
-        message = fault.message if f"{gpus} GPUs" in fault.message else f"{fault.message} (on {gpus} GPUs)"
+        message = fault.message if where in fault.message else f"{fault.message} (on {where})"
         faults.append(attrs.evolve(fault, message=message, key=_moved(fault, key)))
     return (None if faults else parallelism), faults
 

@@ -12,6 +12,7 @@ import typer
 
 from llmb.engine.plan import PlannedRun, PlannedTask
 from llmb.spec.structure import unstructure
+from llmb.values.faults import counted
 from llmb.values.job import Environment, Image, Job, Task
 
 COMMAND = 120
@@ -106,10 +107,11 @@ def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
         run, job = planned.run, planned.job
         typer.echo(f"# {run.name} (repeat {run.repeat}): {run.recipe}, release {run.release}")
         batch = run.parallelism.global_batch_size
-        nodes = f"{job.nodes} node{'s' if job.nodes > 1 else ''} x {job.tasks_per_node}"
-        typer.echo(f"# {nodes} processes, {run.steps} steps, global batch size {batch}")
+        ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
+        typer.echo(f"# {ranks}, {counted(run.steps, 'step')}, global batch size {batch}")
         if run.differences:
-            typer.echo(f"# not comparable with the baseline: {', '.join(run.differences)}")
+            what = "not comparable with the baseline" if run.baseline else "not as the recipe has it"
+            typer.echo(f"# {what}: {', '.join(run.differences)}")
         for note in planned.script.notes:
             typer.echo(f"# {note}")
         for task in planned.tasks:

@@ -34,28 +34,48 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
-    """To the terminal's width; piped output is for other programs, so its lines are whole."""
+    """To the terminal's width, and what it has no room for; piped output is for programs, so its lines are whole."""
     console = Console(highlight=False)
-    for line in table_lines(columns, rows, console.width if console.is_terminal else None):
+    width, rows = console.width if console.is_terminal else None, list(rows)
+    for line in table_lines(columns, rows, width):
         console.print(line, soft_wrap=True)
+    if missing := left_out(columns, rows, width):
+        console.print(f"note: no room here for {', '.join(missing)}; a wider terminal has it, and so has a pipe")
 
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None) -> list[Text]:
     """The lines, with the titles first where there are any; None is any width."""
-    cells = [[_text(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    cells = _cells(columns, rows)
+    kept = _kept(columns, cells, width)
+    columns, cells = [columns[each] for each in kept], _only(cells, kept)
+    widths = _widths(columns, cells, width) or _least(columns, cells)
+    lines = _row([Text(column.title, "bold") for column in columns], columns, widths, down=True)
+    lines = lines if any(column.title for column in columns) else []
+    return lines + [line for row in cells for line in _row(row, columns, widths)]
+
+
+def left_out(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None) -> list[str]:
+    """The titles of the columns that hold something and find no room."""
+    cells = _cells(columns, rows)
+    kept = _kept(columns, cells, width)
+    return [column.title for at, column in enumerate(columns) if at not in kept and any(row[at] for row in cells)]
+
+
+def _cells(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[list[Text]]:
+    return [[_text(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+
+
+def _kept(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int | None) -> list[int]:
+    """Which columns are shown."""
     kept = list(range(len(columns)))
     if width is not None and _total(_natural(columns, cells)) > width:
         kept = [each for each in kept if not columns[each].optional or any(row[each] for row in cells)]
-    while (widths := _widths([columns[each] for each in kept], _only(cells, kept), width)) is None:
+    while _widths([columns[each] for each in kept], _only(cells, kept), width) is None:
         optional = [each for each in kept if columns[each].optional]
         if not optional:
-            widths = _least([columns[each] for each in kept], _only(cells, kept))
             break
         kept.remove(optional[-1])
-    columns = [columns[each] for each in kept]
-    lines = _row([Text(column.title, "bold") for column in columns], columns, widths, down=True)
-    lines = lines if any(column.title for column in columns) else []
-    return lines + [line for row in _only(cells, kept) for line in _row(row, columns, widths)]
+    return kept
 
 
 def _text(cell: Cell, column: Column) -> Text:

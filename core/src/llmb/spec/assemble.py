@@ -14,6 +14,7 @@ from llmb.spec.profile import profile_faults, with_published_steps
 from llmb.spec.published import differences, override_model, override_parallelism, published_steps
 from llmb.spec.tables import SpecTables, TargetTable
 from llmb.values.errors import Fault, SpecError
+from llmb.values.faults import counted
 from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
@@ -110,7 +111,7 @@ def impossible(run: Run[Any], spec: SpecTables) -> list[Fault]:
     if run.window != "last" and not 0 <= run.window[0] <= run.window[1] <= run.steps:
         whose = "is" if spec.measure.window else "is the recipe's"
         first, last = run.window
-        why = f"{first} comes after {last}" if first > last else f"there are {run.steps} steps"
+        why = f"{first} comes after {last}" if first > last else f"the run has {counted(run.steps, 'step')}"
         message = f"{whose} {[first, last]}, and {why}"
         expected = f'"last", or the first and last step of a mean, within 0 and {run.steps}'
         faults.append(Fault(message=message, key="measure.window", expected=expected))

@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault
+from llmb.values.faults import counted
 from llmb.values.recipe import Recipe
 from llmb.values.run import Profile, Run
 
@@ -33,10 +34,12 @@ def profile_faults(run: Run[Any]) -> Iterator[Fault]:
     first = 0 if run.profile.start_step is None else run.profile.start_step
     last = run.steps if run.profile.stop_step is None else run.profile.stop_step
     if not 0 <= first < last <= run.steps:
-        message = f"steps {first} to {last} are no range within the {run.steps} steps of the run"
+        message = f"steps {first} to {last} are no range within {counted(run.steps, 'step')}"
         yield Fault(message=message, key="profile", expected=f"0 <= start_step < stop_step <= {run.steps}")
     if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
-        message = f"has {', '.join(map(str, wrong))}, and the ranks of {run.gpus} GPUs are 0 to {run.gpus - 1}"
+        message = (
+            f"has {', '.join(map(str, wrong))}, and the ranks of {counted(run.gpus, 'GPU')} are 0 to {run.gpus - 1}"
+        )
         yield Fault(message=message, key="profile.ranks", expected=f"ranks below {run.gpus}")
     if run.profile.ranks == ():
         yield Fault(message="names no rank", key="profile.ranks", expected="ranks, or no such key")

@@ -20,6 +20,11 @@ def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
     return Fault(message=NOT_A_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
 
 
+def counted(number: int, thing: str) -> str:
+    """Such as: 1 GPU, 8 GPUs."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
+
+
 def shown(value: Any) -> str:
     """A value as TOML writes it, for a message: cut short, and of a table only that it is one."""
     if isinstance(value, bool):

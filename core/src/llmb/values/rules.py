@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from llmb.values.errors import Fault
+from llmb.values.faults import counted
 from llmb.values.model import Model, Parallelism
 
 
@@ -59,12 +60,12 @@ def _model(model: Model) -> Iterator[Fault]:
 def _ranks(parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     tp, pp, cp = parallelism.tp, parallelism.pp, parallelism.cp
     if gpus % (tp * pp * cp):
-        message = f"{gpus} GPUs cannot be divided by tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}"
+        message = f"{counted(gpus, 'GPU')} cannot be divided by tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}"
         yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {tp * pp * cp}")
     else:
         yield from _batch(parallelism, gpus)
     if gpus % parallelism.fsdp:
-        message = f"{gpus} GPUs cannot be divided into {parallelism.fsdp} shards"
+        message = f"{counted(gpus, 'GPU')} cannot be divided into {parallelism.fsdp} shards"
         yield Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {gpus}")
 
 
@@ -109,7 +110,7 @@ def _experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Faul
         message = f"{model.experts} experts cannot be divided by ep = {ep}"
         yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {model.experts}")
     elif ep * etp > 1 and gpus % (pp * ep * etp):
-        message = f"{gpus} GPUs cannot be divided by pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}"
+        message = f"{counted(gpus, 'GPU')} cannot be divided by pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}"
         yield Fault(message=message, key="parallelism.ep", expected=f"pp x ep x etp that divides {gpus}")
 
 

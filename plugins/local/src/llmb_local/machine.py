@@ -79,9 +79,10 @@ def machine_gpus(job: Job, target: Target[LocalOptions]) -> tuple[int, ...]:
 
 def _too_few(job: Job, there: int, target: Target[LocalOptions]) -> Fault:
     why = target.facts.get("nvidia-smi.refusal", "")
+    asks = f"{job.gpus_per_node} GPU{'s' if job.gpus_per_node > 1 else ''}"
     has = f"this machine has {there or 'none'}{f' ({why})' if why else ''}"
     return Fault(
-        message=f"asks for {job.gpus_per_node} GPUs, and {has}",
+        message=f"asks for {asks}, and {has}",
         key="workload.gpus",
         expected=f"at most {there}"
         if there
