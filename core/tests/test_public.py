@@ -78,3 +78,10 @@ def test_help_imports_no_plugin_and_looks_for_none(arguments: list[str]) -> None
     assert packages(modules) & {"llmb_local", "llmb_maxtext"} == set()
     assert {module for module in modules if module.startswith(("llmb.plugins", "llmb.engine", "llmb.spec"))} == set()
     assert "importlib.metadata" not in modules
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_one_log_is_parsed_without_a_list_around_it(tmp_path: Path, kind: type[str | Path]) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("completed step: 3, seconds: 3.585, TFLOP/s/device: 288.187, loss: 1.977\n")
+    assert [step.step for step in llmb.parse(kind(log), framework="maxtext").series.steps] == [3]

@@ -31,14 +31,15 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
 
 
 def parse(
-    logs: Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
+    logs: str | Path | Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
 ) -> ParsedLog:
     """One run, from its log or from those of its ranks, read to their present end.
 
-    ``window`` is the framework's usual one where none is given; ``steps`` is how many a whole run has, where the log
-    itself is not to be believed. Raises LogError where a log cannot be read, PluginError where the framework's plugin
-    is not installed.
+    ``logs`` is the log, or those of the ranks. ``window`` is the framework's usual one where none is given; ``steps``
+    is how many a whole run has, where the log itself is not to be believed. Raises LogError where a log cannot be
+    read, PluginError where the framework's plugin is not installed.
     """
+    logs = [logs] if isinstance(logs, str | Path) else logs
     return parse_run([Path(log) for log in logs], framework, PluginPool(), window, steps)
 
 
