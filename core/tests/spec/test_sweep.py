@@ -175,3 +175,14 @@ def test_the_runs_of_a_sweep_have_ids_of_their_own(spec: Any, monkeypatch: pytes
     monkeypatch.setattr("llmb.spec.ids.secrets.choice", lambda _alphabet: next(letters))
     runs = spec.usual(workload={"repeats": 3}).runs()
     assert [run.id[:5] for run in runs] == ["aaaaa", "bbbbb", "ccccc"]
+
+
+def test_values_that_look_alike_in_a_fault_are_not_the_same(spec: Any) -> None:
+    spec.big()
+    long = "x" * 80
+    spec.write(f"""{spec.file.read_text()}
+    [sweep]
+    "framework.config" = [{{ remat_policy = "full" }}, {{ remat_policy = "none" }}]
+    "env.NAME" = ["{long}1", "{long}2"]
+    """)
+    assert len(spec.runs()) == 4
