@@ -1,9 +1,8 @@
-"""Files that are whole or not there at all, and how many may be open."""
+"""Files that are whole or not there at all."""
 
 from __future__ import annotations
 
 import os
-import resource
 from pathlib import Path
 
 
@@ -20,15 +19,3 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
-
-
-SPARE_FILES = 256  # for everything else
-
-
-def allow_open_files(wanted: int) -> None:
-    """Let this process open that many files besides the usual ones, as far as the system allows it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))

@@ -14,12 +14,12 @@ from llmb.engine.active import ActiveRun
 from llmb.engine.drive import drive
 from llmb.engine.driver import Driver
 from llmb.engine.observe import Observer, Silent
+from llmb.engine.open_files import allow_open_files
 from llmb.engine.plan import PlannedRun, plan, plan_run
 from llmb.engine.record import RunRecord, all_records, create_records, find_record
 from llmb.engine.result import RunResult, read_result
 from llmb.engine.secrets import refuse_missing_secrets
 from llmb.engine.site import Site
-from llmb.files import allow_open_files
 from llmb.hosts.open import Hosts
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run

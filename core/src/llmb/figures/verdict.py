@@ -13,17 +13,17 @@ def judge(
     metrics: Metrics,
     tolerance: float,
     *,
-    completed: bool = True,
-    window_complete: bool = True,
-    loss_nan: bool = False,
-    profiled: bool = False,
+    completed: bool,
+    window_complete: bool,
+    loss_nan: bool,
+    profiled: bool,
 ) -> tuple[Verdict | None, str]:
     """The verdict on a run, and one plain sentence of why.
 
     Pass where measured / published step time <= 1 + ``tolerance``, else fail; faster than published is a pass, and
     the sentence says so where it is by more than the tolerance. Null where there is nothing to be judged against: no
-    baseline, or a profile asked for. Undecided where the run cannot count: it did not complete, its loss was NaN, or
-    its measuring window is not whole. (A run without any step has metrics too: those of an absent step time.)
+    baseline, or a profile asked for. Undecided where the run cannot count: it did not complete, its loss was NaN, its
+    measuring window is not whole, or the steps of that window state no time.
     """
     baseline = metrics.baseline
     if profiled or baseline is None:

@@ -1,4 +1,4 @@
-"""How a log stands: what ``status`` means in the output of ``llmb parse`` and ``llmb grade``."""
+"""How a log stands: what ``status`` means in the output of ``llmb parse``."""
 
 from __future__ import annotations
 
