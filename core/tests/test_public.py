@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import ast
+import collections.abc
+import inspect
 import subprocess
 import sys
+import typing
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
+from typing import TypeVar
 
 import pytest
 
@@ -43,6 +49,42 @@ def test_a_public_name_is_the_one_of_its_module() -> None:
     for module, names in llmb._MODULES.items():
         for name in names:
             assert getattr(llmb, name) is getattr(import_module(module), name)
+
+
+def annotations_of(name: str) -> Iterator[tuple[str, str, object]]:
+    """Where the signatures of a public function or class have an annotation, its text, and the module it is in."""
+    value = getattr(llmb, name)
+    if inspect.isfunction(value):
+        yield from _annotations(name, value)
+    for cls in inspect.getmro(value) if inspect.isclass(value) else ():
+        if cls.__module__.startswith("llmb."):
+            own = {field: text for field, text in vars(cls).get("__annotations__", {}).items() if field[0] != "_"}
+            yield from ((f"{name}.{field}", str(text), sys.modules[cls.__module__]) for field, text in own.items())
+            for member, function in vars(cls).items():
+                function = function.fget if isinstance(function, property) else getattr(function, "__func__", function)
+                if inspect.isfunction(function) and member[0] != "_" and function.__module__ == cls.__module__:
+                    yield from _annotations(f"{name}.{member}", function)
+
+
+def _annotations(where: str, function: FunctionType) -> Iterator[tuple[str, str, object]]:
+    for text in function.__annotations__.values():
+        yield where, str(text), sys.modules[function.__module__]
+
+
+def is_ours(value: object, name: str) -> bool:
+    """Whether a name in an annotation stands for something of llmb's: a class, or an alias of a type."""
+    if isinstance(value, TypeVar) or value is None:
+        return False
+    if inspect.isclass(value):
+        return value.__module__.startswith("llmb")
+    return not hasattr(typing, name) and not hasattr(collections.abc, name)
+
+
+@pytest.mark.parametrize("name", llmb.__all__)
+def test_the_types_in_public_signatures_are_public(name: str) -> None:
+    for where, text, module in annotations_of(name):
+        for word in (node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)):
+            assert word in llmb.__all__ or not is_ours(getattr(module, word, None), word), f"{where}: {text}"
 
 
 def imported_by(code: str) -> set[str]:

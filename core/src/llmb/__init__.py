@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from llmb.engine.observe import Progress as Progress
     from llmb.engine.parsing import ParsedLog as ParsedLog
     from llmb.engine.plan import PlannedRun as PlannedRun
+    from llmb.engine.plan import PlannedTask as PlannedTask
     from llmb.engine.plan import plan as plan
     from llmb.engine.result import RunResult as RunResult
     from llmb.engine.result import find_run as find_run
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from llmb.engine.runs import cancel as cancel
     from llmb.engine.runs import resume as resume
     from llmb.engine.runs import start as start
+    from llmb.figures.metrics import Comparison as Comparison
     from llmb.figures.metrics import Metrics as Metrics
     from llmb.figures.window import Summary as Summary
     from llmb.hookspecs import ExtensionHooks as ExtensionHooks
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     from llmb.library import run as run
     from llmb.logs.lines import LineParser as LineParser
     from llmb.logs.series import StepSeries as StepSeries
+    from llmb.logs.status import LogStatus as LogStatus
+    from llmb.plugins.find import FoundPlugin as FoundPlugin
     from llmb.plugins.listing import ListedPlugin as ListedPlugin
     from llmb.plugins.listing import list_plugins as list_plugins
     from llmb.plugins.pool import PluginPool as PluginPool
@@ -60,6 +64,7 @@ if TYPE_CHECKING:
     from llmb.values.errors import LlmbError as LlmbError
     from llmb.values.errors import LogError as LogError
     from llmb.values.errors import PluginError as PluginError
+    from llmb.values.errors import PluginWarning as PluginWarning
     from llmb.values.errors import RecipeError as RecipeError
     from llmb.values.errors import RecordError as RecordError
     from llmb.values.errors import SpecError as SpecError
@@ -78,48 +83,58 @@ if TYPE_CHECKING:
     from llmb.values.job import Job as Job
     from llmb.values.job import Mount as Mount
     from llmb.values.job import Phase as Phase
+    from llmb.values.job import Ranks as Ranks
     from llmb.values.job import Repository as Repository
     from llmb.values.job import Script as Script
     from llmb.values.job import Task as Task
     from llmb.values.job import Venv as Venv
     from llmb.values.log_files import LogFiles as LogFiles
     from llmb.values.model import Accelerator as Accelerator
+    from llmb.values.model import FlopFormula as FlopFormula
     from llmb.values.model import Model as Model
     from llmb.values.model import Parallelism as Parallelism
     from llmb.values.nearest import nearest_name as nearest_name
     from llmb.values.placed import key_values as key_values
     from llmb.values.placed import placed as placed
     from llmb.values.recipe import Baseline as Baseline
+    from llmb.values.recipe import MfuSource as MfuSource
+    from llmb.values.recipe import Point as Point
     from llmb.values.recipe import Recipe as Recipe
+    from llmb.values.recipe import Window as Window
     from llmb.values.refusals import decided_elsewhere as decided_elsewhere
     from llmb.values.refusals import decided_env as decided_env
     from llmb.values.refusals import degree_faults as degree_faults
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
+    from llmb.values.run import ProfileTool as ProfileTool
     from llmb.values.run import Run as Run
     from llmb.values.run import Target as Target
     from llmb.values.status import Cause as Cause
+    from llmb.values.status import JobState as JobState
     from llmb.values.status import JobStatus as JobStatus
+    from llmb.values.status import RunState as RunState
     from llmb.values.status import Ticket as Ticket
+    from llmb.values.status import Verdict as Verdict
     from llmb.values.steps import LogParser as LogParser
     from llmb.values.steps import Notice as Notice
     from llmb.values.steps import NoticeKind as NoticeKind
     from llmb.values.steps import Step as Step
     from llmb.values.workload import PlacedRun as PlacedRun
     from llmb.values.workload import Workload as Workload
+    from llmb.values.workload import Written as Written
     from llmb.version import VERSION as VERSION
 
 # Where each public name is defined. It is imported when it is first asked for, so that `import llmb` costs nothing
 # that is not used.
 _MODULES = {
     "llmb.engine.doctor": ("examine",),
-    "llmb.engine.observe": ("Observer", "Progress"),
     "llmb.engine.index": ("list_runs",),
+    "llmb.engine.observe": ("Observer", "Progress"),
     "llmb.engine.parsing": ("ParsedLog",),
-    "llmb.engine.plan": ("PlannedRun", "plan"),
+    "llmb.engine.plan": ("PlannedRun", "PlannedTask", "plan"),
     "llmb.engine.result": ("RunResult", "find_run"),
     "llmb.engine.runs": ("Session", "cancel", "resume", "start"),
-    "llmb.figures.metrics": ("Metrics",),
+    "llmb.figures.metrics": ("Comparison", "Metrics"),
     "llmb.figures.window": ("Summary",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
@@ -130,6 +145,8 @@ _MODULES = {
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.logs.series": ("StepSeries",),
+    "llmb.logs.status": ("LogStatus",),
+    "llmb.plugins.find": ("FoundPlugin",),
     "llmb.plugins.listing": ("ListedPlugin", "list_plugins"),
     "llmb.plugins.pool": ("PluginPool",),
     "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),
@@ -140,6 +157,7 @@ _MODULES = {
         "LlmbError",
         "LogError",
         "PluginError",
+        "PluginWarning",
         "RecipeError",
         "RecordError",
         "SpecError",
@@ -157,21 +175,22 @@ _MODULES = {
         "Job",
         "Mount",
         "Phase",
+        "Ranks",
         "Repository",
         "Script",
         "Task",
         "Venv",
     ),
     "llmb.values.log_files": ("LogFiles",),
-    "llmb.values.model": ("Accelerator", "Model", "Parallelism"),
+    "llmb.values.model": ("Accelerator", "FlopFormula", "Model", "Parallelism"),
     "llmb.values.nearest": ("nearest_name",),
     "llmb.values.placed": ("key_values", "placed"),
-    "llmb.values.recipe": ("Baseline", "Recipe"),
+    "llmb.values.recipe": ("Baseline", "MfuSource", "Point", "Recipe", "Window"),
     "llmb.values.refusals": ("decided_elsewhere", "decided_env", "degree_faults"),
-    "llmb.values.run": ("Paths", "Profile", "Run", "Target"),
-    "llmb.values.status": ("Cause", "JobStatus", "Ticket"),
+    "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),
+    "llmb.values.status": ("Cause", "JobState", "JobStatus", "RunState", "Ticket", "Verdict"),
     "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),
-    "llmb.values.workload": ("PlacedRun", "Workload"),
+    "llmb.values.workload": ("PlacedRun", "Workload", "Written"),
     "llmb.version": ("VERSION",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

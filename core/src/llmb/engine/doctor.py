@@ -18,7 +18,7 @@ from llmb.hosts.open import Hosts
 from llmb.paths import home_folder
 from llmb.plugins.listing import list_plugins
 from llmb.plugins.pool import PluginPool
-from llmb.plugins.recipes import load_recipe, recipe_addresses
+from llmb.plugins.recipes import addresses_of, find_recipe
 from llmb.spec.resolve import Resolver
 from llmb.spec.targets import load_target
 from llmb.values.check import Check
@@ -93,7 +93,7 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> 
         hosts.close()
     yield from checks
     whole = all(check.ok is not False for check in checks)
-    for framework in sorted({address.partition("/")[0] for address in recipe_addresses(pool.installed)}):
+    for framework in sorted({address.partition("/")[0] for address in addresses_of(pool.installed)}):
         yield _framework(framework, site.target, table, pool, whole=whole)
 
 
@@ -118,7 +118,7 @@ def _framework(
     Where the target itself is not ``whole``, they could once it is.
     """
     names: dict[str, list[str]] = {}
-    for address in recipe_addresses(pool.installed):
+    for address in addresses_of(pool.installed):
         if address.partition("/")[0] == framework:
             names.setdefault(_missing(address, target, table, pool), []).append(address.partition("/")[2])
     can = names.pop("", [])
@@ -131,7 +131,7 @@ def _framework(
 def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> str:
     """Why no published point of a recipe can run there; empty where one can."""
     try:
-        recipe = load_recipe(address, pool.installed)
+        recipe = find_recipe(address, pool.installed)
     except LlmbError as error:
         return str(error.faults[0])
     whys = [_refusal(each, target, pool) for each in _smallest(recipe, table)]

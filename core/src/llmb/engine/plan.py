@@ -50,8 +50,12 @@ class PlannedRun:
         return self.placed.target
 
 
-def plan(workload: Workload, pool: PluginPool) -> tuple[PlannedRun, ...]:
-    """All runs of a workload, planned. Raises SpecError with the faults of every run that its plugins refuse."""
+def plan(workload: Workload, pool: PluginPool | None = None) -> tuple[PlannedRun, ...]:
+    """All runs of a workload, planned; nothing is started. ``pool`` may have the plugins that are loaded already.
+
+    Raises SpecError with the faults of every run that its plugins refuse.
+    """
+    pool = pool or PluginPool()
     planned: list[PlannedRun] = []
     faults: list[Fault] = []
     for placed in workload.runs:

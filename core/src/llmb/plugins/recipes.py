@@ -13,19 +13,23 @@ from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Recipe
 
 
-def load_recipe(address: str, installed: Sequence[FoundPlugin] | None = None) -> Recipe:
+def load_recipe(address: str) -> Recipe:
     """The recipe at ``framework/name`` or ``framework/name@release``, which may be its own release.
 
     Raises RecipeError or PluginError.
     """
-    installed = find_plugins() if installed is None else installed
+    return find_recipe(address, find_plugins())
+
+
+def find_recipe(address: str, installed: Sequence[FoundPlugin]) -> Recipe:
+    """As `load_recipe`, of plugins that were looked for before."""
     framework, slash, name = address.partition("/")
     if not slash or not name:
         raise RecipeError(
             Fault(
                 message=f"recipe {address!r} is not an address",
                 expected="framework/name, as `llmb recipes` lists them",
-                nearest=nearest_name(address, recipe_addresses(installed), cutoff=0.4),
+                nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
             )
         )
     plugin = choose("framework", framework, installed)
@@ -43,9 +47,13 @@ def load_recipe(address: str, installed: Sequence[FoundPlugin] | None = None) ->
     return _read(files[address], address, framework)
 
 
-def recipe_addresses(installed: Sequence[FoundPlugin] | None = None) -> tuple[str, ...]:
+def recipe_addresses() -> tuple[str, ...]:
     """The addresses of all recipes of all installed frameworks, sorted."""
-    installed = find_plugins() if installed is None else installed
+    return addresses_of(find_plugins())
+
+
+def addresses_of(installed: Sequence[FoundPlugin]) -> tuple[str, ...]:
+    """As `recipe_addresses`, of plugins that were looked for before."""
     frameworks = [plugin for plugin in installed if plugin.kind == "framework"]
     return tuple(sorted({address for plugin in frameworks for address, _ in _files(plugin)}))
 

@@ -10,7 +10,7 @@ import attrs
 from llmb.catalog.accelerators import accelerators
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.pool import PluginPool
-from llmb.plugins.recipes import load_recipe
+from llmb.plugins.recipes import find_recipe
 from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
 from llmb.spec.check import TARGET_KEYS, check_options, check_tables, place_faults
 from llmb.spec.published import choose_point, published_points, with_options
@@ -102,7 +102,7 @@ class Resolver:
 
     def _recipe(self, address: str) -> Recipe:
         if address not in self._recipes:
-            self._recipes[address] = load_recipe(address, self._pool.installed)
+            self._recipes[address] = find_recipe(address, self._pool.installed)
         return self._recipes[address]
 
     def _framework(self, address: str) -> FrameworkHooks[Any] | None:
