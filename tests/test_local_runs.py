@@ -191,19 +191,19 @@ def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any) -> 
     from llmb.engine import runs
 
     session = runs.start(llmb.load(toy.spec()))
-    session.active[0].enter("submitting")
+    session._active[0].enter("submitting")
     session = runs.cancel([session.run_ids[0]])
     session.drive()
     assert session.results[0].state == "cancelled"
-    session.drivers[0]._site.submit([session.active[0].planned.script])  # an orphaned bash comes late
+    session._drivers[0]._site.submit([session._active[0].planned.script])  # an orphaned bash comes late
     status = toy.wait(lambda: _ended(session))
     assert status.cause == "cancelled"
     assert toy.journal() == []
 
 
 def _ended(session: Any) -> Any:
-    ticket = session.active[0].ticket
-    status = session.drivers[0]._site.poll([ticket])[ticket.id]
+    ticket = session._active[0].ticket
+    status = session._drivers[0]._site.poll([ticket])[ticket.id]
     return status if status.state == "ended" else None
 
 

@@ -33,9 +33,9 @@ from llmb.version import VERSION
 class Session:
     """Runs that one process drives, with what it needs for that. One that may never be driven is to be closed."""
 
-    active: list[ActiveRun]
-    drivers: list[Driver]
-    hosts: Hosts
+    _active: list[ActiveRun] = attrs.field(repr=False)
+    _drivers: list[Driver] = attrs.field(repr=False)
+    _hosts: Hosts = attrs.field(repr=False)
 
     def __enter__(self) -> Session:
         return self
@@ -45,17 +45,17 @@ class Session:
 
     def close(self) -> None:
         """End the connections to all hosts, as `drive` does at its end. The runs go on."""
-        self.hosts.close()
+        self._hosts.close()
 
     @property
     def results(self) -> list[RunResult]:
         """How each run stands, as its record tells it now."""
-        return [read_result(each.record) for each in self.active]
+        return [read_result(each.record) for each in self._active]
 
     @property
     def run_ids(self) -> list[str]:
         """The ids of these runs."""
-        return [each.run.id for each in self.active]
+        return [each.run.id for each in self._active]
 
     def drive(self, *, detach: bool = False, wait: Callable[[float], None] = time.sleep) -> None:
         """Until every run has ended, or with ``detach`` until nothing is left to submit.
@@ -64,7 +64,7 @@ class Session:
         left that this process cannot do, when all that it can is done; ``results`` tell of every run all the same.
         """
         try:
-            drive(self.drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
+            drive(self._drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
         finally:
             self.close()
 
@@ -167,7 +167,7 @@ def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterat
 def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
     """Ask for the end of these runs and of nothing else; driven on, each comes to its end."""
     with _open(_take_up(_named(wanted), observer or Silent(), named=True)) as session:
-        for each in session.active:
+        for each in session._active:
             if not each.ended:
                 each.record.request_cancel()
         return session
