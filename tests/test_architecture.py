@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core/src/llmb"
 PAGE = (ROOT / "docs/architecture.md").read_text()
 PLUGINS = sorted(path.parent.name for path in (ROOT / "plugins").glob("*/pyproject.toml"))
+EXAMPLES = sorted(f"examples/plugins/{path.parent.name}" for path in ROOT.glob("examples/plugins/*/pyproject.toml"))
 ALONE = {"files", "paths", "version"}  # modules that need a line only
 
 
@@ -73,15 +75,23 @@ def test_each_arrow_of_the_picture_joins_two_packages_of_which_one_imports_the_o
     assert [arrow for arrow in inside if arrow[1] not in TABLE[arrow[0]] and arrow[0] not in TABLE[arrow[1]]] == []
 
 
+def test_lint_knows_every_package_and_module_of_core() -> None:
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    here = {f"llmb.{name}" for name in (*TABLE, *ALONE)}
+    private, layers = contracts[2]["forbidden_modules"], contracts[3]["layers"]
+    assert set(private) == here
+    assert {name for layer in layers for name in layer.split(" | ")} == here
+
+
 @pytest.mark.parametrize("package", [*TABLE, *PLUGINS])
 def test_every_package_has_one_paragraph(package: str) -> None:
     assert len(re.findall(rf"^\*\*`{package}`\*\*", PAGE, re.MULTILINE)) == 1
 
 
-@pytest.mark.parametrize("plugin", PLUGINS)
+@pytest.mark.parametrize("plugin", [*(f"plugins/{name}" for name in PLUGINS), *EXAMPLES])
 def test_a_plugin_imports_of_core_only_what_is_public(plugin: str) -> None:
     import llmb
 
     public = {f"llmb.{name}" for name in llmb.__all__} | {"llmb"}
-    names = {name for file in (ROOT / "plugins" / plugin / "src").rglob("*.py") for name in imports_of(file)}
+    names = {name for file in (ROOT / plugin / "src").rglob("*.py") for name in imports_of(file)}
     assert {name for name in names if name.partition(".")[0] == "llmb"} <= public
