@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import attrs
 import pytest
+import tomli_w
 
 import llmb
 from llmb.engine.plan import plan
@@ -117,3 +119,29 @@ class Refusing(PluginPool):
                 raise llmb.SpecError(f"no {run.gpus} GPUs")
 
         return Refuses()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "window", "steps"),
+    [
+        ("maxtext/llama2-tiny", [50, 50], "from 0 to 49"),
+        ("maxtext/llama2-tiny", [0, 49], None),
+        ("megatron_bridge/llama3-tiny", [0, 10], "from 1 to 50"),
+        ("megatron_bridge/llama3-tiny", [1, 50], None),
+    ],
+)
+def test_a_window_beyond_the_framework_s_own_numbers_is_refused(
+    tmp_path: Path, recipe: str, window: list[int], steps: str | None
+) -> None:
+    workload = {"recipe": recipe, "gpu_type": "cpu", "dtype": "fp32", "gpus": 1, "steps": 50}
+    file = tmp_path / "spec.toml"
+    file.write_text(
+        tomli_w.dumps({"workload": workload, "measure": {"window": window}, "target": {"scheduler": "local"}})
+    )
+    told = []
+    try:
+        plan(llmb.load(file), PluginPool())
+    except llmb.SpecError as error:
+        told = [f"{fault.key}: {fault.message}" for fault in error.faults]
+    framework = recipe.partition("/")[0]
+    assert told == ([f"measure.window: is {window}, and {framework} counts 50 steps {steps}"] if steps else [])

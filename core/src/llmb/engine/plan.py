@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
+from llmb.engine.measured_steps import window_faults
 from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, PluginError, SpecError
@@ -61,8 +62,10 @@ def plan(workload: Workload, pool: PluginPool | None = None) -> tuple[PlannedRun
     for placed in workload.runs:
         try:
             planned.append(plan_run(placed, pool))
+            wrong = tuple(window_faults(placed.run, pool.framework(placed.run.framework)))
         except SpecError as error:
-            faults += map(placed.written.locate, error.faults)
+            wrong = error.faults
+        faults += map(placed.written.locate, wrong)
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return tuple(planned)

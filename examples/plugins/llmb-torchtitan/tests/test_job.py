@@ -90,6 +90,8 @@ def test_what_the_user_says_wins_over_the_recipe(spec: Any) -> None:
         ({"parallelism": {"tp": 2, "fsdp": 8}}, "parallelism.fsdp", "a divisor of 4"),
         ({"model": {"layers": 16}}, "model.layers", "32"),
         ({"workload": {"steps": 95}}, "workload.steps", "a multiple of 10"),
+        ({"measure": {"window": [95, 95]}}, "measure.window", "a window with a multiple of 10"),
+        ({"measure": {"window": [0, 100]}}, "measure.window", '"last", or steps within 1 and 100'),
         *(
             ({"framework": {"config": {"metrics": {"log_freq": each}}}},
              "framework.config.metrics.log_freq", "a whole number of at least 1")

@@ -86,6 +86,9 @@ def _steps(run: Run[Any]) -> Iterator[Fault]:
     elif run.steps % each:
         message = f"is {run.steps}, and torchtitan prints each {each}th step"
         yield Fault(message=message, key="workload.steps", expected=f"a multiple of {each}")
+    elif run.window != "last" and run.window[1] // each * each < run.window[0]:
+        message = f"is {list(run.window)}, and torchtitan prints each {each}th step"
+        yield Fault(message=message, key="measure.window", expected=f"a window with a multiple of {each}")
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:
