@@ -92,20 +92,35 @@ def test_a_job_with_an_environment_of_its_own_is_refused(toy: Any) -> None:
 
 
 def test_a_scheduler_s_own_secrets_are_kept_beside_the_job_s(toy: Any) -> None:
-    class Secretive(PluginPool):
-        def scheduler(self, name: str) -> Any:
-            from llmb_local.plugin import Local
-
-            class NeedsOne(Local):
-                def build_job(self, job: Any, target: Any) -> Any:
-                    return attrs.evolve(super().build_job(job, target), secrets=("OURS",))
-
-            return NeedsOne()
-
     spec = toy.spec(framework={"secrets": ["THEIRS"], "task": "x", "task_on": "scheduler", "task_secrets": ["MORE"]})
-    [planned] = plan(llmb.load(spec), Secretive())
+    [planned] = plan(llmb.load(spec), LocalBut(secrets=("OURS",)))
     assert planned.script.secrets == ("OURS", "THEIRS")
     assert planned.tasks[-1].script.secrets == ("OURS", "MORE")
+
+
+def test_logs_whose_copies_would_be_one_file_are_refused(toy: Any) -> None:
+    pool = LocalBut(logs={"train": ("/work/rank0/out.log", "/work/rank1/out.log")})
+    with pytest.raises(llmb.PluginError, match=r"local: build_job\(\) names several logs out.log"):
+        plan(llmb.load(toy.spec()), pool)
+
+
+class LocalBut(PluginPool):
+    """The local scheduler, whose scripts have other fields."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__()
+        self.fields = fields
+
+    def scheduler(self, name: str) -> Any:
+        from llmb_local.plugin import Local
+
+        fields = self.fields
+
+        class Changed(Local):
+            def build_job(self, job: Any, target: Any) -> Any:
+                return attrs.evolve(super().build_job(job, target), **fields)
+
+        return Changed()
 
 
 class Refusing(PluginPool):

@@ -165,7 +165,11 @@ class SchedulerHooks(Protocol[OptionsT]):
 
     @_first
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-        """Start many jobs. Idempotent by id: what was submitted before is not submitted again."""
+        """Start many jobs. Idempotent by id: what was submitted before is not submitted again.
+
+        Secrets lie in each script's directory already (`Script`). Raises TargetError where nothing was submitted, and
+        UnknownOutcomeError where something may have been.
+        """
         raise NotImplementedError
 
     @_first

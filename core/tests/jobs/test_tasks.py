@@ -11,7 +11,17 @@ from llmb import task_functions
 from llmb.engine.provenance import parse_provenance
 from llmb.spec.check import SECRET_VARIABLE
 
-SECRETS = ["HF_TOKEN", "MY_SECRET", "DB_PASSWORD", "DB_PASSWD", "CREDENTIALS", "NGC_API_KEY", "ACCESSKEY", "SSH_KEY"]
+SECRETS = [
+    "HF_TOKEN",
+    "MY_SECRET",
+    "DB_PASSWORD",
+    "DB_PASSWD",
+    "CREDENTIALS",
+    "NGC_API_KEY",
+    "ACCESSKEY",
+    "SSH_KEY",
+    "GH_PAT",
+]
 
 
 def told(folder: Path, *patterns: str, calls: int = 1, rank: int = 0, **env: str) -> dict[str, str]:

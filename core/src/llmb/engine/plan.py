@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import attrs
@@ -91,6 +92,7 @@ def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
         mounts=(*job.mounts, *run.mounts),
     )
     script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
+    _refuse_logs_of_one_name(script, target.scheduler)
     return PlannedRun(
         placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks)
     )
@@ -113,6 +115,13 @@ def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask
 def _with_secrets(script: Script, names: Iterable[str]) -> Script:
     """With these secrets besides those that the scheduler itself needs."""
     return attrs.evolve(script, secrets=tuple(dict.fromkeys((*script.secrets, *names))))
+
+
+def _refuse_logs_of_one_name(script: Script, scheduler: str) -> None:
+    """The copies of a run's logs lie beside one another."""
+    names = [PurePosixPath(log).name for logs in script.logs.values() for log in logs]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise PluginError(f"{scheduler}: build_job() names several logs {twice[0]}; each needs a name of its own")
 
 
 def _host_script(task: Task, directory: str, work: str) -> Script:

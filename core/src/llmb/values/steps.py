@@ -74,7 +74,11 @@ class Notice:
 
 @runtime_checkable
 class LogParser(Protocol):
-    """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart."""
+    """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart.
+
+    A parser may have a ``first_step``, the number that its framework gives to the first one, or null while that is not
+    known: the steps of a run are counted from there.
+    """
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """The steps and notices that this block completes."""

@@ -75,7 +75,7 @@ tell_environment() { # patterns of names: without these, and all that may be sec
     for pattern; do [[ $name != $pattern ]] || continue 2; done
     [[ $value != *://*@* ]] || continue # an address with a password
     case ${name^^} in
-      *TOKEN* | *KEY* | *SECRET* | *PASS* | *CREDENTIAL* | *AUTH* | *PROXY*) ;;
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *CRED* | *AUTH* | *PROXY* | *COOKIE* | *_PAT) ;;
       *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
     esac
   done
