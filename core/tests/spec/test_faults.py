@@ -152,7 +152,7 @@ def test_what_is_missing_is_named(spec: Any) -> None:
         ({"profile": {"tool": "nccl-trace", "start_step": 3}}, "profile.start_step", "is for nsys"),
         ({"profile": {"tool": "nccl-trace", "ranks": [0]}}, "profile.ranks", "is for nsys"),
         ({"profile": {"tool": "nccl-trace", "gpu_metrics": True}}, "profile.gpu_metrics", "is for nsys"),
-        ({"profile": {"tool": "nsys", "stop_step": 51}}, "profile", "within 50 steps"),
+        ({"profile": {"tool": "nsys", "stop_step": 51}}, "profile", "within the 50 steps"),
         ({"profile": {"tool": "nsys", "ranks": [0, 64]}}, "profile.ranks", "has 64"),
         ({"profile": {"tool": "nsys", "ranks": []}}, "profile.ranks", "names no rank"),
     ],

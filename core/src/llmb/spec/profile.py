@@ -34,7 +34,7 @@ def profile_faults(run: Run[Any]) -> Iterator[Fault]:
     first = 0 if run.profile.start_step is None else run.profile.start_step
     last = run.steps if run.profile.stop_step is None else run.profile.stop_step
     if not 0 <= first < last <= run.steps:
-        message = f"steps {first} to {last} are no range within {counted(run.steps, 'step')}"
+        message = f"steps {first} to {last} are no range within the {counted(run.steps, 'step')} of the run"
         yield Fault(message=message, key="profile", expected=f"0 <= start_step < stop_step <= {run.steps}")
     if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
         message = (
