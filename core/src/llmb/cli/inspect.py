@@ -39,7 +39,8 @@ def doctor(
 
     checks = examine(target)
     if as_json:
-        print_json({"checks": [attrs.asdict(check) for check in checks]})
+        # for programs, ok is true or false: what depends on the run is not wrong
+        print_json({"checks": [attrs.asdict(check) | {"ok": check.ok is not False} for check in checks]})
     else:
         from llmb.cli.results import print_checks
 
