@@ -11,8 +11,8 @@ from pathlib import Path
 import uv
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = [ROOT / "core", *sorted(ROOT.glob("plugins/*/"))]
-EXAMPLES = sorted(ROOT.glob("examples/plugins/*/"))
+PRODUCT = [ROOT / "core", *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
+EXAMPLES = sorted(path.parent for path in ROOT.glob("examples/plugins/*/pyproject.toml"))
 UV = uv.find_uv_bin()
 
 
