@@ -129,9 +129,11 @@ def recipes(
 
 def _all_recipes(*, as_json: bool) -> None:
     from llmb.cli import recipe_tables
-    from llmb.plugins.recipes import load_recipe, recipe_addresses
+    from llmb.plugins.pool import PluginPool
+    from llmb.plugins.recipes import addresses_of
 
-    found = [load_recipe(each) for each in recipe_addresses()]
+    pool = PluginPool()
+    found = [pool.recipe(each) for each in addresses_of(pool.installed)]
     if as_json:
         print_json({"recipes": [recipe_tables.brief(each) for each in found]})
     else:

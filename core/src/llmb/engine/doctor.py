@@ -18,7 +18,7 @@ from llmb.hosts.open import Hosts
 from llmb.paths import home_folder
 from llmb.plugins.listing import list_plugins
 from llmb.plugins.pool import PluginPool
-from llmb.plugins.recipes import addresses_of, find_recipe
+from llmb.plugins.recipes import addresses_of
 from llmb.spec.resolve import Resolver
 from llmb.spec.targets import load_target
 from llmb.values.check import Check
@@ -131,7 +131,7 @@ def _framework(
 def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> str:
     """Why no published point of a recipe can run there; empty where one can."""
     try:
-        recipe = find_recipe(address, pool.installed)
+        recipe = pool.recipe(address)
     except LlmbError as error:
         return str(error.faults[0])
     whys = [_refusal(each, target, pool) for each in _smallest(recipe, table)]

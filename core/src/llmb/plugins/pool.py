@@ -1,4 +1,4 @@
-"""The plugins that one command works with, each loaded once."""
+"""The plugins that one command works with, each loaded once, and their recipes, each read once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
 from llmb.plugins.facade import Facade
 from llmb.plugins.find import FoundPlugin, find_plugins
 from llmb.plugins.load import choose, load, load_framework, load_scheduler
+from llmb.plugins.recipes import find_recipe
 from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
+from llmb.values.recipe import Recipe
 
 T = TypeVar("T")
 
@@ -28,6 +30,7 @@ class PluginPool:
         self._frameworks: dict[str, FrameworkHooks[Any]] = {}
         self._schedulers: dict[str, SchedulerHooks[Any]] = {}
         self._extensions: tuple[Facade, ...] | None = None
+        self._recipes: dict[str, Recipe] = {}
 
     @property
     def installed(self) -> Sequence[FoundPlugin]:
@@ -47,6 +50,12 @@ class PluginPool:
         if name not in self._schedulers:
             self._schedulers[name] = load_scheduler(name, self.installed)
         return self._schedulers[name]
+
+    def recipe(self, address: str) -> Recipe:
+        """As `load_recipe`. Raises RecipeError or PluginError."""
+        if address not in self._recipes:
+            self._recipes[address] = find_recipe(address, self.installed)
+        return self._recipes[address]
 
     def accelerators(self) -> list[Accelerator]:
         """What the extensions add to the core's table, in the order of their names."""

@@ -10,7 +10,6 @@ import attrs
 from llmb.catalog.accelerators import accelerators
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.pool import PluginPool
-from llmb.plugins.recipes import find_recipe
 from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
 from llmb.spec.check import TARGET_KEYS, check_options, check_tables, place_faults
 from llmb.spec.published import choose_point, published_points, with_options
@@ -44,7 +43,6 @@ class Resolver:
     def __init__(self, pool: PluginPool, run_id: Callable[[str], str]) -> None:
         self._pool = pool
         self._run_id = run_id
-        self._recipes: dict[str, Recipe] = {}
         self._accelerators = known_accelerators(pool)
 
     def resolve(self, tables: Mapping[str, Any], written: Written) -> tuple[tuple[PlacedRun, ...], list[Fault]]:
@@ -78,7 +76,7 @@ class Resolver:
     def _look_up(self, tables: Mapping[str, Any], faults: list[Fault]) -> _Parts:
         address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")
         dtype, name = _string(tables, "workload", "dtype"), _string(tables, "target", "scheduler")
-        recipe = _collect(faults, "workload.recipe", lambda: self._recipe(address)) if address else None
+        recipe = _collect(faults, "workload.recipe", lambda: self._pool.recipe(address)) if address else None
         framework = _collect(faults, "workload.recipe", lambda: self._framework(address)) if address else None
         scheduler = _collect(faults, "target.scheduler", lambda: self._pool.scheduler(name)) if name else None
         accelerator = self._accelerator(gpu_type, faults) if gpu_type else None
@@ -99,11 +97,6 @@ class Resolver:
             options=_options(framework, tables.get("framework", {}), "framework", faults),
             target_options=_options(scheduler, tables.get("target", {}), "target", faults, TARGET_KEYS),
         )
-
-    def _recipe(self, address: str) -> Recipe:
-        if address not in self._recipes:
-            self._recipes[address] = find_recipe(address, self._pool.installed)
-        return self._recipes[address]
 
     def _framework(self, address: str) -> FrameworkHooks[Any] | None:
         name, slash, _ = address.partition("/")

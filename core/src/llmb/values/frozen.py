@@ -48,6 +48,8 @@ class FrozenMap(Mapping[K, V_co]):
 
 def freeze(value: Any) -> Any:
     """The same tables and arrays, as nothing that can be changed: ``dict`` to FrozenMap, ``list`` to tuple."""
+    if isinstance(value, str | int | float):  # most are, and asking whether they are mappings takes longest
+        return value
     if isinstance(value, Mapping):
         return FrozenMap((key, freeze(item)) for key, item in value.items())
     if isinstance(value, list | tuple):
