@@ -220,7 +220,8 @@ def test_a_recipe_may_be_named_with_its_own_release(llmb: Llmb) -> None:
     plain = llmb("recipes", "megatron_bridge/llama3.1-70b", "--json").json
     address = f"megatron_bridge/llama3.1-70b@{plain['release']}"
     assert llmb("recipes", address, "--json").json == {**plain, "address": address}
-    assert llmb("recipes", "megatron_bridge/llama3.1-70b@1.0").status == 2
+    for release in ("1.0", f"{plain['release']}@{plain['release']}"):
+        assert llmb("recipes", f"megatron_bridge/llama3.1-70b@{release}").status == 2
 
 
 def test_a_recipe_that_is_not_there_is_one_line_with_the_nearest(llmb: Llmb) -> None:

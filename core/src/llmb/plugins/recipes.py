@@ -69,7 +69,8 @@ def _files(plugin: FoundPlugin) -> Iterator[tuple[str, Path]]:
 def _of_release(address: str, files: Mapping[str, Path], framework: str) -> Recipe | None:
     """The recipe that has no release in its address, where the one asked for is its own."""
     name, _, release = address.rpartition("@")
-    recipe = _read(files[name], address, framework) if name in files else None
+    unreleased = name in files and "@" not in name
+    recipe = _read(files[name], address, framework) if unreleased else None
     return recipe if recipe and recipe.release == release else None
 
 

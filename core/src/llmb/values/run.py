@@ -42,8 +42,8 @@ class Run(Generic[OptionsT]):
 
     ``published_model`` is the recipe's own, which ``model``, what is trained, may differ from. ``settings`` is the
     framework's part of the recipe, ``options`` the spec's [framework] table in the plugin's own class. ``baseline`` is
-    null where none is published or where the run differs from what was published; ``differences`` then names the keys
-    that do.
+    null where none is published; it does not count where the run differs from what was published: ``differences``
+    names the keys that do.
     """
 
     id: str
