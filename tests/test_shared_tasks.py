@@ -75,9 +75,9 @@ def test_a_dry_run_tells_the_space_and_the_secrets(toy: Any) -> None:
 
 @ON
 def test_a_task_gets_its_secret_and_it_is_written_nowhere(toy: Any, on: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_TOKEN", SECRET)
+    monkeypatch.setenv("SITE_LOGIN", SECRET)  # no name by which one could tell
     spent = toy.folder / "spent"
-    run = toy.run(framework=task(on, secrets=["HF_TOKEN"], end=f'echo "${{#HF_TOKEN}}" >{spent}'))
+    run = toy.run(framework=task(on, secrets=["SITE_LOGIN"], end=f'echo "${{#SITE_LOGIN}}" >{spent}'))
 
     assert run["state"] == "completed"
     assert spent.read_text() == f"{len(SECRET)}\n"

@@ -21,6 +21,8 @@ SECRETS = [
     "ACCESSKEY",
     "SSH_KEY",
     "GH_PAT",
+    "PAT",
+    "KEY",
 ]
 
 
@@ -52,7 +54,15 @@ def test_no_variable_is_told_that_a_spec_is_refused_for(tmp_path: Path, name: st
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("LOGIN", "x"), ("SITE_ID", "x"), ("http_proxy", "x"), ("INDEX_URL", "https://me:password@example.org/simple")],
+    [
+        ("LOGIN", "x"),
+        ("SITE_ID", "x"),
+        ("http_proxy", "x"),
+        ("MYSQL_PWD", "x"),
+        ("SLACK_WEBHOOK", "https://example.org/x"),
+        ("INDEX_URL", "https://me:password@example.org/simple"),
+        ("READER", "hf_abcdefgh"),
+    ],
 )
-def test_no_variable_is_told_that_the_job_names_or_that_holds_a_password(tmp_path: Path, name: str, value: str) -> None:
+def test_nor_one_that_the_job_names_or_that_looks_like_a_password(tmp_path: Path, name: str, value: str) -> None:
     assert name not in told(tmp_path, "LOGIN", "SITE_*", **{name: value})

@@ -51,6 +51,13 @@ class PlannedRun:
         """Where it is run."""
         return self.placed.target
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The names of all secrets, those of the tasks too."""
+        return frozenset(
+            name for script in (self.script, *(task.script for task in self.tasks)) for name in script.secrets
+        )
+
 
 def plan(workload: Workload, pool: PluginPool | None = None) -> tuple[PlannedRun, ...]:
     """All runs of a workload, planned; nothing is started. ``pool`` may have the plugins that are loaded already.
@@ -107,8 +114,10 @@ def _plan_task(task: Task, target: Target[Any], pool: PluginPool) -> PlannedTask
     if isinstance(task.work, str):
         script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
         return PlannedTask(task=task, script=script, on="host")
-    script = pool.scheduler(target.scheduler).build_job(job=task.work, target=target)
-    script = _with_secrets(attrs.evolve(script, check=task.check), (*task.secrets, *task.work.environment.secrets))
+    secrets = tuple(dict.fromkeys((*task.work.environment.secrets, *task.secrets)))
+    job = attrs.evolve(task.work, environment=attrs.evolve(task.work.environment, secrets=secrets))
+    script = pool.scheduler(target.scheduler).build_job(job=job, target=target)
+    script = _with_secrets(attrs.evolve(script, check=task.check), secrets)
     return PlannedTask(task=task, script=script, on="scheduler")
 
 

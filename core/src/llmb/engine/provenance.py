@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 
-def parse_provenance(data: bytes) -> Mapping[str, str | list[str] | dict[str, str]]:
+def parse_provenance(data: bytes, secrets: Container[str] = ()) -> Mapping[str, str | list[str] | dict[str, str]]:
     """``key=value`` lines as a table: a key that comes with several values holds all, ``env.NAME`` makes a table.
 
-    What has no value is left out, and so is a last line without an end.
+    What has no value is left out, and so are a last line without an end, and variables that are ``secrets``: a job
+    knows its own, and may find in its environment those of the tasks before it.
     """
     values: dict[str, dict[str, None]] = {}
     env: dict[str, str] = {}
@@ -16,7 +17,7 @@ def parse_provenance(data: bytes) -> Mapping[str, str | list[str] | dict[str, st
         key, _, value = line.partition("=")
         name = key.removeprefix("env.")
         if name != key:
-            env[name] = value
+            env |= {} if name in secrets else {name: value}
         elif key and value:
             values.setdefault(key, {})[value] = None
     found: dict[str, str | list[str] | dict[str, str]] = {

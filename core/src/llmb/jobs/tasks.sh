@@ -42,7 +42,7 @@ tell_node() { # what this node is, as lines of a job's provenance
 
 tell_software() { # patterns of names: the first rank adds to provenance, once, what it finds around it, but not these
   [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
-  { tell_libraries; tell_environment "$@"; } 2>/dev/null >>provenance # an image may lack any of these programs
+  { tell_libraries; tell_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
 }
 
 tell_libraries() {
@@ -57,9 +57,12 @@ tell_environment() { # patterns of names: without these, and all that may be sec
   local name value pattern
   env -0 | while IFS='=' read -r -d '' name value; do
     for pattern; do [[ $name != $pattern ]] || continue 2; done
-    [[ $value != *://*@* ]] || continue # an address with a password
+    case $value in
+      *://*@*) continue ;; # an address with a password
+      hf_* | gh[a-z]_* | github_pat_* | glpat-* | xox[a-z]-* | sk-* | nvapi-* | AKIA* | eyJ* | -----BEGIN*) continue ;;
+    esac
     case ${name^^} in
-      *TOKEN* | *KEY* | *SECRET* | *PASS* | *CRED* | *AUTH* | *PROXY* | *COOKIE* | *_PAT) ;;
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *PWD* | *CRED* | *AUTH* | *PROXY* | *COOKIE* | *WEBHOOK* | PAT | *_PAT) ;;
       *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
     esac
   done

@@ -31,8 +31,8 @@ NOT_FOR_RECORDS = "looks like a secret, and a spec is recorded"
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
 """Keys of any table that hold a secret. Not ``key`` alone: a plugin may have a key of that name."""
 
-SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|_(KEY|PAT)$", re.I)
-"""Variables of an environment: there, whatever ends with ``_KEY`` is one, or is a personal access token."""
+SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|(^|_)(KEY|PAT)$", re.I)
+"""Variables of an environment: there, every ``KEY`` is one, and every ``PAT`` (a personal access token)."""
 
 OURS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
 """What every scheduler sets for each task."""
