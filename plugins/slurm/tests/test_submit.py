@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,11 @@ def test_what_is_refused_may_be_submitted_once_it_is_mended(sbatch: Any) -> None
     assert sbatch.calls == ["sbatch", "sbatch"]
 
 
+def test_a_refusal_of_several_lines_is_one(sbatch: Any) -> None:
+    sbatch.program("sbatch", r"printf 'sbatch: error: policy:\r\nno jobs\v\ttoday\r\n' >&2; exit 1")
+    assert " ".join(sbatch.submit().refused.split()) == "sbatch refused it: policy: no jobs today"
+
+
 def test_a_task_that_is_submitted_anew_is_given_as_long_to_be_seen_as_the_first_time(sbatch: Any) -> None:
     for number in (17, 18):
         sbatch.program("sbatch", f"echo {number}")
@@ -88,9 +94,16 @@ def test_a_task_that_is_submitted_anew_is_given_as_long_to_be_seen_as_the_first_
         (sbatch.folder / "runs/a/missing").touch()
 
 
-def test_where_the_controller_is_down_nothing_was_submitted(sbatch: Any) -> None:
-    sbatch.program("sbatch", "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1")
-    with pytest.raises(TargetError, match="Unable to contact slurm controller") as refused:
+@pytest.mark.parametrize(
+    "told",
+    [
+        "Unable to contact slurm controller (connect failure)",
+        "sbatch: fatal: Could not establish a configuration source",
+    ],
+)
+def test_where_the_controller_cannot_be_asked_nothing_was_submitted(sbatch: Any, told: str) -> None:
+    sbatch.program("sbatch", f"echo '{told}' >&2; exit 1")
+    with pytest.raises(TargetError, match=re.escape(told)) as refused:
         sbatch.submit()
     assert not isinstance(refused.value, UnknownOutcomeError)
 

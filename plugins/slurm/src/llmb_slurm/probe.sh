@@ -7,7 +7,7 @@ fi
 
 echo "enroot=$(command -v enroot)"
 echo "clock=$(date +%s)"
-echo "slurm=$(sinfo --version 2>/dev/null)"
+if command -v sinfo >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi
 if told=$(sinfo -h -o '%P|%a|%D|%l|%G' 2>&1); then
   declare -A total=() kinds=() rest=()
   while IFS='|' read -r name up nodes limit gres; do # a line for each kind of node

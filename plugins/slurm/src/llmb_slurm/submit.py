@@ -48,7 +48,8 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
         error = UnknownOutcomeError if answer.exit_status == PERHAPS_SUBMITTED else TargetError
         raise error(f"jobs could not be submitted: {told[-1]}")
     directories = {script.id: script.directory for script in scripts}
-    return {ticket.id: ticket for line in answer.stdout.splitlines() if (ticket := _ticket(line, directories))}
+    lines = filter(None, answer.stdout.split("\n"))
+    return {ticket.id: ticket for ticket in (_ticket(line, directories) for line in lines)}
 
 
 def _group(script: Script) -> tuple[str, str, str]:

@@ -90,9 +90,9 @@ refused() { # id: what sbatch said; where that is no refusal, nothing more is su
   local told
   told=$(<sbatch.err)
   case $told in
-    *"nable to contact"* | *unge* | *"onnection refused"*) rm -f job_id && echo "$told" >&2 && exit 1 ;;
+    *"nable to contact"* | *unge* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$told" >&2 && exit 1 ;;
     *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$told" >&2 && exit 75 ;; # it may have been taken
   esac
   rm -f job_id
-  printf '%s\t\t%s\n' "$1" "${told//[$'\t\n']/ }"
+  printf '%s\t\t%s\n' "$1" "${told//[[:cntrl:]]/ }"
 }
