@@ -77,6 +77,22 @@ def test_a_run_that_lacks_its_secret_is_left_as_it_is_and_the_others_go_on(
     assert [result.state for result in session.results] == ["completed", "completed"]
 
 
+def test_a_job_that_is_there_is_followed_without_its_secret(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from llmb.engine.record import RunRecord
+
+    monkeypatch.setenv("TOY_TOKEN", "very-secret")
+    with monkeypatch.context() as killed:  # after the job was submitted, and before that was recorded
+        enter = RunRecord.add_event
+        killed.setattr(RunRecord, "add_event", lambda *a, **k: enter(*a, **k) if k.get("state") != "queued" else 1 / 0)
+        session = llmb.start(llmb.load(toy.spec(framework={"secrets": ["TOY_TOKEN"]})))
+        with pytest.raises(ZeroDivisionError):
+            session.drive()
+    monkeypatch.delenv("TOY_TOKEN")
+    session = llmb.resume(session.run_ids)
+    session.drive()
+    assert [result.state for result in session.results] == ["completed"]
+
+
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The hosts whose connections were ended."""

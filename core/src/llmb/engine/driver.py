@@ -15,7 +15,7 @@ from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask
 from llmb.engine.provenance import parse_provenance
-from llmb.engine.secrets import forget_secrets, place_secrets, tell_missing_secrets
+from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets, tell_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, LlmbError, PluginError, TargetError, UnknownOutcomeError
@@ -125,15 +125,19 @@ class Driver:
             self._site.cancel([run.ticket for run in told])
             forget_secrets((run.planned.script for run in told), self._site.host)
             self._cancelled.update(run.run.id for run in told)
-        perhaps = [run for run in runs if run.state == "submitting"]
-        seen = self._site.poll([run.ticket for run in perhaps])
-        there = [run for run in perhaps if seen[run.run.id].state != "absent"]
-        for run in there:
-            self._enter(run, "queued", job_id=seen[run.run.id].job_id)
-        never = [run for run in runs if run.state in BEFORE or (run in perhaps and run not in there)]
+        absent = self._not_submitted([run for run in runs if run.state == "submitting"])
+        never = [run for run in runs if run.state in BEFORE or run in absent]
         for run in never:
             self._finish(run, JobStatus(state="ended", cause="cancelled"))
         return bool(told or never)
+
+    def _not_submitted(self, runs: list[ActiveRun]) -> list[ActiveRun]:
+        """Those of the runs that were about to be submitted that the scheduler does not know; the others are queued."""
+        seen = self._site.poll([run.ticket for run in runs])
+        for run in runs:
+            if seen[run.run.id].state != "absent":
+                self._enter(run, "queued", job_id=seen[run.run.id].job_id)
+        return [run for run in runs if run.state == "submitting"]
 
     def _driven_here(self, run: ActiveRun) -> bool:
         """Another process may drive this run: then only its record is watched, until that process is gone."""
@@ -182,9 +186,12 @@ class Driver:
         return not lacking
 
     def _submit(self, runs: list[ActiveRun]) -> bool:
-        runs = [run for run in runs if self._has_secrets(run, run.planned.script, "job")]
+        lacking = [run for run in runs if missing_secrets(run.planned.script)]
+        for run in self._not_submitted(lacking):  # a job that is there already needs none from here
+            self._has_secrets(run, run.planned.script, "job")
+        runs = [run for run in runs if run not in lacking]
         if not runs:
-            return False
+            return any(run.state == "queued" for run in lacking)
         place_secrets((run.planned.script for run in runs), self._site.host)
         self._handing_over = True
         tickets = self._site.submit([run.planned.script for run in runs])
@@ -225,7 +232,7 @@ class Driver:
         files = {run.planned.script.provenance: run for run in over if run.planned.script.provenance}
         if files:
             for path, data in self._site.host.read(dict.fromkeys(files, 0)).items():
-                files[path].record.add_provenance(parse_provenance(data))
+                files[path].record.add_provenance(parse_provenance(data, files[path].planned.secrets))
 
     def _take_status(self, run: ActiveRun, status: JobStatus) -> bool:
         if status.state == "unknown":
