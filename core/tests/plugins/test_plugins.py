@@ -371,6 +371,12 @@ def test_what_validators_refuse_is_told_all_at_once_each_with_its_key(site: Any,
         "framework.sizes.p: is odd",
         "framework.sizes.r: is odd",
     ]
+    assert refusals(run_llmb, tmp_path, host="a b", sizes="p", inner={"host": "c d"}, more=1) == [
+        'framework.sizes: is "p"; expected a table, each value a whole number',
+        'framework.inner.host: is "c d"; expected a host',
+        "framework.more: is not a key here; expected one of host, sizes, inner, deep",
+        'framework.host: is "a b"; expected a host',
+    ]
 
 
 @pytest.mark.parametrize(

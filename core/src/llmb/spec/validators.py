@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -20,21 +21,29 @@ def validated(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any
         try:
             return structure(value, cls)
         except ClassValidationError as error:
-            if any(map(_is_of_a_key, error.exceptions)):
+            wrong = {name: each for each in error.exceptions for name in _keys_of(each)}
+            if not (refusals := _refused(value, wrong, structure, cls)):
                 raise
-            with attrs.validators.disabled():
-                unvalidated = structure(value, cls)
-            if refusals := list(_refusals(unvalidated)):
-                raise ClassValidationError(error.message, refusals, cls) from error
-            raise
+            raise ClassValidationError(error.message, [*dict.fromkeys(wrong.values()), *refusals], cls) from error
 
     return hook
 
 
-def _is_of_a_key(error: BaseException) -> bool:
-    """A value that is of another type, or a key too many: else the class itself was not made."""
-    located = any(isinstance(each, AttributeValidationNote) for each in getattr(error, "__notes__", ()))
-    return located or isinstance(error, ForbiddenExtraKeysError)
+def _keys_of(error: BaseException) -> Iterator[str]:
+    """Those whose values are of another type, or that are too many; none where the class itself was not made."""
+    for note in getattr(error, "__notes__", ()):
+        if isinstance(note, AttributeValidationNote):
+            yield note.name
+    if isinstance(error, ForbiddenExtraKeysError):
+        yield from error.extra_fields
+
+
+def _refused(table: Any, wrong: Container[str], structure: Callable[[Any, Any], Any], cls: Any) -> list[Exception]:
+    """What the validators say of the table without its wrong keys; nothing where it cannot do without one."""
+    with attrs.validators.disabled(), suppress(ClassValidationError):
+        instance = structure({key: value for key, value in table.items() if key not in wrong}, cls)
+        return list(_refusals(instance))
+    return []
 
 
 def _refusals(instance: Any) -> Iterator[Exception]:
