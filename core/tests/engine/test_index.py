@@ -67,7 +67,9 @@ def test_the_index_never_says_what_the_record_no_longer_says(records: list[RunRe
     assert set(states()) == {"run0", "run2"}
 
 
-@pytest.mark.parametrize("harm", ["deleted", "garbage", "empty", "cut", "another table", "a directory", "read-only"])
+@pytest.mark.parametrize(
+    "harm", ["deleted", "garbage", "empty", "cut", "another table", "other columns", "a directory", "read-only"]
+)
 def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Path, harm: str) -> None:
     before = list_runs()
     if harm == "cut":
@@ -80,9 +82,10 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
         index.write_bytes(b"no database " * 1000)
     elif harm == "empty":
         index.touch()
-    elif harm == "another table":
+    elif harm in ("another table", "other columns"):
         with sqlite3.connect(index) as database:
-            database.execute("create table runs (something text)")
+            columns = "something text" if harm == "another table" else "run_id text, stamp text, result text, more text"
+            database.execute(f"create table runs ({columns})")
         database.close()
     elif harm == "a directory":
         index.mkdir()

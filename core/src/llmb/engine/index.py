@@ -45,7 +45,8 @@ def _stamp(record: RunRecord) -> str:
 
 def _remembered() -> dict[str, tuple[str, str]]:
     with suppress(sqlite3.Error, OSError), closing(_open()) as database:
-        return {run_id: (stamp, text) for run_id, stamp, text in database.execute("select * from runs")}
+        rows = database.execute("select run_id, stamp, result from runs")
+        return {run_id: (stamp, text) for run_id, stamp, text in rows}
     return {}
 
 
@@ -54,7 +55,7 @@ def _remember(news: list[tuple[str, str, str]], gone: set[str]) -> None:
     if not news and not gone:
         return
     with suppress(sqlite3.Error, OSError), closing(_open()) as database, database:
-        database.executemany("insert or replace into runs values (?, ?, ?)", news)
+        database.executemany("insert or replace into runs (run_id, stamp, result) values (?, ?, ?)", news)
         database.executemany("delete from runs where run_id = ?", [(each,) for each in gone])
 
 
