@@ -101,8 +101,8 @@ def test_every_command_has_a_whole_line_in_the_help() -> None:
         (["run"], "llmb: Missing argument 'SPEC'; see `llmb run --help`"),
         (["recipes", "--toml"], "llmb: Invalid value for --toml: needs a recipe's ADDRESS; see `llmb recipes --help`"),
         (
-            ["run", "x.toml", "--detach", "--check"],
-            "llmb: Invalid value for --detach, --check: one of them, not both; see `llmb run --help`",
+            ["run", "x.toml", "--dry-run", "--detach"],
+            "llmb: Invalid value for --dry-run, --detach: only one of them; see `llmb run --help`",
         ),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 from llmb.cli.results import print_results, print_runs
 from llmb.cli.run import worst_status
 from llmb.engine.result import RunResult
+from llmb.values.errors import LlmbError, SpecError, TargetError
 
 METRICS = {
     "step_time_s": 7.908, "tokens_per_s": 66298.43, "tokens_per_s_per_gpu": 1035.9,
@@ -80,7 +81,23 @@ def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.Captur
     ],
 )
 def test_the_exit_status_is_the_worst_of_all_runs(results: list[RunResult], check: bool, status: int) -> None:
-    assert worst_status(results, check) == status
+    assert worst_status(results, check=check) == status
+
+
+@pytest.mark.parametrize(
+    ("results", "error", "status"),
+    [
+        ([result()], SpecError("a secret is not set"), 2),
+        ([result(verdict="fail")], SpecError("a secret is not set"), 2),
+        ([result(state="timeout")], SpecError("a secret is not set"), 1),
+        ([result(state="failed", refused=True)], SpecError("a secret is not set"), 4),
+        ([result(state="timeout")], TargetError("no route to host"), 4),
+    ],
+)
+def test_what_stood_in_the_way_of_some_hides_no_worse_end_of_others(
+    results: list[RunResult], error: LlmbError, status: int
+) -> None:
+    assert worst_status(results, check=True, error=error) == status
 
 
 def test_a_result_goes_through_json_and_is_the_same() -> None:

@@ -113,7 +113,7 @@ def test_runs_elsewhere_go_on_when_a_scheduler_answers_wrongly(site: Any, run_ll
     odd_spec.write_text(tomli_w.dumps({"workload": WORKLOAD, "sweep": {"target.scheduler": ["odd", "even"]}}))
     done = run_llmb("run", odd_spec)
     line = done.stderr.splitlines()[-1]
-    assert done.returncode == 2
+    assert done.returncode == 1  # a run that failed counts for more
     assert "llmb-odd 1.2.3: poll() returned nothing for" in line
     states = {each["run_id"]: each["state"] for each in run_llmb.json("runs")["runs"]}
     assert sorted(states.values()) == ["failed", "queued"]

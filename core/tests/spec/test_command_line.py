@@ -110,18 +110,19 @@ def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_pat
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["run", "--dry-run", "--check"],
         ["run", "--dry-run", "--detach"],
-        ["run", "--detach", "--check"],
         ["recipes", "--toml"],
     ],
 )
 def test_an_option_that_would_be_ignored_is_refused(spec: Any, run_llmb: Any, arguments: list[str]) -> None:
     address = "maxtext/llama2-tiny" if arguments[0] == "recipes" else spec.usual().file
     [error] = run_llmb.json(*arguments, address, status=2)["errors"]
-    assert (
-        f"{', '.join(arguments[-2:] if len(arguments) > 2 else ['--toml', '--json'])}: one of them" in error["message"]
-    )
+    given = ", ".join(arguments[-2:] if len(arguments) > 2 else ["--toml", "--json"])
+    assert f"{given}: only one of them" in error["message"]
+
+
+def test_whether_a_verdict_is_checked_is_for_the_command_line_of_every_run(spec: Any, run_llmb: Any) -> None:
+    assert run_llmb("run", spec.usual().file, "--dry-run", "--check").returncode == 0
 
 
 def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_llmb: Any) -> None:
@@ -133,10 +134,11 @@ def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_l
 
 def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_llmb: Any, write_targets: Any) -> None:
     write_targets('[box]\nscheduler = "local"\n')
-    first = run_llmb("run", spec.usual(target={"lock": "/x"}).file, "--dry-run", "--target", "box").stdout.splitlines()[
-        0
-    ]
-    assert first == "# --target box takes the place of the spec's [target]: its scheduler, lock do not count"
+    file = spec.usual(target={"lock": "/x"}).file
+    note = "--target box takes the place of the spec's [target]: its scheduler, lock do not count"
+    assert run_llmb("run", file, "--dry-run", "--target", "box").stdout.splitlines()[0] == f"# {note}"
+    for arguments in (("run", file, "--dry-run", "--json"), ("validate", file), ("validate", file, "--json")):
+        assert run_llmb(*arguments, "--target", "box").stderr == f"llmb: {note}\n"
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"", b"[workload", None])

@@ -91,9 +91,14 @@ def errors_of(error: LlmbError) -> list[dict[str, str | None]]:
     return [attrs.asdict(fault) for fault in error.faults]
 
 
+def tell(error: LlmbError) -> None:
+    """Its faults on standard error, a line each."""
+    for fault in error.faults:
+        typer.echo(f"llmb: {fault}", err=True)
+
+
 def _tell(error: LlmbError, as_json: bool) -> None:
     if as_json:
         print_json({"errors": errors_of(error)})
     else:
-        for fault in error.faults:
-            typer.echo(f"llmb: {fault}", err=True)
+        tell(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from llmb.cli.arguments import refuse_together
 from llmb.cli.document import print_json
-from llmb.cli.main import app, errors_of
+from llmb.cli.main import app, errors_of, tell
 from llmb.values.errors import LlmbError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def run(
     """Run a workload: prepare, submit, follow, measure, record."""
     from llmb.spec.load import load
 
-    refuse_together({"--dry-run": dry_run, "--detach": detach, "--check": check})
+    refuse_together({"--dry-run": dry_run, "--detach": detach})
     workload = load(spec, overrides=overrides or (), target=target)
     if dry_run:
         _dry_run(workload, as_json)
@@ -63,7 +64,7 @@ def run(
         session = start(workload, watching)
         error = _drive(session, as_json, detach)
     _print(session, as_json, error)
-    _end(session, as_json, check, detach)
+    _end(session, as_json, error, check=check, detach=detach)
 
 
 @app.command()
@@ -75,6 +76,7 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
 
     workload = load(spec, overrides=overrides or (), target=target)
     plan(workload, PluginPool())
+    _tell_notes(workload)
     if as_json:
         print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
     else:
@@ -94,7 +96,7 @@ def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = F
     if not session.results and not as_json:
         typer.echo("llmb: there is no run to follow; `llmb runs` lists all", err=True)
     _print(session, as_json, error)
-    _end(session, as_json, check)
+    _end(session, as_json, error, check=check)
 
 
 @app.command()
@@ -107,6 +109,8 @@ def cancel(runs: Runs, as_json: AsJson = False) -> None:
         session = engine.cancel(runs, watching)
         error = _drive(session, as_json)
     _print(session, as_json, error)
+    if error:
+        raise typer.Exit(error.exit_status)
 
 
 def _drive(session: Session, as_json: bool, detach: bool = False) -> LlmbError | None:
@@ -129,27 +133,33 @@ def _tell_how_to_attach(session: Session) -> None:
         typer.echo(f"detached; go on with: llmb attach {' '.join(going)}", err=True)
 
 
-def _end(session: Session, as_json: bool, check: bool, detach: bool = False) -> None:
-    if detach and not as_json:
+def _end(
+    session: Session, as_json: bool, error: LlmbError | None, *, check: bool = False, detach: bool = False
+) -> None:
+    if detach and not as_json and not error:
         _tell_how_to_attach(session)
-    results = [result for result in session.results if result.ended or not detach]
-    if status := worst_status(results, check):
+    results = [result for result in session.results if result.ended or not (detach or error)]
+    if status := worst_status(results, check=check, error=error):
         raise typer.Exit(status)
 
 
-def worst_status(results: list[RunResult], check: bool) -> int:
-    """The exit status of several runs: 4 where one was refused, else 1 where one did not complete, else 3 where a
-    checked verdict is fail.
+def worst_status(results: Iterable[RunResult], *, check: bool, error: LlmbError | None = None) -> int:
+    """The exit status of several runs: 4 where a target refused one or cannot be reached, else 1 where one did not
+    complete, else 2 where something else stood in the way of one, else 3 where a checked verdict is fail.
     """
-    if any(result.refused for result in results):
-        return 4
-    if any(result.state != "completed" for result in results):
-        return 1
-    return 3 if check and any(result.verdict == "fail" for result in results) else 0
+    found = {error.exit_status} if error else set()
+    for result in results:
+        if result.refused:
+            found.add(4)
+        elif result.state != "completed":
+            found.add(1)
+        elif check and result.verdict == "fail":
+            found.add(3)
+    return next((status for status in (4, 1, 2, 3) if status in found), 0)
 
 
 def _print(session: Session, as_json: bool, error: LlmbError | None = None) -> None:
-    """All runs; where something stood in the way, those that have ended, and then the error as every other one."""
+    """All runs; where something stood in the way, those that have ended, and then what it was, as at any other time."""
     from llmb.cli.results import print_results
 
     if as_json:
@@ -157,8 +167,13 @@ def _print(session: Session, as_json: bool, error: LlmbError | None = None) -> N
         print_json({"runs": [each.as_dict() for each in session.results], **errors})
     else:
         print_results(result for result in session.results if result.ended or not error)
-    if error:
-        raise typer.Exit(error.exit_status) if as_json else error
+        if error:
+            tell(error)
+
+
+def _tell_notes(workload: Workload) -> None:
+    for note in workload.notes:
+        typer.echo(f"llmb: {note}", err=True)
 
 
 def _dry_run(workload: Workload, as_json: bool) -> None:
@@ -168,6 +183,7 @@ def _dry_run(workload: Workload, as_json: bool) -> None:
 
     planned = plan(workload, PluginPool())
     if as_json:
+        _tell_notes(workload)
         print_json({"runs": [as_table(each) for each in planned]})
     else:
         print_plan(planned, workload.notes)

@@ -87,7 +87,7 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
         planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
         for each in planned:
             sites[_site_key(each.target)].refuse_without_secrets(each.tasks)
-        for note in dict.fromkeys(note for each in planned for note in each.script.notes):
+        for note in dict.fromkeys((*workload.notes, *(note for each in planned for note in each.script.notes))):
             (observer or Silent()).message(note)
         records = _create_records(planned, pool)
         active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
