@@ -218,10 +218,34 @@ def test_what_is_prepared(environment: Environment, options: dict[str, Any], kin
     assert ("VIRTUAL_ENV=" in text) == (kinds == ["virtual environment"])
 
 
-def test_a_mount_that_pyxis_cannot_carry_is_refused() -> None:
-    odd = job(environment=IMAGE, mounts=(Mount(source="/a,b", target="/c"),))
-    with pytest.raises(SpecError, match=r'pyxis cannot mount "/a,b"'):
+@pytest.mark.parametrize(
+    ("mount", "path"), [(("/a,b", "/c"), "/a,b"), (("/a", "/b c"), "/b c"), (("/a:b", "/a:b"), "/a:b")]
+)
+def test_a_mount_that_pyxis_cannot_carry_is_refused_by_its_key(mount: tuple[str, str], path: str) -> None:
+    odd = job(environment=IMAGE, mounts=(Mount(source=mount[0], target=mount[1]),))
+    with pytest.raises(SpecError) as refused:
         Slurm().build_job(odd, target())
+    assert [*map(str, refused.value.faults)] == [
+        f'mounts."{mount[0]}": pyxis cannot mount "{path}"; expected a path without comma, colon, space and backslash'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("workdir", "environment", "told"),
+    [
+        ("/a b/x", IMAGE, 'pyxis cannot mount "/a b/x"; expected a path without comma, colon, space and backslash'),
+        (r"/a\b", Environment(), r'"/a\\b" has a backslash, which Slurm takes out of'),
+    ],
+)
+def test_a_work_directory_that_cannot_be_is_told_as_it_was_written(
+    workdir: str, environment: Environment, told: str
+) -> None:
+    inside = Mount(source=f"{workdir}/cache/r", target=f"{workdir}/cache/r")
+    odd = job(directory=f"{workdir}/runs/abcde-tiny", environment=environment, mounts=(inside,))
+    with pytest.raises(SpecError) as refused:
+        Slurm().build_job(odd, attrs.evolve(target(), workdir=workdir))
+    [fault] = refused.value.faults
+    assert str(fault).startswith(f"target.workdir: {told}")
 
 
 @pytest.mark.parametrize(("help_text", "told"), [("--container-image=", False), ("--label", True), (None, False)])

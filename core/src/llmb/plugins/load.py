@@ -26,24 +26,25 @@ def load_scheduler(name: str, installed: Sequence[FoundPlugin] | None = None) ->
 
 def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None) -> FoundPlugin:
     """The one installed plugin of this kind and name. Raises PluginError for none and for several."""
-    of_kind = [plugin for plugin in (find_plugins() if installed is None else installed) if plugin.kind == kind]
-    found = [plugin for plugin in of_kind if plugin.name == name]
+    plugins = find_plugins() if installed is None else installed
+    found = [plugin for plugin in plugins if (plugin.kind, plugin.name) == (kind, name)]
     if not found:
-        raise PluginError(_missing(kind, name, sorted({plugin.name for plugin in of_kind})))
+        raise PluginError(_missing(kind, name, plugins))
     if len(found) > 1:
         brought = " and ".join(plugin.who for plugin in found)
         raise PluginError(f"{kind} {name!r} is brought by {brought}; uninstall all but one")
     return found[0]
 
 
-def _missing(kind: str, name: str, names: list[str]) -> Fault:
-    distribution = "llmb-" + name.replace("_", "-")
-    nearest = nearest_name(name, names)
-    remedy = "" if nearest else f"; `pip install {distribution}` would bring it"  # a misspelt one may be anybody's
+def _missing(kind: str, name: str, installed: Sequence[FoundPlugin]) -> Fault:
+    """Names no distribution to install: a misspelt name may be anybody's on an index."""
+    names = sorted({plugin.name for plugin in installed if plugin.kind == kind})
+    others = sorted({plugin.kind for plugin in installed if plugin.name == name})
+    message = f"{name} is a {others[0]}, and no {kind}" if others else f"{kind} plugin {name!r} is not installed"
     return Fault(
-        message=f"{kind} plugin {name!r} is not installed{remedy}",
-        expected=f"one of those installed: {', '.join(names)}" if names else None,
-        nearest=nearest,
+        message=message,
+        expected=f"one of those installed: {', '.join(names)}" if names else f"a {kind} plugin, and none is installed",
+        nearest=nearest_name(name, names),
     )
 
 

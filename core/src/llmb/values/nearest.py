@@ -6,8 +6,17 @@ import difflib
 from collections.abc import Iterable
 
 
+SHORTEST_BEGINNING = 3
+"""Letters of a word that may be meant as the beginning of a name."""
+
+
 def nearest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The one of ``names`` that is most like ``name``, whether large or small letters; null where none is near."""
-    known = {each.lower(): each for each in names}
-    near = difflib.get_close_matches(name.lower(), known, n=1, cutoff=cutoff)
+    """The one of ``names`` that is most like ``name``, else the shortest that begins with it; null where none is near.
+
+    Large and small letters are the same.
+    """
+    word, known = name.lower(), {each.lower(): each for each in names}
+    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    if not near and len(word) >= SHORTEST_BEGINNING:
+        near = sorted((each for each in known if each.startswith(word)), key=len)
     return known[near[0]] if near else None

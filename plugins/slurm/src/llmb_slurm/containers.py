@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 
 from llmb import (
+    Fault,
     FrozenMap,
     Image,
     Job,
@@ -21,6 +22,9 @@ from llmb import (
     squashfs_functions,
 )
 from llmb_slurm.options import SlurmOptions
+
+UNMOUNTABLE = re.compile(r"[,:\s\\]")
+"""Characters that a path in --container-mounts cannot have."""
 
 IMPORT_LIMIT_S = 2 * 3600
 SPACE_GB = 30.0  # of the largest of the published images, 22 GB, with some room
@@ -67,22 +71,39 @@ def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
 
 
 def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
-    """The options by which srun runs a phase in a container; the run's and the cache's paths are the same inside."""
+    """The options by which srun runs a phase in a container; the run's and the cache's paths are the same inside.
+
+    Raises SpecError for paths that pyxis cannot mount.
+    """
     image = job.environment.base
     if not isinstance(image, Image):
         return ()
+    if wrong := [*_mount_faults(job, target)]:
+        raise SpecError(*wrong)
     return (
         f"--container-image={image_file(image, target.cache)}",
-        f"--container-mounts={','.join(_mounts(job.container_mounts(target.cache)))}",
+        f"--container-mounts={','.join(map(_mount, job.container_mounts(target.cache)))}",
         f"--container-workdir={job.directory}",
         "--container-writable",
         "--no-container-mount-home",
     )
 
 
-def _mounts(mounts: Iterable[Mount]) -> Iterator[str]:
-    for mount in mounts:
-        for path in (mount.source, mount.target):
-            if re.search(r"[,:\s\\]", path):
-                raise SpecError(f"pyxis cannot mount {shown(path)}: a path with a comma, a colon or a space")
-        yield f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")
+def _mount_faults(job: Job, target: Target[SlurmOptions]) -> Iterator[Fault]:
+    """Of the work directory alone where that is wrong: all paths below it are wrong then, and nobody wrote those."""
+    if UNMOUNTABLE.search(target.workdir):
+        yield _unmountable(target.workdir, "target.workdir")
+        return
+    for mount in job.mounts:
+        for path in dict.fromkeys((mount.source, mount.target)):
+            if UNMOUNTABLE.search(path):
+                yield _unmountable(path, f'mounts."{mount.source}"')
+
+
+def _unmountable(path: str, key: str) -> Fault:
+    expected = "a path without comma, colon, space and backslash"
+    return Fault(message=f"pyxis cannot mount {shown(path)}", key=key, expected=expected)
+
+
+def _mount(mount: Mount) -> str:
+    return f"{mount.source}:{mount.target}" + (":ro" if mount.read_only else "")

@@ -28,7 +28,7 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     options = target.options
     yield "job-name", job.id
     yield "comment", job_mark(job.id, job.directory)
-    yield "output", _log_pattern(job.directory)
+    yield "output", _log_pattern(job.directory, target.workdir)
     yield "open-mode", "append"
     yield "nodes", job.nodes
     yield "ntasks-per-node", job.tasks_per_node
@@ -52,10 +52,10 @@ def _gpus_per_node(job: Job, target: Target[SlurmOptions]) -> int:
     return job.gpus_per_node or int(runs_need_gpus)
 
 
-def _log_pattern(directory: str) -> str:
+def _log_pattern(directory: str, workdir: str) -> str:
     """The log's path as a pattern, in which Slurm would expand ``%``. Absolute, so that it is nowhere else."""
-    if "\\" in directory:
-        message = f"{shown(directory)} has a backslash, which Slurm takes out of a log's path"
+    if "\\" in workdir:
+        message = f"{shown(workdir)} has a backslash, which Slurm takes out of a log's path"
         raise SpecError(Fault(message=message, key="target.workdir", expected="another directory"))
     return f"{directory}/{LOG}".replace("%", "%%")
 
