@@ -196,19 +196,26 @@ def test_a_distribution_that_is_on_the_path_twice_is_no_duplicate(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_missing_plugin_names_the_command_that_brings_it(run_llmb: Any, tmp_path: Path) -> None:
+def test_a_missing_plugin_is_told_with_those_installed_and_no_stranger_s_package(run_llmb: Any, tmp_path: Path) -> None:
     installed = {kind: ", ".join(each.name for each in llmb.list_plugins() if each.kind == kind)
                  for kind in ("framework", "scheduler")}  # fmt: skip
     file = write(tmp_path / "a.toml", recipe="acme_trainer/x", gpu_type="h100", dtype="bf16")
     assert one_line(run_llmb("validate", file)) == (
         f"llmb: {file}: workload.recipe: framework plugin 'acme_trainer' is not installed; "
-        f"`pip install llmb-acme-trainer` would bring it; expected one of those installed: {installed['framework']}"
+        f"expected one of those installed: {installed['framework']}"
     )
     file = write(tmp_path / "b.toml", recipe="maxtext/llama2-tiny", gpu_type="cpu", dtype="fp32", scheduler="locl")
     assert one_line(run_llmb("validate", file)).endswith(
         "scheduler plugin 'locl' is not installed; "
         f"expected one of those installed: {installed['scheduler']} (did you mean 'local'?)"
     )
+
+
+def test_a_plugin_of_the_other_kind_is_told_as_what_it_is(run_llmb: Any, spec: Any) -> None:
+    told = one_line(run_llmb("parse", "x.log", "--framework", "slurm"))
+    assert told.startswith("llmb: slurm is a scheduler, and no framework; expected one of those installed: ")
+    told = one_line(run_llmb("validate", spec.usual().file, "--set", "target.scheduler=maxtext"))
+    assert ": maxtext is a framework, and no scheduler; expected one of those installed: " in told
 
 
 def test_a_plugin_for_a_newer_llmb_is_one_line_and_is_not_imported(

@@ -39,11 +39,12 @@ def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None)
 def _missing(kind: str, name: str, installed: Sequence[FoundPlugin]) -> Fault:
     """Names no distribution to install: a misspelt name may be anybody's on an index."""
     names = sorted({plugin.name for plugin in installed if plugin.kind == kind})
-    others = sorted({plugin.kind for plugin in installed if plugin.name == name})
-    message = f"{name} is a {others[0]}, and no {kind}" if others else f"{kind} plugin {name!r} is not installed"
+    message = f"{kind} plugin {name!r} is not installed"
+    if other := {plugin.kind for plugin in installed if plugin.name == name} - {"extension"}:
+        message = f"{name} is a {other.pop()}, and no {kind}"
     return Fault(
         message=message,
-        expected=f"one of those installed: {', '.join(names)}" if names else f"a {kind} plugin, and none is installed",
+        expected=f"one of those installed: {', '.join(names)}" if names else None,
         nearest=nearest_name(name, names),
     )
 

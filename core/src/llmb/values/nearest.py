@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-
 SHORTEST_BEGINNING = 3
 """Letters of a word that may be meant as the beginning of a name."""
 
