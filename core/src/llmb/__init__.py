@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from llmb.plugins.pool import PluginPool as PluginPool
     from llmb.plugins.recipes import load_recipe as load_recipe
     from llmb.plugins.recipes import recipe_addresses as recipe_addresses
-    from llmb.spec.structure import Duration as Duration
-    from llmb.spec.structure import PositiveFloat as PositiveFloat
-    from llmb.spec.structure import PositiveInt as PositiveInt
+    from llmb.spec.scalars import Duration as Duration
+    from llmb.spec.scalars import PositiveFloat as PositiveFloat
+    from llmb.spec.scalars import PositiveInt as PositiveInt
     from llmb.values.check import Check as Check
     from llmb.values.errors import Fault as Fault
     from llmb.values.errors import LlmbError as LlmbError
@@ -150,7 +150,7 @@ _MODULES = {
     "llmb.plugins.listing": ("ListedPlugin", "list_plugins"),
     "llmb.plugins.pool": ("PluginPool",),
     "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),
-    "llmb.spec.structure": ("Duration", "PositiveFloat", "PositiveInt"),
+    "llmb.spec.scalars": ("Duration", "PositiveFloat", "PositiveInt"),
     "llmb.values.check": ("Check",),
     "llmb.values.errors": (
         "Fault",

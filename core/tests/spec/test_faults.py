@@ -10,6 +10,7 @@ import pytest
 import llmb
 
 EXPECT_WHOLE = "a whole number of at least 1"
+EXPECT_AT_MOST = "a whole number of at most 2147483647"
 EXPECT_FRACTION = "a fraction above 0 and below 1, such as 0.05"
 
 
@@ -65,6 +66,11 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("workload", "gpu_type", False, "false", "a string"),
         ("workload", "image", {}, "a table", "a string"),
         ("workload", "time_limit", "1x", '"1x"', 'a duration such as "1h", "30m", "1h30m" or "90s", or whole seconds'),
+        ("workload", "time_limit", "8761h", '"8761h"', "at most one year, 8760h"),
+        ("workload", "time_limit", 10**20, f"{10**20}", "at most one year, 8760h"),
+        ("workload", "steps", 2**31, "2147483648", EXPECT_AT_MOST),
+        ("model", "layers", 10**13, f"{10**13}", EXPECT_AT_MOST),
+        ("parallelism", "global_batch_size", 10**18, f"{10**18}", EXPECT_AT_MOST),
         ("parallelism", "tp", {"a": 1}, "a table", EXPECT_WHOLE),
         ("parallelism", "vp", float("inf"), "inf", EXPECT_WHOLE),
         ("model", "layers", "many", '"many"', EXPECT_WHOLE),

@@ -114,7 +114,7 @@ def test_a_targets_file_that_is_no_toml_is_a_fault_only_of_specs_that_name_a_tar
 
 
 @pytest.mark.parametrize(
-    "host", ["eos", "eos-login.example", "me@eos", "me@eos:2222", "10.0.0.1:22", "me@fe80::1%eth0"]
+    "host", ["eos", "eos-login.example", "me@eos", "me@eos:2222", "10.0.0.1:22", "me@fe80::1%eth0", "a:65535", "::1"]
 )
 def test_a_host_is_what_ssh_takes(spec: Any, host: str) -> None:
     [placed] = spec.usual(target={"scheduler": "slurm", "host": host, "workdir": "/work"}).load().runs
@@ -122,11 +122,24 @@ def test_a_host_is_what_ssh_takes(spec: Any, host: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["", "eos login", "$(touch x)", "-oProxyCommand=x", "eos:port", "me@", "a;b", "`x`@eos"]
+    "host",
+    [
+        "",
+        "eos login",
+        "$(touch x)",
+        "-oProxyCommand=x",
+        "eos:port",
+        "me@",
+        "a;b",
+        "`x`@eos",
+        "a:65536",
+        "a:99999999",
+        "a:0",
+    ],
 )
 def test_a_host_that_is_none_is_a_fault(spec: Any, host: str) -> None:
     fault = spec.usual(target={"scheduler": "slurm", "host": host, "workdir": "/work"}).faults()["target.host"]
-    assert fault.expected == '"host", "user@host" or "user@host:port", as ssh takes it'
+    assert fault.expected == '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
 
 
 @pytest.mark.parametrize("workdir", ["~/llmb", "llmb", "$HOME/llmb", "/new\nline"])

@@ -40,9 +40,13 @@ OURS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR
 IMAGE = re.compile(r"[^\s\0]+")
 VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HOST = re.compile(
-    r"([^\s@'\"`$;&|<>(){}\\]+@)?([A-Za-z0-9_][A-Za-z0-9._-]*(:[0-9]{1,5})?|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.%a-z]+)"
+    r"([^\s@'\"`$;&|<>(){}\\]+@)?"
+    r"([A-Za-z0-9_][A-Za-z0-9._-]*(:(?P<port>[0-9]{1,5}))?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.%a-z]*)"
 )
 """As ssh takes it, with a user and a port or without; nothing that a shell, or ssh's options, could make more of."""
+
+LAST_PORT = 65535
+"""TCP has 16 bits for a port (RFC 9293); 0 is none to connect to."""
 
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
@@ -175,8 +179,8 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
 def place_faults(target: TargetTable) -> Iterator[Fault]:
     """Where the runs go must be known before anything is asked there."""
     host, workdir = target.host, target.workdir
-    if host is not None and not HOST.fullmatch(host):
-        expected = '"host", "user@host" or "user@host:port", as ssh takes it'
+    if host is not None and not _is_host(host):
+        expected = '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
         yield Fault(message=f"is {shown(host)}", key="target.host", expected=expected)
     elif host and not workdir:
         expected = f"a directory of {host} that all its nodes share"
@@ -186,6 +190,11 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
             f"an absolute path on {host} (its home is what `ssh {host} pwd` prints)" if host else "an absolute path"
         )
         yield Fault(message=f"is {shown(workdir)}", key="target.workdir", expected=expected)
+
+
+def _is_host(host: str) -> bool:
+    found = HOST.fullmatch(host)
+    return found is not None and 1 <= int(found["port"] or 22) <= LAST_PORT
 
 
 def check_options(

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import datetime
 import functools
-import math
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NewType, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 import cattrs
@@ -23,29 +22,13 @@ from cattrs.errors import (
     IterableValidationNote,
 )
 
+from llmb.spec.scalars import SCALARS, UnexpectedError
 from llmb.spec.validators import validated
-from llmb.values.duration import DURATION, seconds
 from llmb.values.errors import Fault, SpecError
 from llmb.values.faults import MISSING, shown, unknown_key
 from llmb.values.frozen import FrozenMap
 
 T = TypeVar("T")
-
-PositiveInt = NewType("PositiveInt", int)
-"""A whole number of at least 1."""
-
-PositiveFloat = NewType("PositiveFloat", float)
-"""A finite number above 0."""
-
-Fraction = NewType("Fraction", float)
-"""A number above 0 and below 1."""
-
-Duration = NewType("Duration", int)
-"""Whole seconds, or a string such as "1h30m"; as a value always seconds."""
-
-
-class _UnexpectedError(ValueError):
-    """The value is not of the type; its text is what was expected."""
 
 
 def structure(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
@@ -73,8 +56,8 @@ def unstructure(value: Any) -> Any:
 @functools.cache
 def _converter() -> cattrs.Converter:
     converter = cattrs.Converter(forbid_extra_keys=True, detailed_validation=True)
-    for cls, check in _CHECKS.items():
-        converter.register_structure_hook(cls, _plain(check))
+    for cls, scalar in SCALARS.items():
+        converter.register_structure_hook(cls, scalar.take)
     converter.register_structure_hook_factory(attrs.has, lambda cls: validated(cls, converter))
     converter.register_structure_hook_func(lambda cls: cls is Any, lambda value, _cls: _anything(value, converter))
     converter.register_structure_hook_factory(_is_list, lambda cls: _list_hook(cls, converter))
@@ -84,48 +67,10 @@ def _converter() -> cattrs.Converter:
     return converter
 
 
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: Any) -> bool:
-    return _whole(value) or (isinstance(value, float) and math.isfinite(value))
-
-
-def _is_duration(value: Any) -> bool:
-    try:
-        return seconds(value) > 0
-    except ValueError:
-        return False
-
-
-_CHECKS: dict[Any, tuple[str, Callable[[Any], bool], Callable[[Any], Any]]] = {
-    int: ("a whole number", _whole, int),
-    float: ("a finite number", _number, float),
-    bool: ("true or false", lambda value: isinstance(value, bool), bool),
-    str: ("a string", lambda value: isinstance(value, str), str),
-    PositiveInt: ("a whole number of at least 1", lambda value: _whole(value) and value >= 1, int),
-    Duration: (DURATION, _is_duration, seconds),
-    Fraction: ("a fraction above 0 and below 1, such as 0.05", lambda value: _number(value) and 0 < value < 1, float),
-    PositiveFloat: ("a finite number above 0", lambda value: _number(value) and value > 0, float),
-}
-
-
-def _plain(check: tuple[str, Callable[[Any], bool], Callable[[Any], Any]]) -> Callable[[Any, Any], Any]:
-    expected, accepts, convert = check
-
-    def hook(value: Any, _cls: Any) -> Any:
-        if not accepts(value):
-            raise _UnexpectedError(expected)
-        return convert(value)
-
-    return hook
-
-
 def describe(cls: Any) -> str:
     """What a value of this type looks like, for messages."""
-    if cls in _CHECKS:
-        return _CHECKS[cls][0]
+    if cls in SCALARS:
+        return SCALARS[cls].expected
     if get_origin(cls) is Literal:
         return " or ".join(shown(value) for value in get_args(cls))
     if _is_union(cls):
@@ -178,10 +123,10 @@ def _list_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], An
 
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, list | tuple):
-            raise _UnexpectedError(describe(cls))
+            raise UnexpectedError(describe(cls))
         kinds = [inner[0]] * len(value) if _any_length(cls) else list(inner)
         if len(kinds) != len(value):
-            raise _UnexpectedError(describe(cls))
+            raise UnexpectedError(describe(cls))
         return make(_items(cls, converter, ((index, value[index], kind) for index, kind in enumerate(kinds))))
 
     return hook
@@ -190,7 +135,7 @@ def _list_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], An
 def _mapping_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], Any]:
     def hook(value: Any, _cls: Any) -> Any:
         if not isinstance(value, Mapping):
-            raise _UnexpectedError(describe(cls))
+            raise UnexpectedError(describe(cls))
         items = _items(cls, converter, ((key, item, _value_type(cls)) for key, item in value.items()))
         return FrozenMap(zip(value, items, strict=True))
 
@@ -200,7 +145,7 @@ def _mapping_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any],
 def _anything(value: Any, converter: cattrs.Converter) -> Any:
     """Whatever TOML can hold and JSON too, frozen."""
     if isinstance(value, datetime.date | datetime.time):
-        raise _UnexpectedError("a string, a number, true or false, a list or a table")
+        raise UnexpectedError("a string, a number, true or false, a list or a table")
     if isinstance(value, list | tuple):
         return tuple(_items(list, converter, ((index, item, Any) for index, item in enumerate(value))))
     if isinstance(value, Mapping):
@@ -226,7 +171,7 @@ def _items(cls: Any, converter: cattrs.Converter, items: Iterable[tuple[Any, Any
 def _choice_hook(cls: Any) -> Callable[[Any, Any], Any]:
     def hook(value: Any, _cls: Any) -> Any:
         if not any(type(value) is type(choice) and value == choice for choice in get_args(cls)):
-            raise _UnexpectedError(describe(cls))
+            raise UnexpectedError(describe(cls))
         return value
 
     return hook
@@ -243,9 +188,9 @@ def _union_hook(cls: Any, converter: cattrs.Converter) -> Callable[[Any, Any], A
         for kind in kinds:
             try:
                 return converter.structure(value, kind)
-            except (_UnexpectedError, BaseValidationError):
+            except (UnexpectedError, BaseValidationError):
                 continue
-        raise _UnexpectedError(describe(cls))
+        raise UnexpectedError(describe(cls))
 
     return hook
 
@@ -261,7 +206,7 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
             found += _unknown_keys(inner, key)
         elif isinstance(inner, KeyError):
             found.append(Fault(message=MISSING, key=where, expected=_expected_of(error, where.rpartition(".")[2])))
-        elif isinstance(inner, _UnexpectedError):
+        elif isinstance(inner, UnexpectedError):
             found.append(Fault(message=f"is {shown(value)}", key=where, expected=str(inner)))
         elif isinstance(inner, SpecError):  # of a plugin's own validator, which knows keys below the field's alone
             found += [attrs.evolve(fault, key=f"{where}.{fault.key}" if fault.key else where) for fault in inner.faults]

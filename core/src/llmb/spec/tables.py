@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.spec.structure import Duration, Fraction, PositiveInt
+from llmb.spec.scalars import Duration, Fraction, PositiveInt
 from llmb.values.run import Profile
 
 
