@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from llmb.engine import runs
 from llmb.engine.record import RunRecord, runs_folder
+from llmb.values.errors import RecordError
 
 
 @pytest.fixture
@@ -43,3 +45,10 @@ def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: Ru
 def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
     with pytest.raises(TypeError, match=r"\['k3x9f'\]"):
         take(broken.run_id)  # type: ignore[operator]  # either of two
+
+
+@pytest.mark.parametrize("take", [runs.resume, runs.cancel])
+def test_all_runs_that_are_not_there_are_told_at_once(broken: RunRecord, take: Any) -> None:
+    with pytest.raises(RecordError) as raised:
+        take(["x", broken.run_id, "y", "x"])
+    assert [str(fault)[:20] for fault in raised.value.faults] == ["there is no run 'x' ", "there is no run 'y' "]

@@ -156,7 +156,7 @@ def test_a_fault_of_an_override_says_that_it_came_from_set(spec: Any) -> None:
     ("override", "text"),
     [
         ("workload.steps", "--set: 'workload.steps' has no value; expected key=value"),
-        ("=3", "--set: '=3' has no value; expected key=value"),
+        ("=3", "--set: '=3' has no key; expected key=value"),
         ("work load=3", "--set: 'work load' is not a dotted key; expected table.key=value"),
         ("a..b=3", "--set: 'a..b' is not a dotted key; expected table.key=value"),
         ("a\nb=3", "--set: 'a\\nb' is not a dotted key; expected table.key=value"),

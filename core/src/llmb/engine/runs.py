@@ -23,7 +23,7 @@ from llmb.engine.site import Site
 from llmb.hosts.open import Hosts
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
-from llmb.values.errors import LlmbError, TargetError
+from llmb.values.errors import Fault, LlmbError, RecordError, TargetError
 from llmb.values.run import Target
 from llmb.values.workload import PlacedRun, Workload
 from llmb.version import VERSION
@@ -124,7 +124,16 @@ def resume(wanted: Iterable[str] | None = None, observer: Observer | None = None
 def _named(wanted: Iterable[str]) -> list[RunRecord]:
     if isinstance(wanted, str):
         raise TypeError(f"runs are named by a list of ids, as [{wanted!r}]")
-    return [find_record(each) for each in wanted]
+    found: list[RunRecord] = []
+    faults: list[Fault] = []
+    for each in wanted:
+        try:
+            found.append(find_record(each))
+        except RecordError as error:
+            faults += error.faults
+    if faults:
+        raise RecordError(*dict.fromkeys(faults))
+    return found
 
 
 def _take_up(records: Iterable[RunRecord], observer: Observer, *, named: bool) -> Session:

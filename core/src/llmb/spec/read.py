@@ -101,7 +101,8 @@ def _name_target(document: Document, name: str) -> None:
 def _apply_override(document: Document, override: str) -> None:
     key, equals, value = override.partition("=")
     if not equals or not key.strip():
-        raise SpecError(Fault(message=f"{override!r} has no value", file=FROM_SET, expected="key=value"))
+        lacks = "key" if equals else "value"
+        raise SpecError(Fault(message=f"{override!r} has no {lacks}", file=FROM_SET, expected="key=value"))
     tables = _flat_sweep(_nested(key.strip(), _parse_value(value)))
     document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
 
