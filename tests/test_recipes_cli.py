@@ -152,6 +152,23 @@ def test_metrics_of_nothing_are_refused(llmb: Llmb, arguments: tuple[str, ...]) 
     assert (answer.status, answer.out) == (2, "")
 
 
+@pytest.mark.parametrize(
+    ("option", "value", "told"),
+    [
+        ("--step-time", "1e-300", "a step time of 1e-300 s cannot be; expected 1e-06 to 1e+07 s"),
+        ("--step-time", "1e308", "a step time of 1e+308 s cannot be; expected 1e-06 to 1e+07 s"),
+        ("--step-time", "nan", "a step time of nan s cannot be; expected 1e-06 to 1e+07 s"),
+        ("--tflops-per-gpu", "1e308", "1e+308 TFLOP/s per GPU cannot be; expected 1e-06 to 1e+06 TFLOP/s"),
+        ("--tflops-per-gpu", "-1", "-1 TFLOP/s per GPU cannot be; expected 1e-06 to 1e+06 TFLOP/s"),
+    ],
+)
+def test_a_figure_that_cannot_be_is_one_line(llmb: Llmb, option: str, value: str, told: str) -> None:
+    point = ("--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+    answer = llmb("metrics", "maxtext/llama2-70b", *point, option, value)
+
+    assert (answer.status, answer.out, answer.err) == (2, "", f"llmb: {told}\n")
+
+
 # Recipes
 
 

@@ -11,11 +11,13 @@ from llmb.engine.parsing import ParsedLog, parse_run
 from llmb.engine.result import RunResult
 from llmb.engine.runs import start
 from llmb.figures.metrics import Metrics, measure
+from llmb.figures.numbers import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
 from llmb.spec.load import load as load
 from llmb.spec.published import published_point
 from llmb.spec.resolve import known_accelerators
+from llmb.values.errors import Fault, LlmbError
 from llmb.values.recipe import Window
 from llmb.values.workload import Workload
 
@@ -54,8 +56,10 @@ def metrics(
 ) -> Metrics:
     """The figures of one published point for a step time (seconds), logged TFLOP/s per GPU, or both.
 
-    Raises RecipeError where the point is not published, PluginError where its framework is not installed.
+    Raises RecipeError where the point is not published, PluginError where its framework is not installed, LlmbError
+    for a figure that cannot be: outside 1e-6 to 1e7 s, or 1e-6 to 1e6 TFLOP/s.
     """
+    _refuse_impossible(step_time_s, tflops_per_gpu)
     recipe = load_recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus)
     pool = PluginPool()
@@ -72,3 +76,17 @@ def metrics(
         proxy=point.proxy,
         baseline=point.baseline,
     )
+
+
+def _refuse_impossible(step_time_s: float | None, tflops_per_gpu: float | None) -> None:
+    given = (
+        ("a step time of {:g} s", step_time_s, STEP_TIME_S, "s"),
+        ("{:g} TFLOP/s per GPU", tflops_per_gpu, TFLOPS_PER_GPU, "TFLOP/s"),
+    )
+    faults = [
+        Fault(message=f"{told.format(value)} cannot be", expected=f"{bounds[0]:g} to {bounds[1]:g} {unit}")
+        for told, value, bounds, unit in given
+        if value is not None and possible(value, bounds) is None
+    ]
+    if faults:
+        raise LlmbError(*faults)

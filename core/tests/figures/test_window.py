@@ -35,12 +35,17 @@ def test_a_step_printed_again_replaces_the_earlier_one() -> None:
     assert (summary.count, summary.step_time_s) == (1, 9.0)
 
 
-@pytest.mark.parametrize("missing", [None, math.nan])
+@pytest.mark.parametrize("missing", [None, math.nan, math.inf])
 def test_a_step_without_time_is_left_out(missing: float | None) -> None:
     log = [*steps(range(5)), Step(step=5, time_s=missing, tflops_per_gpu=7.0), *steps([6])]
     summary = summarise(log, (4, 6))
     assert (summary.count, summary.step_time_s, summary.tflops_per_gpu) == (2, 0.5, 7.0)
     assert summary.complete
+
+
+def test_times_too_large_for_a_mean_have_none() -> None:
+    summary = summarise([Step(step=number, time_s=sign * 1.7e308) for number, sign in enumerate((1, 1, -1))], (0, 2))
+    assert (summary.step_time_s, summary.step_time_std_s) == (None, None)
 
 
 @pytest.mark.parametrize("window", ["last", (3, 5)])

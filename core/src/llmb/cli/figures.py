@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -100,8 +99,6 @@ def metrics(
 
     if step_time is None and tflops_per_gpu is None:
         raise typer.BadParameter("one of them is needed", param_hint="--step-time, --tflops-per-gpu")
-    if any(figure is not None and math.isnan(figure) for figure in (step_time, tflops_per_gpu)):
-        raise typer.BadParameter("nan is no figure", param_hint="--step-time, --tflops-per-gpu")
     found = compute(
         address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
     )

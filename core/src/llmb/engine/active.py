@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
@@ -14,6 +13,7 @@ from llmb.engine.measure import measure_run
 from llmb.engine.observe import Progress
 from llmb.engine.plan import PlannedRun
 from llmb.engine.record import RunRecord
+from llmb.figures.numbers import STEP_TIME_S, possible
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.reading import blocks_of
 from llmb.logs.series import StepSeries
@@ -184,19 +184,14 @@ class ActiveRun:
 
         A framework may print a first step before the GPUs are done with it: more than the peak is no figure.
         """
-        if step is None or self.peak_flops is None or not _can_be(step.time_s):
+        if step is None or self.peak_flops is None or possible(step.time_s, STEP_TIME_S) is None:
             return None
-        tflops = step.tflops_per_gpu if _can_be(step.tflops_per_gpu) else None
-        mfu = measure_run(self.run, step.time_s, tflops, self.peak_flops).mfu
+        mfu = measure_run(self.run, step.time_s, step.tflops_per_gpu, self.peak_flops).mfu
         return mfu if mfu is not None and mfu <= 1 else None
 
     def _time_left(self, step: Step | None) -> float | None:
-        recent = [each.time_s for each in self.series.steps[-RECENT_STEPS:] if each.time_s]
+        times = (possible(each.time_s, STEP_TIME_S) for each in self.series.steps[-RECENT_STEPS:])
+        recent = [time_s for time_s in times if time_s is not None]
         if step is None or len(recent) < STEPS_TO_BELIEVE:
             return None
         return max(0, self.run.steps - self.series.count) * statistics.median(recent)
-
-
-def _can_be(figure: float | None) -> bool:
-    """Whether a logged time or rate is one that arithmetic can go on with."""
-    return figure is not None and 0 < figure < math.inf

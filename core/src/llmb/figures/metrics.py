@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import attrs
 
 from llmb.figures.flops import flops_per_sequence
-from llmb.figures.numbers import stated, stated_only
-from llmb.values.errors import LlmbError
+from llmb.figures.numbers import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
 from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import Baseline, MfuSource
 
@@ -76,16 +74,15 @@ def measure(
     Either follows from the other by TFLOP/s per GPU = FLOPs per sequence x global batch / (step time x GPUs x 1e12).
     Where only TFLOP/s is given, the step time and all that rests on it is derived so: right as far as the framework
     counts FLOPs by the recipe's formula. Where only the step time is given, ``model_tflops_per_gpu`` is derived, and
-    ``mfu_logged`` stays null, since nothing was logged. NaN counts as absent, and so does a logged 0 (what rounding
-    leaves of a small model). ``peak_flops`` is the dense peak of one GPU in FLOP/s; without it every MFU is null.
+    ``mfu_logged`` stays null, since nothing was logged. A figure that cannot be (outside STEP_TIME_S or
+    TFLOPS_PER_GPU) counts as absent, since a log may print any: NaN, or the 0 that rounding leaves of a small model.
+    ``peak_flops`` is the dense peak of one GPU in FLOP/s; without it every MFU is null.
     Proxies have no days per 1T tokens: they train no real model.
-
-    Raises LlmbError for a step time that is not above 0, and for TFLOP/s below 0.
     """
     flops = flops_per_sequence(model, flop_formula)
     flops_per_gpu = flops * global_batch_size / gpus
-    logged = _checked_tflops(stated(tflops_per_gpu))
-    step_time = _checked_step_time(stated(step_time_s))
+    logged = possible(tflops_per_gpu, TFLOPS_PER_GPU)
+    step_time = possible(step_time_s, STEP_TIME_S)
     if step_time is None and logged is not None:
         step_time = flops_per_gpu / (logged * _TERA)
     achieved = _per(flops_per_gpu / _TERA, step_time)
@@ -106,18 +103,6 @@ def measure(
         seq_len=model.seq_len,
         baseline=None if baseline is None else _compare(baseline, step_time),
     )
-
-
-def _checked_step_time(step_time_s: float | None) -> float | None:
-    if step_time_s is not None and not 0 < step_time_s < math.inf:
-        raise LlmbError(f"a step time of {step_time_s:g} s cannot be; expected seconds above 0")
-    return step_time_s
-
-
-def _checked_tflops(tflops_per_gpu: float | None) -> float | None:
-    if tflops_per_gpu is not None and not 0 <= tflops_per_gpu < math.inf:
-        raise LlmbError(f"{tflops_per_gpu:g} TFLOP/s per GPU cannot be; expected a figure above 0")
-    return tflops_per_gpu or None
 
 
 def _per(amount: float, divisor: float | None) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -42,7 +42,8 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
 
     ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
-    time (null or NaN) is left out of the mean. The standard deviation is the sample's (n - 1), null for one step.
+    time (null, NaN or infinite) is left out of the mean. The standard deviation is the sample's (n - 1), null for one
+    step. Times too large for a mean have none.
 
     A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time; in
     a log that states rates in the place of times, a rate. No step within the window, nor an edge of it, may be further
@@ -99,8 +100,16 @@ def _stated(values: Iterable[float | None]) -> list[float]:
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None
+    return _figure(statistics.fmean, values) if values else None
 
 
 def _deviation(values: Sequence[float]) -> float | None:
-    return statistics.stdev(values) if len(values) > 1 else None
+    return _figure(statistics.stdev, values) if len(values) > 1 else None
+
+
+def _figure(of: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
+    """Null where what the log prints is so large that there is none."""
+    try:
+        return stated(of(values))
+    except OverflowError:
+        return None
