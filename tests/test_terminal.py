@@ -123,3 +123,28 @@ def test_the_workload_that_a_recipe_prints_is_without_fault(scheduler: str, tmp_
 @pytest.mark.parametrize(("address", "scheduler"), [("maxtext/llama2-tiny", "local"), ("maxtext/llama2-70b", "slurm")])
 def test_a_recipe_that_needs_many_nodes_is_not_offered_for_one_machine(address: str, scheduler: str) -> None:
     assert f'\nscheduler = "{scheduler}" # or ' in piped("recipes", address, "--toml")
+
+
+ENDS_OF_OUTPUT = {
+    "full": (2, "llmb: standard output cannot be written: No space left on device\n"),
+    "no reader": (141, ""),
+}
+
+
+@pytest.mark.parametrize("arguments", [["recipes"], ["recipes", "--json"], ["--version"], ["runs", "--json"]])
+@pytest.mark.parametrize("end", ENDS_OF_OUTPUT)
+def test_output_that_cannot_be_written_is_told_and_a_reader_that_has_gone_is_not(
+    end: str, arguments: list[str]
+) -> None:
+    if end == "full":
+        output = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, output = os.pipe()
+        os.close(reader)
+    try:
+        done = subprocess.run(
+            command(*arguments), stdout=output, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    finally:
+        os.close(output)
+    assert (done.returncode, done.stderr) == ENDS_OF_OUTPUT[end]

@@ -10,6 +10,7 @@ import attrs
 import typer
 
 from llmb.cli.document import print_json
+from llmb.cli.streams import OutputLostError, flush_output, watch_streams
 from llmb.values.errors import LlmbError, PluginWarning
 
 app = typer.Typer(
@@ -42,12 +43,24 @@ def _options(
 def main() -> None:
     """Run the command line. Faults are lines on standard error (or one JSON document), a bug keeps its traceback."""
     warnings.showwarning = _warn
+    watch_streams()
     from llmb.cli import figures, inspect, run, runs  # noqa: F401  # they add their commands to the app
 
     sys.exit(_exit_status(sys.argv[1:]))
 
 
 def _exit_status(arguments: list[str]) -> int:
+    try:
+        status = _run(arguments)
+        flush_output()
+    except OutputLostError as lost:
+        for told in lost.args:
+            typer.echo(f"llmb: {told}", err=True)
+        return lost.exit_status
+    return status
+
+
+def _run(arguments: list[str]) -> int:
     as_json = "--json" in arguments
     try:
         return app(arguments or ["--help"], standalone_mode=False, prog_name="llmb") or 0
@@ -60,9 +73,6 @@ def _exit_status(arguments: list[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         typer.echo("llmb: interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has gone: nothing to say and no one to say it to
-        return 1
 
 
 def _as_fault(error: typer.TyperException) -> LlmbError:
