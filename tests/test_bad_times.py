@@ -147,7 +147,8 @@ def test_a_home_that_cannot_be_read_is_a_fault_of_one_line(toy: Any, ordinary: O
     (toy.home / "runs").chmod(0)
     done = ordinary.llmb("runs")
     assert done.returncode == 2
-    assert done.stderr == f"llmb: {toy.home / 'runs'} cannot be read: Permission denied\n"
+    assert done.stderr.startswith(f"llmb: {toy.home / 'runs'} cannot be read: Permission denied; LLMB_HOME ")
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_work_directory_without_permission_is_refused_at_once(toy: Any, ordinary: Ordinary) -> None:

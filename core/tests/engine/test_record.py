@@ -178,6 +178,13 @@ def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> 
     assert all_records() == []
 
 
+def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
+    home.touch()
+    for use in (all_records, lambda: create_records({"r1": ("spec", "job")}), lambda: made("r2")):
+        with pytest.raises(RecordError, match=r"Not a directory; (nothing was started; )?LLMB_HOME can name another"):
+            use()
+
+
 def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
     with Intent.write(home / "recording", {"r1": ("spec", "job")}):
         assert all_records() == []

@@ -57,6 +57,15 @@ def test_a_damaged_file_is_measured_again(
     assert len(measured) == 1
 
 
+def test_where_it_cannot_be_kept_it_is_told_all_the_same(
+    tmp_path: Path, measured: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    cpu_peak.main(tmp_path / "file/peak", tmp_path / "lock")
+    assert capsys.readouterr().out == "peak_flops.fp32=1e+12\n"
+    assert measured
+
+
 def test_a_product_is_really_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_peak, "SIZE", 64)
     monkeypatch.setattr(cpu_peak, "SECONDS", 0.01)

@@ -27,6 +27,8 @@ from llmb.values.steps import Step
 
 STEP_COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
 
+ANOTHER_HOME = "LLMB_HOME can name another folder for all records"
+
 
 class RunRecord:
     """One run's directory under ``$LLMB_HOME/runs``."""
@@ -47,7 +49,7 @@ class RunRecord:
 
     def create(self, run_toml: str, job: str) -> None:
         """Make the record; the spec and the job are there before the first event. Raises RecordError."""
-        with _writing(self.directory, "nothing was started"):
+        with _writing(self.directory, f"nothing was started; {ANOTHER_HOME}"):
             self.logs.mkdir(parents=True, exist_ok=True)
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
@@ -226,7 +228,7 @@ def create_records(texts: Mapping[str, tuple[str, str]]) -> list[RunRecord]:
     records = [RunRecord(runs_folder() / run_id) for run_id in texts]
     if taken := next((record.run_id for record in records if record.complete), None):
         raise RecordError(f"a run {taken} is recorded already, by a rare chance; start it again")
-    with _writing(runs_folder() / next(iter(texts)), "nothing was started"):
+    with _writing(runs_folder() / next(iter(texts)), f"nothing was started; {ANOTHER_HOME}"):
         intent = Intent.write(home_folder() / "recording", texts)
     with intent:
         try:
@@ -260,7 +262,7 @@ def all_records() -> list[RunRecord]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise RecordError(f"{folder} cannot be read: {error.strerror}") from error
+        raise RecordError(f"{folder} cannot be read: {error.strerror}; {ANOTHER_HOME}") from error
 
 
 def find_record(wanted: str) -> RunRecord:

@@ -26,10 +26,8 @@ def main(folder: Path, lock: Path) -> None:
     peak = _read(kept)
     if peak is None and _take(lock):
         peak = _read(kept) or measure()  # another process may have measured it meanwhile
-        folder.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{os.getpid()}")
-        partial.write_text(json.dumps({"fp32": peak}))
-        partial.replace(kept)
+        with contextlib.suppress(OSError):  # where it cannot be kept it holds for now; the run says why it cannot be
+            _keep(peak, kept)
     if peak is None:
         sys.exit("the peak of this CPU is not measured yet, and not beside a running job: there will be no MFU")
     else:
@@ -41,6 +39,13 @@ def _read(kept: Path) -> float | None:
         return float(json.loads(kept.read_text())["fp32"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def _keep(peak: float, kept: Path) -> None:
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    partial = kept.with_suffix(f".{os.getpid()}")
+    partial.write_text(json.dumps({"fp32": peak}))
+    partial.replace(kept)
 
 
 def _take(lock: Path) -> bool:
