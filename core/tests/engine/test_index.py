@@ -113,6 +113,8 @@ def test_a_damaged_record_hides_no_other(records: list[RunRecord]) -> None:
     found = {each.run_id: each for each in list_runs()}
     assert "is not the result of a run any more" in found["run0"].reason
     assert found["run1"].recipe is None
+    assert found["run1"].state == "lost"
+    assert found["run1"].reason.endswith("run.toml is not the spec of a run any more")
     assert found["run2"].state == "planned"
 
 

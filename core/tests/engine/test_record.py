@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -202,3 +203,31 @@ def test_a_result_that_cannot_be_read_is_a_fault_of_one_line(record: RunRecord) 
     (record.directory / "result.json").mkdir()
     with pytest.raises(RecordError, match=r"result\.json cannot be read: Is a directory$"):
         record.result()
+
+
+JUNK = b"\x00\xff junk\n"
+
+
+@pytest.mark.parametrize("command", ["show", "logs", "attach", "cancel"])
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("run.toml", JUNK, "is not the spec of a run any more"),
+        ("run.toml", b"workload = 3\n", "is not the spec of a run any more"),
+        ("run.toml", None, "cannot be read: Is a directory"),
+        ("events.jsonl", None, "cannot be read: Is a directory"),
+    ],
+)
+def test_a_run_whose_record_cannot_be_read_is_a_fault_of_one_line(
+    record: RunRecord, run_llmb: Any, command: str, file: str, content: bytes | None, told: str
+) -> None:
+    (record.directory / "result.json").write_bytes(JUNK)
+    (record.directory / file).unlink()
+    if content is None:
+        (record.directory / file).mkdir()
+    else:
+        (record.directory / file).write_bytes(content)
+    done = run_llmb(command, record.run_id)
+    assert (done.returncode, done.stderr) == (2, f"llmb: {record.directory / file} {told}\n")
+    [listed] = run_llmb.json("runs")["runs"]
+    assert (listed["state"], listed["reason"]) == ("lost", f"{record.directory / file} {told}")

@@ -13,6 +13,7 @@ import json
 import os
 import shutil
 import time
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -69,8 +70,6 @@ class RunRecord:
 
         A file that is damaged stays as it is.
         """
-        import tomllib
-
         import tomli_w
 
         with _writing(self.directory):
@@ -97,15 +96,19 @@ class RunRecord:
             finally:
                 os.close(descriptor)
 
+    def spec(self) -> dict[str, Any]:
+        """The run as a spec, unchecked but for its having a workload. Raises RecordError."""
+        file = self.directory / "run.toml"
+        spec: dict[str, Any] = {}
+        with suppress(ValueError):
+            spec = tomllib.loads((_read(file) or b"").decode())
+        if not isinstance(spec.get("workload"), dict):
+            raise RecordError(f"{file} is not the spec of a run any more")
+        return spec
+
     def events(self) -> Iterator[dict[str, Any]]:
         """All events in order, without a torn last line."""
-        try:
-            data = (self.directory / "events.jsonl").read_bytes()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise RecordError(f"{self.directory / 'events.jsonl'} cannot be read: {error.strerror}") from error
-        for line in data.splitlines():
+        for line in (_read(self.directory / "events.jsonl") or b"").splitlines():
             with suppress(ValueError):
                 event = json.loads(line)
                 if isinstance(event, dict):
@@ -131,14 +134,12 @@ class RunRecord:
 
     def result(self) -> dict[str, Any] | None:
         """The result, or null while there is none. Raises RecordError where it is damaged or cannot be read."""
-        try:
-            result = json.loads((self.directory / "result.json").read_bytes())
-        except FileNotFoundError:
+        data = _read(self.directory / "result.json")
+        if data is None:
             return None
-        except OSError as error:
-            raise RecordError(f"{self.directory / 'result.json'} cannot be read: {error.strerror}") from error
-        except ValueError:
-            result = None
+        result = None
+        with suppress(ValueError):
+            result = json.loads(data)
         if not isinstance(result, dict):
             raise RecordError(f"{self.directory / 'result.json'} is not the result of a run any more")
         return result
@@ -191,6 +192,16 @@ class RunRecord:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+
+def _read(file: Path) -> bytes | None:
+    """What a file holds, or null where it is not there. Raises RecordError."""
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
 
 
 @contextmanager
@@ -266,7 +277,14 @@ def all_records() -> list[RunRecord]:
 
 
 def find_record(wanted: str) -> RunRecord:
-    """The record of a run id or of a unique prefix of one. Raises RecordError."""
+    """The record of a run id or of a unique prefix of one, which can be read. Raises RecordError."""
+    record = _find(wanted)
+    record.spec()
+    record.state()
+    return record
+
+
+def _find(wanted: str) -> RunRecord:
     records = {record.run_id: record for record in all_records()}
     if wanted in records:
         return records[wanted]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any, TypeVar, cast
 
 import attrs
@@ -83,15 +81,14 @@ def find_run(wanted: str) -> RunResult:
 def read_result(record: RunRecord) -> RunResult:
     """One run as its files tell it. A record that is damaged is a run that is lost, with the reason."""
     spec: dict[str, Any] = {}
-    with suppress(OSError, ValueError):
-        spec = tomllib.loads((record.directory / "run.toml").read_text())
-    workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
     state: dict[str, Any] = {"state": "lost"}
     try:
+        spec = record.spec()
         state = record.state()
         result = record.result() or {}
     except RecordError as error:  # the list of all runs is not lost with one of them
         result = {"reason": str(error)}
+    workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
     return RunResult.from_dict(
         {
             **{key: result.get(key) for key in ("metrics", "verdict", "reason", "failure", "refused")},
