@@ -109,15 +109,41 @@ def test_a_process_that_is_ended_because_another_died_is_no_cause(tmp_path: Path
 
 
 @pytest.mark.parametrize("order", [("rank0", "rank1"), ("rank1", "rank0")])
-def test_where_another_process_ended_with_an_exception_that_is_the_evidence(
+def test_where_another_process_ended_with_an_exception_that_is_the_cause(
     tmp_path: Path, order: tuple[str, ...]
 ) -> None:
     logs = {"rank0": VICTIM, "rank1": "one\nTraceback (most recent call last):\nValueError: 7 is no mesh\n" + VICTIM}
     found = diagnose(write(tmp_path, **{name: logs[name] for name in order}))
 
     assert found is not None
-    assert (found.cause, found.evidence) == ("another process of the run died", "ValueError: 7 is no mesh")
-    assert (found.line, found.remedy) == (3, "look for the rank that failed first")
+    assert (found.cause, found.evidence) == ("a process failed with ValueError", "ValueError: 7 is no mesh")
+    assert (found.line, found.remedy) == (3, module.SEE_TRACEBACK)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "[rank1]: some.library.DistBackendError: a communicator was aborted",
+        "RuntimeError: NCCL communicator was aborted on rank 1.",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+        "some.JaxRuntimeError: UNAVAILABLE: the connection attempt timed out",
+        "KeyboardInterrupt",
+    ],
+)
+def test_an_exception_that_another_process_brought_about_is_evidence_and_no_cause(tmp_path: Path, error: str) -> None:
+    found = diagnose(write(tmp_path, rank0=VICTIM, rank1=error + "\n"))
+    assert found is not None
+    assert (found.cause, found.evidence) == ("another process of the run died", error)
+
+    assert cause_of(tmp_path, rank0=VICTIM, rank1=error + "\n", rank2="KeyError: 7\n") == (
+        "a process failed with KeyError"
+    )
+
+
+def test_the_exception_that_tells_of_another_process_in_its_own_line_is_no_cause(tmp_path: Path) -> None:
+    line = "RuntimeError: [transport/tcp/pair.cc:553] Connection closed by peer [::1]:42\n"
+    assert cause_of(tmp_path, rank0=line) == "another process of the run died"
+    assert cause_of(tmp_path, rank0=f"KeyError: 7\n{line}") == "a process failed with KeyError"
 
 
 # The table itself
@@ -158,6 +184,8 @@ CAUSES: Mapping[str, tuple[str, int]] = {
     "19": ("a GPU has a hardware fault (uncorrectable ECC error)", 12),
     "21": ("a GPU or its driver failed", 2),
     "23": ("the accelerator is out of memory", 16),
+    "27": ("a process failed with FileNotFoundError", 26),
+    "29": ("a process failed with FileNotFoundError", 17),
     "31": ("the accelerator is out of memory", 9),
     "47": ("the account has no access to the model's files", 2),
     "49": ("the accelerator is out of memory", 1),
@@ -180,14 +208,6 @@ def test_a_real_failure_has_its_true_cause(name: str) -> None:
 
     assert found is not None
     assert (found.cause, found.line) == CAUSES[name]
-
-
-@pytest.mark.parametrize("name", ["27", "29"])
-def test_a_watchdog_s_timeout_is_told_with_the_exception_that_came_before_it(name: str) -> None:
-    found = diagnose([real(name)])
-
-    assert found is not None
-    assert (found.cause, "FileNotFoundError" in found.evidence) == ("a rank waited in vain for the others", True)
 
 
 @pytest.mark.parametrize("log", sorted(REAL.glob("*/*BENIGN*")), ids=lambda path: path.stem)

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import attrs
 
-from llmb.logs.last_words import TAIL, last_error, meaningful, shown
+from llmb.logs.last_words import TAIL, last_error, meaningful, own_exception, shown
 from llmb.values.failure import Failure, Signature
 
 BLOCK = 4 << 20
 OVERLAP = 4096  # so that a text which lies across two blocks is found
 AROUND = 400  # bytes of a line that are shown after the text that was found
 PREFIX = 200  # bytes before it that are shown, where the line began there
+SEE_TRACEBACK = "the log's lines before it tell where; what other processes said later follows from it"
 
 
 @attrs.frozen
@@ -24,6 +25,15 @@ class _Hit:
     path: Path
     offset: int
     signature: Signature
+
+
+@attrs.frozen
+class _Error:
+    """The line of an exception, and where it begins."""
+
+    path: Path
+    offset: int
+    line: bytes
 
 
 def known_signatures() -> tuple[Signature, ...]:
@@ -36,17 +46,30 @@ def diagnose(logs: Iterable[Path], more: Iterable[Signature] = ()) -> Failure | 
     """The cause that the logs of one run tell, or null where they know none. Logs that are not there are left out.
 
     A primary text is the cause wherever it is. Where there are only secondary ones, which tell that something else
-    broke before, an exception that a log ends with, or that stands before such a text, is shown as evidence.
+    broke before, that is looked for: an exception that stands before such a text, or that a log ends with. It is the
+    cause, unless it tells of other processes itself; then it is shown as evidence.
     """
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
     hits = _hits(paths, [*known_signatures(), *more])
     if not hits:
         return None
     best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
-    line, text = _line_at(best.path, best.offset)
-    if not best.signature.primary and (error := _own_error(paths, {hit.path: hit.offset for hit in hits})):
-        line, text = error
-    return Failure(cause=best.signature.cause, evidence=text, line=line, remedy=best.signature.remedy)
+    if not best.signature.primary and (errors := [*_errors(paths, {hit.path: hit.offset for hit in hits})]):
+        return _behind(best.signature, errors)
+    return _failure(best.signature.cause, best.signature.remedy, best.path, best.offset)
+
+
+def _behind(secondary: Signature, errors: Sequence[_Error]) -> Failure:
+    """The first exception that no other process brought about; where there is none, what the secondary text tells."""
+    for error in errors:
+        if name := own_exception(error.line):
+            return _failure(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
+    return _failure(secondary.cause, secondary.remedy, errors[0].path, errors[0].offset)
+
+
+def _failure(cause: str, remedy: str, path: Path, offset: int) -> Failure:
+    line, text = _line_at(path, offset)
+    return Failure(cause=cause, evidence=text, line=line, remedy=remedy)
 
 
 def _hits(paths: Sequence[Path], signatures: Sequence[Signature]) -> list[_Hit]:
@@ -76,17 +99,18 @@ def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
             kept = (kept + new)[-OVERLAP:]
 
 
-def _own_error(paths: Iterable[Path], hits: Mapping[Path, int]) -> tuple[int, str] | None:
-    """The last exception before the text that was found in a log, or at the end of a log in which none was."""
+def _errors(paths: Iterable[Path], hits: Mapping[Path, int]) -> Iterator[_Error]:
+    """The last exception before the line that was found in a log, or at the end of a log in which none was."""
     for path in paths:
         end = hits.get(path, path.stat().st_size)
         start = max(0, end - TAIL)
         with path.open("rb") as file:
             file.seek(start)
             tail = file.read(end - start)
+        if path in hits:
+            tail = tail[: tail.rfind(b"\n") + 1]
         if error := last_error(meaningful(tail)):
-            return _line_at(path, start + tail.rindex(error))
-    return None
+            yield _Error(path, start + tail.rindex(error), error)
 
 
 def _line_at(path: Path, offset: int) -> tuple[int, str]:

@@ -26,6 +26,14 @@ _ERROR = re.compile(
     re.VERBOSE,
 )
 
+_EXCEPTION = re.compile(rb"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))(?:: |$)")
+
+_FROM_OTHERS = re.compile(
+    rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|[Gg]loo"
+    rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # as gRPC calls them
+)
+"""What a process tells when another one died, or never came."""
+
 _TRACE = re.compile(
     rb"""\s*(?: frame\ \#\d+: | \#?\d+\ +0x[0-9a-f]+ | @\s+0x[0-9a-f]+ | PC:\ @ | 0x[0-9a-f]+:\     # C++
               | \S*\(\S*\+0x[0-9a-f]+\)\ ?\[0x | \*\*\*\ (?:Check\ failure|SIG[A-Z]+\ ) | =+\ backtrace
@@ -48,6 +56,12 @@ def last_words(logs: Iterable[Path]) -> str:
 def last_error(lines: Sequence[bytes]) -> bytes | None:
     """The last line that is an exception or a fatal message, if it is among the recent ones."""
     return next((line for line in reversed(lines[-RECENT:]) if _ERROR.match(_unlabelled(line).strip())), None)
+
+
+def own_exception(line: bytes) -> str:
+    """The name of the exception that this line tells; empty where another process brought it about, or it is none."""
+    told = _EXCEPTION.match(_unlabelled(line).strip())
+    return told[1].decode() if told and not _FROM_OTHERS.search(line) else ""
 
 
 def meaningful(tail: bytes) -> list[bytes]:
