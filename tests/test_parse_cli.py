@@ -252,6 +252,26 @@ def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path
     assert (document["status"], document["steps"], document["summary"]["step_time_s"]) == ("no_data", [], None)
 
 
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("AssertionError: Rank 7/6/5/4: found NaN in local forward loss calculation", "the loss became NaN"),
+        ("Rank 13: found NaN in local grad norm in backward pass before", "the gradient became NaN"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "the accelerator is out of memory"),
+    ],
+)
+def test_a_run_that_broke_before_its_first_step_says_why(parse: Llmb, tmp_path: Path, text: str, cause: str) -> None:
+    log = tmp_path / "broken.log"
+    log.write_text(f"begin\n{text}\n")
+    answer = parse(log)
+
+    told = f"llmb: {log}: no step of maxtext is in it; it broke before the first, or is the log of another framework\n"
+    assert (answer.status, answer.err) == (1, told)
+    assert answer.out.startswith(f"{cause}: {text} (line 2); ")
+    document = parse(log, "--json").json
+    assert (document["status"], document["failure"]["cause"], document["failure"]["line"]) == ("no_data", cause, 2)
+
+
 def test_a_directory_without_a_log_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path) -> None:
     answer = parse(tmp_path)
 

@@ -191,6 +191,7 @@ CAUSES: Mapping[str, tuple[str, int]] = {
     "49": ("the accelerator is out of memory", 1),
     "51": ("the accelerator is out of memory", 1),
     "53": ("another process of the run died", 1),
+    "55": ("the loss became NaN", 1),
     "57": ("the driver reports a GPU fault (Xid)", 1),
 }
 

@@ -57,8 +57,9 @@ def parse(
     else:
         parsed.print_several(found, full_names=full_names)
     if not any(log.status != "no_data" for log in found):
+        broken = {log.path for log in found if log.failure}
         for path in logs:
-            typer.echo(f"llmb: {path}: {why_no_data(path, framework)}", err=True)
+            typer.echo(f"llmb: {path}: {why_no_data(path, framework, broke=path in broken)}", err=True)
         raise typer.Exit(1)
 
 

@@ -120,8 +120,11 @@ def parse_files(
     return found
 
 
-def why_no_data(path: Path, name: str) -> str:
-    """What one can say of a log, or a directory of logs, in which there is not one step of this framework."""
+def why_no_data(path: Path, name: str, *, broke: bool) -> str:
+    """What one can say of a log, or a directory of logs, in which there is not one step of this framework.
+
+    ``broke``: it tells of a failure, which may have come before the first step.
+    """
     if path.is_dir():
         return f"no file in it has a step of {name}"
     begin = beginning(path)
@@ -129,6 +132,8 @@ def why_no_data(path: Path, name: str) -> str:
         return "is empty"
     if b"\0" in begin:
         return f"is binary, and not a log of {name}"
+    if broke:
+        return f"no step of {name} is in it; it broke before the first, or is the log of another framework"
     return f"no step of {name} is in it; is it the log of another framework?"
 
 
