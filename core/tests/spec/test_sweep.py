@@ -59,6 +59,27 @@ def test_repeats_are_runs_of_their_own(spec: Any) -> None:
     assert len({run.paths.run for run in runs}) == 3
 
 
+@pytest.mark.parametrize(
+    ("tables", "overrides", "message"),
+    [
+        ({}, ["workload.repeats=1000000"], "comes to 1,000,000 runs"),
+        ({"workload": {"repeats": 5001, "gpus": [1, 2]}}, [], "comes to 10,002 runs"),
+        ({"sweep": {"workload.repeats": [9_999, 1], "env.N": ["a", "b"]}}, [], "comes to 20,000 runs"),
+        ({"sweep": {f"env.N{n}": [*"0123456789"] for n in range(9)}}, [], "comes to 1,000,000,000 runs"),
+    ],
+)
+def test_a_workload_of_too_many_runs_is_one_fault_before_anything_is_expanded(
+    spec: Any, tables: dict[str, Any], overrides: list[str], message: str
+) -> None:
+    [(key, fault)] = spec.usual(**tables).faults(*overrides).items()
+    assert (key, fault.message, fault.expected) == ("workload", message, "at most 10,000")
+
+
+@pytest.mark.parametrize("repeats", [0, "many", 2**31, True])
+def test_repeats_that_are_no_number_are_told_as_such(spec: Any, repeats: object) -> None:
+    assert "workload.repeats" in spec.usual(workload={"repeats": repeats}).faults()
+
+
 def test_a_fault_names_the_value_of_a_list_by_its_index(spec: Any) -> None:
     found = spec.big(workload={"gpus": [64, 96], "dtype": ["bf16", "bf8"]}, sweep={"parallelism.tp": [1, 24]}).faults()
     assert set(found) == {"workload.gpus[1]", "workload.dtype[1]", "sweep.parallelism.tp[1]", "workload.gpus[0]"}
@@ -86,7 +107,9 @@ def test_a_fault_that_all_points_share_is_told_once(spec: Any) -> None:
         ({"tp": [1]}, "sweep.tp", "is not a key to sweep", 'a dotted key such as "parallelism.tp"'),
         ({"workload.gpus": [1]}, "sweep.workload.gpus", "is swept, and workload.gpus is set too", "one of the two"),
         ({"workload.steps": [0]}, "sweep.workload.steps[0]", "is 0", "a whole number of at least 1"),
-        ({"nothing.here": [0]}, "nothing", "is not a key here", None),
+        ({"nothing.here": [0]}, "sweep.nothing.here", "is not a key here", None),
+        ({"target.none.here": [0, 1]}, "sweep.target.none.here", "is not a key here", None),
+        ({"target.none.here.at.all": [0]}, "sweep.target.none.here.at.all", "is not a key here", None),
     ],
 )
 def test_a_sweep_that_is_none_is_a_fault(
@@ -150,6 +173,7 @@ def test_a_fault_of_an_override_says_that_it_came_from_set(spec: Any) -> None:
     assert spec.usual(workload={"steps": 0}).faults("workload.gpus=1")["workload.steps"].file == str(spec.file)
     assert spec.big().faults("workload.gpus=[64, 96]")["workload.gpus[1]"].file == "--set"
     assert spec.faults("sweep.parallelism.tp=[24]")["sweep.parallelism.tp[0]"].file == "--set"
+    assert spec.big().faults("sweep.foo.bar=[1]")["sweep.foo.bar"].file == "--set"
 
 
 @pytest.mark.parametrize(

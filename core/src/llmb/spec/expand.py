@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import attrs
 
 from llmb.spec.names import nearest_key
 from llmb.spec.read import Document, flat
+from llmb.spec.scalars import SCALARS, PositiveInt, UnexpectedError
 from llmb.values.errors import Fault
 from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap
@@ -18,6 +20,8 @@ from llmb.values.workload import Written
 
 SWEPT_KEYS = ("recipe", "gpu_type", "dtype", "gpus")
 
+MOST_RUNS = 10_000
+"""Of one workload: more is a slip of a list or of repeats, and each run costs a record, a job and 80 kB of memory."""
 
 Place = tuple[str | None, str]
 """A file (or the option of a command), and a key in it."""
@@ -54,7 +58,8 @@ class _Axis:
 def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     """All combinations, the last key varying fastest, and what is wrong with the sweep itself.
 
-    A key of [sweep] with a fault is left out of the product, so that the rest can still be looked at.
+    A key of [sweep] with a fault is left out of the product, so that the rest can still be looked at. Nothing is
+    expanded where that would be more than MOST_RUNS runs.
     """
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
     stated = {key for key, _ in flat(base)}
@@ -65,8 +70,31 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
             faults.append(document.written.locate(fault))
         else:
             axes.append(_axis(document, key, values, prefix="sweep."))
+    if (runs := _count(base, axes)) > MOST_RUNS:
+        fault = Fault(message=f"comes to {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}")
+        return [], [*faults, document.written.locate(fault)]
     product = itertools.product(*(axis.choices() for axis in axes))
     return [_combination(base, choice, document.written) for choice in product], faults
+
+
+def _count(base: dict[str, Any], axes: list[_Axis]) -> int:
+    """How many runs these make. Repeats that are no number are told of elsewhere, and count as one."""
+    workload = base.get("workload")
+    repeats = [workload.get("repeats") if isinstance(workload, dict) else None]
+    combinations = 1
+    for axis in axes:
+        if axis.key == "workload.repeats":
+            repeats = axis.values
+        else:
+            combinations *= len(axis.values)
+    return combinations * sum(_times(each) for each in repeats)
+
+
+def _times(repeats: Any) -> int:
+    try:
+        return int(SCALARS[PositiveInt].take(repeats))
+    except UnexpectedError:
+        return 1
 
 
 def _listed(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
@@ -101,8 +129,9 @@ def _sweep_fault(key: str, values: Any, stated: set[str]) -> Fault | None:
 
 def _twice(key: str, values: list[Any]) -> Iterator[Fault]:
     """Of a value that stands there again: the same run would be made again, under the same name."""
-    for whole, value in {repr(value): value for value in values}.items():  # 1 is not true, and tables have no hash
-        if sum(repr(each) == whole for each in values) > 1:
+    counts = Counter(map(repr, values))  # 1 is not true, and tables have no hash
+    for value in {repr(value): value for value in values}.values():
+        if counts[repr(value)] > 1:
             expected = "each value once; workload.repeats runs all again"
             yield Fault(message=f"has {shown(value)} more than once", key=key, expected=expected)
 

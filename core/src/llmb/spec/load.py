@@ -56,9 +56,14 @@ def _is_record(document: Document) -> bool:
 
 def _located(fault: Fault, written: Written) -> Fault:
     located = written.locate(fault)
-    if fault.message == NOT_A_KEY and located.key:  # of a swept key all values are wrong, not one of them
-        return attrs.evolve(located, key=re.sub(r"\[\d+\]$", "", located.key))
-    return located
+    if fault.message != NOT_A_KEY or fault.file or not fault.key:
+        return located
+    for key, (file, place) in written.places.items():  # a table that only a key of [sweep] makes stands there alone
+        if key.startswith(f"{fault.key}.") and place.startswith("sweep."):
+            located = attrs.evolve(located, file=file, key=place)
+            break
+    # of a swept key all values are wrong, not one of them
+    return attrs.evolve(located, key=re.sub(r"\[\d+\]$", "", located.key or ""))
 
 
 def _mixed_frameworks(document: Document, combinations: list[Combination]) -> Fault | None:
