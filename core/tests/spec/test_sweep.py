@@ -194,6 +194,17 @@ def test_an_override_that_is_none_is_one_line(spec: Any, override: str, text: st
     assert second == "--set: 'also wrong' has no value; expected key=value"
 
 
+@pytest.mark.parametrize(
+    "value", ["9" * 5000, "0x" + "f" * 5000, "[" * 5000 + "]" * 5000], ids=["decimal", "hexadecimal", "nested"]
+)
+def test_a_value_beyond_what_can_be_read_is_one_line(spec: Any, value: str) -> None:
+    [fault] = spec.usual().faults(f"workload.steps={value}").values()
+    assert (fault.key, len(fault.message) < 100) == ("workload.steps", True)
+    spec.write(f"{spec.file.read_text()}\n[sweep]\n'workload.steps' = [{value}]\n")
+    [fault] = spec.faults().values()
+    assert fault.file == str(spec.file)
+
+
 def test_the_runs_of_a_sweep_have_ids_of_their_own(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     letters = iter("aaaaa" * 3 + "bbbbb" + "aaaaa" + "ccccc")
     monkeypatch.setattr("llmb.spec.ids.secrets.choice", lambda _alphabet: next(letters))

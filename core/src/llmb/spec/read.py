@@ -60,7 +60,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file as tables. Raises SpecError that names the file and says why it cannot be used."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        return tomllib.loads(text)
+        return _tables(text)
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file") from None
     except IsADirectoryError:
@@ -75,6 +75,18 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise _unreadable(path, f"is not TOML: {error}") from None
     except RecursionError:
         raise _unreadable(path, "is nested too deeply") from None
+
+
+def _tables(text: str) -> dict[str, Any]:
+    """TOML as tables. Raises TOMLDecodeError, also for numbers that Python reads or writes in no text."""
+    try:
+        tables = tomllib.loads(text)
+        str(tables)  # a number in hexadecimals is read however long, and could be in no fault
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise tomllib.TOMLDecodeError("a number has thousands of digits") from None
+    return tables
 
 
 def _unreadable(path: Path, message: str, expected: str | None = None) -> SpecError:
@@ -126,8 +138,8 @@ def _nested(key: str, value: Any) -> dict[str, Any]:
 def _parse_value(text: str) -> Any:
     """A value in TOML, else the string as it stands. In a list, so that neither a comment nor a second line passes."""
     try:
-        tables = tomllib.loads(f"value = [{text}]")
-    except tomllib.TOMLDecodeError:
+        tables = _tables(f"value = [{text}]")
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text
     return tables["value"][0] if len(tables) == 1 and len(tables["value"]) == 1 else text
 
