@@ -9,8 +9,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import attrs
 import pytest
 
+from llmb.engine.result import RunResult
 from llmb.plugins.recipes import recipe_addresses
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +24,11 @@ def test_every_command_has_its_line_in_the_readme() -> None:
     commands = re.findall(r"^  ([a-z-]+) ", listed.partition("Commands:")[2], re.MULTILINE)
     assert "run" in commands
     assert [command for command in commands if f"`llmb {command}" not in README] == []
+
+
+def test_the_readme_names_the_keys_of_a_run() -> None:
+    paragraph = README.partition("With `--json`")[2].partition("Ctrl-C")[0]
+    assert re.findall(r"`(\w+)`", paragraph) == [field.name for field in attrs.fields(RunResult)]
 
 
 def test_the_two_commands_of_the_readme_are_the_ones_that_ci_runs() -> None:
