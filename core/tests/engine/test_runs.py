@@ -41,6 +41,15 @@ def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: Ru
     assert message.startswith(f"{broken.run_id} is left alone: ")
 
 
+def test_a_record_of_which_one_cannot_tell_holds_up_no_other(broken: RunRecord) -> None:
+    unreadable = broken.directory.with_name("unreadable")
+    (unreadable / "events.jsonl").mkdir(parents=True)
+    (unreadable / "run.toml").touch()
+    heard = Heard()
+    assert runs.resume(observer=heard).run_ids == []
+    assert sorted(message.partition(" ")[0] for message in heard.messages) == ["k3x9f", "unreadable"]
+
+
 @pytest.mark.parametrize("take", [runs.resume, runs.cancel])
 def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
     with pytest.raises(TypeError, match=r"\['k3x9f'\]"):

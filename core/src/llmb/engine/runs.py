@@ -117,8 +117,16 @@ def resume(wanted: Iterable[str] | None = None, observer: Observer | None = None
     where it was not named.
     """
     if wanted is None:
-        return _take_up([each for each in all_records() if not each.ended], observer or Silent(), named=False)
+        return _take_up(_going(observer or Silent()), observer or Silent(), named=False)
     return _take_up(_named(wanted), observer or Silent(), named=True)
+
+
+def _going(observer: Observer) -> Iterator[RunRecord]:
+    """All that have not ended, but for those of which one cannot tell."""
+    for record in all_records():
+        with _left_alone(record, observer, named=False):
+            if not record.ended:
+                yield record
 
 
 def _named(wanted: Iterable[str]) -> list[RunRecord]:
