@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,10 @@ class Hosts:
         [run_id] = {record.name for record in self.toy.records} - before
         self.toy.wait(lambda: len(self.toy.journal(f"begin {run_id}")) == 4)
         return run_id, self.workdir / "runs" / run_id
+
+    def lose(self, processes: Callable[[], list[int]]) -> None:
+        """Kill all of a host's processes, those too that were started while the others were looked for."""
+        self.toy.wait(lambda: not (left := processes()) or signal_all(left, signal.SIGKILL))
 
 
 @pytest.fixture
@@ -115,7 +119,7 @@ def test_a_rank_that_fails_ends_the_job_on_all_hosts(hosts: Hosts) -> None:
 
 def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
     run_id, work = hosts.start(hosts.spec(target={"lost_after_s": 5}))
-    signal_all(living(work / "nodes"), signal.SIGKILL)
+    hosts.lose(lambda: living(work / "nodes"))
     [run] = hosts.runs("attach", run_id)
     assert run["state"] == "failed"
     assert run["reason"].startswith("node failure: host b is lost: no sign of life for 5 s")
@@ -124,7 +128,7 @@ def test_a_host_that_is_lost_ends_the_job_and_is_named(hosts: Hosts) -> None:
 
 def test_where_the_first_host_is_lost_the_others_end_by_themselves(hosts: Hosts) -> None:
     _, work = hosts.start(hosts.spec(target={"lost_after_s": 5}))
-    signal_all(list({*living(work)} - {*living(work / "nodes")}), signal.SIGKILL)
+    hosts.lose(lambda: list({*living(work)} - {*living(work / "nodes")}))
     assert hosts.toy.wait(lambda: living(work) == [])
     [run] = hosts.runs("attach")
     assert run["state"] == "lost"
