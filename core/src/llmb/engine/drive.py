@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from llmb.engine.driver import Driver
 from llmb.values.errors import LlmbError, PluginError, SpecError, TargetError
 
+LIVELY_S = 0.25
+"""How often logs that grow are read where that costs little: what runs on this machine has better to do."""
+
 
 def drive(
     drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Callable[[float], None] = time.sleep
@@ -38,7 +41,12 @@ def _tick_on(drivers: Sequence[Driver], done: Callable[[Driver], bool], wait: Ca
                 going.remove(driver)
         if all(done(driver) for driver in going):
             break
-        pause = shortest if any(changed) else min(pause * 1.5, longest)
+        if any(changed):
+            pause = shortest
+        elif any(driver.reading for driver in going):
+            pause = max(shortest, LIVELY_S)
+        else:
+            pause = min(pause * 1.5, longest)
         wait(pause)
     refused += [SpecError(*driver.held) for driver in drivers if driver.held]
     if refused:

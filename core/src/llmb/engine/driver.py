@@ -35,6 +35,8 @@ class Driver:
         self._runs = list(runs)
         self._pool = pool
         self._observer = observer
+        self.reading = False
+        """The last tick found something new in a log."""
         self._told_at = -PATIENCE_S
         self._handing_over = self._handed_over = False  # something is being started there, or may have been
         self._cancelled: set[str] = set()
@@ -69,10 +71,10 @@ class Driver:
         return self._site.scheduler.poll_interval_s
 
     def tick(self) -> bool:
-        """Bring every run forward once; true when something changed. A target that cannot be asked is waited for."""
+        """Bring every run forward once; true when a state changed. A target that cannot be asked is waited for."""
         if self._site.refusal is not None:
             raise self._told(self._site.refusal)
-        self._handing_over = False
+        self._handing_over = self.reading = False
         try:
             changed = self._advance()
         except TargetError as error:
@@ -216,10 +218,11 @@ class Driver:
         for run, status in told.items():
             run.start_attempt(status.attempt)
         over = [run for run, status in seen.items() if status.state in ("ended", "absent") or status.never_starts]
-        changed = self._read_logs([run for run in told if told[run].state in ("running", "ended")])
+        self.reading = self._read_logs([run for run in told if told[run].state in ("running", "ended")])
         while self._read_logs(over):
             pass  # to the end of the logs, a few MiB at a time
         self._clear_up(over, [run for run in over if seen[run].never_starts])
+        changed = False
         for run, status in seen.items():
             changed |= self._take_status(run, status)
         return changed
