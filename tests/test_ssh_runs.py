@@ -43,13 +43,6 @@ class Remote:
         assert done.returncode in (0, 1), done.stderr + done.stdout
         return list(json.loads(done.stdout)["runs"])
 
-    def wait_for_message(self, process: Any, words: str) -> str:
-        """The first line of its standard error that has these words."""
-        for line in process.stderr:
-            if words in line:
-                return str(line)
-        raise AssertionError(f"it ended without {words!r}")
-
 
 @pytest.fixture
 def remote(toy: Any, tmp_path: Path) -> Iterator[Remote]:
@@ -153,10 +146,10 @@ def test_a_server_that_is_started_anew_is_waited_for(remote: Remote) -> None:
     running = remote.start("run", remote.spec(), "--json")
     remote.toy.wait_for_state("running")
     remote.server.stop()
-    told = remote.wait_for_message(running, "asking again")
+    told = remote.toy.wait_for_message(running, "asking again")
     assert told.startswith("llmb: c")
     remote.server.start()
-    remote.wait_for_message(running, "cluster answers again")
+    remote.toy.wait_for_message(running, "cluster answers again")
     remote.toy.gate.touch()
     check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
     assert len(remote.toy.journal("begin")) == 1
@@ -169,7 +162,7 @@ def test_a_network_that_is_cut_for_a_while_is_waited_for(remote: Remote) -> None
         running = remote.start("run", remote.spec(), "--json")
         remote.toy.wait_for_state("running")
         network.cut()
-        remote.wait_for_message(running, "asking again")
+        remote.toy.wait_for_message(running, "asking again")
         remote.toy.gate.touch()
         remote.toy.wait_for_journal("end")
         network.mend()

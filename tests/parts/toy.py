@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -106,6 +107,19 @@ class ToyRuns:
         """The lines of the journal that begin with this word, in order."""
         lines = self.journal_file.read_text().splitlines() if self.journal_file.exists() else []
         return [line for line in lines if line.startswith(word)]
+
+    @staticmethod
+    def wait_for_message(process: subprocess.Popen[str], words: str) -> str:
+        """The first line of a process's standard error that has these words; one that never says them is killed."""
+        deadline = threading.Timer(DEADLINE_S, process.kill)
+        deadline.start()
+        try:
+            for line in process.stderr or ():
+                if words in line:
+                    return line
+        finally:
+            deadline.cancel()
+        raise AssertionError(f"it did not say {words!r}")
 
     @staticmethod
     def wait(condition: Callable[[], Any]) -> Any:

@@ -16,7 +16,7 @@ submit() { # directory, time limit in seconds (0: none), again (or nothing): sub
   )
 }
 
-poll() { # id, directory: id, state, process id, exit status, cause, reason (or why it waits), between tabs
+poll() { # id, directory: id, state, process id, exit status, cause, reason (or what it said last), between tabs
   local pid='' state=absent ended='' said=''
   # a submission holds its lock until the process is there to be seen
   [ ! -d "$2" ] || [ -e "$2/started" ] || flock -s -w 30 "$2/submit" true || exit 1
@@ -25,9 +25,10 @@ poll() { # id, directory: id, state, process id, exit status, cause, reason (or 
     state=pending
     [ -e "$2/begun" ] && state=running
     { ended=$(<"$2/ended"); } 2>/dev/null && state=ended
-    [ "$state" != pending ] || said=$(last_line "$2/out.log" | tail -c 200)
+    [ "$state" = ended ] || said=$(tail -c 200 "$2/out.log" 2>/dev/null)
+    said=${said##*$'\n'}
   fi
-  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'$said}"
+  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${said//[[:cntrl:]]/ }}"
 }
 
 settle() { # directory: of a supervisor that was killed, note the end, and end what it left behind
