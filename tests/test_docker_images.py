@@ -149,7 +149,7 @@ def test_how_far_a_pull_is_is_shown(toy_docker: Any, monkeypatch: pytest.MonkeyP
     fake.chmod(0o755)
     monkeypatch.setenv("PATH", f"{fake.parent}:{os.environ['PATH']}")
     running = toy_docker.start("run", toy_docker.spec(workload={"image": "other:1"}))
-    toy_docker.wait_for_message(running, "preparing, docker image other:1: pulling other:1: 1 of 2 layers")
+    assert toy_docker.wait_for_message(running, "preparing, docker image other:1: pulling other:1: 1 of 2 layers")
     toy_docker.gate.touch()
     running.communicate(timeout=60)
 

@@ -201,7 +201,7 @@ def test_a_pending_run_shows_why_it_waits(toy_slurm: Any) -> None:
     toy_slurm.start("run", toy_slurm.spec(target={"sbatch": {"hold": True}}), "--detach").communicate()
     [record] = toy_slurm.records
     running = toy_slurm.start("attach", record.name)
-    toy_slurm.wait_for_message(running, "queued, JobHeldUser")
+    assert toy_slurm.wait_for_message(running, "queued, JobHeldUser")
     job_id = (toy_slurm.work(record.name) / "job_id").read_text().strip()
     toy_slurm.cluster.order("scontrol", "release", job_id)
     running.communicate(timeout=60)

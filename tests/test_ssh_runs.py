@@ -149,7 +149,7 @@ def test_a_server_that_is_started_anew_is_waited_for(remote: Remote) -> None:
     told = remote.toy.wait_for_message(running, "asking again")
     assert told.startswith("llmb: c")
     remote.server.start()
-    remote.toy.wait_for_message(running, "cluster answers again")
+    assert remote.toy.wait_for_message(running, "cluster answers again")
     remote.toy.gate.touch()
     check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
     assert len(remote.toy.journal("begin")) == 1
@@ -162,7 +162,7 @@ def test_a_network_that_is_cut_for_a_while_is_waited_for(remote: Remote) -> None
         running = remote.start("run", remote.spec(), "--json")
         remote.toy.wait_for_state("running")
         network.cut()
-        remote.toy.wait_for_message(running, "asking again")
+        assert remote.toy.wait_for_message(running, "asking again")
         remote.toy.gate.touch()
         remote.toy.wait_for_journal("end")
         network.mend()
