@@ -28,7 +28,11 @@ ALLOWED = {
     "figures/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
     "jobs/tasks.sh": {"cuda"},  # whose version is told beside the GPU's driver
     "logs/lines.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin the lines of anybody's logs
-    "logs/signatures.toml": {"cuda", "pytorch", "torch"},  # where the texts that tell a cause were seen
+    # where the texts that tell a cause were seen
+    "logs/signatures/gpu.toml": {"cuda", "pytorch"},
+    "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
+    "logs/signatures/processes.toml": {"torchrun"},
+    "logs/signatures/waits.toml": {"pytorch"},
 }
 
 

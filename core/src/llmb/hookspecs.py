@@ -145,7 +145,10 @@ class SchedulerHooks(Protocol[OptionsT]):
 
     @_first
     def parse_log(self, run: Run[Any] | None) -> LogParser | None:
-        """A parser of the scheduler's own messages in a job's log; null where it writes none."""
+        """A fresh parser of the scheduler's own messages in a job's log; null where it writes none.
+
+        ``run`` is null for a log that someone else made, of which only the end is read.
+        """
         return None
 
     @_first

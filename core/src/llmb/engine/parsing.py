@@ -8,14 +8,14 @@ from typing import Any
 
 import attrs
 
+from llmb.engine.log_end import how_it_ended
 from llmb.engine.log_files import beginning, experiment, is_training_log, texts_below
 from llmb.figures.numbers import stated_only
 from llmb.figures.window import Summary, summarise
 from llmb.hookspecs import FrameworkHooks
-from llmb.logs.diagnose import diagnose
 from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
-from llmb.logs.status import LogStatus, log_status
+from llmb.logs.status import LogStatus
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, LogError
 from llmb.values.failure import Failure
@@ -93,14 +93,14 @@ def parse_run(
         raise LogError("no log is named")
     framework = pool.framework(name)
     series = _read_steps(framework, paths)
-    status = log_status(series, steps_asked)
+    status, failure = how_it_ended(paths, framework, pool, series, steps_asked)
     return ParsedLog(
         paths=tuple(paths),
         framework=name,
         status=status,
         series=series,
         summary=summarise(series.steps, window or framework.window),
-        failure=diagnose(paths, pool.signatures()) if status in ("incomplete", "no_data") else None,
+        failure=failure,
         experiment=experiment(paths[0], framework.log_files),
         steps_asked=steps_asked,
     )

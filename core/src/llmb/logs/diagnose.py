@@ -10,13 +10,15 @@ from pathlib import Path
 
 import attrs
 
-from llmb.logs.last_words import TAIL, last_error, meaningful, own_exception, shown
+from llmb.logs.last_words import RECENT, TAIL, last_error, meaningful, own_exception, shown
+from llmb.logs.search import place_of
 from llmb.values.failure import Failure, Signature
 
 BLOCK = 4 << 20
 OVERLAP = 4096  # so that a text which lies across two blocks is found
 AROUND = 400  # bytes of a line that are shown after the text that was found
 PREFIX = 200  # bytes before it that are shown, where the line began there
+AT_THE_END = 6  # lines, without stack traces: a message may have several, and the launcher says that it ended
 SEE_TRACEBACK = "the log's lines before it tell where; what other processes said later follows from it"
 
 
@@ -25,6 +27,15 @@ class _Hit:
     path: Path
     offset: int
     signature: Signature
+
+
+@attrs.frozen
+class FoundCause:
+    """Why a run broke, the log that tells it, and from which byte of it on."""
+
+    failure: Failure
+    path: Path
+    offset: int
 
 
 @attrs.frozen
@@ -37,8 +48,9 @@ class _Error:
 
 
 def known_signatures() -> tuple[Signature, ...]:
-    """The core's own table of causes."""
-    tables = tomllib.loads(files("llmb.logs").joinpath("signatures.toml").read_text())["signatures"]
+    """The core's own tables of causes."""
+    rooms = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
+    tables = [table for file in rooms for table in tomllib.loads(file.read_text())["signatures"]]
     return tuple(Signature(**table) for table in tables)
 
 
@@ -49,57 +61,73 @@ def diagnose(logs: Iterable[Path], more: Iterable[Signature] = ()) -> Failure | 
     broke before, that is looked for: an exception that stands before such a text, or that a log ends with. It is the
     cause, unless it tells of other processes itself; then it is shown as evidence.
     """
+    found = find_cause(logs, more)
+    return found.failure if found else None
+
+
+def find_cause(logs: Iterable[Path], more: Iterable[Signature] = (), last_bytes: int | None = None) -> FoundCause | None:
+    """As `diagnose`, and where it is told; with ``last_bytes`` only in as many at the end of each log."""
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
-    hits = _hits(paths, [*known_signatures(), *more])
+    hits = _hits(paths, [*known_signatures(), *more], last_bytes)
     if not hits:
         return None
     best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
     if not best.signature.primary and (errors := [*_errors(paths, {hit.path: hit.offset for hit in hits})]):
         return _behind(best.signature, errors)
-    return _failure(best.signature.cause, best.signature.remedy, best.path, best.offset)
+    return _found(best.signature.cause, best.signature.remedy, best.path, best.offset)
 
 
-def _behind(secondary: Signature, errors: Sequence[_Error]) -> Failure:
+def last_exception(logs: Iterable[Path]) -> FoundCause | None:
+    """The exception that a log ends with, and that no other process brought about: a cause where no text is known."""
+    paths = [path for path in logs if path.is_file() and path.stat().st_size]
+    for error in _errors(paths, {}, AT_THE_END):
+        if name := own_exception(error.line):
+            return _found(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
+    return None
+
+
+def _behind(secondary: Signature, errors: Sequence[_Error]) -> FoundCause:
     """The first exception that no other process brought about; where there is none, what the secondary text tells."""
     for error in errors:
         if name := own_exception(error.line):
-            return _failure(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
-    return _failure(secondary.cause, secondary.remedy, errors[0].path, errors[0].offset)
+            return _found(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
+    return _found(secondary.cause, secondary.remedy, errors[0].path, errors[0].offset)
 
 
-def _failure(cause: str, remedy: str, path: Path, offset: int) -> Failure:
+def _found(cause: str, remedy: str, path: Path, offset: int) -> FoundCause:
     line, text = _line_at(path, offset)
-    return Failure(cause=cause, evidence=text, line=line, remedy=remedy)
+    return FoundCause(Failure(cause=cause, evidence=text, line=line, remedy=remedy), path, offset)
 
 
-def _hits(paths: Sequence[Path], signatures: Sequence[Signature]) -> list[_Hit]:
+def _hits(paths: Sequence[Path], signatures: Sequence[Signature], last_bytes: int | None) -> list[_Hit]:
     by_needle = {signature.needle.encode(): signature for signature in signatures if signature.needle}
-    return [hit for path in paths if (hit := _first_hit(path, by_needle))]
+    return [hit for path in paths if (hit := _first_hit(path, by_needle, last_bytes))]
 
 
-def _first_hit(path: Path, signatures: Mapping[bytes, Signature]) -> _Hit | None:
+def _first_hit(path: Path, signatures: Mapping[bytes, Signature], last_bytes: int | None) -> _Hit | None:
     """The earliest primary text of one log, else its earliest other one."""
-    pattern = re.compile(b"|".join(re.escape(needle) for needle in sorted(signatures, key=len, reverse=True)))
     secondary = None
-    for start, block in _blocks(path):
-        for match in pattern.finditer(block):
-            hit = _Hit(path, start + match.start(), signatures[match[0]])
-            if hit.signature.primary:
-                return hit
-            secondary = secondary or hit
+    for start, block in _blocks(path, 0 if last_bytes is None else max(0, path.stat().st_size - last_bytes)):
+        places = ((place_of(needle, block), signature) for needle, signature in signatures.items())
+        hits = [_Hit(path, start + place, signature) for place, signature in places if place >= 0]
+        hits.sort(key=lambda hit: (hit.offset, -len(hit.signature.needle)))
+        if primary := next((hit for hit in hits if hit.signature.primary), None):
+            return primary
+        secondary = secondary or next(iter(hits), None)
     return secondary
 
 
-def _blocks(path: Path) -> Iterator[tuple[int, bytes]]:
+def _blocks(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
     with path.open("rb") as file:
-        start, kept = 0, b""
+        file.seek(start)
+        kept = b""
         while new := file.read(BLOCK):
             yield start - len(kept), kept + new
             start += len(new)
             kept = (kept + new)[-OVERLAP:]
 
 
-def _errors(paths: Iterable[Path], hits: Mapping[Path, int]) -> Iterator[_Error]:
+def _errors(paths: Iterable[Path], hits: Mapping[Path, int], lines: int = RECENT) -> Iterator[_Error]:
     """The last exception before the line that was found in a log, or at the end of a log in which none was."""
     for path in paths:
         end = hits.get(path, path.stat().st_size)
@@ -109,7 +137,7 @@ def _errors(paths: Iterable[Path], hits: Mapping[Path, int]) -> Iterator[_Error]
             tail = file.read(end - start)
         if path in hits:
             tail = tail[: tail.rfind(b"\n") + 1]
-        if error := last_error(meaningful(tail)):
+        if error := last_error(meaningful(tail)[-lines:]):
             yield _Error(path, start + tail.rindex(error), error)
 
 

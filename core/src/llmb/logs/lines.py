@@ -54,6 +54,8 @@ class LineParser(LogParser):
     `llmb.logs.numbering` tells which steps are printed again and where a new run begins, for each source by itself;
     ranks that label their lines (srun, torchrun, mpirun, pdsh) are told apart. ``read_line`` need not care about
     ``Step.attempt``, nor about a loss that is NaN: the first one of a run also gives a notice.
+
+    What is the parser's own begins with two underscores, so that no name of a plugin's can meet it.
     """
 
     needles: Sequence[bytes] = ()
@@ -65,10 +67,10 @@ class LineParser(LogParser):
     """What `glance` says of a line that says nothing that was not said before."""
 
     def __init__(self) -> None:
-        self._logs: dict[str, _Log] = {}
+        self.__logs: dict[str, _Log] = {}
         self.source = ""
         self.label = b""
-        self._before: Callable[[], bytes] = bytes
+        self.__before: Callable[[], bytes] = bytes
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """What a line that holds a needle says.
@@ -83,7 +85,7 @@ class LineParser(LogParser):
 
         For records that a log's author broke in two. It costs something only where it is asked for.
         """
-        return self._before()
+        return self.__before()
 
     def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
         """What a log's last line says if nothing ended it: it may be whole, or be cut anywhere, within a number too."""
@@ -105,32 +107,32 @@ class LineParser(LogParser):
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """The steps and notices that this block completes."""
-        log = self._logs.get(source)
+        log = self.__logs.get(source)
         if log is None:
-            log = self._logs[source] = _Log(source)
+            log = self.__logs[source] = _Log(source)
         found = Found()
         begin = 0
         if log.rest:  # only the block's first line is joined with it: the block is not copied
             begin = _line_end(block, 0, len(block)) + 1 or len(block)
-            log.rest = self._scan(log.rest + block[:begin], 0, log, found)
+            log.rest = self.__scan(log.rest + block[:begin], 0, log, found)
         if begin < len(block):
-            log.rest = self._scan(block, begin, log, found)
+            log.rest = self.__scan(block, begin, log, found)
         return found
 
     def close(self) -> Sequence[Step | Notice]:
         """What the last lines without an end still hold, and steps held back to see what follows."""
         found = Found()
-        for log in self._logs.values():
+        for log in self.__logs.values():
             rest, log.rest = log.rest, b""
             self.source = log.source
             if places_of(self.needles, rest):
-                self.label, self._before = _label(rest), partial(_last_line, b"", 0, 0, log.last)
-                self._take(self.read_torn_line(rest), log, found)
-            self._add(log.numbering.close(), log, found)
-            self._tell_waiting(log, found)
+                self.label, self.__before = _label(rest), partial(_last_line, b"", 0, 0, log.last)
+                self.__take(self.read_torn_line(rest), log, found)
+            self.__add(log.numbering.close(), log, found)
+            self.__tell_waiting(log, found)
         return found
 
-    def _scan(self, data: bytes, begin: int, log: _Log, found: Found) -> bytes:
+    def __scan(self, data: bytes, begin: int, log: _Log, found: Found) -> bytes:
         """Read the lines that hold a needle, and return what must be kept of the one that is unfinished."""
         self.source = log.source
         first, rows = begin, list[tuple[int, bytes]]()
@@ -151,42 +153,42 @@ class LineParser(LogParser):
             if seen is not None and rises(seen[0], label):
                 rows.append(seen)
                 continue
-            rows = self._keep(rows, log, found)
+            rows = self.__keep(rows, log, found)
             if seen is not None:
-                self._add(log.numbering.take(UnreadStep(*seen), label), log, found)
-                self._tell_waiting(log, found)
+                self.__add(log.numbering.take(UnreadStep(*seen), label), log, found)
+                self.__tell_waiting(log, found)
             else:
-                self._before = partial(_last_line, data, first, start, log.last)
-                self._take(self.read_line(line), log, found)
+                self.__before = partial(_last_line, data, first, start, log.last)
+                self.__take(self.read_line(line), log, found)
         else:
             begin = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
             begin = max(begin, _line_start(data, begin, len(data)))
-        self._keep(rows, log, found)
+        self.__keep(rows, log, found)
         log.last = _last_line(data, first, begin, log.last)
         return data[begin:]
 
-    def _keep(self, rows: list[tuple[int, bytes]], log: _Log, found: Found) -> list[tuple[int, bytes]]:
+    def __keep(self, rows: list[tuple[int, bytes]], log: _Log, found: Found) -> list[tuple[int, bytes]]:
         """Add the steps that were only glanced at; returns where to put the next ones."""
         if rows:
             found.append_unread(log.numbering.attempt, self.read_step, rows)
         return []
 
-    def _take(self, items: Iterable[Step | Notice], log: _Log, found: Found) -> None:
+    def __take(self, items: Iterable[Step | Notice], log: _Log, found: Found) -> None:
         for item in items:
             if isinstance(item, Step):
-                self._add(log.numbering.take(item, self.label), log, found)
+                self.__add(log.numbering.take(item, self.label), log, found)
             else:
                 log.waiting.append(item)
-            self._tell_waiting(log, found)
+            self.__tell_waiting(log, found)
 
-    def _tell_waiting(self, log: _Log, found: Found) -> None:
+    def __tell_waiting(self, log: _Log, found: Found) -> None:
         """Add the notices once it is known which run they are of."""
         if log.waiting and not log.numbering.undecided:
             waiting, log.waiting = log.waiting, []
             for notice in waiting:
                 found.append(attrs.evolve(notice, attempt=log.numbering.attempt) if log.numbering.begun else notice)
 
-    def _add(self, steps: Iterable[Step | UnreadStep], log: _Log, found: Found) -> None:
+    def __add(self, steps: Iterable[Step | UnreadStep], log: _Log, found: Found) -> None:
         for step in steps:
             if isinstance(step, UnreadStep):
                 found.append_unread(step.attempt, self.read_step, [(step.step, step.text)])

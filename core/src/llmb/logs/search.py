@@ -36,6 +36,16 @@ def places_of(needles: Iterable[bytes], data: bytes, start: int = 0) -> list[int
     return places
 
 
+def place_of(needle: bytes, data: bytes) -> int:
+    """Where the needle begins first, or -1 where it is not there."""
+    memmem = _glibc_memmem() if len(data) >= WORTH_IT else None
+    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value if memmem else None
+    if memmem is None or address is None:
+        return data.find(needle)
+    found = memmem(address, len(data), ctypes.c_char_p(needle), ctypes.c_size_t(len(needle)))
+    return found - address if found else -1
+
+
 def _search_fast(memmem: Memmem, needle: bytes, data: bytes, start: int, places: list[int]) -> int:
     """Append where a needle begins, by way of glibc's memmem, more than twice as fast as CPython's search.
 

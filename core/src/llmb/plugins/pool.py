@@ -15,6 +15,7 @@ from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Recipe
+from llmb.values.steps import LogParser
 
 T = TypeVar("T")
 
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class PluginPool:
     """Loads a plugin when it is first asked for. Raises PluginError for one that is missing or does not work.
 
-    An extension that does not work is left out with a PluginWarning: nobody named it, so it may hurt no run.
+    A plugin that nobody named and that does not work is left out with a PluginWarning: it may hurt no run.
     """
 
     def __init__(self) -> None:
@@ -65,6 +66,16 @@ class PluginPool:
         """The causes of failure that the extensions know, in the order of their names."""
         return self._ask_extensions(lambda extension: extension.diagnose(), Signature)
 
+    def message_parsers(self) -> list[LogParser]:
+        """A fresh parser of what each installed scheduler writes into a job's log, for logs that someone else made."""
+        parsers: list[LogParser | None] = []
+        for plugin in {plugin.name: plugin for plugin in self.installed if plugin.kind == "scheduler"}.values():
+            try:
+                parsers.append(self.scheduler(plugin.name).parse_log(run=None))
+            except Exception as error:  # noqa: BLE001  # whatever a stranger's hook raises
+                _leave_out(plugin, error)
+        return [parser for parser in parsers if parser is not None]
+
     def _ask_extensions(self, hook: Callable[[ExtensionHooks], Iterable[T]], kind: type[T]) -> list[T]:
         answers: list[T] = []
         for extension in self._load_extensions():
@@ -93,6 +104,6 @@ def _all_of(kind: type[T], answers: Iterable[T]) -> list[T]:
     return found
 
 
-def _leave_out(extension: FoundPlugin, error: Exception) -> None:
-    why = str(error) if isinstance(error, PluginError) else f"{extension.who}: {type(error).__name__}: {error}"
+def _leave_out(plugin: FoundPlugin, error: Exception) -> None:
+    why = str(error) if isinstance(error, PluginError) else f"{plugin.who}: {type(error).__name__}: {error}"
     warnings.warn(PluginWarning(f"left out: {' '.join(why.split())}"), stacklevel=2)

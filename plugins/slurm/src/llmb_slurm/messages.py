@@ -13,13 +13,18 @@ ATTEMPT = b"llmb: attempt "
 MEANINGS: tuple[tuple[bytes, NoticeKind], ...] = (
     (b"DUE TO TIME LIMIT", "time limit"),
     (b"DUE TO PREEMPTION", "preempted"),
-    (b"DUE TO NODE FAILURE", "node failure"),
+    (b"DUE TO NODE ", "node failure"),
+    (b"error: Node failure on ", "node failure"),
     (b"oom-kill event", "out of memory"),
     (b": Out Of Memory", "out of memory"),
     (b"xceeded memory limit", "out of memory"),
     (b"xceeded job memory limit", "out of memory"),
 )
 CANCELLED = b"CANCELLED AT"
+REQUEUED = b"DUE TO JOB REQUEUE"
+TASK_ENDED = b": task"
+_STEP_CANCELLED = re.compile(rb"\*\*\* STEP \S+ ON \S+ CANCELLED AT \S+ \*\*\*")
+_TASK_FAILED = re.compile(rb"srun: error: [^:]+: tasks? [\d,-]+: (?!Terminated)")
 _JOB_CANCELLED = re.compile(rb"\*\*\* JOB \d+ ON \S+ CANCELLED AT \S+ \*\*\*")  # a step's may be a rank that failed
 
 
@@ -40,11 +45,37 @@ class SlurmMessages(LineParser):
         if kind is None and _JOB_CANCELLED.search(line):
             kind = "cancelled"
         if kind is not None:
-            text = line.decode(errors="replace").strip()
-            self._found.setdefault(self.source, []).append(Notice(kind=kind, text=text))
+            self._keep(kind, line)
         return ()
+
+    def _keep(self, kind: NoticeKind, line: bytes) -> None:
+        text = line.decode(errors="replace").strip()
+        self._found.setdefault(self.source, []).append(Notice(kind=kind, text=text))
 
     def close(self) -> list[Step | Notice]:
         """All that Slurm said of the last attempt."""
         super().close()
         return [notice for found in self._found.values() for notice in found]
+
+
+class MessagesToOthers(SlurmMessages):
+    """What Slurm wrote into the log of a job that is not llmb's, of which nothing else is known.
+
+    There a requeue tells why the log ends, and so does a step that was cancelled, unless one of its processes had
+    failed by itself: then srun ends the others.
+    """
+
+    needles = (*SlurmMessages.needles, TASK_ENDED)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._failed = False
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        """Keep what a line means."""
+        self._failed = self._failed or _TASK_FAILED.search(line) is not None
+        if REQUEUED in line:
+            self._keep("preempted", line)
+        elif _STEP_CANCELLED.search(line) and not self._failed:
+            self._keep("cancelled", line)
+        return super().read_line(line)

@@ -27,7 +27,7 @@ from llmb import (
 from llmb_slurm.checks import checks
 from llmb_slurm.choose import choose_runtime
 from llmb_slurm.containers import import_task
-from llmb_slurm.messages import SlurmMessages
+from llmb_slurm.messages import MessagesToOthers, SlurmMessages
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
 from llmb_slurm.script import batch_script, phase_logs
@@ -63,7 +63,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     @hookimpl
     def parse_log(self, run: Run[Any] | None) -> LogParser:
         """Slurm's own words in a job's logs: time limit, preemption, node failure, memory, cancellation."""
-        return SlurmMessages()
+        return SlurmMessages() if run else MessagesToOthers()
 
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:

@@ -1,0 +1,19 @@
+"""Causes of failure that Slurm, pyxis and enroot tell, for the logs of any job, also of one that is not llmb's."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from importlib.resources import files
+
+from llmb import ExtensionHooks, Signature, hookimpl
+
+
+class SlurmCauses(ExtensionHooks):
+    """Adds them to every run, whatever its framework."""
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """The table of ``causes.toml``."""
+        tables = tomllib.loads(files("llmb_slurm").joinpath("causes.toml").read_text())["signatures"]
+        return tuple(Signature(**table) for table in tables)
