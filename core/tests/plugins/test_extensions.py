@@ -75,3 +75,14 @@ def test_a_cause_that_an_extension_knows_is_told_of_a_log_that_is_only_parsed(
     log.write_text("starting\nE: npu on fire\n")
     failure = run_llmb.json("parse", "--framework", "maxtext", log, status=1)["failure"]
     assert (failure["cause"], failure["line"]) == ("a fire", 2)
+
+
+def test_a_scheduler_that_does_not_work_hurts_no_log_that_is_only_parsed(
+    site: Any, run_llmb: Any, tmp_path: Path
+) -> None:
+    site.install("llmb-extra", files={"extra.py": "1 / 0"}, entry_points={"llmb.schedulers": {"extra": "extra:Plugin"}})
+    log = tmp_path / "run.log"
+    log.write_text("*** JOB 12 ON node1 CANCELLED AT 2026-11-21T06:57:14 DUE TO TIME LIMIT ***\n")
+    done = run_llmb("parse", "--framework", "maxtext", log, "--json")
+    assert json.loads(done.stdout)["failure"]["cause"] == "the job's time limit came"
+    assert "llmb: left out: llmb-extra 1.2.3 is broken" in done.stderr

@@ -28,7 +28,9 @@ def kinds(*blocks: tuple[str, bytes]) -> list[str]:
         (b"slurmstepd: error: *** JOB 1 ON a CANCELLED AT %s DUE TO NODE FAILURE, SEE SLURMCTLD LOG" % STAMP,
          "node failure"),
         (b"slurmstepd-node1: error: Detected 1 oom-kill event(s) in StepId=5.0. Some of your", "out of memory"),
+        (b"slurmstepd-node1: error: Detected 2 oom_kill events in StepId=5.0. Some of the", "out of memory"),
         (b"srun: error: node1: task 0: Out Of Memory", "out of memory"),
+        (b"srun: error: Node failure on node7", "node failure"),
         (b"slurmstepd: error: *** JOB 55 ON node1 CANCELLED AT %s ***" % STAMP, "cancelled"),
     ],
 )  # fmt: skip

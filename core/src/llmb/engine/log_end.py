@@ -16,7 +16,7 @@ from llmb.values.failure import Failure, Signature
 from llmb.values.steps import LogParser, Notice, NoticeKind, Step
 
 END = 1 << 20
-"""Bytes at the end of a log in which a scheduler's words are looked for, and a failure where steps do not tell of one."""
+"""Bytes at the end of a log in which a scheduler's words are looked for, and a failure that no steps tell of."""
 
 STEPS_OF_GRACE = 10
 """New steps after a text that are no sign of another run: a scheduler gives processes half a minute to end."""
@@ -26,7 +26,7 @@ SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 
 CAUSES: Mapping[NoticeKind, tuple[str, str]] = {
     "time limit": ("the job's time limit came", "raise workload.time_limit, or run fewer steps"),
-    "preempted": ("the scheduler took the job's nodes for another one", "run it again, where others have no precedence"),
+    "preempted": ("the scheduler took the job's nodes for another one", "run it again where others do not go before"),
     "node failure": ("a node of the job failed", "run it again; if it comes back, leave out that node"),
     "out of memory": ("the host is out of memory", "ask for more memory, or use fewer processes per node"),
     "cancelled": ("the job was cancelled", "run it again"),

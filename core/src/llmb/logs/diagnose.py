@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
 import attrs
 
-from llmb.logs.last_words import RECENT, TAIL, last_error, meaningful, own_exception, shown
+from llmb.logs.last_words import TAIL, final_error, last_error, meaningful, own_exception, shown
 from llmb.logs.search import place_of
 from llmb.values.failure import Failure, Signature
 
@@ -18,7 +18,6 @@ BLOCK = 4 << 20
 OVERLAP = 4096  # so that a text which lies across two blocks is found
 AROUND = 400  # bytes of a line that are shown after the text that was found
 PREFIX = 200  # bytes before it that are shown, where the line began there
-AT_THE_END = 6  # lines, without stack traces: a message may have several, and the launcher says that it ended
 SEE_TRACEBACK = "the log's lines before it tell where; what other processes said later follows from it"
 
 
@@ -65,7 +64,9 @@ def diagnose(logs: Iterable[Path], more: Iterable[Signature] = ()) -> Failure | 
     return found.failure if found else None
 
 
-def find_cause(logs: Iterable[Path], more: Iterable[Signature] = (), last_bytes: int | None = None) -> FoundCause | None:
+def find_cause(
+    logs: Iterable[Path], more: Iterable[Signature] = (), last_bytes: int | None = None
+) -> FoundCause | None:
     """As `diagnose`, and where it is told; with ``last_bytes`` only in as many at the end of each log."""
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
     hits = _hits(paths, [*known_signatures(), *more], last_bytes)
@@ -80,7 +81,7 @@ def find_cause(logs: Iterable[Path], more: Iterable[Signature] = (), last_bytes:
 def last_exception(logs: Iterable[Path]) -> FoundCause | None:
     """The exception that a log ends with, and that no other process brought about: a cause where no text is known."""
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
-    for error in _errors(paths, {}, AT_THE_END):
+    for error in _errors(paths, {}, final_error):
         if name := own_exception(error.line):
             return _found(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
     return None
@@ -127,7 +128,9 @@ def _blocks(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
             kept = (kept + new)[-OVERLAP:]
 
 
-def _errors(paths: Iterable[Path], hits: Mapping[Path, int], lines: int = RECENT) -> Iterator[_Error]:
+def _errors(
+    paths: Iterable[Path], hits: Mapping[Path, int], find: Callable[[Sequence[bytes]], bytes | None] = last_error
+) -> Iterator[_Error]:
     """The last exception before the line that was found in a log, or at the end of a log in which none was."""
     for path in paths:
         end = hits.get(path, path.stat().st_size)
@@ -137,7 +140,7 @@ def _errors(paths: Iterable[Path], hits: Mapping[Path, int], lines: int = RECENT
             tail = file.read(end - start)
         if path in hits:
             tail = tail[: tail.rfind(b"\n") + 1]
-        if error := last_error(meaningful(tail)[-lines:]):
+        if error := find(meaningful(tail)):
             yield _Error(path, start + tail.rindex(error), error)
 
 

@@ -12,6 +12,9 @@ TAIL = 64 << 10
 RECENT = 40
 """Lines, stack traces not counted, in which an error is taken for the end of the log rather than for an old story."""
 
+AT_THE_END = 6
+"""Lines, stack traces not counted, that an error's own message and the launcher's word of the end take at most."""
+
 LAST_LINES = 3
 LONGEST_LINE = 400
 
@@ -27,6 +30,9 @@ _ERROR = re.compile(
 )
 
 _EXCEPTION = re.compile(rb"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))(?:: |$)")
+
+_REPORTED = re.compile(rb"Exception ignored (?:in|while)|--- Logging error ---")
+"""How Python begins an exception that goes by: in a finalizer, at its own end, in a log handler."""
 
 _FROM_OTHERS = re.compile(
     rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|[Gg]loo"
@@ -56,6 +62,15 @@ def last_words(logs: Iterable[Path]) -> str:
 def last_error(lines: Sequence[bytes]) -> bytes | None:
     """The last line that is an exception or a fatal message, if it is among the recent ones."""
     return next((line for line in reversed(lines[-RECENT:]) if _ERROR.match(_unlabelled(line).strip())), None)
+
+
+def final_error(lines: Sequence[bytes]) -> bytes | None:
+    """As `last_error`, of the very last lines, if it ended the process: what Python only reports goes by."""
+    error = last_error(lines[-AT_THE_END:])
+    if error is None:
+        return None
+    place = len(lines) - 1 - lines[::-1].index(error)
+    return None if place and _REPORTED.search(lines[place - 1]) else error
 
 
 def own_exception(line: bytes) -> str:

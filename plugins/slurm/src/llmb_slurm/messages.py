@@ -16,6 +16,7 @@ MEANINGS: tuple[tuple[bytes, NoticeKind], ...] = (
     (b"DUE TO NODE ", "node failure"),
     (b"error: Node failure on ", "node failure"),
     (b"oom-kill event", "out of memory"),
+    (b"oom_kill event", "out of memory"),
     (b": Out Of Memory", "out of memory"),
     (b"xceeded memory limit", "out of memory"),
     (b"xceeded job memory limit", "out of memory"),

@@ -1,0 +1,137 @@
+"""Why the log of somebody else's run ends: what its scheduler wrote there, and what a process said last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from parts.command_line import Llmb, command_line
+
+REAL = Path(__file__).parents[2] / "shared" / "logs"
+
+STAMP = "2026-11-21T06:57:14"
+LIMIT = f"slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT {STAMP} DUE TO TIME LIMIT ***\n"
+JOB = f"slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT {STAMP} ***\n"
+STEP = f"0: slurmstepd: error: *** STEP 12.0 ON node1 CANCELLED AT {STAMP} ***\n"
+EXITED = "srun: error: node1: task 3: Exited with exit code 3\n"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n"
+ERROR = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\nValueError: no data\n'
+IGNORED = f"Exception ignored in: <function Pool.__del__ at 0x7f0>\n{ERROR}"
+SUCCEEDED = ':::MLLOG {"key": "run_stop", "value": null, "metadata": {"lineno": 3, "status": "success"}}\n'
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+def steps(count: int, first: int = 0) -> str:
+    return "".join(f"completed step: {step}, seconds: 2.000, loss: 8.0\n" for step in range(first, first + count))
+
+
+def ended(llmb: Llmb, path: Path, framework: str = "maxtext") -> tuple[str, str | None, int | None]:
+    """The status, the cause of failure, and its line."""
+    parsed = llmb("parse", path, "--framework", framework, "--json").json
+    failure = parsed["failure"] or {"cause": None, "line": None}
+    return parsed["status"], failure["cause"], failure["line"]
+
+
+def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int | None]:
+    path = folder / "run.log"
+    path.write_text(text)
+    return ended(llmb, path)
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        (LIMIT, "the job's time limit came"),
+        (JOB, "the job was cancelled"),
+        (STEP, "the job was cancelled"),
+        (JOB.replace(" ***\n", " DUE TO JOB REQUEUE ***\n"), "the scheduler took the job's nodes for another one"),
+        ("srun: error: Node failure on node7\n", "a node of the job failed"),
+        ("slurmstepd: error: Detected 1 oom_kill event in StepId=12.0.\n", "the host is out of memory"),
+        (OOM, "the accelerator is out of memory"),
+        ("slurmstepd: error: pyxis: couldn't start container\n", "the container could not be started"),
+        (ERROR.splitlines(keepends=True)[-1], "a process failed with ValueError"),
+    ],
+)
+def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_of_a_failure(
+    llmb: Llmb, tmp_path: Path, end: str, cause: str
+) -> None:
+    assert of_text(llmb, tmp_path, steps(5) + end) == ("incomplete", cause, 6)
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "done\n",
+        IGNORED,
+        ERROR + "training goes on\n" * 10,
+        EXITED,
+        SUCCEEDED + LIMIT,  # it hung at its exit
+        LIMIT + steps(20, first=5),  # the scheduler began it again
+        OOM + steps(20, first=5),  # it was caught
+    ],
+)
+def test_what_is_no_failure_leaves_it_complete(llmb: Llmb, tmp_path: Path, end: str) -> None:
+    assert of_text(llmb, tmp_path, steps(5) + end) == ("complete", None, None)
+
+
+def test_steps_that_come_while_the_job_is_ended_change_nothing(llmb: Llmb, tmp_path: Path) -> None:
+    assert of_text(llmb, tmp_path, steps(5) + LIMIT + steps(3, first=5)) == (
+        "incomplete", "the job's time limit came", 6,
+    )  # fmt: skip
+
+
+def test_a_log_with_all_its_steps_has_no_failure(llmb: Llmb, tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(steps(5) + LIMIT)
+
+    answer = llmb("parse", path, "--framework", "maxtext", "--steps", "5", "--json")
+
+    assert (answer.json["status"], answer.json["failure"]) == ("complete", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "line"),
+    [
+        (OOM + LIMIT, "the accelerator is out of memory", 1),
+        (LIMIT + OOM, "the accelerator is out of memory", 2),
+        (ERROR + STEP, "a process failed with ValueError", 4),
+        (STEP + ERROR, "the job was cancelled", 1),
+        (EXITED + STEP, None, None),  # srun ended the others
+    ],
+)
+def test_a_scheduler_s_word_is_the_cause_unless_a_process_failed_before(
+    llmb: Llmb, tmp_path: Path, text: str, cause: str | None, line: int | None
+) -> None:
+    assert of_text(llmb, tmp_path, text) == ("no_data", cause, line)
+
+
+CAUSES = {
+    "failure/09": ("a container mount is not valid", 7),
+    "failure/15": ("the job was cancelled", 27),
+    "failure/17": ("the job was cancelled", 13),
+    "failure/25": ("a step asks for GPUs that the job does not have", 1),
+    "failure/35": ("the registry's answer was none", 9),
+    "failure/37": ("enroot cannot write its directories on the node", 5),
+    "failure/39": ("the registry refused the credentials for the image", 5),
+    "failure/41": ("the scheduler took the job's nodes for another one", 1),
+    "failure/43": ("the scheduler took the job's nodes for another one", 3),
+    "failure/45": ("the job's time limit came", 2),
+    "failure/59": ("Slurm refused the job", 2),
+    "megatron/03": ("the job was cancelled", 1560),
+    "megatron/05": ("the job's time limit came", 2398),
+    "megatron/07": ("the job's time limit came", 58),
+    "failure/03": (None, None),  # it hung at its exit
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_real_log_has_its_true_cause(llmb: Llmb, name: str) -> None:
+    if not REAL.is_dir():
+        pytest.skip("the real logs are not here")
+    [path] = REAL.glob(f"{name}-*")
+
+    assert ended(llmb, path, "megatron_bridge")[1:] == CAUSES[name]
