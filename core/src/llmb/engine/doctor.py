@@ -83,23 +83,23 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> 
     scheduler = pool.scheduler(target.scheduler)
     hosts = Hosts()
     try:
-        site = Site(scheduler, hosts.open(target), target)
+        site = Site(scheduler, hosts.open(target), [target])
         told = site.probe()
+        target = site.with_facts(target)
         checks = [Check(name="reachable", ok=True, detail=f"{site.name} answers")]
-        if told:
-            checks.append(Check(name="probe", ok=False, detail=told))
-        checks += [_work_directory(site), *scheduler.checks(target=site.target, host=site.host)]
+        checks += [Check(name="probe", ok=False, detail=line) for line in told]
+        checks += [_work_directory(site), *scheduler.checks(target=target, host=site.host)]
     finally:
         hosts.close()
     yield from checks
     whole = all(check.ok is not False for check in checks)
     for framework in sorted({address.partition("/")[0] for address in addresses_of(pool.installed)}):
-        yield _framework(framework, site.target, table, pool, whole=whole)
+        yield _framework(framework, target, table, pool, whole=whole)
 
 
 def _work_directory(site: Site) -> Check:
     """Whether the directory of all runs can be made and written, without making it."""
-    workdir = site.target.workdir
+    workdir = site.workdir
     asked = f'folder={shlex.quote(workdir)}\n{NEAREST}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
     there = site.host.run(asked)
     if there.exit_status:

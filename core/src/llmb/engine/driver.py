@@ -44,7 +44,7 @@ class Driver:
         self._held: dict[str, list[Fault]] = {}
         for run in self._runs:
             site.expect(run.planned.tasks)
-            run.peak_flops = peak_flops(run.run, site.target, pool)
+            run.peak_flops = peak_flops(run.run, run.planned.target, pool)
 
     @property
     def ended(self) -> bool:
@@ -278,6 +278,6 @@ class Driver:
 
     def _finish(self, run: ActiveRun, status: JobStatus) -> None:
         run.close_logs()
-        finish(run, status, self._site.target, self._pool)
+        finish(run, status, self._pool)
         run.record.unlock()
         self._observer.progress(run.progress())

@@ -18,11 +18,11 @@ from llmb.logs.diagnose import diagnose
 from llmb.logs.last_words import last_words
 from llmb.plugins.pool import PluginPool
 from llmb.values.failure import Failure
-from llmb.values.run import Run, Target
+from llmb.values.run import Run
 from llmb.values.status import JobStatus, Verdict
 
 
-def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: PluginPool) -> None:
+def finish(active: ActiveRun, status: JobStatus, pool: PluginPool) -> None:
     """Write the steps and the result, then the last event. Done again after a kill, it writes the same."""
     run = active.run
     steps = active.series.steps
@@ -39,7 +39,7 @@ def finish(active: ActiveRun, status: JobStatus, target: Target[Any], pool: Plug
         )
     )
     summary = summarise(steps, run.window)
-    peak = peak_flops(run, target, pool) if steps else None
+    peak = peak_flops(run, active.planned.target, pool) if steps else None
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
     verdict, reason = _judge(run, metrics, summary, outcome, active.series.nan)
     failure = _failure(active, outcome, pool) if outcome.state != "completed" else None

@@ -97,7 +97,7 @@ def start(workload: Workload, observer: Observer | None = None) -> Session:
 def _as_probed(placed: PlacedRun, sites: Mapping[tuple[str, ...], Site]) -> PlacedRun:
     """The same run, with the facts of its target."""
     site = sites.get(_site_key(placed.target))
-    return attrs.evolve(placed, target=attrs.evolve(placed.target, facts=site.target.facts)) if site else placed
+    return attrs.evolve(placed, target=site.with_facts(placed.target)) if site else placed
 
 
 def _create_records(planned: Iterable[PlannedRun], pool: PluginPool) -> list[RunRecord]:
@@ -194,14 +194,12 @@ def _probe(sites: Iterable[Site], observer: Observer, *, keep_refusals: bool = F
     """Ask each site what it is. With ``keep_refusals`` one that cannot be asked does not hold up the others."""
     for site in sites:
         try:
-            told = site.probe()
+            for told in site.probe():
+                observer.message(told)
         except TargetError as error:
             if not keep_refusals:
                 raise
             site.refusal = error
-        else:
-            if told:
-                observer.message(told)
 
 
 def _session(
@@ -229,17 +227,13 @@ def _site_key(target: Target[Any]) -> tuple[str, ...]:
 
 
 def _sites(targets: Iterable[Target[Any]], pool: PluginPool, hosts: Hosts) -> dict[tuple[str, ...], Site]:
-    """One site for each scheduler, host and work directory, told of all GPU types that its runs ask for."""
+    """One site for each scheduler, host and work directory, however many options its targets differ in."""
     grouped: dict[tuple[str, ...], list[Target[Any]]] = {}
     for target in targets:
         grouped.setdefault(_site_key(target), []).append(target)
-    return {key: _site(group, pool, hosts) for key, group in grouped.items()}
-
-
-def _site(group: list[Target[Any]], pool: PluginPool, hosts: Hosts) -> Site:
-    gpu_types = tuple(dict.fromkeys(name for target in group for name in target.gpu_types))
-    target = attrs.evolve(group[0], gpu_types=gpu_types)
-    return Site(pool.scheduler(target.scheduler), hosts.open(target), target)
+    return {
+        key: Site(pool.scheduler(group[0].scheduler), hosts.open(group[0]), group) for key, group in grouped.items()
+    }
 
 
 def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import attrs
@@ -45,31 +45,44 @@ class TaskProgress:
 class Site:
     """Runs go through ``submit`` and ``poll``; the tasks before them are brought forward by ``look`` and ``make``.
 
-    A task's check alone tells whether it is done: its record may be old, its exit status a lie. ``refusal`` is why the
-    target could not be asked at all, where runs of others were to go on nevertheless.
+    The targets of these runs may differ in their options: each has what its own probe finds. A task's check alone tells
+    whether it is done: its record may be old, its exit status a lie. ``refusal`` is why the site could not be asked at
+    all, where runs of others were to go on nevertheless.
     """
 
-    def __init__(self, scheduler: SchedulerHooks[Any], host: Host, target: Target[Any]) -> None:
+    def __init__(self, scheduler: SchedulerHooks[Any], host: Host, targets: Sequence[Target[Any]]) -> None:
         self.scheduler = scheduler
         self.host = host
-        self.target = target
+        self.workdir = targets[0].workdir
         self.refusal: TargetError | None = None
+        self._targets = targets
+        self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
+        self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them
         self._tasks: dict[str, TaskProgress] = {}
         self._seen: Mapping[str, JobStatus] = {}
 
-    def probe(self) -> str:
-        """Fill in the target's facts; what could not be found is returned as one line for people.
+    def probe(self) -> tuple[str, ...]:
+        """Find the facts of all targets, each probe asked once; what could not be found is a line for people.
 
-        Raises TargetError where the target cannot be asked.
+        Raises TargetError where the site cannot be asked.
         """
-        script = self.scheduler.probe(target=self.target)
-        if not script:
-            return ""
-        answer = self.host.run(script, timeout_s=120)
-        pairs = (line.partition("=") for line in answer.stdout.splitlines() if "=" in line)
-        self.target = attrs.evolve(self.target, facts=FrozenMap({key: value for key, _, value in pairs}))
-        lines = answer.stderr.strip().splitlines() or ["the probe failed"]
-        return f"not all is known of the target: {lines[-1]}" if answer.exit_status else ""
+        told = []
+        for script in filter(None, dict.fromkeys(map(self._probe_of, self._targets))):
+            answer = self.host.run(script, timeout_s=120)
+            pairs = (line.partition("=") for line in answer.stdout.splitlines() if "=" in line)
+            self._facts[script] = FrozenMap({key: value for key, _, value in pairs})
+            if answer.exit_status:
+                lines = answer.stderr.strip().splitlines() or ["the probe failed"]
+                told.append(f"not all is known of the target: {lines[-1]}")
+        return tuple(dict.fromkeys(told))
+
+    def with_facts(self, target: Target[Any]) -> Target[Any]:
+        """One of its targets, with what its own probe found; with no facts where that could not be asked."""
+        return attrs.evolve(target, facts=self._facts.get(self._probe_of(target), FrozenMap()))
+
+    def _probe_of(self, target: Target[Any]) -> str:
+        """The bash of its probe, which is told of the GPU types of all runs, so that those alone make no other."""
+        return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types))
 
     def expect(self, tasks: Iterable[PlannedTask]) -> None:
         """Tasks that a run needs, in order; those known already are shared."""
@@ -79,7 +92,7 @@ class Site:
     @property
     def name(self) -> str:
         """What people call its machine."""
-        return self.target.host or "this machine"
+        return self._targets[0].host or "this machine"
 
     @property
     def busy(self) -> bool:
@@ -134,7 +147,7 @@ class Site:
         """Those for which there is room, one beside the other; the others have failed."""
         if not any(task.planned.task.space_gb for task in tasks):
             return tasks
-        folder = self.target.workdir
+        folder = self.workdir
         there = left = free_space_gb(folder, self.host)
         for task in tasks:
             wanted = task.planned.task.space_gb
