@@ -59,6 +59,7 @@ class Plugin(FrameworkHooks[Options]):
             nodes=1, tasks_per_node=1, gpus_per_node=1, env={}, files={}, time_limit_s=60,
         )
 """
+UNMARKED = "\n    def prepare_env(self, run):\n        return Environment(secrets=('HF_TOKEN',))\n"
 BUILD_JOB = WORKING[WORKING.index("    @hookimpl\n    def build_job") :]
 
 
@@ -142,6 +143,7 @@ def test_a_plugin_that_breaks_at_import_is_one_line(
         ),
         (WORKING.replace(BUILD_JOB, ""), "it does not implement build_job()"),
         (WORKING.replace(BUILD_JOB, BUILD_JOB[14:]), "its build_job() is not marked with @hookimpl"),
+        (WORKING + UNMARKED, "its prepare_env() is not marked with @hookimpl"),
         (WORKING.replace("(FrameworkHooks[Options])", "").replace(BUILD_JOB, ""), "it does not implement build_job()"),
         (WORKING.replace("    options = Options\n", ""), "it has no `options`, an attrs class"),
         (WORKING.replace("@attrs.frozen", ""), "it has no `options`, an attrs class"),

@@ -28,7 +28,7 @@ def _misused(plugin: object, spec: Any, kind: str) -> Iterator[str]:
     pluggy finds most of these too, but names the plugin by an address in memory; and a keyword-only argument it
     never passes, which would show only at the call.
     """
-    hooks = [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
+    hooks = _hooks(spec)
     for name, options in _marked(plugin):
         hook = options.get("specname") or name
         if hook in hooks:
@@ -41,12 +41,21 @@ def _misused(plugin: object, spec: Any, kind: str) -> Iterator[str]:
 
 
 def _unimplemented(plugin: object, spec: Any, kind: str) -> Iterator[str]:
-    """The hooks without a default that the plugin lacks: it would be found out when a run is under way."""
+    """The hooks that the plugin forgot to mark, and those without a default that it lacks.
+
+    The first would never be called, and nobody would be told; the others would be missed when a run is under way.
+    """
     implemented = {options.get("specname") or name for name, options in _marked(plugin)}
-    for name in REQUIRED[kind]:
-        if name not in implemented:
-            own = inspect.getattr_static(plugin, name, None) not in (None, getattr(spec, name))
-            yield f"its {name}() is not marked with @hookimpl" if own else f"it does not implement {name}()"
+    for name in (name for name in _hooks(spec) if name not in implemented):
+        own = inspect.getattr_static(plugin, name, None)
+        if own not in (None, getattr(spec, name)) and not inspect.ismodule(own):  # a plugin may be a package
+            yield f"its {name}() is not marked with @hookimpl"
+        elif name in REQUIRED[kind]:
+            yield f"it does not implement {name}()"
+
+
+def _hooks(spec: Any) -> list[str]:
+    return [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
 
 
 def _marked(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
