@@ -15,7 +15,9 @@ import pytest
 
 import llmb
 
-PAGE = (Path(__file__).parents[1] / "docs/hooks.md").read_text()
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs/hooks.md").read_text()
+PUBLISHING = (ROOT / "docs/plugins.md").read_text()
 KINDS = dict(re.findall(r"^## An? (\w+)\n((?:(?!## ).*\n)*)", PAGE, re.MULTILINE))
 HOOKS = {"framework": llmb.FrameworkHooks, "scheduler": llmb.SchedulerHooks, "extension": llmb.ExtensionHooks}
 SPEC = '[workload]\nrecipe = "acme/small"\ngpu_type = "acme1"\ndtype = "bf16"\ngpus = 1\n[target]\nscheduler = "acme"\n'
@@ -69,6 +71,15 @@ def test_the_pieces_are_plugins_with_every_hook(acme: Path, monkeypatch: pytest.
     [planned] = llmb.plan(llmb.load(acme / "spec.toml", overrides=["framework.words=9"]), llmb.PluginPool())
     assert {task.task.kind for task in planned.tasks} == {"words", "folder"}
     assert llmb.metrics("acme/small", gpu_type="acme1", dtype="bf16", gpus=1, step_time_s=0.5).mfu
+
+
+@pytest.mark.slow
+def test_the_pieces_are_typed_strictly(acme: Path) -> None:
+    [publishing] = re.findall(r"```python\n(.*?)```", PUBLISHING, re.DOTALL)
+    (acme / "site/publishing.py").write_text(publishing)
+    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", *(acme / "site").rglob("*.py")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.slow
