@@ -7,11 +7,11 @@ from typing import Any
 
 import attrs
 
-from llmb.catalog.tables import Reader, check_table, figure, listed, number, settings, string, whole
 from llmb.values.errors import Fault
 from llmb.values.faults import counted
 from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Baseline
+from llmb.values.tables import Reader, check_table, figure, listed, number, settings, string, whole
 
 PointKey = tuple[str, str, int]
 """What names a point: gpu_type, dtype, gpus."""

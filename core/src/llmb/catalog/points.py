@@ -9,14 +9,14 @@ from typing import Any
 import attrs
 
 from llmb.catalog.baselines import PointKey, Published, point_name
-from llmb.catalog.scaling import scaled
-from llmb.catalog.tables import Reader, check_table, flag, listed, natural, raw, rule, settings, string, whole
+from llmb.catalog.scaling import rule, scaled
 from llmb.values.errors import Fault
 from llmb.values.faults import counted
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
 from llmb.values.recipe import Point
 from llmb.values.rules import model_faults, parallelism_faults
+from llmb.values.tables import Reader, check_table, flag, listed, natural, raw, settings, string, whole
 
 MODEL_CHECKS: Mapping[str, Reader] = {
     **dict.fromkeys(("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len"), whole),

@@ -52,7 +52,15 @@ from typing import Any, get_args
 from llmb.catalog.baselines import PointKey, Published, point_name, read_baselines
 from llmb.catalog.points import MODEL_CHECKS, MODEL_REQUIRED, point_key, read_points
 from llmb.catalog.shared import toml, with_shared
-from llmb.catalog.tables import (
+from llmb.values.errors import Fault, RecipeError, located
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Image
+from llmb.values.model import FlopFormula, Model
+from llmb.values.nearest import nearest_name
+from llmb.values.recipe import MfuSource, Point, Recipe, Window
+from llmb.values.rules import model_faults
+from llmb.values.run import ProfileTool
+from llmb.values.tables import (
     Reader,
     check_table,
     duration,
@@ -64,14 +72,6 @@ from llmb.catalog.tables import (
     string,
     whole,
 )
-from llmb.values.errors import Fault, RecipeError, located
-from llmb.values.frozen import FrozenMap
-from llmb.values.job import Image
-from llmb.values.model import FlopFormula, Model
-from llmb.values.nearest import nearest_name
-from llmb.values.recipe import MfuSource, Point, Recipe, Window
-from llmb.values.rules import model_faults
-from llmb.values.run import ProfileTool
 
 
 def _window(value: Any) -> Window:

@@ -18,6 +18,13 @@ def is_rule(rule: object) -> bool:
     return isinstance(rule, int) and not isinstance(rule, bool) and rule >= 1
 
 
+def rule(value: object) -> int | str:
+    """A rule, as a table holds it. Raises ValueError for anything else, with what was expected as its text."""
+    if not is_rule(value):
+        raise ValueError(RULE)
+    return value  # type: ignore[return-value]  # is_rule lets only int and str pass
+
+
 def scaled(rule: int | str, gpus: int) -> int:
     """The rule's value for this number of GPUs, from left to right.
 

@@ -11,7 +11,7 @@ import attrs
 from llmb.engine.measured_steps import window_faults
 from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, PluginError, SpecError
+from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Environment, Job, Phase, Script, Task
 from llmb.values.run import Run, Target
@@ -62,7 +62,8 @@ class PlannedRun:
 def plan(workload: Workload, pool: PluginPool | None = None) -> tuple[PlannedRun, ...]:
     """All runs of a workload, planned; nothing is started. ``pool`` may have the plugins that are loaded already.
 
-    Raises SpecError with the faults of every run that its plugins refuse.
+    Raises SpecError with the faults of every run that its plugins refuse, RecipeError where one finds a fault in the
+    recipe's own tables.
     """
     pool = pool or PluginPool()
     planned: list[PlannedRun] = []
@@ -71,6 +72,8 @@ def plan(workload: Workload, pool: PluginPool | None = None) -> tuple[PlannedRun
         try:
             planned.append(plan_run(placed, pool))
             wrong = tuple(window_faults(placed.run, pool.framework(placed.run.framework)))
+        except RecipeError as error:
+            raise RecipeError(*located(error.faults, placed.run.recipe)) from error
         except SpecError as error:
             wrong = error.faults
         faults += map(placed.written.locate, wrong)

@@ -10,6 +10,15 @@ import attrs
 
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run
+from llmb.values.tables import Reader, checked, string, whole, words
+
+_CHECKS: Mapping[str, Reader] = {
+    "command": words,
+    "with_cpu": words,
+    "without_cpu": words,
+    "gpu_metrics": string,
+    "ranks": whole,
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -29,8 +38,8 @@ class Nsys:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Nsys:
-        """The one in a recipe's settings, a table ``nsys``."""
-        return cls(**settings["nsys"])
+        """The one in a recipe's settings, a table ``nsys``. Raises RecipeError for what is wrong in it."""
+        return cls(**checked(settings.get("nsys", {}), "framework.nsys", _CHECKS, ("command",)))
 
     def captured(self, run: Run[Any]) -> tuple[int, ...]:
         """The ranks that are captured, in order."""

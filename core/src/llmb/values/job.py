@@ -11,7 +11,11 @@ from typing import Any, Literal
 
 import attrs
 
+from llmb.values.errors import Fault, RecipeError
+from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.nearest import nearest_name
+from llmb.values.tables import checked, string
 
 Ranks = Literal["all", "first", "node"]
 
@@ -53,9 +57,20 @@ class Venv:
 
     @classmethod
     def shipped(cls, package: str, settings: Mapping[str, Any]) -> Venv:
-        """What a recipe's settings name: ``lock``, a file in the package's folder ``environments``, and ``python``."""
-        lock = files(package).joinpath("environments", settings["lock"]).read_text(encoding="utf-8")
-        return cls(lock=lock, python=settings["python"])
+        """What a recipe's settings name: ``lock``, a file in the package's folder ``environments``, and ``python``.
+
+        Raises RecipeError where they do not.
+        """
+        named = {name: settings[name] for name in ("lock", "python") if name in settings}
+        stated = checked(named, "framework", {"lock": string, "python": string}, ("lock", "python"))
+        shipped = {each.name: each for each in files(package).joinpath("environments").iterdir()}
+        if (name := stated["lock"]) not in shipped:
+            expected = f"one of {', '.join(sorted(shipped))}"
+            nearest = nearest_name(name, shipped)
+            raise RecipeError(
+                Fault(message=f"is {shown(name)}", key="framework.lock", expected=expected, nearest=nearest)
+            )
+        return cls(lock=shipped[name].read_text(encoding="utf-8"), python=stated["python"])
 
 
 @attrs.frozen(kw_only=True)
@@ -68,8 +83,14 @@ class Repository:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Repository | None:
-        """The one in a recipe's settings, a table ``repository`` with these keys; null where it needs none."""
-        return cls(**settings["repository"]) if "repository" in settings else None
+        """The one in a recipe's settings, a table ``repository`` with these keys; null where it needs none.
+
+        Raises RecipeError for what is wrong in that table.
+        """
+        if "repository" not in settings:
+            return None
+        keys = ("name", "url", "commit")
+        return cls(**checked(settings["repository"], "framework.repository", dict.fromkeys(keys, string), keys))
 
     def folder(self, cache: str) -> str:
         """Where its files lie, at that commit."""

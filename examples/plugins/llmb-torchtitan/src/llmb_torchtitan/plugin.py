@@ -9,11 +9,13 @@ import attrs
 
 from llmb import (
     Environment,
+    Fault,
     FrameworkHooks,
     FrozenMap,
     Job,
     LogParser,
     Phase,
+    RecipeError,
     Repository,
     Run,
     SpecError,
@@ -68,4 +70,6 @@ class TorchTitan(FrameworkHooks[TorchTitanOptions]):
 
 
 def _repository(run: Run[TorchTitanOptions]) -> Repository:
-    return Repository(name="torchtitan", **run.settings["repository"])
+    if (named := Repository.of(run.settings)) is None:
+        raise RecipeError(Fault(message="is missing", key="framework.repository"))
+    return named

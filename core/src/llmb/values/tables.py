@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from llmb.catalog.scaling import RULE, is_rule
 from llmb.values.duration import seconds
-from llmb.values.errors import Fault
-from llmb.values.faults import shown, unknown_key
+from llmb.values.errors import Fault, RecipeError
+from llmb.values.faults import MISSING, shown, unknown_key
 from llmb.values.frozen import freeze
 
 Reader = Callable[[Any], Any]
@@ -28,7 +27,7 @@ def check_table(
     prefix = f"{key}." if key else ""
     values: dict[str, Any] = {}
     faults = [unknown_key(prefix + name, name, checks) for name in table if name not in checks]
-    faults += [Fault(message="is missing", key=prefix + name) for name in required if name not in table]
+    faults += [Fault(message=MISSING, key=prefix + name) for name in required if name not in table]
     for name, check in checks.items():
         if name in table:
             try:
@@ -36,6 +35,14 @@ def check_table(
             except ValueError as error:
                 faults.append(Fault(message=f"is {shown(table[name])}", key=prefix + name, expected=str(error)))
     return values, faults
+
+
+def checked(table: object, key: str, checks: Mapping[str, Reader], required: Iterable[str] = ()) -> dict[str, Any]:
+    """The values of a table of a recipe. Raises RecipeError with the faults that `check_table` finds."""
+    values, faults = check_table(table, key, checks, required)
+    if faults:
+        raise RecipeError(*faults)
+    return values
 
 
 def whole(value: Any) -> int:
@@ -76,18 +83,18 @@ def string(value: Any) -> str:
     return value
 
 
+def words(value: Any) -> tuple[str, ...]:
+    """Strings, of which none is empty."""
+    if not isinstance(value, list | tuple) or not all(isinstance(each, str) and each for each in value):
+        raise ValueError("a list of strings")
+    return tuple(value)
+
+
 def flag(value: Any) -> bool:
     """true or false."""
     if value is not True and value is not False:
         raise ValueError("true or false")
     return bool(value)
-
-
-def rule(value: Any) -> int | str:
-    """A whole number, or a rule of the number of GPUs."""
-    if not is_rule(value):
-        raise ValueError(RULE)
-    return value  # type: ignore[no-any-return]  # is_rule lets only int and str pass
 
 
 def duration(value: Any) -> int:
