@@ -42,3 +42,24 @@ def test_the_pause_grows_while_nothing_changes_and_a_log_alone_hurries_nobody(
     waited: list[float] = []
     drive([site], lambda each: not each.found, waited.append)
     assert waited == pytest.approx(pauses_s)
+
+
+def test_each_site_is_looked_at_at_its_own_pace_whatever_changes_elsewhere() -> None:
+    fast: Any = Ticks("nothing log state " * 25 + "end", (0.25, 0.25))
+    slow: Any = Ticks("nothing nothing log nothing end", (2.0, 30.0))
+    waited: list[float] = []
+    ticks_s: list[float] = []
+    tick = slow.tick
+    slow.tick = lambda: ticks_s.append(sum(waited)) or tick()
+    drive([slow, fast], lambda each: not each.found, waited.append, lambda: sum(waited))
+    assert ticks_s == pytest.approx([0.0, 3.0, 7.5, 9.5, 12.5])
+    assert max(waited[:75]) <= 0.25
+
+
+def test_the_time_that_looking_at_one_site_takes_is_no_delay_for_another() -> None:
+    waited: list[float] = []
+    quick: Any = Ticks("nothing nothing nothing end", (1.0, 1.0))
+    rare: Any = Ticks("nothing nothing end", (10.0, 10.0))
+    every_round_s = 6.0
+    drive([quick, rare], lambda each: not each.found, waited.append, lambda: every_round_s * len(waited))
+    assert waited == pytest.approx([1.0, 1.0, 1.0, 4.0])  # rare was due after 10 s, which came with the second round
