@@ -95,6 +95,35 @@ def test_a_task_that_is_submitted_anew_is_given_as_long_to_be_seen_as_the_first_
 
 
 @pytest.mark.parametrize(
+    ("squeue", "job"),
+    [
+        ("echo RUNNING", "17"),
+        ("echo A_STATE_OF_TOMORROW", "17"),
+        ("echo REVOKED", "18"),
+        ("echo NODE_FAIL", "18"),
+        ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "18"),
+        ("echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1", "Socket timed out"),
+        ("kill $$", "squeue does not tell of job 17"),
+    ],
+)
+def test_a_task_is_submitted_anew_only_where_the_queue_says_that_its_job_has_ended(
+    sbatch: Any, squeue: str, job: str
+) -> None:
+    sbatch.program("sbatch", "echo 17")
+    sbatch.submit(check="false")
+    (sbatch.folder / "runs/a/claim").symlink_to("17")
+    sbatch.program("squeue", squeue)
+    sbatch.program("sbatch", "echo 18")
+    if job.isdigit():
+        assert sbatch.submit(check="false").job_id == job
+    else:
+        with pytest.raises(UnknownOutcomeError, match=job):
+            sbatch.submit(check="false")
+    assert (sbatch.folder / "runs/a/claim").is_symlink() == (job != "18")
+    assert sbatch.submit(check="true").job_id == ("18" if job == "18" else "17")  # what is done needs no answer
+
+
+@pytest.mark.parametrize(
     "told",
     [
         "Unable to contact slurm controller (connect failure)",

@@ -11,11 +11,25 @@ in_queue() { # mark: the id of the job that carries it, if there is one; fails w
   return 0
 }
 
-alive() { # job id: fails where it has ended, or is not known any more
-  case $(squeue -a -h -t all -j "$1" -O State:.0 2>/dev/null) in
-    PENDING | RUNNING | COMPLETING | CONFIGURING | SUSPENDED | STOPPED | RE* | SIGNALING | STAGE_OUT) return 0 ;;
-  esac
-  return 1
+ended='|BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
+alive() { # job id: 1 where it has ended, or is not known any more; 75 where one cannot ask
+  local states
+  if states=$(squeue -a -h -t all -j "$1" -O State:.0 2>squeue.err); then
+    grep -qvxE "$ended" <<<"$states"
+  elif grep -q "Invalid job id" squeue.err; then
+    return 1
+  else
+    return 75
+  fi
+}
+
+made() { # job id, check: whether that job makes what the check asks for, or it is there; exits where one cannot know
+  local status=0
+  alive "$1" || status=$?
+  if [ $status = 0 ] || (eval "$2") >/dev/null 2>&1; then return; fi
+  [ $status != 75 ] && return 1
+  printf '%s\n' "squeue does not tell of job $1" "$(<squeue.err)" >&2
+  exit 75
 }
 
 lock() { # directory: until the next one is locked; where the file system has no locks, the jobs' own claims must do
@@ -57,7 +71,7 @@ submit() { # id, mark, directory, check or nothing: prints the id, a tab, the jo
   cd "$3" || exit 1
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted "$2") || exit 75
-    if [ -n "$job" ] && [ -n "$4" ] && ! alive "$job" && ! (eval "$4") >/dev/null 2>&1; then
+    if [ -n "$job" ] && [ -n "$4" ] && ! made "$job" "$4"; then
       job='' && rm -f job_id claim ended missing # a task that is not done, and that nobody makes
     fi
   fi
