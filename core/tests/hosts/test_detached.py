@@ -124,7 +124,7 @@ def test_many_that_submit_at_once_start_one(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
     HOST.put({f"{folder}/{name}": "" for name in ("job.sh",)})
     job.submit()
-    commands = detached._bash("processes.sh", "detached.sh") + f"\nsubmit {str(folder)!r} 0 ''"
+    commands = detached._bash("processes.sh", "detached.sh") + f"\nsubmit {str(folder)!r} 0 30 ''"
     several = [subprocess.Popen(["bash", "-s"], stdin=subprocess.PIPE, text=True, env={**os.environ}) for _ in range(5)]
     for each in several:
         each.communicate("{\n" + commands + "\n}")
@@ -209,10 +209,79 @@ def test_a_process_of_another_boot_is_not_believed(folder: Path) -> None:
     assert Job(folder, "").status.cause == "lost"
 
 
+@pytest.mark.parametrize("boot", ["this", "another"])
+def test_a_process_id_of_before_is_not_ended(folder: Path, boot: str) -> None:
+    folder.mkdir()
+    if boot == "this":
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    with subprocess.Popen(["sleep", "1000"]) as bystander:
+        (folder / "started").write_text(f"{bystander.pid} 1 {boot}\n")
+        for _ in range(2):
+            detached.cancel_detached([Job(folder, "").ticket], HOST)
+        assert bystander.poll() is None
+        bystander.kill()
+
+
 def test_the_time_limit_counts_from_its_turn(folder: Path) -> None:
     job = Job(folder, "sleep 1000", time_limit_s=1)
     job.submit()
     assert job.ended().cause == "timeout"
+
+
+STUBBORN = """
+trap '' TERM
+: >ready
+sleep 1000 &
+until [ -e gate ]; do sleep 0.1; done
+"""
+
+
+@pytest.mark.parametrize(("limit_s", "cause"), [(1, "timeout"), (None, "cancelled")])
+def test_what_does_not_heed_its_end_is_killed_after_its_grace(folder: Path, limit_s: int | None, cause: str) -> None:
+    job = Job(folder, STUBBORN, time_limit_s=limit_s, grace_s=0)
+    job.submit()
+    wait_for((folder / "ready").exists)
+    if cause == "cancelled":
+        detached.cancel_detached([job.ticket], HOST)
+    assert (job.ended().cause, living(folder)) == (cause, 0)
+
+
+def test_a_job_that_is_stopped_for_a_while_goes_on(folder: Path) -> None:
+    job = Job(folder, "echo $$ >ready; until [ -e gate ]; do sleep 0.01; done")
+    job.submit()
+    group = int(wait_for(lambda: (folder / "ready").exists() and (folder / "ready").read_text()))
+    os.killpg(group, signal.SIGSTOP)
+    wait_for(lambda: "T (stopped)" in Path(f"/proc/{group}/status").read_text())
+    os.killpg(group, signal.SIGCONT)
+    (folder / "gate").touch()
+    assert job.ended().cause == "completed"
+
+
+def test_a_second_cancel_grants_no_grace(folder: Path) -> None:
+    job = Job(folder, STUBBORN, grace_s=1000)
+    job.submit()
+    wait_for((folder / "ready").exists)
+    detached.cancel_detached([job.ticket], HOST)
+    assert job.status.state == "running"
+    detached.cancel_detached([job.ticket], HOST)
+    assert (job.ended().cause, living(folder)) == ("cancelled", 0)
+
+
+def test_a_job_may_take_its_grace_to_end_in_order(folder: Path) -> None:
+    in_order = "until [ -e gate ]; do sleep 0.1; done; : >saved; exit"
+    job = Job(folder, f"trap '{in_order}' TERM; : >ready; sleep 1000 & wait")
+    job.submit()
+    wait_for((folder / "ready").exists)
+    detached.cancel_detached([job.ticket], HOST)
+    (folder / "gate").touch()
+    assert (job.ended().cause, (folder / "saved").exists()) == ("cancelled", True)
+
+
+def test_a_job_that_ends_while_it_is_cancelled_is_no_fault(folder: Path) -> None:
+    gone = "supervisor() { [ ! -e asked ] && : >asked && echo 4194305; }"  # beyond the largest process id
+    calls = f"cd {str(folder)!r}\n{gone}\ncancel ."
+    folder.mkdir()
+    detached._run(HOST, calls)
 
 
 def test_no_secret_outlives_the_job(folder: Path) -> None:

@@ -36,11 +36,7 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
         files |= {f"{script.directory}/{name}": text for name, text in texts.items()}
         files |= script.files
     host.put(files)
-    calls = [
-        shlex.join(["submit", script.directory, str(script.time_limit_s or 0), "again" if script.check else ""])
-        for script in scripts
-    ]
-    _run(host, "\n".join(f"{call} || exit 1" for call in calls))
+    _run(host, "\n".join(f"{_submission(script)} || exit 1" for script in scripts))
     return {script.id: Ticket(id=script.id, directory=script.directory) for script in scripts}
 
 
@@ -54,8 +50,16 @@ def poll_detached(tickets: Iterable[Ticket], host: Host) -> Mapping[str, JobStat
 
 
 def cancel_detached(tickets: Iterable[Ticket], host: Host) -> None:
-    """End these jobs: TERM to all their processes, KILL to those that do not heed it."""
+    """End these jobs: TERM to each, KILL to all its processes that live when it has ended, or when its grace is over.
+
+    One that is cancelled a second time is given no more grace.
+    """
     _run(host, "\n".join(shlex.join(["cancel", ticket.directory]) for ticket in tickets))
+
+
+def _submission(script: Script) -> str:
+    seconds = [str(script.time_limit_s or 0), str(script.grace_s)]
+    return shlex.join(["submit", script.directory, *seconds, "again" if script.check else ""])
 
 
 def _bash(*names: str) -> str:

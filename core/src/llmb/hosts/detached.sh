@@ -2,17 +2,17 @@
 
 anything_lives() { ! flock -n -s "$1/alive" true; } # directory
 
-submit() { # directory, time limit in seconds (0: none), again (or nothing): submit it anew when it has ended
+submit() { # directory, seconds of time limit (0: none) and of grace, again (or nothing): anew when it has ended
   (
     cd "$1" || exit 1
     exec 9>>submit
     flock 9
     if anything_lives .; then exit 0; fi
     if [ -e started ]; then
-      [ "$3" = again ] || { forget_secrets . && exit 0; }
-      rm -f started begun ended failed cancelled timed_out
+      [ "$4" = again ] || { forget_secrets . && exit 0; }
+      rm -f started begun ended failed cancelled timed_out no_grace
     fi
-    LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" >out.log 2>&1 </dev/null &
+    LLMB_DETACHED=$1 LLMB_RUN_DIR=$1 setsid bash supervise.sh "$1" "$2" "$3" >out.log 2>&1 </dev/null &
   )
 }
 
@@ -41,11 +41,13 @@ settle() { # directory: of a supervisor that was killed, note the end, and end w
   )
 }
 
-cancel() { # directory; one that is about to be submitted will end at once
+cancel() { # directory; one that is about to be submitted will end at once, one that was told before is killed
   local pid
   mkdir -p "$1" || exit 1
   [ ! -e "$1/ended" ] || return 0
+  [ ! -e "$1/cancelled" ] || : >"$1/no_grace" || exit 1
   : >"$1/cancelled" || exit 1
   forget_secrets "$1"
-  if pid=$(supervisor "$1"); then kill -TERM "$pid"; fi
+  pid=$(supervisor "$1") || return 0
+  kill -TERM "$pid" || ! supervisor "$1" >/dev/null || exit 1 # it may have ended meanwhile
 }

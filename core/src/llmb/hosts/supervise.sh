@@ -5,16 +5,33 @@
 #   begun     made by job.sh when it no longer waits for its turn
 #   ended     exit status, cause, reason; nothing of the job lives any more
 #   alive     locked as long as any process of the job lives
-directory=$1 time_limit_s=$2
+#   no_grace  made when the job has had its time to end by itself: to be told to end then means to be killed
+directory=$1 time_limit_s=$2 grace_s=$3
 cd "$directory" || exit 1
 
 exec 8>>alive
 flock -w 10 8 || exit 1 # a twin is alive
 
-job='' interrupted=''
-end_job() {
+job='' job_start='' interrupted='' patience=''
+lives() { [ -n "$job_start" ] && [ "$(start_time "$job")" = "$job_start" ]; } # as long its process group is the job's
+
+end_job() { # TERM to its processes; KILL when these have had their time, or a second cancel does not grant it
   interrupted=yes
-  [ -z "$job" ] || kill -TERM -- "-$job" 2>/dev/null
+  lives || return
+  if [ -e no_grace ]; then
+    kill -KILL -- "-$job" 2>/dev/null
+    return
+  fi
+  kill -TERM -- "-$job" 2>/dev/null
+  [ -n "$patience" ] || later no_grace sleep "$grace_s"
+  patience=yes
+}
+
+later() { # file, command: after the command the file is made, and the job is told to end
+  (
+    "${@:2}" && [ "$(supervisor .)" = $$ ] && { : >"$1"; kill -TERM $$; }
+  ) 8>&- &
+  disown $! # nothing is said when it is ended
 }
 trap end_job TERM INT HUP
 write started "$$ $(start_time $$) $(</proc/sys/kernel/random/boot_id)" || exit 1
@@ -26,21 +43,22 @@ kills_before=$(out_of_memory_kills)
 set -m # the job and the clock are process groups of their own
 if [ -e cancelled ]; then (exit 143) & else bash job.sh & fi
 job=$!
+job_start=$(start_time "$job")
 [ -z "$interrupted" ] || end_job
-if [ "$time_limit_s" -gt 0 ]; then
-  (
-    until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count
-    sleep "$time_limit_s" && : >timed_out && kill -TERM $$
-  ) 8>&- &
-  disown # nothing is said when it is ended
-fi
+wait_for_its_time() {
+  until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count
+  sleep "$time_limit_s"
+}
+[ "$time_limit_s" = 0 ] || later timed_out wait_for_its_time
 
 interrupted=yes
 while [ -n "$interrupted" ]; do # a signal ends a wait, not the job
   interrupted=''
   wait "$job"
   status=$?
+  if [ -z "$interrupted" ] && lives; then sleep 1 && interrupted=yes; fi # it was stopped, and may go on
 done
+job_start=''
 reason=''
 if [ -s failed ]; then
   reason=$(<failed)

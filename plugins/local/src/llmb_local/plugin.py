@@ -80,6 +80,7 @@ class Local(SchedulerHooks[LocalOptions]):
             provenance=f"{job.directory}/provenance",
             notes=_notes(name, target),
             time_limit_s=job.time_limit_s,
+            grace_s=target.options.grace_s + 30,  # the script itself ends its ranks after theirs
         )
 
     @hookimpl

@@ -85,6 +85,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
             time_limit_s=job.time_limit_s,
+            grace_s=target.options.grace_s + 30,  # the script itself ends its ranks after theirs
             hosts=hosts[1:],
         )
 
