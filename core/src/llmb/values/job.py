@@ -219,8 +219,8 @@ class Script:
     (``read_secrets`` of `task_functions`) and to remove it when the job ends. ``provenance`` is a file of ``key=value``
     lines in which the job says on what it ran; each line of a key that comes again with another value is kept. With a
     ``check`` the script is submitted again as long as that fails and no earlier submission is alive; without one it
-    is submitted once ever. For schedulers that have no clock of their own there are ``time_limit_s``, and ``grace_s``: how
-    long a job that is told to end may take before its processes are killed. ``notes`` are lines for people about what
+    is submitted once ever. For schedulers that have no clock of their own: ``time_limit_s``, and ``grace_s``, how long
+    a job that is told to end may take before its processes are killed. ``notes`` are lines for people about what
     the scheduler chose by itself. ``hosts`` are machines beside the target's own on which a scheduler that has no other
     to do so starts the job, too: what `SchedulerHooks.build_job` tells `SchedulerHooks.submit`.
     """
