@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.run import Run
 from llmb.values.tables import Reader, checked, string, whole, words
 
@@ -21,7 +21,7 @@ _CHECKS: Mapping[str, Reader] = {
 }
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Nsys:
     """How the publisher of a recipe starts nsys; a table of the recipe may have these keys.
 

@@ -7,6 +7,8 @@ import json
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from typing import Any, TypeVar
 
+import attrs
+
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
 
@@ -55,6 +57,14 @@ def freeze(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
     return value
+
+
+def frozen_fields(_cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+    """A ``field_transformer`` by which each field keeps what `freeze` makes of what it is given.
+
+    A converter at each field would do the same, but a type checker would then let anything pass.
+    """
+    return [field if field.converter else field.evolve(converter=freeze) for field in fields]
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str, Any]:

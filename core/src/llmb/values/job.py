@@ -13,7 +13,7 @@ import attrs
 
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.faults import shown
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.nearest import nearest_name
 from llmb.values.tables import checked, string
 
@@ -97,7 +97,7 @@ class Repository:
         return f"{cache}/repositories/{self.name}-{self.commit[:12]}"
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Environment:
     """What a job needs around it. ``secrets`` are names of variables of the user's environment, never values."""
 
@@ -115,7 +115,7 @@ class Mount:
     read_only: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Phase:
     """One command. Phases follow one another with a barrier between them; the first that fails ends the job.
 
@@ -129,7 +129,7 @@ class Phase:
 
     name: str
     command: tuple[str, ...]
-    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     ranks: Ranks = "all"
     measured: bool = True
     contained: bool = True
@@ -142,7 +142,7 @@ class Phase:
         return (*(["env", *env] if env else []), *self.command)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Job:
     """A description of the work that names no scheduler.
 
@@ -160,9 +160,9 @@ class Job:
     gpus_per_node: int
     domain_nodes: int | None = None
     environment: Environment = Environment()
-    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
-    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
+    files: Mapping[str, str] = attrs.field(factory=FrozenMap)
     time_limit_s: int
 
     def container_mounts(self, cache: str) -> tuple[Mount, ...]:
@@ -171,7 +171,7 @@ class Job:
         return (*own, *self.mounts)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Task:
     """Something that must be on the target before a job starts.
 
@@ -197,7 +197,7 @@ class Task:
         return attrs.evolve(self, work=attrs.evolve(self.work, nodes=1, tasks_per_node=ranks))
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Dataset:
     """Training data, as tasks in order."""
 
@@ -208,7 +208,7 @@ class Dataset:
         return Dataset(tasks=tuple(task.on_one_node() for task in self.tasks))
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Script:
     """What a scheduler is given: the text, files to place first, and where each phase's logs come to lie.
 
@@ -228,8 +228,8 @@ class Script:
     id: str
     directory: str
     text: str
-    files: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
-    logs: Mapping[str, tuple[str, ...]] = attrs.field(factory=FrozenMap, converter=freeze)
+    files: Mapping[str, str] = attrs.field(factory=FrozenMap)
+    logs: Mapping[str, tuple[str, ...]] = attrs.field(factory=FrozenMap)
     provenance: str = ""
     secrets: tuple[str, ...] = ()
     check: str = ""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import attrs
 
+from llmb.values.frozen import frozen_fields
 
-@attrs.frozen(kw_only=True)
+
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class LogFiles:
     """What a framework knows of the files that its own launcher leaves behind.
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap, frozen_fields
 
 FlopFormula = Literal["full", "causal", "full-without-gqa"]
 
@@ -58,7 +58,7 @@ class Parallelism:
         return self.global_batch_size // (self.micro_batch_size * self.data_parallel(gpus))
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Accelerator:
     """A GPU type (or ``cpu``).
 
@@ -68,7 +68,7 @@ class Accelerator:
 
     name: str
     gpus_per_node: int
-    peak_flops: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=freeze)
+    peak_flops: Mapping[str, float] = attrs.field(factory=FrozenMap)
     dtypes: tuple[str, ...] = attrs.field()
     memory_gb: float | None = None
     domain_gpus: int | None = None

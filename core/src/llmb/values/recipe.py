@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.job import Image
 from llmb.values.model import FlopFormula, Model, Parallelism
 
@@ -31,7 +31,7 @@ class Baseline:
     note: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Point:
     """One published combination. ``settings`` is the framework's own part of the recipe at this point.
 
@@ -47,12 +47,12 @@ class Point:
     recompute_layers: int = 0
     offload_layers: int = 0
     cuda_graphs: bool = False
-    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=freeze)
-    options: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=freeze)
+    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
+    options: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     baseline: Baseline | None = None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Recipe:
     """All points of one release of a recipe.
 
@@ -75,8 +75,8 @@ class Recipe:
     mfu_from: MfuSource
     window: Window
     steps: int
-    profile_steps: Mapping[str, int] = attrs.field(factory=FrozenMap, converter=freeze)
-    captured_steps: Mapping[str, tuple[int, int]] = attrs.field(factory=FrozenMap, converter=freeze)
+    profile_steps: Mapping[str, int] = attrs.field(factory=FrozenMap)
+    captured_steps: Mapping[str, tuple[int, int]] = attrs.field(factory=FrozenMap)
     time_limit_s: int
     memory_gb: float | None
     image: Image | None

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.job import Image, Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.recipe import Baseline, MfuSource, Window
@@ -24,7 +24,7 @@ class Paths:
     cache: str
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Profile:
     """A capture that the user asked for. Such a run is recorded, and never judged against a baseline."""
 
@@ -36,7 +36,7 @@ class Profile:
     cpu: bool = False
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Run(Generic[OptionsT]):
     """All that a framework sees of what it shall run: no scheduler, no target.
 
@@ -69,10 +69,10 @@ class Run(Generic[OptionsT]):
     cuda_graphs: bool = False
     image: Image | None
     time_limit_s: int
-    env: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
     profile: Profile | None = None
-    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=freeze)
+    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     options: OptionsT
     paths: Paths
     accelerator: Accelerator
@@ -125,7 +125,7 @@ class Run(Generic[OptionsT]):
         )
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Target(Generic[OptionsT]):
     """Where runs go. ``host`` is null for this machine; ``options`` is the scheduler plugin's own class.
 
@@ -141,7 +141,7 @@ class Target(Generic[OptionsT]):
     options: OptionsT
     gpu_types: tuple[str, ...] = ()
     gpus_per_node: int | None = None
-    facts: Mapping[str, str] = attrs.field(factory=FrozenMap, converter=freeze)
+    facts: Mapping[str, str] = attrs.field(factory=FrozenMap)
 
     def paths(self, run_id: str) -> Paths:
         """The paths of one run (or shared task) under the work directory."""

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.run import Run, Target
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Written:
     """Where the keys of a run were written, so that a fault names the author's own words.
 
@@ -46,7 +46,7 @@ class PlacedRun:
     written: Written = attrs.field(factory=Written, eq=False, repr=False)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Workload:
     """The runs of one spec, in the order of its sweep. ``notes`` say what of the spec does not count."""
 
