@@ -45,6 +45,18 @@ def test_keys_of_the_spec_override_those_of_the_file(spec: Any, write_targets: A
     assert placed.target.workdir == "/set"
 
 
+@pytest.mark.parametrize(
+    ("stated", "gpus", "known"), [({"gpus_per_node": 4}, 16, 4), ({"gpus_per_node": 4}, 2, 2), ({}, 16, 8)]
+)
+def test_a_scheduler_is_told_the_gpus_per_node_of_its_run(
+    spec: Any, stated: dict[str, int], gpus: int, known: int
+) -> None:
+    target = {"scheduler": "slurm", "host": "login", "workdir": "/work", **stated}
+    spec.big(workload={"gpus": gpus}, parallelism={"fsdp": gpus, "global_batch_size": 4 * gpus}, target=target)
+    [placed] = spec.load().runs
+    assert placed.target.gpus_per_node == placed.run.gpus_per_node == known
+
+
 def test_the_option_names_the_target_of_a_spec_that_names_none(spec: Any, write_targets: Any) -> None:
     write_targets(TARGETS)
     [placed] = spec.write(WORKLOAD).load(target="box").runs

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import attrs
-
 from llmb.figures.metrics import Metrics, measure
 from llmb.plugins.pool import PluginPool
 from llmb.values.model import Accelerator
@@ -17,8 +15,7 @@ def peak_flops(run: Run[Any], target: Target[Any], pool: PluginPool) -> float | 
     peak = peak_anywhere(run.gpu_type, run.dtype, run.accelerator, run.framework, pool)
     if peak is not None:
         return peak
-    scheduler, target = pool.scheduler(target.scheduler), attrs.evolve(target, gpus_per_node=run.gpus_per_node)
-    return scheduler.peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+    return pool.scheduler(target.scheduler).peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
 
 
 def peak_anywhere(

@@ -30,7 +30,7 @@ def export_run(placed: PlacedRun, provenance: dict[str, Any]) -> str:
         "env": dict(run.env),
         "mounts": {each.source: each.target + (":ro" if each.read_only else "") for each in run.mounts},
         "measure": _named(run, MeasureTable),
-        "target": {**_named(target, TargetTable), "gpus_per_node": run.gpus_per_node, **unstructure(target.options)},
+        "target": {**_named(target, TargetTable), **unstructure(target.options)},
         "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat},
     }
     if run.profile:

@@ -65,6 +65,7 @@ class Resolver:
         if faults or target is None:
             return (), faults
         run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
+        target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
         repeats = range(1, (spec.workload.repeats or 1) + 1)
         return tuple(self._placed(run, target, written, repeat) for repeat in repeats), []
 

@@ -129,7 +129,8 @@ class Run(Generic[OptionsT]):
 class Target(Generic[OptionsT]):
     """Where runs go. ``host`` is null for this machine; ``options`` is the scheduler plugin's own class.
 
-    ``gpu_types`` are those that the runs ask for; ``gpus_per_node`` is set where a question is about one run.
+    ``gpu_types`` are those that the runs ask for. ``gpus_per_node`` is the run's: as [target] states it, else as the
+    GPU type has it, and no more than the run has in all; null where no run is meant, as for ``llmb doctor``.
 
     ``facts`` is what the scheduler's probe printed there, and empty where nothing may be started, as in a dry run.
     """
