@@ -39,7 +39,7 @@ class OpensTheGate:
 def test_the_mfu_is_seen_while_the_run_goes_on(toy: Any) -> None:
     watching = OpensTheGate(toy.gate)
     workload = llmb.load(toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}))
-    session = llmb.start(workload, watching)
+    session = llmb.start(workload, observer=watching)
     session.drive()
     [result] = session.results
     assert watching.seen[0] == pytest.approx(result.metrics.mfu)

@@ -37,7 +37,7 @@ NASTY = ("it's", "a b", '$(touch x)"`touch x`', "new\nline", "größe", "-rf", "
 def test_files_are_placed_with_their_content_and_mode(host: Any, tmp_path: Path, mode: int) -> None:
     files = {f"{tmp_path}/{name}/{name}": f"text of {name}\n" for name in NASTY}
     for _ in range(2):  # the second time they are replaced
-        host.put(files, mode)
+        host.put(files, mode=mode)
         assert files_of(tmp_path) == {f"{name}/{name}": f"text of {name}\n".encode() for name in NASTY}
         assert {Path(file).stat().st_mode & 0o777 for file in files} == {mode}
 

@@ -87,6 +87,25 @@ def test_the_types_in_public_signatures_are_public(name: str) -> None:
             assert word in llmb.__all__ or not is_ours(getattr(module, word, None), word), f"{where}: {text}"
 
 
+def optional_by_place(function: FunctionType) -> list[str]:
+    """The optional arguments behind the first argument that may be given without their names."""
+    by_place = [
+        each for each in inspect.signature(function).parameters.values() if each.kind == each.POSITIONAL_OR_KEYWORD
+    ]
+    first = 2 if by_place[:1] and by_place[0].name in ("self", "cls") else 1
+    return [each.name for each in by_place[first:] if each.default is not each.empty]
+
+
+@pytest.mark.parametrize("name", llmb.__all__)
+def test_optional_arguments_are_given_by_name(name: str) -> None:
+    value = getattr(llmb, name)
+    members = vars(value).items() if inspect.isclass(value) else [("", value)]
+    functions = {member: getattr(each, "__func__", each) for member, each in members}
+    wrong = {member: optional_by_place(each) for member, each in functions.items() if inspect.isfunction(each)}
+    wrong.pop("feed", None)  # a block, and whose it is
+    assert {member: names for member, names in wrong.items() if names} == {}
+
+
 def imported_by(code: str) -> set[str]:
     """The modules that a fresh interpreter has after this code, beyond those that it starts with."""
     script = (

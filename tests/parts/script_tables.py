@@ -25,5 +25,5 @@ def planned(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) ->
     """The run of a spec that sets nothing more than these overrides."""
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(tables))
-    [run] = llmb.plan(llmb.load(file, overrides=overrides), llmb.PluginPool())
+    [run] = llmb.plan(llmb.load(file, overrides=overrides), pool=llmb.PluginPool())
     return run

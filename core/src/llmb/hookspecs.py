@@ -36,14 +36,14 @@ _first = hookspec(firstresult=True)
 class Host(Protocol):
     """The machine on which commands run: this one, or one behind SSH."""
 
-    def run(self, script: str, timeout_s: float = 60.0) -> Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
         """Run bash there. A command that fails is an answer.
 
         Raises TargetError where one cannot ask, and UnknownOutcomeError, which is one, where the command may have been
         done: it did not end within ``timeout_s``, or the connection was lost meanwhile.
         """
 
-    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+    def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Place text files, each whole or not at all; folders are made."""
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:

@@ -27,7 +27,7 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
 
     Returns how each run ended, in the order of the sweep. Raises LlmbError.
     """
-    session = start(workload, observer)
+    session = start(workload, observer=observer)
     session.drive(detach=detach)
     return session.results
 

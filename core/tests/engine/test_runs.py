@@ -35,7 +35,11 @@ class Heard:
 
 def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: RunRecord) -> None:
     heard = Heard()
-    assert (runs.resume([], heard).run_ids, runs.cancel([], heard).run_ids, heard.messages) == ([], [], [])
+    assert (runs.resume([], observer=heard).run_ids, runs.cancel([], observer=heard).run_ids, heard.messages) == (
+        [],
+        [],
+        [],
+    )
     assert runs.resume(observer=heard).run_ids == []
     [message] = heard.messages
     assert message.startswith(f"{broken.run_id} is left alone: ")

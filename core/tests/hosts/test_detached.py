@@ -287,12 +287,12 @@ def test_a_job_that_ends_while_it_is_cancelled_is_no_fault(folder: Path) -> None
 def test_no_secret_outlives_the_job(folder: Path) -> None:
     job = Job(folder, "exit 1")
     secret = {f"{folder}/.secrets": "export TOKEN=x\n"}
-    HOST.put(secret, 0o600)
+    HOST.put(secret, mode=0o600)
     assert (folder / ".secrets").stat().st_mode & 0o777 == 0o600
     job.submit()
     job.ended()
     assert not (folder / ".secrets").exists()
-    HOST.put(secret, 0o600)
+    HOST.put(secret, mode=0o600)
     job.submit()  # again, after its end
     assert not (folder / ".secrets").exists()
 
@@ -306,9 +306,9 @@ def test_many_are_asked_for_by_one_command(tmp_path: Path) -> None:
     asked: list[str] = []
 
     class Counting(LocalHost):
-        def run(self, script: str, timeout_s: float = 60.0) -> Any:
+        def run(self, script: str, *, timeout_s: float = 60.0) -> Any:
             asked.append(script)
-            return super().run(script, timeout_s)
+            return super().run(script, timeout_s=timeout_s)
 
     def all_ended() -> Any:
         asked.clear()

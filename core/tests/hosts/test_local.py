@@ -52,7 +52,7 @@ def test_without_bash_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 def test_files_are_placed_whole_with_their_mode(tmp_path: Path) -> None:
-    LocalHost().put({f"{tmp_path}/a/b": "text", f"{tmp_path}/c": "größe"}, 0o600)
+    LocalHost().put({f"{tmp_path}/a/b": "text", f"{tmp_path}/c": "größe"}, mode=0o600)
     assert (tmp_path / "a/b").read_text() == "text"
     assert (tmp_path / "c").read_bytes() == "größe".encode()
     assert (tmp_path / "c").stat().st_mode & 0o777 == 0o600

@@ -28,7 +28,7 @@ STEPS = st.builds(
 
 
 def series_of(numbers: Iterable[int], first_step: int | None = None) -> StepSeries:
-    series = StepSeries(first_step)
+    series = StepSeries(first_step=first_step)
     series.add(Step(step=number, time_s=1.0) for number in numbers)
     return series
 

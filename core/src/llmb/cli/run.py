@@ -61,7 +61,7 @@ def run(
     from llmb.engine.runs import start
 
     with observer() as watching:
-        session = start(workload, watching)
+        session = start(workload, observer=watching)
         error = _drive(session, as_json, detach)
     _print(session, as_json, error)
     _end(session, as_json, error, check=check, detach=detach)
@@ -75,7 +75,7 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
     from llmb.spec.load import load
 
     workload = load(spec, overrides=overrides or (), target=target)
-    plan(workload, PluginPool())
+    plan(workload, pool=PluginPool())
     _tell_notes(workload)
     if as_json:
         print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
@@ -91,7 +91,7 @@ def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = F
     from llmb.engine.runs import resume
 
     with observer() as watching:
-        session = resume(runs or None, watching)
+        session = resume(runs or None, observer=watching)
         error = _drive(session, as_json)
     if not session.results and not as_json:
         typer.echo("llmb: there is no run to follow; `llmb runs` lists all", err=True)
@@ -106,7 +106,7 @@ def cancel(runs: Runs, as_json: AsJson = False) -> None:
     from llmb.engine import runs as engine
 
     with observer() as watching:
-        session = engine.cancel(runs, watching)
+        session = engine.cancel(runs, observer=watching)
         error = _drive(session, as_json)
     _print(session, as_json, error)
     if error:
@@ -181,7 +181,7 @@ def _dry_run(workload: Workload, as_json: bool) -> None:
     from llmb.engine.plan import plan
     from llmb.plugins.pool import PluginPool
 
-    planned = plan(workload, PluginPool())
+    planned = plan(workload, pool=PluginPool())
     if as_json:
         _tell_notes(workload)
         print_json({"runs": [as_table(each) for each in planned]})

@@ -59,7 +59,7 @@ class PlannedRun:
         )
 
 
-def plan(workload: Workload, pool: PluginPool | None = None) -> tuple[PlannedRun, ...]:
+def plan(workload: Workload, *, pool: PluginPool | None = None) -> tuple[PlannedRun, ...]:
     """All runs of a workload, planned; nothing is started. ``pool`` may have the plugins that are loaded already.
 
     Raises SpecError with the faults of every run that its plugins refuse, RecipeError where one finds a fault in the

@@ -72,19 +72,19 @@ class Session:
 OpenT = TypeVar("OpenT", Hosts, Session)
 
 
-def start(workload: Workload, observer: Observer | None = None) -> Session:
+def start(workload: Workload, *, observer: Observer | None = None) -> Session:
     """Record every run of a workload, ready to be driven.
 
     Raises SpecError with all faults and TargetError before anything is recorded; RecordError where it cannot be.
     """
     pool = PluginPool()
-    planned = plan(workload, pool)
+    planned = plan(workload, pool=pool)
     refuse_missing_secrets((each.script, "run") for each in planned)
     with _open(Hosts()) as hosts:
         sites = _sites([each.target for each in planned], pool, hosts)
         _probe(sites.values(), observer or Silent())
         probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
-        planned = plan(probed, pool)  # what was found there may refuse a run, or change its script
+        planned = plan(probed, pool=pool)  # what was found there may refuse a run, or change its script
         for each in planned:
             sites[_site_key(each.target)].refuse_without_secrets(each.tasks)
         for note in dict.fromkeys((*workload.notes, *(note for each in planned for note in each.script.notes))):
@@ -110,7 +110,7 @@ def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveR
     return ActiveRun(planned, record, pool.framework(planned.run.framework), pool.scheduler(planned.target.scheduler))
 
 
-def resume(wanted: Iterable[str] | None = None, observer: Observer | None = None) -> Session:
+def resume(wanted: Iterable[str] | None = None, *, observer: Observer | None = None) -> Session:
     """Runs of the record, by their ids or unique prefixes, ready to be driven on; with None all that have not ended.
 
     Raises RecordError for a run that is not there; a run whose spec or plugins are gone is told of, and left alone
@@ -181,7 +181,7 @@ def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterat
         observer.message(f"{record.run_id} is left alone: {error}")
 
 
-def cancel(wanted: Iterable[str], observer: Observer | None = None) -> Session:
+def cancel(wanted: Iterable[str], *, observer: Observer | None = None) -> Session:
     """Ask for the end of these runs and of nothing else; driven on, each comes to its end."""
     with _open(_take_up(_named(wanted), observer or Silent(), named=True)) as session:
         for each in session._active:

@@ -46,7 +46,7 @@ def place_secrets(scripts: Iterable[Script], host: Host) -> None:
         lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets]
         if lines:
             files[_file(script)] = "".join(lines)
-    host.put(files, 0o600)
+    host.put(files, mode=0o600)
 
 
 def _file(script: Script) -> str:

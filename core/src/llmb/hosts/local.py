@@ -28,7 +28,7 @@ class LocalHost:
 
         return (self._peer or SshHost)(name)
 
-    def run(self, script: str, timeout_s: float = 60.0) -> Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
         """Run bash. The script is one group, so that bash reads all of it before it starts any of it."""
         text = "{\n" + script + "\n} </dev/null\n"
         try:
@@ -50,7 +50,7 @@ class LocalHost:
                 raise UnknownOutcomeError(f"a command on this machine did not end within {timeout_s:g} s") from None
         return Answer(exit_status=bash.returncode, stdout=_text(out), stderr=_text(err))
 
-    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+    def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files, each whole or not at all."""
         for name, text in files.items():
             path = Path(name)

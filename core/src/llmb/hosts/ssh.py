@@ -45,12 +45,12 @@ class SshHost:
         """Another machine, over a connection of its own from here."""
         return (self._peer or SshHost)(name)
 
-    def run(self, script: str, timeout_s: float = 60.0) -> Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
         """Run bash. What is cut off on its way does not start; what is not heard of is unknown, never failed."""
         output = self._run(f"{{\n{script}\n}} </dev/null", b"", timeout_s)
         return Answer(exit_status=output.exit_status, stdout=_text(output.stdout), stderr=_text(output.stderr))
 
-    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+    def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files in one stream, each whole or not at all, with their mode from the first byte on."""
         if not files:
             return

@@ -19,7 +19,7 @@ class StepSeries:
     its own notices. ``first_step`` is the number that the framework gives to its first step, where that is known.
     """
 
-    def __init__(self, first_step: int | None = None) -> None:
+    def __init__(self, *, first_step: int | None = None) -> None:
         self.first_step = first_step
         self.nan = False
         """Whether a loss of the current run was NaN, by its steps or by a notice."""

@@ -9,7 +9,7 @@ SHORTEST_BEGINNING = 3
 """Letters of a word that may be meant as the beginning of a name."""
 
 
-def nearest_name(name: str, names: Iterable[str], cutoff: float = 0.6) -> str | None:
+def nearest_name(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """The one of ``names`` that is most like ``name``, else the shortest that begins with it; null where none is near.
 
     Large and small letters are the same.

@@ -8,16 +8,16 @@ from typing import Any
 from llmb.values.run import Paths
 
 
-def placed(value: Any, paths: Paths, names: Mapping[str, str] | None = None) -> Any:
+def placed(value: Any, paths: Paths, *, names: Mapping[str, str] | None = None) -> Any:
     """A setting as plain tables and lists, with a path for each word in braces in its strings.
 
     ``{run}`` is the run's own folder, ``{cache}`` the one that all runs share; ``names`` are further words. The string
     "null" is None, which TOML lacks.
     """
     if isinstance(value, Mapping):
-        return {key: placed(item, paths, names) for key, item in value.items()}
+        return {key: placed(item, paths, names=names) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [placed(item, paths, names) for item in value]
+        return [placed(item, paths, names=names) for item in value]
     if not isinstance(value, str):
         return value
     for name, path in {"run": paths.run, "cache": paths.cache, **(names or {})}.items():

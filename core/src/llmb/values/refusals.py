@@ -12,7 +12,7 @@ from llmb.values.run import Run
 DOTTED_KEY = re.compile(r"[^\s=.]+(\.[^\s=.]+)*")
 
 
-def degree_faults(run: Run[Any], names: Iterable[str], why: str = "") -> Iterator[Fault]:
+def degree_faults(run: Run[Any], names: Iterable[str], *, why: str = "") -> Iterator[Fault]:
     """A fault for each of these kinds of parallelism that is on, with the reason why it cannot be."""
     for name in names:
         if (degree := getattr(run.parallelism, name)) not in (None, 1):

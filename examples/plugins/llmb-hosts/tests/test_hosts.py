@@ -22,7 +22,7 @@ def load(folder: Path, **target: Any) -> llmb.PlannedRun:
     }
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps({**tables, "env": {"QUOTED": "it's"}}))
-    [run] = llmb.plan(llmb.load(file), llmb.PluginPool())
+    [run] = llmb.plan(llmb.load(file), pool=llmb.PluginPool())
     return run
 
 
@@ -71,11 +71,11 @@ class Blind:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def run(self, script: str, timeout_s: float = 60.0) -> llmb.Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> llmb.Answer:
         self.asked.append(script)
         return llmb.Answer(exit_status=0, stdout="".join(f"{line.split()[-1]}\n" for line in script.splitlines()))
 
-    def put(self, files: Mapping[str, str], mode: int = 0o644) -> None:
+    def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         return
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:

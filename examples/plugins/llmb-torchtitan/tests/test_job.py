@@ -26,7 +26,7 @@ def spec(tmp_path: Path) -> Any:
 
 
 def planned(spec: Path) -> llmb.PlannedRun:
-    [run] = llmb.plan(llmb.load(spec), llmb.PluginPool())
+    [run] = llmb.plan(llmb.load(spec), pool=llmb.PluginPool())
     return run
 
 

@@ -30,10 +30,10 @@ def train_phase(run: Run[Any]) -> Phase:
     command = (
         *(Nsys.of(run.settings).words(run, report) if run.profile else ()),
         *("bash", f"{run.paths.run}/rank.sh"),
-        *placed(run.settings["command"], run.paths, names),
+        *placed(run.settings["command"], run.paths, names=names),
         *run.settings["arguments"],
         *_arguments(run),
-        *key_values(placed(overrides, run.paths, names)),
+        *key_values(placed(overrides, run.paths, names=names)),
     )
     outputs = Nsys.of(run.settings).reports(run, report) if run.profile else ()
     return Phase(name="train", command=command, env=FrozenMap(_wrapper_env(run)), outputs=outputs)

@@ -30,9 +30,9 @@ def faults(run: Run[Any]) -> list[Fault]:
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     parallelism = run.parallelism
-    yield from degree_faults(run, ("ep", "etp"), "the model has no experts")
+    yield from degree_faults(run, ("ep", "etp"), why="the model has no experts")
     unnamed = [name for name in ("tp", "pp", "vp", "cp") if name not in run.settings["argument_names"]]
-    yield from degree_faults(run, unnamed, f"the script of {run.recipe} knows no such thing")
+    yield from degree_faults(run, unnamed, why=f"the script of {run.recipe} knows no such thing")
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
         message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"

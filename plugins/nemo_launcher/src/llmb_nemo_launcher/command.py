@@ -15,7 +15,7 @@ def train_phase(run: Run[Any]) -> Phase:
     """One process per GPU: wrapper, profiler, program, configuration, overrides."""
     settings, names, folder = run.settings, places(run), run.paths.run
     program = (
-        *placed(settings["command"], run.paths, names),
+        *placed(settings["command"], run.paths, names=names),
         f"--config-path={folder}/cfg",
         f"--config-name={settings['config_name']}",
         *overrides(run),

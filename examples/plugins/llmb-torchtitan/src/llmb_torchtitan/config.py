@@ -26,7 +26,7 @@ def job_config(run: Run[Any], checkout: str) -> dict[str, Any]:
     ``{checkout}`` in one of them stands for torchtitan's own folder.
     """
     wanted = merged(run.settings["config"], run.options.config)
-    return dict(placed(merged(wanted, _decided(run)), run.paths, {"checkout": checkout}))
+    return dict(placed(merged(wanted, _decided(run)), run.paths, names={"checkout": checkout}))
 
 
 def _decided(run: Run[Any]) -> dict[str, Any]:
