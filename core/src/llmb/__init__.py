@@ -94,8 +94,6 @@ if TYPE_CHECKING:
     from llmb.values.model import Model as Model
     from llmb.values.model import Parallelism as Parallelism
     from llmb.values.nearest import nearest_name as nearest_name
-    from llmb.values.placed import key_values as key_values
-    from llmb.values.placed import placed as placed
     from llmb.values.recipe import Baseline as Baseline
     from llmb.values.recipe import MfuSource as MfuSource
     from llmb.values.recipe import Point as Point
@@ -109,6 +107,8 @@ if TYPE_CHECKING:
     from llmb.values.run import ProfileTool as ProfileTool
     from llmb.values.run import Run as Run
     from llmb.values.run import Target as Target
+    from llmb.values.settings import key_values as key_values
+    from llmb.values.settings import with_paths as with_paths
     from llmb.values.status import Cause as Cause
     from llmb.values.status import JobState as JobState
     from llmb.values.status import JobStatus as JobStatus
@@ -184,10 +184,10 @@ _MODULES = {
     "llmb.values.log_files": ("LogFiles",),
     "llmb.values.model": ("Accelerator", "FlopFormula", "Model", "Parallelism"),
     "llmb.values.nearest": ("nearest_name",),
-    "llmb.values.placed": ("key_values", "placed"),
     "llmb.values.recipe": ("Baseline", "MfuSource", "Point", "Recipe", "Window"),
     "llmb.values.refusals": ("decided_elsewhere", "decided_env", "degree_faults"),
     "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),
+    "llmb.values.settings": ("key_values", "with_paths"),
     "llmb.values.status": ("Cause", "JobState", "JobStatus", "RunState", "Ticket", "Verdict"),
     "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),
     "llmb.values.workload": ("PlacedRun", "Workload", "Written"),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from llmb import FrozenMap, Phase, Run, key_values, placed
+from llmb import FrozenMap, Phase, Run, key_values, with_paths
 
 
 def run_phases(run: Run[Any]) -> tuple[Phase, ...]:
@@ -75,7 +75,7 @@ def xla_flags(flags: Mapping[str, Any]) -> str:
 
 def config(run: Run[Any]) -> dict[str, Any]:
     """MaxText's arguments: the recipe's, then what follows from model, batch and mesh."""
-    given = placed(run.settings["config"], run.paths)
+    given = with_paths(run.settings["config"], run.paths)
     derived = {
         **batch(run),
         "max_target_length": run.model.seq_len,

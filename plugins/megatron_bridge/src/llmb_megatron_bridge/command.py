@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmb import FrozenMap, Nsys, Phase, Repository, Run, key_values, placed
+from llmb import FrozenMap, Nsys, Phase, Repository, Run, key_values, with_paths
 
 PARALLELISM = ("tp", "pp", "vp", "cp", "micro_batch_size", "global_batch_size")
 
@@ -30,10 +30,10 @@ def train_phase(run: Run[Any]) -> Phase:
     command = (
         *(Nsys.of(run.settings).words(run, report) if run.profile else ()),
         *("bash", f"{run.paths.run}/rank.sh"),
-        *placed(run.settings["command"], run.paths, names=names),
+        *with_paths(run.settings["command"], run.paths, names=names),
         *run.settings["arguments"],
         *_arguments(run),
-        *key_values(placed(overrides, run.paths, names=names)),
+        *key_values(with_paths(overrides, run.paths, names=names)),
     )
     outputs = Nsys.of(run.settings).reports(run, report) if run.profile else ()
     return Phase(name="train", command=command, env=FrozenMap(_wrapper_env(run)), outputs=outputs)

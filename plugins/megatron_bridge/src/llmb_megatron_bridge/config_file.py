@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from llmb import Run, placed
+from llmb import Run, with_paths
 
 
 def config_file(run: Run[Any]) -> str:
@@ -14,7 +14,7 @@ def config_file(run: Run[Any]) -> str:
     The published file has a matrix of one number of GPUs for each GPU type, from which the script extrapolates. This
     one has the run and nothing else, so that whatever a spec overrides is what is run.
     """
-    config = placed(run.settings["config"], run.paths)
+    config = with_paths(run.settings["config"], run.paths)
     config["model"]["seq_length"] = run.model.seq_len
     matrix = {run.gpu_type: {f"num_gpus_{run.gpus}": {"common": _matrix(run)}}}
     return json.dumps({"ConfigContainer": config, "perf_matrix": matrix}, indent=2) + "\n"

@@ -23,7 +23,7 @@ from llmb import (
     SpecError,
     Venv,
     hookimpl,
-    placed,
+    with_paths,
 )
 from llmb_megatron_bridge.command import train_phase
 from llmb_megatron_bridge.config_file import config_file
@@ -102,7 +102,7 @@ def _needs_token(run: Run[BridgeOptions]) -> bool:
 def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
     with_token = run.settings.get("hf_token", {}).get("env", {}) if _needs_token(run) else {}
     env = {**run.settings["env"], **with_token}
-    return FrozenMap(placed(env, run.paths))
+    return FrozenMap(with_paths(env, run.paths))
 
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:

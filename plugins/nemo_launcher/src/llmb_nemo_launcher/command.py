@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from llmb import FrozenMap, Mount, Nsys, Phase, Run, placed
+from llmb import FrozenMap, Mount, Nsys, Phase, Run, with_paths
 from llmb_nemo_launcher.config import config_file, overrides
 from llmb_nemo_launcher.places import places
 
@@ -15,7 +15,7 @@ def train_phase(run: Run[Any]) -> Phase:
     """One process per GPU: wrapper, profiler, program, configuration, overrides."""
     settings, names, folder = run.settings, places(run), run.paths.run
     program = (
-        *placed(settings["command"], run.paths, names=names),
+        *with_paths(settings["command"], run.paths, names=names),
         f"--config-path={folder}/cfg",
         f"--config-name={settings['config_name']}",
         *overrides(run),
@@ -29,7 +29,7 @@ def train_phase(run: Run[Any]) -> Phase:
         profiler, reports = nsys.words(run, _report(run)), nsys.reports(run, _report(run))
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
-        env = placed(settings["nccl-trace"]["env"], run.paths)
+        env = with_paths(settings["nccl-trace"]["env"], run.paths)
     wrapper = ("bash", f"{folder}/nemo.sh", names["nemo"], *folders, "--")
     return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=reports)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from llmb import Nsys, Run, key_values, placed
+from llmb import Nsys, Run, key_values, with_paths
 from llmb_nemo_launcher.places import places
 
 DECIDED = {
@@ -48,7 +48,7 @@ def config_tree(run: Run[Any]) -> dict[str, Any]:
     So the file alone says what is run, and every override is one of a key that is there, as Hydra wants it.
     """
     settings = run.settings
-    tree: dict[str, Any] = placed(settings["config"], run.paths, names=places(run))
+    tree: dict[str, Any] = with_paths(settings["config"], run.paths, names=places(run))
     if buffer := settings.get("step_timing_buffer"):
         _put(tree, TIMING_BUFFER, buffer)
     for key, value in {**_architecture(run), **derived(run)}.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults, merged, placed, shown
+from llmb import Fault, Run, decided_elsewhere, degree_faults, merged, shown, with_paths
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -26,7 +26,7 @@ def job_config(run: Run[Any], checkout: str) -> dict[str, Any]:
     ``{checkout}`` in one of them stands for torchtitan's own folder.
     """
     wanted = merged(run.settings["config"], run.options.config)
-    return dict(placed(merged(wanted, _decided(run)), run.paths, names={"checkout": checkout}))
+    return dict(with_paths(merged(wanted, _decided(run)), run.paths, names={"checkout": checkout}))
 
 
 def _decided(run: Run[Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A recipe's settings as a run uses them: paths in the place of words in braces, and values as words of a command."""
+"""A recipe's settings as a run uses them: with paths for words in braces, and as words of a command."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 from llmb.values.run import Paths
 
 
-def placed(value: Any, paths: Paths, *, names: Mapping[str, str] | None = None) -> Any:
+def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = None) -> Any:
     """A setting as plain tables and lists, with a path for each word in braces in its strings.
 
     ``{run}`` is the run's own folder, ``{cache}`` the one that all runs share; ``names`` are further words. The string
     "null" is None, which TOML lacks.
     """
     if isinstance(value, Mapping):
-        return {key: placed(item, paths, names=names) for key, item in value.items()}
+        return {key: with_paths(item, paths, names=names) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [placed(item, paths, names=names) for item in value]
+        return [with_paths(item, paths, names=names) for item in value]
     if not isinstance(value, str):
         return value
     for name, path in {"run": paths.run, "cache": paths.cache, **(names or {})}.items():
