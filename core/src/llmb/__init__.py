@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmb.engine.doctor import examine as examine
+    from llmb.engine.doctor import doctor as doctor
     from llmb.engine.index import list_runs as list_runs
     from llmb.engine.observe import Observer as Observer
     from llmb.engine.observe import Progress as Progress
@@ -127,7 +127,7 @@ if TYPE_CHECKING:
 # Where each public name is defined. It is imported when it is first asked for, so that `import llmb` costs nothing
 # that is not used.
 _MODULES = {
-    "llmb.engine.doctor": ("examine",),
+    "llmb.engine.doctor": ("doctor",),
     "llmb.engine.index": ("list_runs",),
     "llmb.engine.observe": ("Observer", "Progress"),
     "llmb.engine.parsing": ("ParsedLog",),

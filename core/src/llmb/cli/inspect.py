@@ -35,9 +35,9 @@ def doctor(
     """Look at a target: what is there, what is missing, what to do. Exits with 1 where something is missing."""
     import attrs
 
-    from llmb.engine.doctor import examine
+    from llmb.engine import doctor as engine
 
-    checks = examine(target)
+    checks = engine.doctor(target)
     if as_json:
         # for programs, ok is true or false: what depends on the run is not wrong
         print_json({"checks": [attrs.asdict(check) | {"ok": check.ok is not False} for check in checks]})

@@ -30,7 +30,7 @@ from llmb.values.workload import Written
 ENOUGH_GB = 1.0  # of free space for records and logs
 
 
-def examine(name: str | None = None) -> tuple[Check, ...]:
+def doctor(name: str | None = None) -> tuple[Check, ...]:
     """Look at a target of the targets file; without a name, at this machine through its schedulers of one node.
 
     Raises SpecError or PluginError where there is no such target, and TargetError where it cannot be reached.
