@@ -148,3 +148,14 @@ def test_output_that_cannot_be_written_is_told_and_a_reader_that_has_gone_is_not
     finally:
         os.close(output)
     assert (done.returncode, done.stderr) == ENDS_OF_OUTPUT[end]
+
+
+def test_a_closed_output_is_told() -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$@" >&-', "bash", *command("recipes")],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (2, "llmb: standard output is closed\n")

@@ -44,8 +44,30 @@ class _Stream(io.FileIO):
             raise OutputLostError(f"{self._title} cannot be written: {error.strerror}") from None
 
 
+class _Closed(io.RawIOBase):
+    """In the place of a standard output that was closed when the program began, for which Python has no stream.
+
+    Like `_Stream` it raises once.
+    """
+
+    _lost = False
+
+    def writable(self) -> bool:
+        """True: it is the write that fails."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Raises OutputLostError."""
+        if self._lost:
+            return len(data)
+        self._lost = True
+        raise OutputLostError("standard output is closed")
+
+
 def watch_streams() -> None:
     """Let a write that fails raise OutputLostError; streams that are not Python's own (a test's) stay as they are."""
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Closed()), encoding="utf-8")
     for name, title in (("stdout", "standard output"), ("stderr", "standard error")):
         stream = getattr(sys, name)
         if stream and stream is getattr(sys, f"__{name}__"):
