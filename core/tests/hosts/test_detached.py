@@ -14,7 +14,7 @@ import pytest
 
 from llmb.hosts import detached
 from llmb.hosts.local import LocalHost
-from llmb.values.errors import TargetError
+from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.status import JobStatus, Ticket
 
@@ -324,3 +324,12 @@ def test_a_folder_that_cannot_be_made_is_a_refusal(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TargetError, match=r"cannot write .*/file/job/supervise.sh: (Not a directory|File exists)"):
         Job(tmp_path / "file" / "job", "").submit()
+
+
+@pytest.mark.parametrize(("started", "error"), [("", TargetError), ("a", UnknownOutcomeError)])
+def test_it_is_told_apart_whether_some_were_started(tmp_path: Path, started: str, error: type[TargetError]) -> None:
+    scripts = [Script(id=each, directory=f"{tmp_path}/{each}", text=":") for each in f"{started}b"]
+    (tmp_path / "b/submit").mkdir(parents=True)  # where its lock should be
+    with pytest.raises(TargetError) as raised:
+        detached.submit_detached(scripts, HOST)
+    assert type(raised.value) is error

@@ -50,10 +50,11 @@ class Sbatch:
         file.write_text(f"#!/bin/bash\necho {name} >>{self.folder}/calls\n{bash}\n")
         file.chmod(0o755)
 
-    def submit(self, check: str = "") -> Any:
-        directory = f"{self.folder}/runs/a"
-        script = Script(id="a", directory=directory, text="#!/bin/bash\n", check=check)
-        return Slurm().submit([script], LocalHost())["a"]
+    def submit(self, check: str = "", ids: str = "a") -> Any:
+        scripts = [
+            Script(id=each, directory=f"{self.folder}/runs/{each}", text="#!/bin/bash\n", check=check) for each in ids
+        ]
+        return Slurm().submit(scripts, LocalHost())["a"]
 
     @property
     def calls(self) -> list[str]:
@@ -135,6 +136,18 @@ def test_where_the_controller_cannot_be_asked_nothing_was_submitted(sbatch: Any,
     with pytest.raises(TargetError, match=re.escape(told)) as refused:
         sbatch.submit()
     assert not isinstance(refused.value, UnknownOutcomeError)
+
+
+@pytest.mark.parametrize("at_once", [1, 200])
+def test_where_some_were_submitted_nobody_is_told_that_nothing_was(
+    sbatch: Any, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr("llmb_slurm.submit.AT_ONCE", at_once)
+    sbatch.program(
+        "sbatch", "case $PWD in */a) echo 20 ;; *) echo Unable to contact slurm controller >&2; exit 1 ;; esac"
+    )
+    with pytest.raises(UnknownOutcomeError, match="Unable to contact"):
+        sbatch.submit(ids="ab")
 
 
 def test_without_an_answer_the_queue_is_asked_before_it_is_submitted_again(sbatch: Any) -> None:

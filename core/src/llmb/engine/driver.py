@@ -15,7 +15,7 @@ from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask
 from llmb.engine.provenance import parse_provenance
-from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets, tell_missing_secrets
+from llmb.engine.secrets import SubmittedSecrets, forget_secrets, missing_secrets, tell_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import Fault, LlmbError, PluginError, TargetError, UnknownOutcomeError
@@ -40,6 +40,7 @@ class Driver:
         self._told_at = -PATIENCE_S
         self._handing_over = self._handed_over = False  # something is being started there, or may have been
         self._cancelled: set[str] = set()
+        self._secrets = SubmittedSecrets(site.host)
         self._details: dict[str, str] = {}
         self._held: dict[str, list[Fault]] = {}
         for run in self._runs:
@@ -160,6 +161,7 @@ class Driver:
             task = self._next_task(run)
             if task is None:
                 changed |= self._enter(run, "submitting")
+                self._secrets.expect(run.run.id)
                 continue
             found = self._site.task(task.key)
             if found.state == "failed":
@@ -194,9 +196,10 @@ class Driver:
         runs = [run for run in runs if run not in lacking]
         if not runs:
             return any(run.state == "queued" for run in lacking)
-        place_secrets((run.planned.script for run in runs), self._site.host)
+        scripts = [run.planned.script for run in runs]
         self._handing_over = True
-        tickets = self._site.submit([run.planned.script for run in runs])
+        with self._secrets.placed(scripts):
+            tickets = self._site.submit(scripts)
         self._handing_over = False
         for run in runs:
             ticket = tickets[run.run.id]

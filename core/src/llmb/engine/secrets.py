@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from llmb.hookspecs import Host
-from llmb.values.errors import SpecError
+from llmb.values.errors import SpecError, TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 
 
@@ -47,6 +48,40 @@ def place_secrets(scripts: Iterable[Script], host: Host) -> None:
         if lines:
             files[_file(script)] = "".join(lines)
     host.put(files, mode=0o600)
+
+
+def certainly_refused(error: BaseException) -> bool:
+    """Whether nothing was submitted of what ended with this error."""
+    return isinstance(error, TargetError | SpecError) and not isinstance(error, UnknownOutcomeError)
+
+
+class SubmittedSecrets:
+    """The secrets of runs on one host while they are submitted: they stay there only where a run may be there too.
+
+    A run that another process may have submitted keeps them, since its job may be waiting for its turn.
+    """
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._nowhere: set[str] = set()
+
+    def expect(self, run_id: str) -> None:
+        """This run was certainly not submitted before."""
+        self._nowhere.add(run_id)
+
+    @contextmanager
+    def placed(self, scripts: Sequence[Script]) -> Iterator[None]:
+        """Within it these are submitted. Raises SpecError where a secret is not set."""
+        place_secrets(scripts, self._host)
+        try:
+            yield
+        except BaseException as error:
+            if certainly_refused(error):
+                with suppress(TargetError):  # the refusal itself is what people are told
+                    forget_secrets((script for script in scripts if script.id in self._nowhere), self._host)
+            else:
+                self._nowhere.difference_update(script.id for script in scripts)
+            raise
 
 
 def _file(script: Script) -> str:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal
 
 import attrs
 
 from llmb.engine.plan import PlannedTask
-from llmb.engine.secrets import forget_secrets, missing_secrets, place_secrets, refuse_missing_secrets
+from llmb.engine.secrets import (
+    certainly_refused,
+    forget_secrets,
+    missing_secrets,
+    place_secrets,
+    refuse_missing_secrets,
+)
 from llmb.engine.space import free_space_gb
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
 from llmb.hosts.detached import poll_detached, submit_detached
-from llmb.values.errors import TargetError
+from llmb.values.errors import LlmbError, TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script
 from llmb.values.run import Target
@@ -140,8 +147,26 @@ class Site:
         missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
         begun = self._with_room(missing)
         place_secrets((task.planned.script for task in begun), self.host)
-        self._submit_tasks(begun)
+        try:
+            self._submit_tasks(begun)
+        except LlmbError as error:
+            if certainly_refused(error):
+                with suppress(TargetError):  # the refusal itself is what people are told
+                    self._take_back_secrets(begun)
+            raise
         return bool(missing)
+
+    def _take_back_secrets(self, tasks: list[TaskProgress]) -> None:
+        """Of those tasks that no process makes: another one may have begun any of them."""
+        tasks = [task for task in tasks if task.planned.script.secrets]
+        seen = self._poll(tasks)
+        nowhere = [task for task in tasks if seen[task.planned.key].state in ("absent", "ended")]
+        forget_secrets((task.planned.script for task in nowhere), self.host)
+
+    def _poll(self, tasks: Iterable[TaskProgress]) -> Mapping[str, JobStatus]:
+        on_host = [_ticket(task) for task in tasks if task.planned.on == "host"]
+        others = [_ticket(task) for task in tasks if task.planned.on == "scheduler"]
+        return {**self.poll(others), **poll_detached(on_host, self.host)}
 
     def _with_room(self, tasks: list[TaskProgress]) -> list[TaskProgress]:
         """Those for which there is room, one beside the other; the others have failed."""

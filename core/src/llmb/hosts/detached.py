@@ -13,13 +13,17 @@ from importlib.resources import files as resources
 from typing import cast
 
 from llmb.hookspecs import Host
-from llmb.values.errors import TargetError
+from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.status import Cause, JobState, JobStatus, Ticket
 
+SOME_STARTED = 75  # the exit status where one could not be started, and one before it was
+
 
 def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-    """Start each script that was not started before. Raises TargetError where the host cannot do it.
+    """Start each script that was not started before.
+
+    Raises TargetError where the host can start none, and UnknownOutcomeError where it started some of them.
 
     A script may read ``detached.sh`` in its directory, to ask after jobs beside it: ``supervisor DIRECTORY`` is true
     while a job is looked after, ``settle DIRECTORY`` ends what is left of one that is not, and notes its end.
@@ -36,7 +40,11 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
         files |= {f"{script.directory}/{name}": text for name, text in texts.items()}
         files |= script.files
     host.put(files)
-    _run(host, "\n".join(f"{_submission(script)} || exit 1" for script in scripts))
+    statuses = (1, *[SOME_STARTED] * len(scripts))
+    _run(
+        host,
+        "\n".join(f"{_submission(script)} || exit {status}" for script, status in zip(scripts, statuses, strict=False)),
+    )
     return {script.id: Ticket(id=script.id, directory=script.directory) for script in scripts}
 
 
@@ -69,7 +77,8 @@ def _bash(*names: str) -> str:
 def _run(host: Host, calls: str) -> str:
     answer = host.run(f"{_bash('processes.sh', 'detached.sh')}\n{calls}")
     if answer.exit_status:
-        raise TargetError(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_status}")
+        error = UnknownOutcomeError if answer.exit_status == SOME_STARTED else TargetError
+        raise error(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_status}")
     return answer.stdout
 
 

@@ -4,9 +4,7 @@ anything_lives() { ! flock -n -s "$1/alive" true; } # directory
 
 submit() { # directory, seconds of time limit (0: none) and of grace, again (or nothing): anew when it has ended
   (
-    cd "$1" || exit 1
-    exec 9>>submit
-    flock 9
+    cd "$1" && exec 9>>submit && flock 9 || exit 1
     if anything_lives .; then exit 0; fi
     if [ -e started ]; then
       [ "$4" = again ] || { forget_secrets . && exit 0; }

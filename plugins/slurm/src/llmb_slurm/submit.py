@@ -19,12 +19,20 @@ PERHAPS_SUBMITTED = 75  # what submit.sh exits with where sbatch was not answere
 
 
 def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-    """Submit those that were not submitted before. Raises TargetError where one cannot know whether they were."""
+    """Submit those that were not submitted before.
+
+    Raises TargetError where none was, and UnknownOutcomeError where some were, or may have been.
+    """
     tickets: dict[str, Ticket] = {}
-    for begin in range(0, len(scripts), AT_ONCE):
-        some = scripts[begin : begin + AT_ONCE]
-        host.put({path: text for script in some for path, text in _files(script)})
-        tickets |= _submit(some, host)
+    try:
+        for begin in range(0, len(scripts), AT_ONCE):
+            some = scripts[begin : begin + AT_ONCE]
+            host.put({path: text for script in some for path, text in _files(script)})
+            tickets |= _submit(some, host)
+    except TargetError as error:
+        if any(ticket.job_id for ticket in tickets.values()):
+            raise UnknownOutcomeError(*error.faults) from error
+        raise
     return tickets
 
 
@@ -43,13 +51,14 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
         ]
     functions = "\n".join(_bash(name) for name in ("environment.sh", "submit.sh"))
     answer = host.run("\n".join([functions, *calls, "finish"]), timeout_s=TIMEOUT_S)
+    directories = {script.id: script.directory for script in scripts}
+    tickets = [_ticket(line, directories) for line in filter(None, answer.stdout.split("\n"))]
     if answer.exit_status:
         told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]
-        error = UnknownOutcomeError if answer.exit_status == PERHAPS_SUBMITTED else TargetError
+        perhaps = answer.exit_status == PERHAPS_SUBMITTED or any(ticket.job_id for ticket in tickets)
+        error = UnknownOutcomeError if perhaps else TargetError
         raise error(f"jobs could not be submitted: {told[-1]}")
-    directories = {script.id: script.directory for script in scripts}
-    lines = filter(None, answer.stdout.split("\n"))
-    return {ticket.id: ticket for ticket in (_ticket(line, directories) for line in lines)}
+    return {ticket.id: ticket for ticket in tickets}
 
 
 def _group(script: Script) -> tuple[str, str, str]:

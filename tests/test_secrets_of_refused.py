@@ -1,0 +1,69 @@
+"""Secrets do not stay on a target where nothing was submitted that needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmb
+
+JOB = {"secrets": ["TOY_TOKEN"]}
+TASK = {"task": "data", "task_on": "scheduler", "task_secrets": ["TOY_TOKEN"]}
+
+
+class EnoughError(Exception):
+    """All that was to be seen was seen."""
+
+
+@pytest.fixture
+def drive(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Drive a run whose submissions end with these errors, one after the other."""
+    from llmb.engine.site import Site
+
+    monkeypatch.setenv("TOY_TOKEN", "very-secret")
+
+    def drive(options: dict[str, Any], *errors: Exception, session: Any = None) -> Any:
+        left: Iterator[Exception] = iter(errors)
+
+        def refuse(_site: Site, scripts: Any) -> Any:
+            if scripts:
+                raise next(left, EnoughError())
+            return {}
+
+        session = session or llmb.start(llmb.load(toy.spec(framework=options)))
+        with monkeypatch.context() as refusing:
+            refusing.setattr(Site, "submit", refuse)
+            with pytest.raises((llmb.LlmbError, EnoughError)):
+                session.drive(wait=lambda _pause_s: None)
+        return session
+
+    return drive
+
+
+def secrets(toy: Any) -> list[Path]:
+    return list(toy.home.rglob(".secrets"))
+
+
+REFUSED = llmb.TargetError("the controller cannot be reached")
+PERHAPS = llmb.UnknownOutcomeError("the connection was lost")
+
+
+@pytest.mark.parametrize("options", [JOB, TASK], ids=["job", "task"])
+@pytest.mark.parametrize("error", [REFUSED, llmb.SpecError("no jobs on Sundays")], ids=["target", "spec"])
+def test_a_refusal_takes_them_back_and_the_run_goes_on_later(
+    toy: Any, drive: Any, options: dict[str, Any], error: Exception
+) -> None:
+    session = drive(options, error)
+    assert secrets(toy) == []
+    session.drive()
+    assert [result.state for result in session.results] == ["completed"]
+
+
+def test_a_job_that_was_perhaps_submitted_keeps_them_also_when_the_next_try_is_refused(toy: Any, drive: Any) -> None:
+    session = drive(JOB, PERHAPS, REFUSED)
+    assert len(secrets(toy)) == 1
+    drive(JOB, REFUSED, session=llmb.resume(session.run_ids))
+    assert len(secrets(toy)) == 1
