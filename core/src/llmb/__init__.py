@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from llmb.hosts.venv import venv_folder as venv_folder
     from llmb.hosts.venv import venv_task as venv_task
     from llmb.jobs.bash import assignments as assignments
+    from llmb.jobs.bash import environment_function as environment_function
     from llmb.jobs.bash import script_template as script_template
     from llmb.jobs.bash import task_functions as task_functions
     from llmb.jobs.nsys import Nsys as Nsys
@@ -139,7 +140,7 @@ _MODULES = {
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
-    "llmb.jobs.bash": ("assignments", "script_template", "task_functions"),
+    "llmb.jobs.bash": ("assignments", "environment_function", "script_template", "task_functions"),
     "llmb.jobs.nsys": ("Nsys",),
     "llmb.jobs.squashfs": ("squashfs_check", "squashfs_functions"),
     "llmb.library": ("load", "metrics", "parse", "run"),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb import task_functions
+from llmb import FrozenMap, Job, environment_function, task_functions
 from llmb.engine.provenance import parse_provenance
 from llmb.spec.check import SECRET_VARIABLE
 
@@ -66,3 +66,32 @@ def test_no_variable_is_told_that_a_spec_is_refused_for(tmp_path: Path, name: st
 )
 def test_nor_one_that_the_job_names_or_that_looks_like_a_password(tmp_path: Path, name: str, value: str) -> None:
     assert name not in told(tmp_path, "LOGIN", "SITE_*", **{name: value})
+
+
+@pytest.mark.parametrize(
+    ("venv", "place", "env", "path"),
+    [
+        ("", "inside", {}, "/left"),
+        ("/v", "inside", {}, ""),
+        ("/v", "outside", {}, "/left"),
+        ("/v", "inside", {"PYTHONPATH": "/of the job"}, "/of the job"),
+        ("/v", "outside", {"PYTHONPATH": "$(touch x)"}, "$(touch x)"),
+    ],
+)
+def test_in_a_virtual_environment_only_the_job_says_where_python_looks_beside_it(
+    venv: str, place: str, env: dict[str, str], path: str
+) -> None:
+    job = Job(
+        id="a",
+        directory="/a",
+        phases=(),
+        nodes=1,
+        tasks_per_node=1,
+        gpus_per_node=0,
+        time_limit_s=1,
+        env=FrozenMap(env),
+    )
+    script = f'{environment_function(job, venv=venv)}\nenvironment {place}\necho "${{PYTHONPATH-}} ${{PATH%%/bin*}}"'
+    left = {"PYTHONPATH": "/left", "PATH": "/usr/bin"}
+    done = subprocess.run(["/bin/bash", "-eu", "-c", script], env=left, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{path} {venv if place == 'inside' and venv else '/usr'}\n"

@@ -175,3 +175,17 @@ def test_a_daemon_that_says_too_early_that_a_container_ended_well_is_asked_again
         ["bash", "-uc", f"engine=./docker container=c\n{script}"], cwd=tmp_path, capture_output=True, text=True
     )
     assert (done.stdout, done.stderr) == (f"{status}\n", "")
+
+
+def test_what_a_job_says_counts_for_its_ranks_whatever_llmb_was_started_with(tmp_path: Path) -> None:
+    command = ("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK"')
+    phases = tuple(Phase(name=name, command=command, contained=name == "inside") for name in ("inside", "outside"))
+    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7"})
+    venv = Environment(base=Venv(lock="", python=">=3.12"))
+    asked = job(directory=str(tmp_path), phases=phases, environment=venv, env=env)
+    script = Local().build_job(asked, target(lock=f"{tmp_path}/lock")).text
+    (tmp_path / "detached.sh").touch()
+    left = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
+    subprocess.run(["bash", "-c", script], env=left, check=True)
+    assert (tmp_path / "logs/inside.0.0.log").read_text() == "/of/the job  0\n"
+    assert (tmp_path / "logs/outside.0.0.log").read_text() == "/of/the job /left 0\n"

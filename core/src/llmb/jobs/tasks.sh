@@ -24,6 +24,8 @@ end_groups() { # seconds of grace, process groups: TERM to all, and KILL to thos
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
+tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # why the job ends: the first failure is the one that counts
+
 output() { # phase, file, for how many seconds a network's file system may not show it: must be there and not be empty
   local tenth
   for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done

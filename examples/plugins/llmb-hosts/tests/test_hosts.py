@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb_hosts.options import HostsOptions
 from llmb_hosts.plugin import LostHosts
+from llmb_hosts.script import job_script
 from llmb_hosts.submit import submit_jobs
 
 
@@ -97,3 +100,22 @@ def test_a_directory_that_one_host_does_not_see_is_no_place_for_a_job() -> None:
 def test_a_lost_host_is_a_node_that_failed() -> None:
     text = b"llmb-hosts: host b is lost: no sign of life for 60 s\nllmb-hosts: host a: its part was ended\n"
     assert [notice.kind for notice in LostHosts().feed(text) if isinstance(notice, llmb.Notice)] == ["node failure"]
+
+
+def test_what_a_job_says_counts_for_its_ranks_whatever_the_login_gives(tmp_path: Path) -> None:
+    job = llmb.Job(
+        id="a",
+        directory=str(tmp_path),
+        phases=(llmb.Phase(name="train", command=("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK"')),),
+        nodes=1,
+        tasks_per_node=1,
+        gpus_per_node=0,
+        time_limit_s=60,
+        environment=llmb.Environment(base=llmb.Venv(lock="", python=">=3.12")),
+        env=llmb.FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7"}),
+    )
+    options = HostsOptions(hosts=("a",), master_addr="a")
+    script = job_script(job, ("a",), llmb.Target(scheduler="hosts", workdir="/work", options=options))
+    left = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=left, check=True)
+    assert (tmp_path / "logs/train.0.0.log").read_text() == "/of/the job  0\n"

@@ -1,8 +1,9 @@
-# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, environment().
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, gpus, environment().
 ranks=() place=inside
 start_rank() { # phase, rank, number of ranks, command
   (
-    environment
+    environment "$place"
+    [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
     export_master 127.0.0.1 "$master_port"
     export_rank "$2" "$2" 0 "$3" "$3"
     [ "$place" = outside ] || tell_software "${secrets[@]}"
@@ -19,8 +20,6 @@ tell_end() { # who, exit status
   tell "$1: $how"
   exit "$2"
 }
-
-tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
 
 end_ranks() { # those too that were started this very moment
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
@@ -43,6 +42,6 @@ phase() { # name, number of ranks, command: the first rank that fails ends them 
 }
 
 outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
-  local venv='' place=outside
+  local place=outside
   "$@"
 }

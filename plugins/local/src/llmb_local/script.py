@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, script_template, shown
+from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, environment_function, script_template, shown
 from llmb_local.bash import library
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
@@ -29,7 +29,7 @@ def job_script(
     return _template().render(
         job=job,
         where=where,
-        venv=runtime.venv(job, target.cache),
+        environment=environment_function(job, venv=runtime.venv(job, target.cache)),
         container=runtime.container(job, target),
         lock=lock_word(target.options.lock),
         max_parallel=target.options.max_parallel,

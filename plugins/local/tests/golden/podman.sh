@@ -6,12 +6,10 @@ mkdir -p logs
 
 export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
 within=${1-} master_port=${2-} gpus=${3-} # within a container: the phase, a free port, GPUs to choose from all
-venv='' grace_s=10 secrets=()
+grace_s=10 secrets=()
 
-environment() { # of every rank
-  [ -n "$within" ] || unset PYTHONPATH PYTHONHOME VIRTUAL_ENV # an image's own are meant
-  [ -z "$venv" ] || export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH
-  [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
+environment() { # of every rank: inside or outside
+  :
 }
 
 free_port() { # the first from $1 on that nothing listens on
@@ -39,6 +37,8 @@ end_groups() { # seconds of grace, process groups: TERM to all, and KILL to thos
   done
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
+
+tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # why the job ends: the first failure is the one that counts
 
 output() { # phase, file, for how many seconds a network's file system may not show it: must be there and not be empty
   local tenth
@@ -84,11 +84,12 @@ tell_environment() { # patterns of names: without these, and all that may be sec
   done
 }
 
-# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, environment().
+# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, gpus, environment().
 ranks=() place=inside
 start_rank() { # phase, rank, number of ranks, command
   (
-    environment
+    environment "$place"
+    [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
     export_master 127.0.0.1 "$master_port"
     export_rank "$2" "$2" 0 "$3" "$3"
     [ "$place" = outside ] || tell_software "${secrets[@]}"
@@ -105,8 +106,6 @@ tell_end() { # who, exit status
   tell "$1: $how"
   exit "$2"
 }
-
-tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
 
 end_ranks() { # those too that were started this very moment
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
@@ -129,7 +128,7 @@ phase() { # name, number of ranks, command: the first rank that fails ends them 
 }
 
 outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
-  local venv='' place=outside
+  local place=outside
   "$@"
 }
 

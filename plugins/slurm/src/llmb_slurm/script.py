@@ -8,7 +8,19 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from llmb import FrozenMap, Image, Job, Phase, SpecError, Target, Venv, script_template, shown, venv_folder
+from llmb import (
+    FrozenMap,
+    Image,
+    Job,
+    Phase,
+    SpecError,
+    Target,
+    Venv,
+    environment_function,
+    script_template,
+    shown,
+    venv_folder,
+)
 from llmb_slurm.choose import choose_runtime
 from llmb_slurm.containers import container_options, image_file
 from llmb_slurm.directives import LOG, directives
@@ -26,11 +38,12 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
     runtime = choose_runtime(job.environment, target)
     image = base if isinstance(base, Image) and runtime == "pyxis" else None
     container = container_options(job, target) if image else ()
+    venv = venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else ""
     return _template().render(
         log=LOG,
         job=job,
         directives=directives(job, target),
-        venv=venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else None,
+        environment=environment_function(job, venv=venv),
         secrets=shlex.join(job.environment.secrets),
         image=image,
         image_file=image_file(image, target.cache) if image else None,

@@ -5,8 +5,6 @@ cd "$run_dir" && mkdir -p logs meet || exit 1
 nodes=${#hosts[@]} ranks=()
 export LLMB_JOB_ID=$job_id LLMB_RUN_DIR=$run_dir LLMB_ATTEMPT=0
 
-tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # the first failure is the one that counts
-
 come_to() { : >"meet/$1.$node"; } # point
 
 came_to() { # point, host; a network's file system looks again where a folder is listed
@@ -73,9 +71,8 @@ take_turn() { # hosts are taken in one order by all jobs, so that no two of them
 start_rank() { # phase, place, rank, local rank, number of ranks, number of them here, command
   (
     local phase=$1 place=$2
-    environment
+    environment "$place"
     export_rank "$3" "$4" "$node" "$5" "$6"
-    if [ "$place" = inside ] && [ -n "$venv" ]; then export VIRTUAL_ENV=$venv PATH=$venv/bin:$PATH; fi
     [ "$place" = outside ] || tell_software "${secrets[@]}"
     read_secrets
     shift 6

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 
-from llmb import FrozenMap, Job, Phase, Target, Venv, assignments, task_functions, venv_folder
+from llmb import FrozenMap, Job, Phase, Target, Venv, assignments, environment_function, task_functions, venv_folder
 from llmb_hosts.options import HostsOptions
 
 
@@ -19,11 +19,11 @@ def job_script(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -
 
 def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> Iterator[str]:
     base, options = job.environment.base, target.options
+    venv = venv_folder(base, target.cache) if isinstance(base, Venv) and options.runtime is None else ""
     values = {
         "run_dir": job.directory,
         "job_id": job.id,
         "per_node": str(job.tasks_per_node),
-        "venv": venv_folder(base, target.cache) if isinstance(base, Venv) and options.runtime is None else "",
         "master_addr": options.master_addr or "",
         "lost_after_s": str(options.lost_after_s),
         "grace_s": str(options.grace_s),
@@ -34,9 +34,7 @@ def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) ->
     yield f"hosts=({shlex.join(hosts)})"
     yield f"secrets=({shlex.join(job.environment.secrets)})"
     yield f"turns=({' '.join(str(hosts.index(name)) for name in sorted(hosts))}) # hosts are taken in this order"
-    yield "environment() { # of every rank"
-    yield from (f"  export {name}={shlex.quote(value)}" for name, value in job.env.items())
-    yield "  :\n}\n"
+    yield environment_function(job, venv=venv)
     yield task_functions()
 
 
