@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -236,8 +239,9 @@ def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> Non
         (bytes(range(256)) * 1000, "is binary, and not a log of maxtext"),
         (b"Training epoch 0, iteration 0/19 | lr: 1e-06 | global_step: 0\n", "is it the log of another framework?"),
         (b"x" * 3_000_000, "is it the log of another framework?"),
+        (gzip.compress(b"completed step: 0, seconds: 2.0\n"), "is compressed by gzip; unpack it first"),
     ],
-    ids=["empty", "binary", "of another framework", "one line"],
+    ids=["empty", "binary", "of another framework", "one line", "compressed"],
 )
 def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path, content: bytes, told: str) -> None:
     log = tmp_path / "bad.log"
@@ -309,3 +313,11 @@ def test_a_framework_that_is_not_installed_is_one_line_and_exit_2(llmb: Llmb, lo
 
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert "did you mean 'maxtext'?" in answer.err
+
+
+def test_a_log_comes_through_a_pipe(log: Path) -> None:
+    words = [sys.executable, "-m", "llmb", "parse", "-", "--framework", "maxtext", "--csv"]
+    with log.open("rb") as given, subprocess.Popen(["cat"], stdin=given, stdout=subprocess.PIPE) as pipe:
+        done = subprocess.run(words, stdin=pipe.stdout, capture_output=True, text=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 6)

@@ -201,3 +201,11 @@ def test_a_last_line_without_an_end_keeps_a_time_that_is_whole() -> None:
     [step] = steps("Training epoch 0, iteration 0/19 | global_step: 0 | train_step_timing in s: 10.31")
 
     assert step.time_s == 10.31
+
+
+def test_a_last_line_that_is_cut_before_its_time_is_no_step() -> None:
+    first, second = (f"Training epoch 0, iteration {n}/19 | global_step: {n} | " for n in (1, 2))
+    time = "train_step_timing in s: 10.31"
+
+    assert [step.step for step in steps(f"{first}{time}\n{second}lr: 0")] == [1]
+    assert [step.step for step in steps(f"{first}lr: 0\n{second}lr: 0\n{second[:-30]}")] == [1, 2]  # none has a time

@@ -17,8 +17,12 @@ if TYPE_CHECKING:
 
 Logs = Annotated[
     list[Path] | None,
-    typer.Argument(metavar="LOG", help="Logs, or directories of logs; by default the framework's own directory."),
+    typer.Argument(
+        metavar="LOG",
+        help="Logs, directories of logs, or - for standard input; by default the framework's own directory.",
+    ),
 ]
+STANDARD_INPUT = Path("/dev/stdin")
 Address = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="A recipe, as `llmb recipes` lists it.", show_default=False)
 ]
@@ -46,6 +50,7 @@ def parse(
     refuse_together({"--json": as_json, "--csv": as_csv})
     pool = PluginPool()
     logs = logs or [_own_directory(pool.framework(framework).log_files.directory, framework)]
+    logs = [STANDARD_INPUT if str(each) == "-" else each for each in logs]
     found = parse_files(logs, framework, pool, _window(window), steps)
     single = len(logs) == 1 and not logs[0].is_dir()
     if as_json:

@@ -22,6 +22,9 @@ from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 
+COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
+"""How compressed files begin."""
+
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
@@ -130,6 +133,8 @@ def why_no_data(path: Path, name: str, *, broke: bool) -> str:
     begin = beginning(path)
     if not begin:
         return "is empty"
+    if kind := next((kind for magic, kind in COMPRESSED.items() if begin.startswith(magic)), None):
+        return f"is compressed by {kind}; unpack it first"
     if b"\0" in begin:
         return f"is binary, and not a log of {name}"
     if broke:

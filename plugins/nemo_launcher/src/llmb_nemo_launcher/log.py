@@ -100,6 +100,7 @@ class NeMoLog(LineParser):
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
         self._total = b""  # as it is printed
+        self._has_times = False  # whether a line of NeMo 2 states the step's time
 
     def glance(self, line: bytes) -> tuple[int, bytes] | None:
         """A bar, or a line, that is like the ones before: of the same generation, and with the same total."""
@@ -142,6 +143,10 @@ class NeMoLog(LineParser):
     def _read_iteration(self, line: bytes, *, torn: bool) -> Iterator[Step | Notice]:
         match, step = _ITERATION.search(line), self._iteration(line, torn=torn)
         if match and step:
+            if self.first_step is None:
+                self._has_times = step.time_s is not None
+            elif torn and self._has_times and step.time_s is None:
+                return  # cut off before its time
             self._begin(0, (_LINE,))
             yield from self._total_steps(match[2], int(match[2]) + 1)
             yield step
