@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from llmb.jobs.bash import script_template as script_template
     from llmb.jobs.bash import task_functions as task_functions
     from llmb.jobs.nsys import Nsys as Nsys
+    from llmb.jobs.shipped import shipped_text as shipped_text
     from llmb.jobs.squashfs import squashfs_check as squashfs_check
     from llmb.jobs.squashfs import squashfs_functions as squashfs_functions
     from llmb.library import load as load
@@ -102,6 +103,7 @@ if TYPE_CHECKING:
     from llmb.values.recipe import Window as Window
     from llmb.values.refusals import decided_elsewhere as decided_elsewhere
     from llmb.values.refusals import decided_env as decided_env
+    from llmb.values.refusals import decided_faults as decided_faults
     from llmb.values.refusals import degree_faults as degree_faults
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
@@ -142,6 +144,7 @@ _MODULES = {
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
     "llmb.jobs.bash": ("assignments", "environment_function", "script_template", "task_functions"),
     "llmb.jobs.nsys": ("Nsys",),
+    "llmb.jobs.shipped": ("shipped_text",),
     "llmb.jobs.squashfs": ("squashfs_check", "squashfs_functions"),
     "llmb.library": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
@@ -186,7 +189,7 @@ _MODULES = {
     "llmb.values.model": ("Accelerator", "FlopFormula", "Model", "Parallelism"),
     "llmb.values.nearest": ("nearest_name",),
     "llmb.values.recipe": ("Baseline", "MfuSource", "Point", "Recipe", "Window"),
-    "llmb.values.refusals": ("decided_elsewhere", "decided_env", "degree_faults"),
+    "llmb.values.refusals": ("decided_elsewhere", "decided_env", "decided_faults", "degree_faults"),
     "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),
     "llmb.values.settings": ("key_values", "with_paths"),
     "llmb.values.status": ("Cause", "JobState", "JobStatus", "RunState", "Ticket", "Verdict"),

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 import attrs
 
+from llmb.jobs.shipped import shipped_text
 from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.run import Run
 from llmb.values.tables import Reader, checked, string, whole, words
@@ -60,7 +60,7 @@ class Nsys:
 
     def files(self, run: Run[Any]) -> Mapping[str, str]:
         """The script among the job's files that `words` calls."""
-        return FrozenMap({f"{run.paths.run}/nsys.sh": files("llmb.jobs").joinpath("nsys.sh").read_text()})
+        return FrozenMap({f"{run.paths.run}/nsys.sh": shipped_text(__package__, "nsys.sh")})
 
     def reports(self, run: Run[Any], report: str) -> tuple[str, ...]:
         """What the captured ranks must leave: outputs of the phase, since a capture without them is none."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from importlib.resources import files
+
+from llmb.jobs.shipped import shipped_text
 
 
 def squashfs_functions() -> str:
@@ -11,7 +12,7 @@ def squashfs_functions() -> str:
 
     Both fail where the file is not a whole squashfs. ``keep_image`` then says so, else it writes ``FILE.sha256``, too.
     """
-    return files("llmb.jobs").joinpath("squashfs.sh").read_text()
+    return shipped_text(__package__, "squashfs.sh")
 
 
 def squashfs_check(file: str) -> str:

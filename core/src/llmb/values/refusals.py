@@ -20,20 +20,28 @@ def degree_faults(run: Run[Any], names: Iterable[str], *, why: str = "") -> Iter
             yield Fault(message=message, key=f"parallelism.{name}", expected="1 with this recipe")
 
 
-def decided_elsewhere(name: str, decided: Mapping[str, str]) -> Fault | None:
-    """The fault of a key of [framework.config] that is none, that the rest of a spec decides, or that holds such a one.
+def decided_faults(
+    names: Iterable[str], decided: Mapping[str, str], *, table: str = "framework.config"
+) -> Iterator[Fault]:
+    """What `decided_elsewhere` says of each of these keys of a table of the spec."""
+    for name in names:
+        if fault := decided_elsewhere(name, decided, key=f"{table}.{name}"):
+            yield fault
 
-    ``name`` is dotted, with ``+`` or ``~`` before it or not. ``decided`` maps such keys, or the table that they
-    are in, to what decides them; nothing, where nobody may.
+
+def decided_elsewhere(name: str, decided: Mapping[str, str], *, key: str) -> Fault | None:
+    """The fault of a trainer's setting that is none, that the rest of a spec decides, or that holds such a one.
+
+    ``name`` is dotted, as ``decided`` has them: that maps such settings, or the table that they are in, to what decides
+    them; nothing, where nobody may. ``key`` is the setting as the spec has it.
     """
-    bare, key = name.lstrip("+~"), f"framework.config.{name}"
-    if not DOTTED_KEY.fullmatch(bare):
+    if not DOTTED_KEY.fullmatch(name):
         return Fault(message="is not a key", key=key, expected="names with dots between them, without blanks")
     for each, by in decided.items():
-        if bare == each or bare.startswith(f"{each}."):
+        if name == each or name.startswith(f"{each}."):
             expected = f"{by} in its place" if by else "no such key"
             return Fault(message="is decided by the rest of the spec", key=key, expected=expected)
-        if each.startswith(f"{bare}."):
+        if each.startswith(f"{name}."):
             message = f"holds {each}, which is decided by the rest of the spec"
             return Fault(message=message, key=key, expected="the keys that it holds, one by one")
     return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults
+from llmb import Fault, Run, decided_env, decided_faults, degree_faults
 from llmb_maxtext.phases import batch, inside_a_node, mesh
 
 DECIDED = {
@@ -37,9 +37,7 @@ def _mesh(run: Run[Any]) -> Iterator[Fault]:
 def _config(run: Run[Any]) -> Iterator[Fault]:
     """Arguments that would change what is measured behind the back of the figures."""
     decided = {**dict.fromkeys((*batch(run), *mesh(run)), "[parallelism]"), **DECIDED}
-    for name in run.options.config:
-        if fault := decided_elsewhere(name, decided):
-            yield fault
+    return decided_faults(run.options.config, decided)
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:

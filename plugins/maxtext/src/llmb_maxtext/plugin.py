@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 
 import attrs
 
-from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl
+from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl, shipped_text
 from llmb_maxtext.faults import faults
 from llmb_maxtext.log import MaxTextLog
 from llmb_maxtext.phases import run_phases
@@ -37,7 +36,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
         """One phase, or profile, conversion and performance run where the recipe has a profile. Raises SpecError."""
         if wrong := faults(run):
             raise SpecError(*wrong)
-        wrapper = {f"{run.paths.run}/jax.sh": files("llmb_maxtext").joinpath("jax.sh").read_text()}
+        wrapper = {f"{run.paths.run}/jax.sh": shipped_text(__package__, "jax.sh")}
         return run.job(run_phases(run), env=run.settings["env"], files=wrapper)
 
     @hookimpl

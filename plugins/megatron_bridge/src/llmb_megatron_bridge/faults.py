@@ -55,17 +55,18 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
     """Of a key that the image lacks only the table is known here: Megatron-Bridge itself tells of the others."""
     tables = run.settings.get("config_tables", ())
     for name, value in run.options.config.items():
-        table = name.lstrip("+~").partition(".")[0]
-        if fault := decided_elsewhere(name, DECIDED):
+        bare, key = name.lstrip("+~"), f"framework.config.{name}"
+        table = bare.partition(".")[0]
+        if fault := decided_elsewhere(bare, DECIDED, key=key):
             yield fault
         elif tables and table not in tables:
             message = f"is in no table of the configuration of release {run.release}"
             expected = f"a key of one of {', '.join(tables)}"
             nearest = nearest_name(table, tables)
-            yield Fault(message=message, key=f"framework.config.{name}", expected=expected, nearest=nearest)
+            yield Fault(message=message, key=key, expected=expected, nearest=nearest)
         elif name == table and not isinstance(value, str):  # a string may be null, or a whole table
             expected = f"one of its keys, as {table}.name"
-            yield Fault(message="would replace a table", key=f"framework.config.{name}", expected=expected)
+            yield Fault(message="would replace a table", key=key, expected=expected)
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Literal
 
 import attrs
@@ -23,6 +22,7 @@ from llmb import (
     SpecError,
     Venv,
     hookimpl,
+    shipped_text,
     with_paths,
 )
 from llmb_megatron_bridge.command import train_phase
@@ -115,8 +115,7 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
 
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
-    shipped = files("llmb_megatron_bridge")
-    texts = {f"{run.paths.run}/{name}": shipped.joinpath(name).read_text() for name in run.settings["files"]}
+    texts = {f"{run.paths.run}/{name}": shipped_text(__package__, name) for name in run.settings["files"]}
     if name := run.settings.get("config_file"):
         texts[f"{run.paths.run}/{name}"] = config_file(run)
     if run.profile:

@@ -4,10 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping
-from importlib.resources import files
 from typing import Any
 
-from llmb import Dataset, Environment, FrozenMap, Job, Phase, Repository, Run, Task, assignments, content_key
+from llmb import (
+    Dataset,
+    Environment,
+    FrozenMap,
+    Job,
+    Phase,
+    Repository,
+    Run,
+    Task,
+    assignments,
+    content_key,
+    shipped_text,
+)
 from llmb_nemo_launcher.places import places
 
 STAGES = ("download", "extract", "preprocess")
@@ -28,14 +39,14 @@ def _tokenizer(run: Run[Any]) -> Task:
     repository = Repository.of(run.settings)
     script, settings = _copied(run, repository) if repository else _fetched(run)
     lines = [assignments(folder=folder, **settings), f"files=({shlex.join(tokenizer['files'])})"]
-    lines += [_shipped("whole_tokenizer.sh"), _shipped(script)]
+    lines += [shipped_text(__package__, "whole_tokenizer.sh"), shipped_text(__package__, script)]
     said = f"# {folder} has {' and '.join(tokenizer['files'])}"
     whole = " && ".join(f"whole {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"])
     return Task(
         key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'])}",
         kind=f"tokenizer of {tokenizer['repository']}",
         work="\n".join(lines),
-        check=f"{said}\n{_shipped('whole_tokenizer.sh')}\n{whole}",
+        check=f"{said}\n{shipped_text(__package__, 'whole_tokenizer.sh')}\n{whole}",
         secrets=("HF_TOKEN",) if tokenizer["kind"] == "gated" else (),
     )
 
@@ -75,11 +86,11 @@ def _pile(run: Run[Any]) -> Task:
         tasks_per_node=1,
         gpus_per_node=0,
         environment=Environment(base=run.image),
-        files=FrozenMap({f"{directory}/nemo.sh": _shipped("nemo.sh")}),
+        files=FrozenMap({f"{directory}/nemo.sh": shipped_text(__package__, "nemo.sh")}),
         time_limit_s=run.options.dataset_time_limit or settings["time_limit_s"],
     )
     whole = " && ".join(f"whole {shlex.quote(name)}" for name in documents)
-    check = f"# {folder} has {len(made)} files that are whole\n{_shipped('whole_dataset.sh')}\n{whole}"
+    check = f"# {folder} has {len(made)} files that are whole\n{shipped_text(__package__, 'whole_dataset.sh')}\n{whole}"
     return Task(key=key, kind="the Pile", work=job, check=check, space_gb=settings["space_gb"])
 
 
@@ -116,7 +127,3 @@ def _stage(run: Run[Any], directory: str, stage: str, outputs: Iterable[str]) ->
         measured=False,
         outputs=tuple(outputs),
     )
-
-
-def _shipped(name: str) -> str:
-    return files("llmb_nemo_launcher").joinpath(name).read_text(encoding="utf-8")

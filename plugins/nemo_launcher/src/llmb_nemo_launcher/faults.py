@@ -42,7 +42,7 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
     decided = {**DECIDED, **flags}
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
-        if fault := decided_elsewhere(name, decided):
+        if fault := decided_elsewhere(bare, decided, key=key):
             yield fault
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")

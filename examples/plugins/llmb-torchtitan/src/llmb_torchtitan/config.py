@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, decided_elsewhere, degree_faults, merged, shown, with_paths
+from llmb import Fault, Run, decided_faults, degree_faults, merged, shown, with_paths
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -71,10 +71,7 @@ def _model(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
-    for table, keys in run.options.config.items():
-        for key in keys:
-            if fault := decided_elsewhere(f"{table}.{key}", DECIDED):
-                yield fault
+    return decided_faults((f"{table}.{key}" for table, keys in run.options.config.items() for key in keys), DECIDED)
 
 
 def _steps(run: Run[Any]) -> Iterator[Fault]:

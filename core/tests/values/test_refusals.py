@@ -1,0 +1,35 @@
+"""What frameworks refuse in the same words, whatever syntax their trainers' settings have."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmb import decided_elsewhere, decided_faults
+
+DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("train.steps", "is decided by the rest of the spec; expected workload.steps in its place"),
+        ("mesh.tp", "is decided by the rest of the spec; expected [parallelism] in its place"),
+        ("run_name", "is decided by the rest of the spec; expected no such key"),
+        (
+            "train",
+            "holds train.steps, which is decided by the rest of the spec; expected the keys that it holds, one by one",
+        ),
+        ("train steps", "is not a key; expected names with dots between them, without blanks"),
+    ],
+)
+def test_a_setting_that_the_spec_decides_is_refused_at_its_key(name: str, told: str) -> None:
+    assert [*map(str, decided_faults([name, "train.lr"], DECIDED))] == [f"framework.config.{name}: {told}"]
+    [fault] = decided_faults([name], DECIDED, table="framework.arguments")
+    assert fault.key == f"framework.arguments.{name}"
+
+
+def test_what_stands_before_a_setting_is_its_trainers_own_affair() -> None:
+    fault = decided_elsewhere("mesh.tp", DECIDED, key="framework.config.+mesh.tp")
+    assert fault is not None
+    assert fault.key == "framework.config.+mesh.tp"
+    assert decided_elsewhere("+mesh.tp", DECIDED, key="framework.config.+mesh.tp") is None
