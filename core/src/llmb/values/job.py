@@ -16,6 +16,7 @@ from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.nearest import nearest_name
 from llmb.values.tables import checked, string
+from llmb.values.words import one_of
 
 Ranks = Literal["all", "first", "node"]
 
@@ -130,7 +131,7 @@ class Phase:
     name: str
     command: tuple[str, ...]
     env: Mapping[str, str] = attrs.field(factory=FrozenMap)
-    ranks: Ranks = "all"
+    ranks: Ranks = attrs.field(default="all", validator=one_of(Ranks))
     measured: bool = True
     contained: bool = True
     outputs: tuple[str, ...] = ()

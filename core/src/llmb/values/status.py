@@ -6,6 +6,8 @@ from typing import Literal
 
 import attrs
 
+from llmb.values.words import one_of
+
 RunState = Literal[
     "planned", "preparing", "submitting", "queued", "running", "completed", "failed", "cancelled", "timeout", "lost"
 ]
@@ -55,9 +57,9 @@ class JobStatus:
     logs of its own. ``remedy`` is what to do about an end that the scheduler knows more of than the core.
     """
 
-    state: JobState
+    state: JobState = attrs.field(validator=one_of(JobState))
     job_id: str | None = None
-    cause: Cause = ""
+    cause: Cause = attrs.field(default="", validator=one_of(Cause))
     exit_status: int | None = None
     reason: str = ""
     remedy: str = ""

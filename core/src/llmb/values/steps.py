@@ -10,6 +10,10 @@ from typing import Literal, Protocol, runtime_checkable
 import attrs
 
 from llmb.values.frozen import FrozenMap
+from llmb.values.words import one_of
+
+MOST_STEPS = 1 << 63
+"""Beyond the highest number that a step may have: it goes into 8 bytes."""
 
 
 def _figures(value: Mapping[str, float]) -> FrozenMap[str, float]:
@@ -17,16 +21,21 @@ def _figures(value: Mapping[str, float]) -> FrozenMap[str, float]:
     return value if isinstance(value, FrozenMap) else FrozenMap(value)
 
 
+def _countable(_step: object, _field: object, number: int) -> None:
+    if not isinstance(number, int) or not 0 <= number < MOST_STEPS:
+        raise ValueError(f"{number!r} is not the number of a step")
+
+
 @attrs.frozen(kw_only=True)
 class Step:
-    """One training step, with the framework's own number.
+    """One training step, with the framework's own number. Raises ValueError for a number that no step can have.
 
     ``time_s`` is null where the log states none; ``mean_of`` counts the steps over which the framework averaged it;
     a parser that gives null leaves it to the series: all since the step that was printed before.
     A step given again for the same attempt replaces the earlier one. ``figures`` holds whatever else was printed.
     """
 
-    step: int
+    step: int = attrs.field(validator=_countable)
     time_s: float | None = None
     loss: float | None = None
     tflops_per_gpu: float | None = None
@@ -66,7 +75,7 @@ class Notice:
     ``attempt`` is that of the steps around it, null where none tell; `LineParser` sees to that.
     """
 
-    kind: NoticeKind
+    kind: NoticeKind = attrs.field(validator=one_of(NoticeKind))
     text: str = ""
     value: int | None = None
     attempt: int | None = attrs.field(default=None, eq=False)  # when it was said, not what
