@@ -73,7 +73,10 @@ class LineParser(LogParser):
         self.__before: Callable[[], bytes] = bytes
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
-        """What a line that holds a needle says.
+        """What a line that holds a needle says; nothing, where a number in it cannot be read.
+
+        Logs are torn and glued together by processes that write at once. What is raised here ends the reading of the
+        log, and is told as a fault of the plugin.
 
         The line comes without its end, and with whatever prefix it has; ``self.source`` names the log that it is from,
         and ``self.label`` is the beginning by which ranks that share a log label their lines.
@@ -127,7 +130,7 @@ class LineParser(LogParser):
             self.source = log.source
             if places_of(self.needles, rest):
                 self.label, self.__before = _label(rest), partial(_last_line, b"", 0, 0, log.last)
-                self.__take(self.read_torn_line(rest), log, found)
+                self.__take(self.read_torn_line, rest, log, found)
             self.__add(log.numbering.close(), log, found)
             self.__tell_waiting(log, found)
         return found
@@ -159,7 +162,7 @@ class LineParser(LogParser):
                 self.__tell_waiting(log, found)
             else:
                 self.__before = partial(_last_line, data, first, start, log.last)
-                self.__take(self.read_line(line), log, found)
+                self.__take(self.read_line, line, log, found)
         else:
             begin = max(begin, len(data) - BEFORE - max(map(len, self.needles), default=0))
             begin = max(begin, _line_start(data, begin, len(data)))
@@ -173,13 +176,17 @@ class LineParser(LogParser):
             found.append_unread(log.numbering.attempt, self.read_step, rows)
         return []
 
-    def __take(self, items: Iterable[Step | Notice], log: _Log, found: Found) -> None:
-        for item in items:
-            if isinstance(item, Step):
-                self.__add(log.numbering.take(item, self.label), log, found)
-            else:
-                log.waiting.append(item)
-            self.__tell_waiting(log, found)
+    def __take(self, read: Callable[[bytes], Iterable[Step | Notice]], line: bytes, log: _Log, found: Found) -> None:
+        try:
+            for item in read(line):
+                if isinstance(item, Step):
+                    self.__add(log.numbering.take(item, self.label), log, found)
+                else:
+                    log.waiting.append(item)
+                self.__tell_waiting(log, found)
+        except Exception as error:
+            note_line(error, line)
+            raise
 
     def __tell_waiting(self, log: _Log, found: Found) -> None:
         """Add the notices once it is known which run they are of."""
@@ -198,6 +205,11 @@ class LineParser(LogParser):
                 log.told_nan = step.attempt
                 text = f"the loss of step {step.step} is NaN"
                 found.append(Notice(kind="nan", text=text, attempt=step.attempt))
+
+
+def note_line(error: Exception, line: bytes) -> None:
+    """Note on what a parser raised the line that it was reading."""
+    error.add_note(f"in the line {line[:200].decode(errors='replace')!r}")
 
 
 def _last_line(data: bytes, first: int, end: int, otherwise: bytes) -> bytes:

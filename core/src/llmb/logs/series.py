@@ -39,6 +39,10 @@ class StepSeries:
             elif item.attempt >= self._table.attempt:
                 self._take(item)
 
+    def read_all(self) -> None:
+        """Read the steps that were kept as text. What the parser raises is raised here, and later no more."""
+        self._table.read_all()
+
     def _begin(self, attempt: int) -> None:
         if attempt > self._table.attempt:
             self._table = StepTable(attempt)

@@ -83,7 +83,7 @@ class StepTable(Sequence[Step]):
     def put_unread(self, steps: UnreadSteps) -> None:
         """Add steps, or replace those of the same numbers, without reading them."""
         if self._read != steps.read:
-            self._read_all()
+            self.read_all()
             self._read = steps.read
         self._in_order = None
         self._unread.update(steps.rows)
@@ -91,10 +91,11 @@ class StepTable(Sequence[Step]):
         if self._unread_size > MOST_UNREAD:
             self._unread_size = sum(map(len, self._unread.values()))
             if self._unread_size > MOST_UNREAD // 2:
-                self._read_all()
+                self.read_all()
 
-    def _read_all(self) -> None:
-        unread, self._unread, self._unread_size = self._unread, {}, 0
+    def read_all(self) -> None:
+        """Read what is kept unread. Where the parser fails at that, what it was to read is dropped, up to the last."""
+        unread, self._unread, self._unread_size, self._in_order = self._unread, {}, 0, None
         for number in sorted(unread):
             self.put(self._read_text(unread[number]))
 

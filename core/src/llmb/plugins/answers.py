@@ -1,4 +1,4 @@
-"""Whether a hook's answer is of the type that its specification states."""
+"""Whether a hook's answer is of the type that its specification states, and what it raised instead."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 ACCEPTED: Mapping[Any, Any] = {float: (int, float), tuple: Sequence}
 """What else than the stated type does as well."""
+
+
+def short(error: BaseException) -> str:
+    """An error of a stranger's code in one line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 def wrong_answer(specification: Callable[..., Any], answer: Any) -> str:

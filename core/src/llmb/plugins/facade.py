@@ -9,29 +9,27 @@ from typing import Any
 import pluggy
 
 from llmb.hookspecs import KINDS
-from llmb.plugins.answers import wrong_answer
+from llmb.plugins.answers import short, wrong_answer
 from llmb.plugins.find import FoundPlugin
 from llmb.plugins.fits import PROJECT, misfits
+from llmb.plugins.parser import GuardedParser
 from llmb.values.errors import LlmbError, PluginError
 from llmb.values.job import Script
 from llmb.values.status import Ticket
+from llmb.values.steps import LogParser
+from llmb.values.words import WrongWordError
 from llmb.version import VERSION
 
 ASKED_FOR = {"submit": "scripts", "poll": "tickets"}
 """Hooks that answer for each of many, by its id; and the argument that holds these."""
 
 
-def short(error: BaseException) -> str:
-    """An error of a stranger's code in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
 class Facade:
     """The hooks of one plugin, called by keyword.
 
     Where the plugin implements none, the Protocol's own body answers. An answer that is not of the stated type, or not
-    for each job that was asked for, is a PluginError; what a hook raises carries a note that names the plugin. Raises
-    PluginError for a plugin that does not fit its hooks.
+    for each job that was asked for, is a PluginError, and so is what a log parser raises; what a hook raises carries a
+    note that names the plugin. Raises PluginError for a plugin that does not fit its hooks.
     """
 
     def __init__(self, found: FoundPlugin, plugin: object) -> None:
@@ -67,6 +65,8 @@ class Facade:
                 answer = hook(**arguments)
             except LlmbError:
                 raise
+            except WrongWordError as error:
+                raise PluginError(f"{self.found.who}: in {name}(), {error}") from error
             except Exception as error:
                 error.add_note(f"in {name}() of {self.found.who}")
                 raise
@@ -74,7 +74,7 @@ class Facade:
                 raise PluginError(f"{self.found.who}: {name}() returned {wrong}")
             if name in ASKED_FOR and (ids := _unanswered(arguments[ASKED_FOR[name]], answer)):
                 raise PluginError(f"{self.found.who}: {name}() returned nothing for {', '.join(ids)}")
-            return answer
+            return GuardedParser(answer, self.found.who) if isinstance(answer, LogParser) else answer
 
         return call
 

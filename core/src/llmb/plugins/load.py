@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import Any, cast
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.facade import Facade, short
+from llmb.plugins.answers import short
+from llmb.plugins.facade import Facade
 from llmb.plugins.find import FoundPlugin, find_plugins
 from llmb.values.errors import Fault, PluginError
 from llmb.values.nearest import nearest_name

@@ -1,0 +1,96 @@
+"""A plugin's log parser that fails is a fault that names the plugin, also where a step is read later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from llmb import LineParser, Notice, PluginError, Step, StepSeries
+from llmb.plugins.parser import GuardedParser
+
+
+class Odd(LineParser):
+    """Does with a line what its test tells it to."""
+
+    needles = (b"step",)
+    first_step = 7
+
+    def __init__(self, act: Any) -> None:
+        super().__init__()
+        self.act = act
+
+    def glance(self, line: bytes) -> tuple[int, bytes] | None:
+        return (int(line[5:]), line) if self.numbered(line) else None
+
+    @staticmethod
+    def numbered(line: bytes) -> bool:
+        return line[5:].isdigit()
+
+    def read_step(self, text: bytes) -> Step:
+        self.act()
+        return Step(step=int(text[5:]))
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        if self.numbered(line):
+            return [Step(step=int(line[5:]))]
+        return [self.act()]
+
+
+@pytest.mark.parametrize(
+    ("act", "told"),
+    [
+        (lambda: float("0.50.5"), "ValueError: could not convert string to float: '0.50.5'"),
+        (lambda: Step(step=10**23), f"ValueError: {10**23} is not the number of a step"),
+        (lambda: Step(step="3"), "ValueError: '3' is not the number of a step"),  # type: ignore[arg-type]  # it is wrong
+        (lambda: Notice(kind="done"), "WrongWordError: Notice.kind is 'done', where one of 'total steps', "),  # type: ignore[arg-type]  # it is wrong
+    ],
+)
+def test_what_it_raises_names_the_plugin_the_log_and_the_line(act: Any, told: str) -> None:
+    parser = GuardedParser(Odd(act), "llmb-odd 1.0")
+    with pytest.raises(PluginError) as raised:
+        parser.feed(b"step 1\nstep x\nstep 2\n", "rank0.log")
+    [fault] = raised.value.faults
+    assert fault.file == "rank0.log"
+    assert fault.message.startswith(f"llmb-odd 1.0: its log parser failed: {told}")
+    assert fault.message.endswith("in the line 'step x'")
+
+
+class Answers:
+    """A parser without the core's help."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def feed(self, block: bytes, source: str = "") -> Any:
+        return self.answer
+
+    close = feed
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (None, "TypeError: 'NoneType' object is not iterable"),
+        (["step 1"], "TypeError: 'step 1' is neither a Step nor a Notice"),
+        ([Step(step=1, time_s="0.5")], "TypeError: must be real number, not str"),  # type: ignore[arg-type]  # it is wrong
+    ],
+)
+def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> None:
+    parser = GuardedParser(Answers(answer), "llmb-odd 1.0")
+    for find in (lambda: parser.feed(b"x"), lambda: parser.feed(b"y", "log")):
+        with pytest.raises(PluginError, match=f"llmb-odd 1.0: its log parser failed: {told}"):
+            find()
+    assert parser.first_step is None
+
+
+def test_a_step_that_is_read_later_names_the_plugin_and_those_read_before_stay() -> None:
+    readable = [1, 2]
+    parser = GuardedParser(Odd(readable.pop), "llmb-odd 1.0")
+    series = StepSeries(parser.first_step)
+    series.add(parser.feed(b"step 1\nstep 2\nstep 3\nstep 4\n"))
+    assert (series.first_step, series.count) == (7, 4)
+    with pytest.raises(PluginError, match=r"IndexError: pop from empty list in the line 'step 3'"):
+        series.read_all()
+    assert [step.step for step in series.steps] == [1, 2]
