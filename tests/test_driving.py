@@ -114,7 +114,29 @@ def test_no_connection_stays_open_where_a_session_fails_or_is_never_driven(toy: 
     (record / "cancel").symlink_to("nowhere/cancel")  # it cannot be written
     with pytest.raises(llmb.RecordError):
         llmb.cancel(session.run_ids)
-    assert len(closed) == 3
+    assert len(closed) == 2, "nothing was opened"
+
+
+def test_a_run_whose_record_cannot_be_written_is_left_and_the_others_go_on(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb.engine.record import RunRecord
+
+    session = llmb.start(llmb.load(toy.spec(workload={"repeats": 2})))
+    append = RunRecord.append_log
+
+    def refuse(record: RunRecord, *arguments: Any) -> None:
+        if record.run_id == session.run_ids[0]:
+            raise llmb.RecordError(f"the record of {record.run_id} cannot be written")
+        append(record, *arguments)
+
+    with monkeypatch.context() as full:
+        full.setattr(RunRecord, "append_log", refuse)
+        with pytest.raises(llmb.RecordError, match=f"{session.run_ids[0]} cannot be written"):
+            session.drive()
+    assert [result.ended for result in session.results] == [False, True]
+    llmb.resume(session.run_ids).drive()
+    assert [result.state for result in session.results] == ["completed", "completed"]
 
 
 def test_what_is_known_of_the_runs_is_printed_also_where_one_cannot_go_on(

@@ -14,7 +14,8 @@ from llmb.cli.recipe_tables import workload_toml
 WORKLOAD = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
 BEGIN = """
 import attrs
-from llmb import JobStatus, SchedulerHooks, Script, Ticket, cancel_detached, hookimpl, poll_detached, submit_detached
+from llmb import JobStatus, SchedulerHooks, Script, SpecError, Ticket, hookimpl
+from llmb import cancel_detached, poll_detached, submit_detached
 
 @attrs.frozen
 class Options:
@@ -107,18 +108,46 @@ def test_a_list_does_where_a_tuple_is_due(site: Any, run_llmb: Any, odd_spec: Pa
     assert run_llmb("validate", odd_spec).returncode == 0
 
 
-def test_runs_elsewhere_go_on_when_a_scheduler_answers_wrongly(site: Any, run_llmb: Any, odd_spec: Path) -> None:
-    install(site, {"poll(self)": "return {}"})
+@pytest.mark.parametrize(
+    ("hook", "body", "state", "told"),
+    [
+        ("poll(self)", "return {}", "queued", "llmb-odd 1.2.3: poll() returned nothing for"),
+        ("submit(self)", "raise SpecError('no such queue')", "submitting", "no such queue"),
+        (
+            "poll(self, tickets)",
+            "return {each.id: JobStatus(state='queued') for each in tickets}",
+            "queued",
+            "llmb-odd 1.2.3: in poll(), JobStatus.state is 'queued', where one of 'absent', 'unknown', 'pending', "
+            "'running', 'ended' is due",
+        ),
+    ],
+)
+def test_runs_elsewhere_go_on_when_a_scheduler_answers_wrongly(
+    site: Any, run_llmb: Any, odd_spec: Path, hook: str, body: str, state: str, told: str
+) -> None:
+    install(site, {hook: body})
     install(site, {}, name="even")
     odd_spec.write_text(tomli_w.dumps({"workload": WORKLOAD, "sweep": {"target.scheduler": ["odd", "even"]}}))
     done = run_llmb("run", odd_spec)
     line = done.stderr.splitlines()[-1]
     assert done.returncode == 1  # a run that failed counts for more
-    assert "llmb-odd 1.2.3: poll() returned nothing for" in line
+    assert told in line
     states = {each["run_id"]: each["state"] for each in run_llmb.json("runs")["runs"]}
-    assert sorted(states.values()) == ["failed", "queued"]
-    [going] = [run for run, state in states.items() if state == "queued"]
+    assert sorted(states.values()) == sorted(["failed", state])
+    [going] = [run for run, each in states.items() if each == state]
     assert f"`llmb attach {going}` goes on" in line
+
+
+def test_a_bug_of_one_scheduler_keeps_its_traceback_and_the_runs_elsewhere_go_on(
+    site: Any, run_llmb: Any, odd_spec: Path
+) -> None:
+    install(site, {"submit(self)": "1 / 0"})
+    install(site, {}, name="even")
+    odd_spec.write_text(tomli_w.dumps({"workload": WORKLOAD, "sweep": {"target.scheduler": ["odd", "even"]}}))
+    with pytest.raises(ZeroDivisionError) as raised:
+        run_llmb("run", odd_spec)
+    assert raised.value.__notes__ == ["in submit() of llmb-odd 1.2.3"]
+    assert sorted(each["state"] for each in run_llmb.json("runs")["runs"]) == ["failed", "submitting"]
 
 
 def test_a_scheduler_says_through_which_machine_its_target_is_reached(site: Any, run_llmb: Any, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -17,6 +18,7 @@ from llmb.figures.numbers import STEP_TIME_S, possible
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.reading import blocks_of
 from llmb.logs.series import StepSeries
+from llmb.values.errors import PluginError
 from llmb.values.run import Run
 from llmb.values.status import END_STATES, RunState, Ticket
 from llmb.values.steps import LogParser, Notice, Step
@@ -61,9 +63,11 @@ class ActiveRun:
 
     def _read_anew(self) -> None:
         """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
-        self._parser: LogParser = self._framework.parse_log(run=self.run)
+        self._parser: LogParser | None = self._framework.parse_log(run=self.run)
         self.series = StepSeries()
         self._messages = self._scheduler.parse_log(run=self.run)
+        self.unread = ""
+        """Why the logs are read no further, where a parser failed; they are kept all the same."""
         self.messages: list[Notice] = []
         """What the scheduler itself wrote into this attempt's logs."""
         self.phase = ""
@@ -144,26 +148,54 @@ class ActiveRun:
         measured = {phase.name: phase.measured for phase in self.planned.job.phases}
         if log.phase in measured:
             self.phase = log.phase
-        if measured.get(log.phase):
-            self._add(self._parser.feed(data, log.copy))
+        if measured.get(log.phase) and self._parser:
+            with self._reading():
+                self._add(self._parser, self._parser.feed(data, log.copy))
         if self._messages:
-            self._note(self._messages.feed(data, log.copy))
+            with self._reading_messages():
+                self._note(self._messages.feed(data, log.copy))
 
     def _note(self, found: Iterable[Step | Notice]) -> None:
         self.messages += [each for each in found if isinstance(each, Notice)]
 
-    def _add(self, found: Iterable[Step | Notice]) -> None:
+    def _add(self, parser: LogParser, found: Iterable[Step | Notice]) -> None:
         self.series.add(found)
-        self.series.first_step = getattr(self._parser, "first_step", None)  # a parser may know by now, and need not
+        self.series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """A parser that failed is asked no more; what it has found can be read."""
+        try:
+            yield
+        except PluginError as error:
+            self._parser, self.unread = None, self.unread or str(error)
+            with suppress(PluginError):
+                self.series.read_all()
+
+    @contextmanager
+    def _reading_messages(self) -> Iterator[None]:
+        try:
+            yield
+        except PluginError as error:
+            self._messages, self.unread = None, self.unread or str(error)
 
     def close_logs(self) -> None:
-        """The job has ended: a last line without an end counts as well."""
-        self._add(self._parser.close())
+        """The job has ended: a last line without an end counts as well, and all steps are wanted now."""
+        with self._reading():
+            if self._parser:
+                self._add(self._parser, self._parser.close())
+            self.series.read_all()
         if self._messages:
-            self._note(self._messages.close())
+            with self._reading_messages():
+                self._note(self._messages.close())
 
     def progress(self, detail: str = "") -> Progress:
         """How the run stands, for people."""
+        with self._reading():
+            return self._progress(detail)
+        return self._progress(detail)  # without what could not be read
+
+    def _progress(self, detail: str) -> Progress:
         step = self.series.last_step
         left = self._time_left(step) if self.state == "running" else None
         return Progress(
@@ -176,7 +208,7 @@ class ActiveRun:
             step_time_s=step.time_s if step else None,
             mfu=self._mfu(step),
             left_s=left,
-            detail=detail,
+            detail=detail or self.unread,
         )
 
     def _mfu(self, step: Step | None) -> float | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from llmb.engine.driver import Driver
-from llmb.values.errors import LlmbError, PluginError, SpecError, TargetError
+from llmb.values.errors import LlmbError
 
 LIVELY_S = 0.25
 """How often logs that grow are read where that costs little: what runs on this machine has better to do."""
@@ -47,7 +47,8 @@ def drive(
     come.
 
     What one run or site lacks does not hold up the others: in the end TargetError is raised for sites that could not
-    be asked, else PluginError for a scheduler that answered wrongly, and SpecError for runs that lack a secret.
+    be asked, else PluginError for a scheduler that answered wrongly, and SpecError for runs that lack a secret. What is
+    no LlmbError is a bug, and raised before all else.
     """
     try:
         _tick_on(drivers, done, wait, clock)
@@ -63,14 +64,14 @@ def _tick_on(
     clock: Callable[[], float],
 ) -> None:
     going = [_Paced(driver) for driver in drivers if not done(driver)]
-    refused, began_s, now_s = list[LlmbError](), clock(), 0.0
+    faults, began_s, now_s = list[Exception](), clock(), 0.0
     while going:
         ticked = [each for each in going if each.due_s <= now_s]
         for each in ticked:
             try:
                 each.tick()
-            except (TargetError, PluginError) as error:  # the runs on other targets go on
-                refused.append(error)
+            except Exception as error:  # noqa: BLE001  # a bug too is raised when the runs on other targets are done
+                faults.append(error)
                 going.remove(each)
         going = [each for each in going if not done(each.driver)]
         now_s = max(now_s, clock() - began_s)
@@ -80,7 +81,16 @@ def _tick_on(
             next_s = min(each.due_s for each in going)
             wait(max(0.0, next_s - now_s))
             now_s = max(next_s, clock() - began_s)
-    refused += [SpecError(*driver.held) for driver in drivers if driver.held]
-    if refused:
-        worst = max(refused, key=lambda error: error.exit_status)
-        raise type(worst)(*(fault for error in refused for fault in error.faults))
+    _raise_all([*faults, *(error for driver in drivers for error in driver.held)])
+
+
+def _raise_all(errors: Sequence[Exception]) -> None:
+    """A bug with its traceback, on which the others are noted; else all faults as the worst of them."""
+    known = [error for error in errors if isinstance(error, LlmbError)]
+    if bugs := [error for error in errors if not isinstance(error, LlmbError)]:
+        for other in (*known, *bugs[1:]):
+            bugs[0].add_note(f"besides: {type(other).__name__}: {other}")
+        raise bugs[0]
+    if known:
+        worst = max(known, key=lambda error: error.exit_status)
+        raise type(worst)(*(fault for error in known for fault in error.faults))

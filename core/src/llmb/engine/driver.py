@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from llmb.engine.active import ActiveRun
 from llmb.engine.finish import finish
+from llmb.engine.held import HeldRuns
 from llmb.engine.measure import peak_flops
 from llmb.engine.observe import Observer
 from llmb.engine.plan import PlannedTask
@@ -18,9 +22,9 @@ from llmb.engine.provenance import parse_provenance
 from llmb.engine.secrets import SubmittedSecrets, forget_secrets, missing_secrets, tell_missing_secrets
 from llmb.engine.site import Site
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, LlmbError, PluginError, TargetError, UnknownOutcomeError
+from llmb.values.errors import LlmbError, SpecError, TargetError, UnknownOutcomeError
 from llmb.values.job import Script
-from llmb.values.status import JobStatus, Ticket
+from llmb.values.status import JobStatus, RunState, Ticket
 
 BEFORE = frozenset({"planned", "preparing"})
 UNDER_WAY = frozenset({"queued", "running"})
@@ -42,10 +46,13 @@ class Driver:
         self._cancelled: set[str] = set()
         self._secrets = SubmittedSecrets(site.host)
         self._details: dict[str, str] = {}
-        self._held: dict[str, list[Fault]] = {}
+        self._held = HeldRuns()
         for run in self._runs:
             site.expect(run.planned.tasks)
-            run.peak_flops = peak_flops(run.run, run.planned.target, pool)
+            with suppress(
+                Exception
+            ):  # the run's end asks again, and tells; it must not keep anybody from cancelling it
+                run.peak_flops = peak_flops(run.run, run.planned.target, pool)
 
     @property
     def ended(self) -> bool:
@@ -58,13 +65,13 @@ class Driver:
         return all(run.ended or run.state in UNDER_WAY for run in self._mine)
 
     @property
-    def held(self) -> list[Fault]:
-        """Why runs are left as they are by this process: each lacks a secret in its environment."""
-        return [fault for faults in self._held.values() for fault in faults]
+    def held(self) -> list[Exception]:
+        """Why runs are left as they are by this process: one that lacks a secret, or of which something failed."""
+        return self._held.reasons
 
     @property
     def _mine(self) -> list[ActiveRun]:
-        return [run for run in self._runs if run.run.id not in self._held]
+        return [run for run in self._runs if run not in self._held]
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -74,18 +81,18 @@ class Driver:
     def tick(self) -> bool:
         """Bring every run forward once; true when a state changed. A target that cannot be asked is waited for."""
         if self._site.refusal is not None:
-            raise self._told(self._site.refusal)
+            raise self._remedied(self._site.refusal)
         self._handing_over = self.reading = False
         try:
             changed = self._advance()
         except TargetError as error:
             self._handed_over |= isinstance(error, UnknownOutcomeError) and self._handing_over
             if not self._something_is_there:
-                raise self._told(error) from error  # nothing runs there: say so at once
+                raise self._remedied(error) from error  # nothing runs there: say so at once
             self._tell_once_in_a_while(error)
             return False
-        except PluginError as error:
-            raise PluginError(self._remedied(error)) from error
+        except LlmbError as error:
+            raise self._remedied(error) from error
         if self._told_at > 0:
             self._told_at = -PATIENCE_S
             self._observer.message(f"{self._site.name} answers again")
@@ -101,16 +108,13 @@ class Driver:
             self._observer.message(f"{error}; asking again (what runs there goes on)")
             self._told_at = time.monotonic()
 
-    def _told(self, error: TargetError) -> TargetError:
+    def _remedied(self, error: LlmbError) -> LlmbError:
         """The same, with what can be done about the runs."""
-        return TargetError(self._remedied(error))
-
-    def _remedied(self, error: LlmbError) -> str:
         ids = " ".join(run.run.id for run in self._runs if not run.ended)
-        return f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up"
+        return type(error)(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
 
     def _advance(self) -> bool:
-        mine = [run for run in self._mine if not run.ended and self._driven_here(run)]
+        mine = [run for run in self._mine if not run.ended and self._held.alone(run, self._driven_here, run)]
         unwanted = [run for run in mine if run.record.cancel_requested]
         wanted = [run for run in mine if run not in unwanted]
         changed = self._cancel(unwanted)
@@ -184,9 +188,8 @@ class Driver:
         """Whether a script's secrets are there; without them its run is left for a process that has them."""
         if lacking := tell_missing_secrets(script, what):
             told = [f"{run.run.id}: {line}; then `llmb attach {run.run.id}` goes on" for line in lacking]
-            self._held[run.run.id] = [Fault(message=line) for line in told]
+            self._held.hold(run, SpecError(*told))
             self._observer.progress(run.progress("; ".join(lacking)))
-            run.record.unlock()
         return not lacking
 
     def _submit(self, runs: list[ActiveRun]) -> bool:
@@ -219,7 +222,7 @@ class Driver:
         """Take what the scheduler said of these runs; the logs of all are read together, those of ended ones wholly."""
         told = {run: status for run, status in seen.items() if status.state not in ("unknown", "absent")}
         for run, status in told.items():
-            run.start_attempt(status.attempt)
+            self._held.alone(run, run.start_attempt, status.attempt)
         over = [run for run, status in seen.items() if status.state in ("ended", "absent") or status.never_starts]
         self.reading = self._read_logs([run for run in told if told[run].state in ("running", "ended")])
         while self._read_logs(over):
@@ -227,7 +230,7 @@ class Driver:
         self._clear_up(over, [run for run in over if seen[run].never_starts])
         changed = False
         for run, status in seen.items():
-            changed |= self._take_status(run, status)
+            changed |= bool(self._held.alone(run, self._take_status, run, status))
         return changed
 
     def _clear_up(self, over: list[ActiveRun], never: list[ActiveRun]) -> None:
@@ -238,7 +241,8 @@ class Driver:
         files = {run.planned.script.provenance: run for run in over if run.planned.script.provenance}
         if files:
             for path, data in self._site.host.read(dict.fromkeys(files, 0)).items():
-                files[path].record.add_provenance(parse_provenance(data, files[path].planned.secrets))
+                run = files[path]
+                self._held.alone(run, run.record.add_provenance, parse_provenance(data, run.planned.secrets))
 
     def _take_status(self, run: ActiveRun, status: JobStatus) -> bool:
         if status.state == "unknown":
@@ -254,20 +258,22 @@ class Driver:
 
     def _read_logs(self, runs: list[ActiveRun]) -> bool:
         """What is new in the logs of all these runs, in one command."""
-        owner = {path: run for run in runs for path in run.offsets()}
-        offsets = {path: offset for run in runs for path, offset in run.offsets().items()}
+        runs = [run for run in runs if run not in self._held]
+        wanted = {run: self._held.alone(run, run.offsets) or {} for run in runs}
+        owner = {path: run for run in runs for path in wanted[run]}
+        offsets = {path: offset for run in runs for path, offset in wanted[run].items()}
         if not offsets:
             return False
         found = self._site.host.read(offsets)
         for path, data in found.items():
-            owner[path].add_log(path, data)
+            self._held.alone(owner[path], owner[path].add_log, path, data)
         for run in {id(owner[path]): owner[path] for path in found}.values():
             self._observer.progress(run.progress())
         return bool(found)
 
-    def _enter(self, run: ActiveRun, state: str, **more: object) -> bool:
+    def _enter(self, run: ActiveRun, state: RunState, **more: Any) -> bool:
         detail = str(more.get("detail") or "")
-        changed = run.enter(state, **more)  # type: ignore[arg-type]  # the states are written out in the callers
+        changed = bool(self._held.alone(run, partial(run.enter, **more), state))
         if changed or detail != self._details.get(run.run.id, ""):
             self._observer.progress(run.progress(detail))
         self._details[run.run.id] = detail
@@ -275,11 +281,14 @@ class Driver:
 
     def release(self) -> None:
         """Let other processes (or a later session of this one) drive these runs."""
-        self._held.clear()
+        self._held.release()
         for run in self._runs:
             run.record.unlock()
 
     def _finish(self, run: ActiveRun, status: JobStatus) -> None:
+        self._held.alone(run, self._end, run, status)
+
+    def _end(self, run: ActiveRun, status: JobStatus) -> None:
         run.close_logs()
         finish(run, status, self._pool)
         run.record.unlock()

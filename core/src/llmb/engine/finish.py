@@ -36,6 +36,7 @@ def finish(active: ActiveRun, status: JobStatus, pool: PluginPool) -> None:
             steps_done=active.series.count,
             steps_asked=run.steps,
             nan=active.series.nan,
+            unread=active.unread,
         )
     )
     summary = summarise(steps, run.window)

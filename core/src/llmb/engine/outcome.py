@@ -41,6 +41,8 @@ REMEDIES: Mapping[Cause, str] = {
     "deadline": "run it again with a later deadline, or a shorter time limit",
 }
 
+READ_AGAIN = "mend the plugin, and `llmb parse` the log in the run's record; nothing of it is lost"
+
 NEVER_BEGAN: Mapping[Cause, str] = {
     "refused": "",
     "impossible": "it would never have started: ",
@@ -51,7 +53,10 @@ NEVER_BEGAN: Mapping[Cause, str] = {
 
 @attrs.frozen(kw_only=True)
 class Evidence:
-    """What is known of a run that ended: the scheduler's word, the steps seen, and whether the loss was NaN."""
+    """What is known of a run that ended: the scheduler's word, the steps seen, and whether the loss was NaN.
+
+    ``unread`` is why its logs were read no further, where a parser failed: there may have been more steps.
+    """
 
     cause: Cause
     exit_status: int | None
@@ -61,6 +66,7 @@ class Evidence:
     nan: bool
     remedy: str = ""
     messages: frozenset[NoticeKind] = frozenset()
+    unread: str = ""
 
     @property
     def all_steps(self) -> bool:
@@ -82,6 +88,8 @@ def decide(evidence: Evidence) -> Outcome:
     """The row of the truth table that this evidence falls into."""
     evidence = attrs.evolve(evidence, cause=_true_cause(evidence))
     outcome = _row(evidence)
+    if evidence.unread and not evidence.all_steps and outcome.state != "cancelled":
+        outcome = attrs.evolve(outcome, reason=f"{outcome.reason}; {evidence.unread}", remedy=READ_AGAIN)
     return attrs.evolve(outcome, remedy=evidence.remedy) if evidence.remedy and outcome.remedy else outcome
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import attrs
 
@@ -21,6 +21,7 @@ from llmb.engine.result import RunResult, read_result
 from llmb.engine.secrets import refuse_missing_secrets
 from llmb.engine.site import Site
 from llmb.hosts.open import Hosts
+from llmb.plugins.answers import short
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
 from llmb.values.errors import Fault, LlmbError, RecordError, TargetError
@@ -67,9 +68,6 @@ class Session:
             drive(self._drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
         finally:
             self.close()
-
-
-OpenT = TypeVar("OpenT", Hosts, Session)
 
 
 def start(workload: Workload, *, observer: Observer | None = None) -> Session:
@@ -161,33 +159,40 @@ def _take_up(records: Iterable[RunRecord], observer: Observer, *, named: bool) -
 
 
 @contextmanager
-def _open(connected: OpenT) -> Iterator[OpenT]:
-    """It stays open, unless what is done with it fails."""
+def _open(hosts: Hosts) -> Iterator[Hosts]:
+    """They stay open, unless what is done with them fails."""
     try:
-        yield connected
+        yield hosts
     except BaseException:  # Ctrl-C among them
-        connected.close()
+        hosts.close()
         raise
 
 
 @contextmanager
 def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterator[None]:
-    """A run whose spec or plugins are gone is told of; it is a fault where it was named."""
+    """A run whose spec or plugins are gone is told of; it is a fault where it was named.
+
+    So is one whose plugin has a bug, of which a traceback is shown where it is named.
+    """
     try:
         yield
-    except LlmbError as error:
+    except Exception as error:
         if named:
             raise
-        observer.message(f"{record.run_id} is left alone: {error}")
+        told = str(error) if isinstance(error, LlmbError) else f"{short(error)} {' '.join(error.__notes__)}"
+        observer.message(f"{record.run_id} is left alone: {told}")
 
 
 def cancel(wanted: Iterable[str], *, observer: Observer | None = None) -> Session:
-    """Ask for the end of these runs and of nothing else; driven on, each comes to its end."""
-    with _open(_take_up(_named(wanted), observer or Silent(), named=True)) as session:
-        for each in session._active:
-            if not each.ended:
-                each.record.request_cancel()
-        return session
+    """Ask for the end of these runs and of nothing else; driven on, each comes to its end.
+
+    The wish is recorded before anything else of a run is read: whoever drives it, now or later, finds it there.
+    """
+    records = _named(wanted)
+    for record in records:
+        if not record.ended:
+            record.request_cancel()
+    return _take_up(records, observer or Silent(), named=True)
 
 
 def _probe(sites: Iterable[Site], observer: Observer, *, keep_refusals: bool = False) -> None:
