@@ -36,7 +36,8 @@ class ToyOptions:
 
     ``journal``: a file to which every start and end of a rank is appended. ``gate``: a file for which the training
     waits after ``gate_step`` steps. ``end`` (``exit 3``, ``kill 9``, ``memory``, ``nothing``) is what happens after
-    ``end_step`` steps on ``end_rank``; ``nan_step`` prints a loss of NaN. ``dump``: write the environment of each rank.
+    ``end_step`` steps on ``end_rank``; ``nan_step`` prints a loss of NaN, ``garbled_step`` a time at which the parser
+    fails. ``dump``: write the environment of each rank.
     ``warm_up``: an unmeasured phase of the first rank comes before. ``output``: what the last phase must leave behind,
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
     file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and
@@ -51,6 +52,7 @@ class ToyOptions:
     end_step: int = -1
     end_rank: int = 0
     nan_step: int = 0
+    garbled_step: int = 0
     ignore_term: bool = False
     hang: bool = False
     dump: bool = False
@@ -126,6 +128,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             "END_STEP": run.steps if options.end_step < 0 else options.end_step,
             "END_RANK": options.end_rank,
             "NAN_STEP": options.nan_step,
+            "GARBLED_STEP": options.garbled_step,
             "IGNORE_TERM": "yes" if options.ignore_term else "",
             "HANG": "yes" if options.hang else "",
             "DUMP": "yes" if options.dump else "",

@@ -8,7 +8,9 @@ wait_for() { until [ -e "$1" ]; do sleep 0.02; done; }
 [ -z "${TOY_TOKEN-}" ] || printf %s "$TOY_TOKEN" | sha256sum >"$LLMB_RUN_DIR/token.sha256"
 note begin
 for ((step = 0; step <= TOY_STEPS; step++)); do
-  ((step == 0)) || echo "toy step $step time 0.5 loss $([ "$step" = "$TOY_NAN_STEP" ] && echo nan || echo 2.5)"
+  time=0.5
+  [ "$step" != "$TOY_GARBLED_STEP" ] || time=0.50.5
+  ((step == 0)) || echo "toy step $step time $time loss $([ "$step" = "$TOY_NAN_STEP" ] && echo nan || echo 2.5)"
   if [ "$step" = "$TOY_GATE_STEP" ] && [ -n "$TOY_GATE" ]; then wait_for "$TOY_GATE"; fi
   if [ "$step" = "$TOY_END_STEP" ] && [ "$RANK" = "$TOY_END_RANK" ]; then
     case $TOY_END in

@@ -9,7 +9,7 @@ import typer
 
 from llmb.cli.arguments import refuse_together
 from llmb.cli.document import print_json
-from llmb.cli.main import app
+from llmb.cli.main import app, errors_of, tell
 from llmb.cli.run import AsJson
 
 if TYPE_CHECKING:
@@ -51,16 +51,23 @@ def parse(
     pool = PluginPool()
     logs = logs or [_own_directory(pool.framework(framework).log_files.directory, framework)]
     logs = [STANDARD_INPUT if str(each) == "-" else each for each in logs]
-    found = parse_files(logs, framework, pool, _window(window), steps)
+    found, error = parse_files(logs, framework, pool, _window(window), steps)
     single = len(logs) == 1 and not logs[0].is_dir()
+    if error and (single or not found):
+        raise error
     if as_json:
-        print_json(found[0].as_dict() if single else parsed.several(found, full_names=full_names))
+        errors = {"errors": errors_of(error)} if error else {}
+        print_json(found[0].as_dict() if single else {**parsed.several(found, full_names=full_names), **errors})
     elif as_csv:
         typer.echo(parsed.steps_csv(found[0]) if single else parsed.logs_csv(found, full_names=full_names), nl=False)
     elif single:
         parsed.print_one(found[0])
     else:
         parsed.print_several(found, full_names=full_names)
+    if error:
+        if not as_json:
+            tell(error)
+        raise typer.Exit(error.exit_status)
     if not any(log.status != "no_data" for log in found):
         broken = {log.path for log in found if log.failure}
         for path in logs:

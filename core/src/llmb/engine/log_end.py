@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from llmb.logs.diagnose import FoundCause, find_cause, last_exception
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus, log_status
 from llmb.plugins.pool import PluginPool
+from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Failure, Signature
 from llmb.values.steps import LogParser, Notice, NoticeKind, Step
 
@@ -79,7 +81,10 @@ def _told_by_schedulers(path: Path, framework: FrameworkHooks[Any], pool: Plugin
 
 def _notices(end: bytes, pool: PluginPool) -> Iterator[Notice]:
     for parser in pool.message_parsers():
-        yield from (each for each in _items(parser, end) if isinstance(each, Notice))
+        try:
+            yield from (each for each in _items(parser, end) if isinstance(each, Notice))
+        except PluginError as error:  # nobody named that scheduler
+            warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
 
 
 def _resumed(before: bytes, after: bytes, framework: FrameworkHooks[Any]) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, LogError
+from llmb.values.errors import Fault, LlmbError, LogError, PluginError, located
 from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
@@ -91,36 +92,59 @@ def parse_run(
     window: Window | None = None,
     steps_asked: int | None = None,
 ) -> ParsedLog:
-    """Read the log of a run, or those of its ranks, to their present end. Raises LogError where one cannot be read."""
+    """Read the log of a run, or those of its ranks, to their present end.
+
+    Raises LogError where one cannot be read, and PluginError where the framework's parser fails at it.
+    """
     if not paths:
         raise LogError("no log is named")
     framework = pool.framework(name)
-    series = _read_steps(framework, paths)
-    status, failure = how_it_ended(paths, framework, pool, series, steps_asked)
-    return ParsedLog(
-        paths=tuple(paths),
-        framework=name,
-        status=status,
-        series=series,
-        summary=summarise(series.steps, window or framework.window),
-        failure=failure,
-        experiment=experiment(paths[0], framework.log_files),
-        steps_asked=steps_asked,
-    )
+    with _naming(paths):
+        series = _read_steps(framework, paths)
+        status, failure = how_it_ended(paths, framework, pool, series, steps_asked)
+        return ParsedLog(
+            paths=tuple(paths),
+            framework=name,
+            status=status,
+            series=series,
+            summary=summarise(series.steps, window or framework.window),
+            failure=failure,
+            experiment=experiment(paths[0], framework.log_files),
+            steps_asked=steps_asked,
+        )
+
+
+@contextmanager
+def _naming(paths: Sequence[Path]) -> Iterator[None]:
+    try:
+        yield
+    except PluginError as error:
+        raise PluginError(*located(error.faults, str(paths[0]) if len(paths) == 1 else None)) from error
 
 
 def parse_files(
     paths: Sequence[Path], name: str, pool: PluginPool, window: Window | None, steps_asked: int | None
-) -> list[ParsedLog]:
-    """Each log on its own; of a directory, the framework's training logs, and what else has a step of it."""
-    known, found = pool.framework(name).log_files, []
+) -> tuple[list[ParsedLog], LlmbError | None]:
+    """Each log on its own; of a directory, the framework's training logs, and what else has a step of it.
+
+    Besides them comes what stands in the way of others: logs that cannot be read, or at which a parser fails.
+    """
+    known, found, faults = pool.framework(name).log_files, list[ParsedLog](), list[Fault]()
     for path in paths:
-        if path.is_dir():
-            logs = (parse_run([each], name, pool, window, steps_asked) for each in texts_below(path, known))
-            found += [log for log in logs if log.status != "no_data" or is_training_log(log.path, known)]
-        else:
-            found.append(parse_run([path], name, pool, window, steps_asked))
-    return found
+        try:
+            logs = list(texts_below(path, known)) if path.is_dir() else [path]
+        except LogError as error:
+            faults += error.faults
+            continue
+        for each in logs:
+            try:
+                log = parse_run([each], name, pool, window, steps_asked)
+            except (LogError, PluginError) as error:
+                faults += error.faults
+                continue
+            if each is path or log.status != "no_data" or is_training_log(each, known):
+                found.append(log)
+    return found, LogError(*faults) if faults else None
 
 
 def why_no_data(path: Path, name: str, *, broke: bool) -> str:
