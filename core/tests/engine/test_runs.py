@@ -45,6 +45,15 @@ def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: Ru
     assert message.startswith(f"{broken.run_id} is left alone: ")
 
 
+def test_a_bug_in_one_run_s_plugin_holds_up_no_other_where_it_was_not_named(
+    broken: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "import_run", lambda *_: 1 / 0)
+    heard = Heard()
+    assert runs.resume(observer=heard).run_ids == []
+    assert heard.messages == [f"{broken.run_id} is left alone: ZeroDivisionError: division by zero"]
+
+
 def test_a_record_of_which_one_cannot_tell_holds_up_no_other(broken: RunRecord) -> None:
     unreadable = broken.directory.with_name("unreadable")
     (unreadable / "events.jsonl").mkdir(parents=True)

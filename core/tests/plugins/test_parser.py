@@ -88,7 +88,7 @@ def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> N
 def test_a_step_that_is_read_later_names_the_plugin_and_those_read_before_stay() -> None:
     readable = [1, 2]
     parser = GuardedParser(Odd(readable.pop), "llmb-odd 1.0")
-    series = StepSeries(parser.first_step)
+    series = StepSeries(first_step=parser.first_step)
     series.add(parser.feed(b"step 1\nstep 2\nstep 3\nstep 4\n"))
     assert (series.first_step, series.count) == (7, 4)
     with pytest.raises(PluginError, match=r"IndexError: pop from empty list in the line 'step 3'"):

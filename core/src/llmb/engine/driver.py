@@ -49,9 +49,7 @@ class Driver:
         self._held = HeldRuns()
         for run in self._runs:
             site.expect(run.planned.tasks)
-            with suppress(
-                Exception
-            ):  # the run's end asks again, and tells; it must not keep anybody from cancelling it
+            with suppress(Exception):  # it is asked for again when the run ends, and then told
                 run.peak_flops = peak_flops(run.run, run.planned.target, pool)
 
     @property
@@ -108,8 +106,10 @@ class Driver:
             self._observer.message(f"{error}; asking again (what runs there goes on)")
             self._told_at = time.monotonic()
 
-    def _remedied(self, error: LlmbError) -> LlmbError:
-        """The same, with what can be done about the runs."""
+    def _remedied(self, error: Exception) -> Exception:
+        """The same, with what can be done about the runs; a bug as it is."""
+        if not isinstance(error, LlmbError):
+            return error
         ids = " ".join(run.run.id for run in self._runs if not run.ended)
         return type(error)(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
 

@@ -24,7 +24,7 @@ from llmb.hosts.open import Hosts
 from llmb.plugins.answers import short
 from llmb.plugins.pool import PluginPool
 from llmb.spec.export import export_run, import_run
-from llmb.values.errors import Fault, LlmbError, RecordError, TargetError
+from llmb.values.errors import Fault, LlmbError, RecordError
 from llmb.values.run import Target
 from llmb.values.workload import PlacedRun, Workload
 from llmb.version import VERSION
@@ -179,7 +179,7 @@ def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterat
     except Exception as error:
         if named:
             raise
-        told = str(error) if isinstance(error, LlmbError) else f"{short(error)} {' '.join(error.__notes__)}"
+        told = str(error) if isinstance(error, LlmbError) else short(error)
         observer.message(f"{record.run_id} is left alone: {told}")
 
 
@@ -201,7 +201,7 @@ def _probe(sites: Iterable[Site], observer: Observer, *, keep_refusals: bool = F
         try:
             for told in site.probe():
                 observer.message(told)
-        except TargetError as error:
+        except Exception as error:
             if not keep_refusals:
                 raise
             site.refusal = error

@@ -61,7 +61,7 @@ class Site:
         self.scheduler = scheduler
         self.host = host
         self.workdir = targets[0].workdir
-        self.refusal: TargetError | None = None
+        self.refusal: Exception | None = None
         self._targets = targets
         self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
         self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them

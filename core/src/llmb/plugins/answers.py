@@ -12,8 +12,9 @@ ACCEPTED: Mapping[Any, Any] = {float: (int, float), tuple: Sequence}
 
 
 def short(error: BaseException) -> str:
-    """An error of a stranger's code in one line."""
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    """An error of a stranger's code in one line, with what was noted on it."""
+    notes = getattr(error, "__notes__", ())
+    return f"{type(error).__name__}: {' '.join(' '.join((str(error), *notes)).split())}"
 
 
 def wrong_answer(specification: Callable[..., Any], answer: Any) -> str:

@@ -85,6 +85,5 @@ def _naming(who: str, source: str = "") -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-        message = f"{who}: its log parser failed: {short(error)}{notes}"
+        message = f"{who}: its log parser failed: {short(error)}"
         raise PluginError(Fault(message=message, file=source or None)) from error
