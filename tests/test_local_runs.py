@@ -161,8 +161,6 @@ def test_cancel_while_preparing_submits_nothing(toy: Any) -> None:
     assert cancelled["state"] == "cancelled"
     assert end(running) == [cancelled]
     assert not toy.work(run_id).exists()
-    toy.task_gate.touch()
-    toy.wait_for_journal("task-end")  # it is shared: it goes on
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -167,3 +168,22 @@ def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) 
     assert upstream.commits[0] in task["check"]
     assert "# first, unless it is there: repository" in toy.llmb("run", spec, "--dry-run").stdout
     assert not toy.home.exists()
+
+
+def test_a_run_tells_for_which_of_its_tasks_it_waits_now(toy: Any, upstream: Upstream) -> None:
+    import llmb
+    from llmb.engine.record import find_record
+
+    options = {**asking(upstream, upstream.commits[0]), "task": "data", "task_gate": str(toy.task_gate)}
+    session = llmb.start(llmb.load(toy.spec(framework=options)))
+    [record] = map(find_record, session.run_ids)
+    waited_for: dict[str, None] = {}
+
+    def wait(pause_s: float) -> None:
+        waited_for[record.state()["task"]] = None
+        if toy.journal("task-begin"):
+            toy.task_gate.touch()
+        time.sleep(pause_s)
+
+    session.drive(wait=wait)
+    assert [key.partition("-")[0] for key in waited_for] == ["repository", "toy"]

@@ -60,6 +60,8 @@ class ActiveRun:
         self.state: RunState = known["state"]
         self.job_id: str | None = known.get("job_id")
         self.attempt: int = known.get("attempt", 0)
+        self.task: str | None = known.get("task")
+        """The key of the shared task that it waits for, or waited for last."""
 
     def _read_anew(self) -> None:
         """Parse the copies of this attempt's logs from their start: a parser's state need not be kept anywhere."""
@@ -128,6 +130,7 @@ class ActiveRun:
         self.record.add_event(state=state, **news)
         self.state = state
         self.job_id = news.get("job_id", self.job_id)
+        self.task = news.get("task", self.task)
         return True
 
     def start_attempt(self, attempt: int) -> None:

@@ -21,12 +21,12 @@ from llmb.engine.plan import PlannedTask
 from llmb.engine.provenance import parse_provenance
 from llmb.engine.secrets import SubmittedSecrets, forget_secrets, missing_secrets, tell_missing_secrets
 from llmb.engine.site import Site
+from llmb.engine.unwanted import BEFORE, end_unwanted
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import LlmbError, SpecError, TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.status import JobStatus, RunState, Ticket
 
-BEFORE = frozenset({"planned", "preparing"})
 UNDER_WAY = frozenset({"queued", "running"})
 PATIENCE_S = 30.0  # how long a target that cannot be asked is asked again before people are told once more
 
@@ -134,6 +134,7 @@ class Driver:
             self._cancelled.update(run.run.id for run in told)
         absent = self._not_submitted([run for run in runs if run.state == "submitting"])
         never = [run for run in runs if run.state in BEFORE or run in absent]
+        end_unwanted([run for run in never if run.state in BEFORE], self._runs, self._site, self._observer)
         for run in never:
             self._finish(run, JobStatus(state="ended", cause="cancelled"))
         return bool(told or never)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal
 
@@ -20,7 +20,7 @@ from llmb.engine.secrets import (
 from llmb.engine.space import free_space_gb
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
-from llmb.hosts.detached import poll_detached, submit_detached
+from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script
@@ -29,7 +29,7 @@ from llmb.values.status import Cause, JobStatus, Ticket
 
 TaskState = Literal["unknown", "missing", "running", "done", "failed"]
 REDONE = 2  # times that a task is made again when what made it was killed
-NOT_ITS_FAULT = ("lost", "preempted", "node failure")
+NOT_ITS_FAULT = ("lost", "preempted", "node failure", "cancelled")  # as of the run that it was begun for
 
 
 @attrs.define
@@ -163,9 +163,25 @@ class Site:
         nowhere = [task for task in tasks if seen[task.planned.key].state in ("absent", "ended")]
         forget_secrets((task.planned.script for task in nowhere), self.host)
 
+    def alive(self, keys: Iterable[str]) -> Mapping[str, JobStatus]:
+        """How those of these tasks stand whose jobs wait or run, whoever began them."""
+        seen = self._poll([self._tasks[key] for key in keys])
+        return {key: status for key, status in seen.items() if status.state in ("pending", "running")}
+
+    def end(self, keys: Iterable[str], alive: Container[str]) -> None:
+        """End the jobs of those of these tasks that are alive; no secret of any stays."""
+        tasks = [self._tasks[key] for key in keys]
+        on_host, others = _tickets(task for task in tasks if task.planned.key in alive)
+        if on_host:
+            cancel_detached(on_host, self.host)
+        if others:
+            self.cancel(others)
+        forget_secrets((task.planned.script for task in tasks), self.host)
+        for task in tasks:
+            task.state = "unknown"
+
     def _poll(self, tasks: Iterable[TaskProgress]) -> Mapping[str, JobStatus]:
-        on_host = [_ticket(task) for task in tasks if task.planned.on == "host"]
-        others = [_ticket(task) for task in tasks if task.planned.on == "scheduler"]
+        on_host, others = _tickets(tasks)
         return {**self.poll(others), **poll_detached(on_host, self.host)}
 
     def _with_room(self, tasks: list[TaskProgress]) -> list[TaskProgress]:
@@ -247,3 +263,11 @@ class Site:
 
 def _ticket(task: TaskProgress) -> Ticket:
     return Ticket(id=task.planned.key, directory=task.planned.script.directory)
+
+
+def _tickets(tasks: Iterable[TaskProgress]) -> tuple[list[Ticket], list[Ticket]]:
+    """Of those that are processes of the host, and of the scheduler's jobs."""
+    found: dict[str, list[Ticket]] = {"host": [], "scheduler": []}
+    for task in tasks:
+        found[task.planned.on].append(_ticket(task))
+    return found["host"], found["scheduler"]
