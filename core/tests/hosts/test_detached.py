@@ -202,11 +202,14 @@ def test_a_process_id_that_belongs_to_another_process_by_now_is_not_believed(fol
     assert Job(folder, "").status.cause == "lost"
 
 
-def test_a_process_of_another_boot_is_not_believed(folder: Path) -> None:
+@pytest.mark.parametrize(("before", "cause"), [([], "lost"), (["cancelled"], "cancelled")])
+def test_a_process_of_another_boot_is_not_believed(folder: Path, before: list[str], cause: str) -> None:
     folder.mkdir()
+    for name in before:
+        (folder / name).touch()
     start = Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
     (folder / "started").write_text(f"{os.getpid()} {start} another-boot\n")
-    assert Job(folder, "").status.cause == "lost"
+    assert Job(folder, "").status.cause == cause
 
 
 @pytest.mark.parametrize("boot", ["this", "another"])

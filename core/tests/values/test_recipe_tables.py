@@ -56,13 +56,17 @@ def test_a_wrong_way_to_start_nsys_is_told_by_its_key(table: dict[str, Any], tol
     [
         ({"lock": "cpu.txt"}, "framework.python: is missing"),
         (
+            {"lock": "cpu.txt", "python": "3.12", "space_gb": 0},
+            "framework.space_gb: is 0; expected a number above 0",
+        ),
+        (
             {"lock": "cpus.txt", "python": "3.12"},
             "framework.lock: is \"cpus.txt\"; expected one of cpu.txt (did you mean 'cpu.txt'?)",
         ),
     ],
 )
 def test_a_wrong_environment_is_told_by_its_key(
-    settings: dict[str, str], told: str, site: Any, monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], told: str, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"acme_trainer/__init__.py": "", "acme_trainer/environments/cpu.txt": "x==1\n"}
     site.install("acme-trainer", files=files, entry_points={})

@@ -35,6 +35,7 @@ settle() { # directory: of a supervisor that was killed, note the end, and end w
     [ ! -e started ] || [ -e ended ] || supervisor . >/dev/null && exit 0
     end_leftovers "$1"
     forget_secrets .
+    if [ -e cancelled ]; then write ended $'\tcancelled\t' && exit; fi
     write ended $'\tlost\tthe process that ran it was killed, or the machine was restarted'
   )
 }

@@ -30,5 +30,7 @@ last_line() { tail -n 1 "$1" 2>/dev/null | tr -d '\n' | tr '[:cntrl:]' ' '; } # 
 forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; } # directory
 
 write() { # file, text: the whole file or none
-  printf '%s\n' "$2" >"$1.partial" && sync "$1.partial" && mv "$1.partial" "$1"
+  printf '%s\n' "$2" >"$1.partial" && sync "$1.partial" && mv "$1.partial" "$1" && return
+  rm -f "$1.partial"
+  return 1
 }

@@ -6,6 +6,7 @@
 #   ended     exit status, cause, reason; nothing of the job lives any more
 #   alive     locked as long as any process of the job lives
 #   no_grace  made when the job has had its time to end by itself: to be told to end then means to be killed
+#   room      what `ended` is written into, in place, where the disk is full by then
 directory=$1 time_limit_s=$2 grace_s=$3
 cd "$directory" || exit 1
 
@@ -33,9 +34,18 @@ later() { # file, command: after the command the file is made, and the job is to
   ) 8>&- &
   disown $! # nothing is said when it is ended
 }
+
+keep_end() { # exit status, cause, reason: a full disk is told beside the reason
+  local reason=${3//[[:cntrl:]]/ } said
+  said=$(write ended "$1"$'\t'"$2"$'\t'"$reason" 2>&1) && return
+  reason="${reason:+${reason:0:800}; }$directory: ${said##*: }"
+  printf '%s\t%s\t%s\n' "$1" "$2" "$reason" 1<>room && sync room && mv room ended
+} 2>/dev/null
+
 trap end_job TERM INT HUP
 write started "$$ $(start_time $$) $(</proc/sys/kernel/random/boot_id)" || exit 1
 exec 9>&-
+printf '%4096s' '' | tr ' ' '\n' >room # line ends, of which none is left at the end of what is read
 
 out_of_memory_kills() { sed -n 's/^oom_kill //p' /proc/vmstat; }
 kills_before=$(out_of_memory_kills)
@@ -80,5 +90,6 @@ elif [ "$status" = 0 ]; then
 elif [ "$(out_of_memory_kills)" != "$kills_before" ] && [[ $status = 137 || $reason = *137* ]]; then
   cause="out of memory"
 fi
-# on a full disk the end is kept until there is room for it
-until write ended "$status"$'\t'"$cause"$'\t'"${reason//[[:cntrl:]]/ }" || [ ! -e alive ]; do sleep 1; done
+# where there is no room at all the end is kept until there is some, unless nobody waits for it any more
+until keep_end "$status" "$cause" "$reason" || [ ! -e alive ] || [ -e cancelled ]; do sleep 1; done
+rm -f room

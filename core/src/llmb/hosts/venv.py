@@ -42,6 +42,7 @@ def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task
         kind="virtual environment",
         work="\n".join(lines),
         check=f"test -f {folder}/complete && {folder}/bin/python -c ''",
+        space_gb=venv.space_gb,
     )
 
 

@@ -15,7 +15,7 @@ from llmb.values.errors import Fault, RecipeError
 from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.nearest import nearest_name
-from llmb.values.tables import checked, string
+from llmb.values.tables import checked, number, string
 from llmb.values.words import one_of
 
 Ranks = Literal["all", "first", "node"]
@@ -51,19 +51,24 @@ class Image:
 
 @attrs.frozen(kw_only=True)
 class Venv:
-    """A Python environment: ``lock`` is the text of a requirements file with every version and hash pinned."""
+    """A Python environment: ``lock`` is the text of a requirements file with every version and hash pinned.
+
+    ``space_gb`` is what it takes on a disk, 0 where nobody knows.
+    """
 
     lock: str
     python: str
+    space_gb: float = 0.0
 
     @classmethod
     def shipped(cls, package: str, settings: Mapping[str, Any]) -> Venv:
         """What a recipe's settings name: ``lock``, a file in the package's folder ``environments``, and ``python``.
 
-        Raises RecipeError where they do not.
+        Beside them may be ``space_gb``. Raises RecipeError for what is missing or wrong.
         """
-        named = {name: settings[name] for name in ("lock", "python") if name in settings}
-        stated = checked(named, "framework", {"lock": string, "python": string}, ("lock", "python"))
+        readers = {"lock": string, "python": string, "space_gb": number}
+        named = {name: settings[name] for name in readers if name in settings}
+        stated = checked(named, "framework", readers, ("lock", "python"))
         shipped = {each.name: each for each in files(package).joinpath("environments").iterdir()}
         if (name := stated["lock"]) not in shipped:
             expected = f"one of {', '.join(sorted(shipped))}"
@@ -71,7 +76,7 @@ class Venv:
             raise RecipeError(
                 Fault(message=f"is {shown(name)}", key="framework.lock", expected=expected, nearest=nearest)
             )
-        return cls(lock=shipped[name].read_text(encoding="utf-8"), python=stated["python"])
+        return cls(**stated | {"lock": shipped[name].read_text(encoding="utf-8")})
 
 
 @attrs.frozen(kw_only=True)

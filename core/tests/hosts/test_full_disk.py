@@ -1,0 +1,110 @@
+"""A disk that is full: detached jobs end all the same, say so, and leave nothing half-made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb import JobStatus, Script, Ticket, Venv, cancel_detached, poll_detached, submit_detached, venv_task
+from llmb.hosts.local import LocalHost
+
+HOST = LocalHost()
+FILL = "cat /dev/zero >{file}"
+
+FAKE_UV = """#!/bin/bash
+case $1 in
+  venv) mkdir -p "${{!#}}/bin" ;;
+  pip) {install} ;;
+esac
+"""
+
+
+def wait_for(condition: Callable[[], Any]) -> Any:
+    end = time.monotonic() + 20
+    while not (found := condition()):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return found
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """An empty disk of a megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+class Job:
+    """A detached job on that disk."""
+
+    def __init__(self, disk: Path, text: str) -> None:
+        self.folder = disk / "job"
+        self.ticket = Ticket(id="job", directory=str(self.folder))
+        submit_detached([Script(id="job", directory=str(self.folder), text=text)], HOST)
+
+    def ended(self) -> JobStatus:
+        def end() -> JobStatus | None:
+            status = poll_detached([self.ticket], HOST)["job"]
+            return status if status.state == "ended" else None
+
+        return wait_for(end)  # type: ignore[no-any-return]
+
+    @property
+    def lives(self) -> bool:
+        return subprocess.run(["flock", "-n", str(self.folder / "alive"), "true"]).returncode != 0
+
+
+@pytest.mark.real
+def test_a_job_that_fills_its_disk_ends_and_the_full_disk_is_told(disk: Path) -> None:
+    job = Job(disk, f": >begun\n{FILL.format(file='filler')}\nexit 3\n")
+    end = job.ended()
+    assert (end.exit_status, end.cause) == (3, "failed")
+    assert end.reason.endswith(f"{disk}/job: No space left on device")
+    wait_for(lambda: not job.lives)
+
+
+@pytest.mark.real
+def test_a_job_on_a_full_disk_can_be_cancelled(disk: Path) -> None:
+    job = Job(disk, f": >begun\n{FILL.format(file='filler')}\n: >full\nsleep 1000\n")
+    wait_for((job.folder / "full").exists)
+    cancel_detached([job.ticket], HOST)
+    assert job.ended().cause == "cancelled"
+    wait_for(lambda: not job.lives)
+
+
+def making(disk: Path, tmp_path: Path, install: str) -> tuple[Job, Path]:
+    """An environment that is made by a uv which installs so, and where it lies."""
+    uv = tmp_path / "uv"
+    uv.write_text(FAKE_UV.format(install=install))
+    uv.chmod(0o755)
+    task = venv_task(Venv(lock="", python=">=3.11"), f"{disk}/cache", uv=str(uv), python=sys.executable)
+    assert isinstance(task.work, str)
+    return Job(disk, f": >begun\n{task.work}"), disk / "cache/venv" / task.key
+
+
+@pytest.mark.real
+def test_an_environment_without_room_leaves_the_words_of_uv_and_nothing_else(disk: Path, tmp_path: Path) -> None:
+    filler = f"{disk}/cache/venv/*/bin/filler"
+    words = "error: failed to copy: No space left on device (os error 28)"
+    job, venv = making(disk, tmp_path, f"{FILL.format(file=filler)}; echo '{words}' >&2; exit 2")
+    end = job.ended()
+    assert (end.exit_status, end.reason) == (2, words)
+    assert not venv.exists()
+
+
+def test_an_environment_whose_making_is_cancelled_is_removed(tmp_path: Path) -> None:
+    job, venv = making(tmp_path, tmp_path, f": >{tmp_path}/installing; sleep 1000")
+    wait_for((tmp_path / "installing").exists)
+    cancel_detached([job.ticket], HOST)
+    assert job.ended().cause == "cancelled"
+    assert not venv.exists()
