@@ -151,3 +151,17 @@ def test_what_is_known_of_the_runs_is_printed_also_where_one_cannot_go_on(
     assert done.returncode == 2
     assert {run["state"] for run in document["runs"]} == {"submitting", "completed"}
     assert "TOY_TOKEN is not set" in document["errors"][0]["message"]
+
+
+def test_what_an_observer_raises_ends_the_drive_before_anything_else_is_done(toy: Any) -> None:
+    class Watching:
+        def progress(self, progress: llmb.Progress) -> None:
+            raise ZeroDivisionError(progress.run_id)
+
+        message = print
+
+    folders = [str(toy.folder / name) for name in ("first", "second")]
+    session = llmb.start(llmb.load(toy.spec(sweep={"target.workdir": folders})), observer=Watching())
+    with pytest.raises(ZeroDivisionError, match=rf"^{session.run_ids[0]}$"):
+        session.drive()
+    assert [result.state for result in session.results] == ["submitting", "planned"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from llmb.engine.driver import Driver
+from llmb.engine.observe import ObserverError
 from llmb.values.errors import LlmbError
 
 LIVELY_S = 0.25
@@ -48,10 +49,12 @@ def drive(
 
     What one run or site lacks does not hold up the others: in the end TargetError is raised for sites that could not
     be asked, else PluginError for a scheduler that answered wrongly, and SpecError for runs that lack a secret. What is
-    no LlmbError is a bug, and raised before all else.
+    no LlmbError is a bug, and raised before all else. Only what an observer raises ends the drive at once.
     """
     try:
         _tick_on(drivers, done, wait, clock)
+    except ObserverError as error:
+        raise (error.__cause__ or error) from None
     finally:
         for driver in drivers:
             driver.release()

@@ -16,7 +16,7 @@ from llmb.engine.active import ActiveRun
 from llmb.engine.finish import finish
 from llmb.engine.held import HeldRuns
 from llmb.engine.measure import peak_flops
-from llmb.engine.observe import Observer
+from llmb.engine.observe import Observer, Unhindered
 from llmb.engine.plan import PlannedTask
 from llmb.engine.provenance import parse_provenance
 from llmb.engine.secrets import SubmittedSecrets, forget_secrets, missing_secrets, tell_missing_secrets
@@ -38,7 +38,7 @@ class Driver:
         self._site = site
         self._runs = list(runs)
         self._pool = pool
-        self._observer = observer
+        self._observer = Unhindered(observer)
         self.reading = False
         """The last tick found something new in a log."""
         self._told_at = -PATIENCE_S

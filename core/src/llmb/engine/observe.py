@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeVar
 
 import attrs
 
 from llmb.values.status import RunState
+
+ToldT = TypeVar("ToldT")
 
 
 @attrs.frozen(kw_only=True)
@@ -43,3 +46,29 @@ class Silent:
 
     def message(self, text: str) -> None:
         """Ignored."""
+
+
+class ObserverError(BaseException):
+    """What an observer raised, which is its cause. It ends the drive, where other errors hold up one run or site."""
+
+
+class Unhindered:
+    """Passes all on to an observer whose exceptions nobody on the way may take for a run's."""
+
+    def __init__(self, observer: Observer) -> None:
+        self._observer = observer
+
+    def progress(self, progress: Progress) -> None:
+        """Raises ObserverError."""
+        self._pass_on(self._observer.progress, progress)
+
+    def message(self, text: str) -> None:
+        """Raises ObserverError."""
+        self._pass_on(self._observer.message, text)
+
+    @staticmethod
+    def _pass_on(tell: Callable[[ToldT], None], told: ToldT) -> None:
+        try:
+            tell(told)
+        except Exception as error:
+            raise ObserverError from error
