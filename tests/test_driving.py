@@ -165,3 +165,35 @@ def test_what_an_observer_raises_ends_the_drive_before_anything_else_is_done(toy
     with pytest.raises(ZeroDivisionError, match=rf"^{session.run_ids[0]}$"):
         session.drive()
     assert [result.state for result in session.results] == ["submitting", "planned"]
+
+
+@pytest.mark.parametrize("error", [llmb.SpecError("no jobs on Sundays"), KeyError("a bug")], ids=["known", "bug"])
+def test_a_site_that_takes_no_job_is_told_at_once_and_the_runs_on_others_go_on(
+    toy: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    from llmb.engine.site import Site
+
+    told: list[tuple[bool, str]] = []
+    folders = [str(toy.folder / name) for name in ("first", "second")]
+    submit = Site.submit
+
+    def refuse(site: Site, scripts: Any) -> Any:
+        if scripts and site.workdir == folders[0]:
+            raise error
+        return submit(site, scripts)
+
+    class Watching:
+        def progress(self, progress: llmb.Progress) -> None: ...
+
+        def message(self, text: str) -> None:
+            told.append((session.results[1].ended, text))
+
+    monkeypatch.setattr(Site, "submit", refuse)
+    session = llmb.start(llmb.load(toy.spec(sweep={"target.workdir": folders})), observer=Watching())
+    with pytest.raises(type(error), match=str(error.args[0])):
+        session.drive()
+    assert [result.state for result in session.results] == ["submitting", "completed"]
+    [(ended, text)] = told
+    assert not ended
+    assert str(error.args[0]) in text
+    assert text.endswith("; other runs go on")

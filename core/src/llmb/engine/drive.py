@@ -9,6 +9,7 @@ import attrs
 
 from llmb.engine.driver import Driver
 from llmb.engine.observe import ObserverError
+from llmb.plugins.answers import short
 from llmb.values.errors import LlmbError
 
 LIVELY_S = 0.25
@@ -76,6 +77,8 @@ def _tick_on(
             except Exception as error:  # noqa: BLE001  # a bug too is raised when the runs on other targets are done
                 faults.append(error)
                 going.remove(each)
+                if going:  # it may be hours until they are done
+                    each.driver.tell(f"{error if isinstance(error, LlmbError) else short(error)}; other runs go on")
         going = [each for each in going if not done(each.driver)]
         now_s = max(now_s, clock() - began_s)
         for each in ticked:

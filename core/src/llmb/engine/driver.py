@@ -96,6 +96,10 @@ class Driver:
             self._observer.message(f"{self._site.name} answers again")
         return changed
 
+    def tell(self, text: str) -> None:
+        """Something that people should know of these runs."""
+        self._observer.message(text)
+
     @property
     def _something_is_there(self) -> bool:
         """Something was started that goes on without this process, or may have been."""
