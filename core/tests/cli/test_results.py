@@ -49,6 +49,35 @@ def test_two_ways_to_have_the_mfu_that_differ_by_more_than_3_percent_are_pointed
     assert ("TFLOP/s per GPU 330.3 logged, 460.5 by step time" in shown) == noted
 
 
+def test_a_result_of_a_sweep_shows_its_values_and_which_repeat_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    sweep = {"workload.gpus": 64, "parallelism.tp": 2, "measure.window": [35, 44], "env.A": "on"}
+    print_results([result(sweep=sweep, repeat=2, repeats=3)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "sweep parallelism.tp = 2, measure.window = [35, 44], env.A = on repeat 2 of 3 step time" in shown
+
+
+def test_the_table_of_runs_shows_in_what_runs_of_one_name_differ(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    matrix = [
+        result(
+            run_id=f"k3x{tp}{size}-tiny-64", sweep={"a.tp": tp, "b.size": size, "a.size": 7, "c.x": "v" * 30 + str(tp)}
+        )
+        for tp in (1, 2)
+        for size in (4, 8)
+    ]
+    repeats = [result(run_id=f"abcd{each}-other-64", sweep={"a.tp": 3}, repeat=each, repeats=2) for each in (1, 2)]
+    print_runs([*matrix, *repeats, result(run_id="zzzzz-third-64", sweep={"a.tp": 5})])
+    swept = [line.partition("completed")[0].split()[1:] for line in capsys.readouterr().out.splitlines()[1:]]
+    assert swept[:2] == [["tp=1", "size=4", f"x={'v' * 23}…"], ["tp=1", "size=8", f"x={'v' * 23}…"]]
+    assert swept[4:] == [["repeat=1"], ["repeat=2"], []]
+
+
+def test_runs_that_no_sweep_tells_apart_need_no_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:
+    print_runs([result(run_id="aaaaa-x", sweep={"a.tp": 1}), result(run_id="bbbbb-y", sweep={"a.tp": 2})])
+    assert capsys.readouterr().out.split()[:3] == ["run", "state", "verdict"]
+
+
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
     failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
     print_results([result(state="failed", metrics=None, reason="a disk is full", failure=failure)])

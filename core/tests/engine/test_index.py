@@ -51,6 +51,9 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "failure": None,
         "refused": False,
         "created": "2026-01-01",
+        "sweep": {},
+        "repeat": 1,
+        "repeats": 1,
     }
 
 

@@ -10,10 +10,12 @@ from typing import Any
 import attrs
 import typer
 
+from llmb.cli.sweeps import swept_values
 from llmb.engine.plan import PlannedRun, PlannedTask
 from llmb.spec.structure import unstructure
 from llmb.values.faults import counted
 from llmb.values.job import Environment, Image, Job, Task
+from llmb.values.workload import PlacedRun
 
 COMMAND = 120
 """How much of a phase's command is shown, in characters; the script has it whole."""
@@ -33,6 +35,8 @@ def as_table(planned: PlannedRun) -> dict[str, Any]:
         "gpus": run.gpus,
         "steps": run.steps,
         "repeat": run.repeat,
+        "repeats": planned.placed.repeats,
+        "sweep": unstructure(planned.placed.swept),
         "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
         "model": unstructure(run.model),
         "window": run.window if run.window == "last" else list(run.window),
@@ -105,7 +109,7 @@ def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
         typer.echo(f"# {note}")
     for planned in runs:
         run, job = planned.run, planned.job
-        typer.echo(f"# {run.name} (repeat {run.repeat}): {run.recipe}, release {run.release}")
+        typer.echo(f"# {run.name} ({_of_sweep(planned.placed)}): {run.recipe}, release {run.release}")
         batch = run.parallelism.global_batch_size
         ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
         typer.echo(f"# {ranks}, {counted(run.steps, 'step')}, global batch size {batch}")
@@ -119,6 +123,13 @@ def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
         for phase in job.phases:
             typer.echo(f"# phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND)}")
         typer.echo(planned.script.text)
+
+
+def _of_sweep(placed: PlacedRun) -> str:
+    """Which of the runs of its spec it is."""
+    of = f" of {placed.repeats}" if placed.repeats > 1 else ""
+    swept = swept_values(placed.swept)
+    return f"repeat {placed.run.repeat}{of}{'; ' if swept else ''}{swept}"
 
 
 def _needs(task: Task) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
+from llmb.cli.sweeps import differing_values, swept_values
 from llmb.cli.tables import Column, print_table
 from llmb.engine.result import RunResult
 from llmb.figures.metrics import Metrics
@@ -16,6 +17,9 @@ from llmb.values.failure import Failure
 
 PROSE = 30
 """How narrow a column of text may become, in characters."""
+
+SWEPT = 18
+"""The same of the values of a sweep, which go on in the next line between them."""
 
 NAMED_VALUES = (Column(style="dim"), Column(wraps=PROSE))
 
@@ -39,7 +43,7 @@ def print_results(results: Iterable[RunResult]) -> None:
     console = Console(highlight=False)
     for result in results:
         console.print(_heading(result), soft_wrap=True)
-        rows = [*_figures(result.metrics), *_judgement(result), *_failure(result.failure)]
+        rows = [*_of_sweep(result), *_figures(result.metrics), *_judgement(result), *_failure(result.failure)]
         rows.append(("record", result.directory))
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
 
@@ -48,6 +52,11 @@ def _heading(result: RunResult) -> Text:
     heading = Text(result.run_id, style="bold")
     heading.append(f"  {result.state}", style=STYLES.get(result.state, ""))
     return heading
+
+
+def _of_sweep(result: RunResult) -> list[tuple[str, str]]:
+    repeat = f"{result.repeat} of {result.repeats}" if result.repeats > 1 else ""
+    return [(name, value) for name, value in (("sweep", swept_values(result.sweep)), ("repeat", repeat)) if value]
 
 
 def _figures(metrics: Metrics | None) -> list[tuple[str, str]]:
@@ -119,22 +128,26 @@ def _failure(failure: Failure | None) -> list[tuple[str, str]]:
 
 def print_runs(runs: Iterable[RunResult]) -> None:
     """One line a run."""
-    columns = [Column("run"), Column("state"), Column("verdict", optional=True)]
-    columns += [Column(title, right=True, optional=True) for title in ("step time s", "tokens/s", "MFU %", "created")]
-    print_table(columns, [_brief(run) for run in runs])
+    runs = list(runs)
+    swept = differing_values(runs)
+    columns = [Column("run"), *([Column("sweep", wraps=SWEPT)] if any(swept) else [])]
+    columns += [Column("state"), Column("verdict", optional=True)]
+    columns += [Column(title, right=True, optional=True) for title in ("step time s", "MFU %", "tokens/s", "created")]
+    print_table(columns, [_brief(run, [each] if any(swept) else []) for run, each in zip(runs, swept, strict=True)])
 
 
-def _brief(run: RunResult) -> tuple[str | Text, ...]:
+def _brief(run: RunResult, swept: Sequence[str]) -> tuple[str | Text, ...]:
     metrics = run.metrics
     mfu = metrics.mfu if metrics else None
     return (
         run.run_id,
+        *swept,
         Text(run.state, STYLES.get(run.state, "")),
         Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
         number(metrics.step_time_s if metrics else None),
-        number(metrics.tokens_per_s if metrics else None),
         f"{100 * mfu:.2f}" if mfu is not None else "",
-        (run.created or "").replace("T", " ").removesuffix("+00:00"),
+        number(metrics.tokens_per_s if metrics else None),
+        (run.created or "").replace("T", " ").partition(".")[0].removesuffix("+00:00"),
     )
 
 

@@ -6,6 +6,8 @@ import json
 import sqlite3
 from contextlib import closing, suppress
 
+import attrs
+
 from llmb.engine.record import RunRecord, all_records
 from llmb.engine.result import RunResult, read_result
 from llmb.paths import home_folder
@@ -34,8 +36,8 @@ def list_runs() -> list[RunResult]:
 
 
 def _stamp(record: RunRecord) -> str:
-    """Changes whenever the record does."""
-    parts = []
+    """Changes whenever the record does, or what is told of one."""
+    parts = [" ".join(attrs.fields_dict(RunResult))]
     for name in ("events.jsonl", "result.json", "run.toml"):
         with suppress(OSError):
             status = (record.directory / name).stat()

@@ -11,9 +11,18 @@ from llmb.engine.record import RunRecord, find_record
 from llmb.figures.metrics import Comparison, Metrics
 from llmb.values.errors import RecordError
 from llmb.values.failure import Failure
+from llmb.values.frozen import FrozenMap, freeze, thaw
 from llmb.values.status import END_STATES, RunState, Verdict
 
 T = TypeVar("T")
+
+
+def _as_sweep(value: Any) -> FrozenMap[str, Any]:
+    return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
+
+
+def _as_count(value: Any) -> int:
+    return value if isinstance(value, int) else 1
 
 
 @attrs.frozen(kw_only=True)
@@ -22,7 +31,8 @@ class RunResult:
 
     ``directory`` is its record on this machine, ``created`` a time as ISO 8601 has it, in UTC; ``refused`` tells a run
     that the scheduler did not take from others that failed. What the spec states is null where the record's copy of it
-    cannot be read.
+    cannot be read. ``sweep`` are the dotted keys that the spec has as lists, each with this run's value; it is the
+    run number ``repeat`` of ``repeats`` with these values.
     """
 
     run_id: str
@@ -39,6 +49,9 @@ class RunResult:
     failure: Failure | None
     refused: bool
     created: str | None
+    sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_as_sweep)
+    repeat: int = attrs.field(default=1, converter=_as_count)
+    repeats: int = attrs.field(default=1, converter=_as_count)
 
     @property
     def ended(self) -> bool:
@@ -50,6 +63,7 @@ class RunResult:
         return attrs.asdict(self, recurse=False) | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
+            "sweep": thaw(self.sweep),
         }
 
     @classmethod
@@ -97,7 +111,7 @@ def read_result(record: RunRecord) -> RunResult:
             "state": state["state"],
             "job_id": state.get("job_id"),
             "directory": str(record.directory),
-            "created": provenance.get("created"),
+            **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats")},
         }
     )
 

@@ -247,6 +247,6 @@ def _provenance(planned: PlannedRun, pool: PluginPool) -> dict[str, Any]:
     return {
         "llmb": VERSION,
         "plugins": {each.distribution: each.version for each in used},
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": planned.run.image.digest} if planned.run.image and planned.run.image.digest else {}),
     }

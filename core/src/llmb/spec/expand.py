@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -29,10 +29,11 @@ Place = tuple[str | None, str]
 
 @attrs.frozen
 class Combination:
-    """One combination: tables without lists to expand, and where their keys were written."""
+    """One combination: tables without lists to expand, where their keys were written, and what the lists gave it."""
 
     tables: dict[str, Any]
     written: Written
+    swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
 
     @property
     def recipe(self) -> str | None:
@@ -152,4 +153,5 @@ def _combination(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...
             table = below if isinstance(below, dict) else {}
         table[last] = value
         places[key] = place
-    return Combination(tables, attrs.evolve(written, places=FrozenMap(places)))
+    swept = FrozenMap((key, value) for key, value, _ in choice)
+    return Combination(tables, attrs.evolve(written, places=FrozenMap(places)), swept)

@@ -13,12 +13,13 @@ from llmb.spec.read import Document, read_toml
 from llmb.spec.structure import unstructure
 from llmb.spec.tables import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
 from llmb.values.errors import RecordError
+from llmb.values.frozen import thaw
 from llmb.values.run import Run, Target
 from llmb.values.workload import PlacedRun
 
 
 def export_run(placed: PlacedRun, provenance: dict[str, Any]) -> str:
-    """The text of ``run.toml``; ``provenance`` is kept for people, and its run id for `import_run`."""
+    """The text of ``run.toml``; ``provenance`` is kept for people; some of it is for `import_run`."""
     import tomli_w  # not needed to read a spec
 
     run, target = placed.run, placed.target
@@ -31,11 +32,17 @@ def export_run(placed: PlacedRun, provenance: dict[str, Any]) -> str:
         "mounts": {each.source: each.target + (":ro" if each.read_only else "") for each in run.mounts},
         "measure": _named(run, MeasureTable),
         "target": {**_named(target, TargetTable), **unstructure(target.options)},
-        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat},
+        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(placed)},
     }
     if run.profile:
         tables["profile"] = unstructure(run.profile)
     return tomli_w.dumps({name: table for name, table in tables.items() if table})
+
+
+def _of_sweep(placed: PlacedRun) -> dict[str, Any]:
+    """What tells the run from the others of its spec, where there are any."""
+    repeats = {"repeats": placed.repeats} if placed.repeats > 1 else {}
+    return {**repeats, "sweep": thaw(placed.swept)} if placed.swept else repeats
 
 
 def import_run(file: Path, pool: PluginPool) -> PlacedRun:
@@ -46,7 +53,12 @@ def import_run(file: Path, pool: PluginPool) -> PlacedRun:
     if not isinstance(run_id, str):
         raise RecordError(f"{file} has no provenance.run_id; it is not the record of a run")
     [placed] = resolve_document(Document(str(file), tables), lambda _name: run_id, pool).runs
-    return attrs.evolve(placed, run=attrs.evolve(placed.run, repeat=provenance.get("repeat", 1)))
+    return attrs.evolve(
+        placed,
+        run=attrs.evolve(placed.run, repeat=provenance.get("repeat", 1)),
+        repeats=provenance.get("repeats", 1),
+        swept=provenance.get("sweep", {}),
+    )
 
 
 def _workload(run: Run[Any]) -> dict[str, Any]:

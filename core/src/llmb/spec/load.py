@@ -42,7 +42,7 @@ def resolve_document(document: Document, run_id: Callable[[str], str], pool: Plu
     for combination in combinations:
         whole, unnamed = (combination, ()) if _is_record(document) else targets.apply(combination)
         found, wrong = resolver.resolve(whole.tables, whole.written)
-        runs += found
+        runs += [attrs.evolve(each, swept=whole.swept) for each in found]
         faults += [_located(each, whole.written) for each in with_hints((*unnamed, *wrong), whole.tables, schedulers)]
     if faults:
         raise SpecError(*dict.fromkeys(faults))

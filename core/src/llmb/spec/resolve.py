@@ -18,7 +18,7 @@ from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Run, Target
+from llmb.values.run import Target
 from llmb.values.workload import PlacedRun, Written
 
 T = TypeVar("T")
@@ -66,13 +66,13 @@ class Resolver:
             return (), faults
         run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
         target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
-        repeats = range(1, (spec.workload.repeats or 1) + 1)
-        return tuple(self._placed(run, target, written, repeat) for repeat in repeats), []
+        placed = PlacedRun(run=run, target=target, written=written, repeats=spec.workload.repeats or 1)
+        return tuple(self._repeat(placed, repeat) for repeat in range(1, placed.repeats + 1)), []
 
-    def _placed(self, run: Run[Any], target: Target[Any], written: Written, repeat: int) -> PlacedRun:
-        run_id = self._run_id(run.name)
-        run = attrs.evolve(run, id=run_id, repeat=repeat, paths=target.paths(run_id))
-        return PlacedRun(run=run, target=target, written=written)
+    def _repeat(self, placed: PlacedRun, repeat: int) -> PlacedRun:
+        run_id = self._run_id(placed.run.name)
+        run = attrs.evolve(placed.run, id=run_id, repeat=repeat, paths=placed.target.paths(run_id))
+        return attrs.evolve(placed, run=run)
 
     def _look_up(self, tables: Mapping[str, Any], faults: list[Fault]) -> _Parts:
         address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")

@@ -59,6 +59,13 @@ def freeze(value: Any) -> Any:
     return value
 
 
+def thaw(value: Any) -> Any:
+    """What `freeze` was given, as JSON and TOML are written from: ``dict`` and ``list``."""
+    if isinstance(value, Mapping):
+        return {key: thaw(item) for key, item in value.items()}
+    return [thaw(item) for item in value] if isinstance(value, tuple) else value
+
+
 def frozen_fields(_cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
     """A ``field_transformer`` by which each field keeps what `freeze` makes of what it is given.
 

@@ -37,12 +37,18 @@ class Written:
         return attrs.evolve(fault, file=self.file)
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class PlacedRun:
-    """A run and the target that it goes to. Frameworks see only the run, schedulers only the target and the job."""
+    """A run and the target that it goes to. Frameworks see only the run, schedulers only the target and the job.
+
+    ``swept`` are the dotted keys that its spec has as lists, each with this run's value of them; ``repeats`` is how
+    many runs of these values there are, of which it is one.
+    """
 
     run: Run[Any]
     target: Target[Any]
+    swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
+    repeats: int = 1
     written: Written = attrs.field(factory=Written, eq=False, repr=False)
 
 

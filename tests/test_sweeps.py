@@ -1,0 +1,54 @@
+"""The runs of one sweep can be told apart, by people and by programs, wherever they are listed."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+import llmb
+
+SWEEP = {"env.LEVEL": ["low", "high"], "measure.window": ["last", [2, 3]]}
+VALUES = [
+    {"env.LEVEL": level, "measure.window": window} for level in SWEEP["env.LEVEL"] for window in SWEEP["measure.window"]
+]
+
+
+def test_runs_are_listed_in_the_order_of_their_sweep_with_its_values_and_their_repeat(toy: Any) -> None:
+    workload = llmb.load(toy.spec(workload={"repeats": 2}, sweep=SWEEP))
+    with llmb.start(workload) as session:
+        started = session.results
+    listed = toy.runs("runs")
+    assert [run["run_id"] for run in listed] == [run.run_id for run in started]
+    assert [run["sweep"] for run in listed] == [values for values in VALUES for _ in range(2)]
+    assert [(run["repeat"], run["repeats"]) for run in listed] == 4 * [(1, 2), (2, 2)]
+    assert [run.as_dict() for run in started] == listed
+    assert llmb.find_run(listed[3]["run_id"]).as_dict() == listed[3]
+    assert [llmb.find_run(each.run_id).sweep for each in started] == [placed.swept for placed in workload.runs]
+    with llmb.resume([listed[3]["run_id"]]) as again:
+        assert again.results[0] == started[3]
+
+
+def test_a_run_that_is_not_of_a_sweep_has_none_nor_has_the_copy_of_one_that_is(toy: Any) -> None:
+    with llmb.start(llmb.load(toy.spec(sweep={"env.LEVEL": ["low"]}))) as session:
+        [swept] = session.results
+    assert dict(swept.sweep) == {"env.LEVEL": "low"}
+    [again] = llmb.load(f"{swept.directory}/run.toml").runs
+    assert (dict(again.swept), again.repeats, again.run.env["LEVEL"]) == ({}, 1, "low")
+
+
+def test_a_dry_run_names_the_values_of_each_run(toy: Any) -> None:
+    spec = toy.spec(workload={"repeats": 2}, sweep=SWEEP)
+    headings = [line for line in toy.llmb("run", spec, "--dry-run").stdout.splitlines() if "(repeat" in line]
+    told = "repeat 2 of 2; env.LEVEL = low, measure.window = [2, 3]"
+    assert headings[3] == f"# tiny-h100-bf16-1 ({told}): toy/tiny, release 1.0"
+    runs = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["runs"]
+    assert [(run["sweep"], run["repeat"]) for run in runs][3] == (VALUES[1], 2)
+
+
+def test_the_record_of_a_plain_run_says_nothing_of_a_sweep(toy: Any) -> None:
+    with llmb.start(llmb.load(toy.spec())) as session:
+        [run] = session.results
+    with open(f"{run.directory}/run.toml", "rb") as file:
+        assert not tomllib.load(file)["provenance"].keys() & {"sweep", "repeats"}
+    assert (run.as_dict()["sweep"], run.repeat, run.repeats) == ({}, 1, 1)
