@@ -12,6 +12,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parts.garbled import garbled, read, thorough
 
 from llmb import Notice, Step
 from llmb_maxtext.log import MaxTextLog
@@ -344,3 +345,8 @@ def test_nor_does_the_size_of_the_blocks(log: Path, size: int) -> None:
     data = log.read_bytes()[-50_000:]
 
     assert repr(parse(*cut(data, range(0, len(data), size)))) == repr(parse(data))
+
+
+def test_a_garbled_log_is_read_as_far_as_it_can_be() -> None:
+    for log in garbled(SOME.encode()):
+        assert repr(read(MaxTextLog(), log)) == repr(read(thorough(MaxTextLog()), log))

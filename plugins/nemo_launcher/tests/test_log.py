@@ -6,6 +6,7 @@ import math
 
 import attrs
 import pytest
+from parts.garbled import garbled, read, thorough
 
 from llmb import Notice, Step
 from llmb_nemo_launcher.log import NeMoLog
@@ -209,3 +210,26 @@ def test_a_last_line_that_is_cut_before_its_time_is_no_step() -> None:
 
     assert [step.step for step in steps(f"{first}{time}\n{second}lr: 0")] == [1]
     assert [step.step for step in steps(f"{first}lr: 0\n{second}lr: 0\n{second[:-30]}")] == [1, 2]  # none has a time
+
+
+NEMO_2 = "Training epoch 0, iteration {0}/19 | lr: 1e-05 | global_step: {0} | reduced_train_loss: 1.5 | "
+
+
+@pytest.mark.parametrize("step", ["9" * 23, "nan", "inf", "1e999", "-3"])
+def test_a_step_that_no_step_can_be_is_none(step: str) -> None:
+    whole, wrong = (f"{NEMO_2.format(n)}train_step_timing in s: 10.31" for n in (1, step))
+
+    assert [found.step for found in steps(f"{whole}\n{wrong.replace(step, '2', 1)}\n")] == [1]
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        "".join(f"{NEMO_2.format(n)}train_step_timing in s: 10.31\n" for n in range(6)),
+        "".join(f"{bar(f'{n}/9', BAR)}{bar(f'{n + 1}/9', BAR)}" for n in range(1, 6)) + "\n",
+    ],
+    ids=["2", "1"],
+)
+def test_a_garbled_log_is_read_as_far_as_it_can_be(log: str) -> None:
+    for each in garbled(log.encode()):
+        assert repr(read(NeMoLog(), each)) == repr(read(thorough(NeMoLog()), each))

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from parts import garbled
 
 from llmb import LogParser, Notice, Step
 from llmb_torchtitan.log import TorchTitanLog
@@ -88,3 +89,15 @@ def test_a_log_says_how_many_steps_there_will_be_and_at_its_end_how_many_it_prin
     found = read(START.format(asked), LINE, END)
     assert [each.value for each in found if isinstance(each, Notice) and each.kind == "total steps"] == told
     assert Notice(kind="finished") in found
+
+
+@pytest.mark.parametrize(
+    "line", ["step: 10 tps: , mfu: 3%", "step: nan tps: 1 mfu: 3%", f"step: {10**23} tps: 1 mfu: 3%"]
+)
+def test_a_line_whose_numbers_are_none_is_no_step(line: str) -> None:
+    assert read(line) == []
+
+
+def test_a_garbled_log_is_read_as_far_as_it_can_be() -> None:
+    for log in garbled.garbled("\n".join((START.format(100), *VERSIONS.values(), END)).encode()):
+        garbled.read(TorchTitanLog(tokens_per_step=8192), log)

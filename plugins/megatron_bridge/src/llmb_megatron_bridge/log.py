@@ -20,8 +20,9 @@ _USUAL = re.compile(
 _OWN_RATE = re.compile(rb"\| (?:throughput per GPU \(TFLOP/s/GPU\)|TFLOPs): ")
 _NAN = b"nan"
 _NO_NAN = b"nan iterations:   0 |"
+_FIGURE = rb"\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?"
 _STEP_TIME = re.compile(
-    rb"Step Time : (\d[\d.eE+-]*)s GPU utilization: (-?\d[\d.eE+-]*|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU"
+    rb"Step Time : (%b)s GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU" % (_FIGURE, _FIGURE)
 )
 
 

@@ -29,6 +29,7 @@ _USUAL_BAR = re.compile(
 _USUAL_ITERATION = re.compile(
     rb"Training epoch \d+, iteration \d{1,15}/(\d{1,15}) \| (?:[^|]* \| )*?global_step: (\d{1,15}) \| "
 )
+_MOST_STEPS = 10**15  # what has more digits is garbled
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
@@ -159,7 +160,12 @@ class NeMoLog(LineParser):
         if torn and not _is_whole(fields[-1]):
             fields.pop()
         figures = _figures(field.partition(": ") for field in fields)
-        return _step(int(figures.pop("global_step", int(match[1]))), figures) if figures else None
+        if not figures:
+            return None
+        usual = _USUAL_ITERATION.match(line, match.start())
+        printed = figures.pop("global_step", float(match[1]))
+        number = int(usual[2]) if usual else printed  # as it is told at a glance, where two lines were glued together
+        return _step(int(number), figures) if 0 <= number < _MOST_STEPS else None
 
     def _read_bar(self, line: bytes, begin: int, end: int) -> list[Step | Notice]:
         bar = _Bar.of(line, begin, end)

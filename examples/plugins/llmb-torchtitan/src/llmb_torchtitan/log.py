@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 
@@ -11,8 +12,9 @@ _TOTAL, _END = b"total steps ", b"Training completed"
 _FIGURE = b"mfu: "  # the last one of a step line, and in no line of a validation
 
 _COLOUR = re.compile(rb"\x1b\[[\d;]*m")
-_FIELD = re.compile(rb"\b(\w+): +(-?(?:[\d,]+(?:\.\d+)?|nan|inf))(?:GiB|%)?")
-_TOTAL_STEPS = re.compile(rb"total steps (\d+)\b")
+_FIELD = re.compile(rb"\b(\w+): +(-?(?:\d[\d,]*(?:\.\d+)?|nan|inf))(?:GiB|%)?")
+_TOTAL_STEPS = re.compile(rb"total steps (\d{1,15})\b")
+_MOST_STEPS = 10**15  # what has more digits is garbled
 
 _NAMES = {"tps": "tokens_per_s_per_gpu", "wps": "tokens_per_s_per_gpu", "tflops": "tflops_per_gpu", "loss": "loss"}
 _OTHERS = {"mfu": "mfu_percent", "memory": "memory_gib"}
@@ -43,8 +45,9 @@ class TorchTitanLog(LineParser):
                 yield Notice(kind="total steps", value=last)
         elif _FIGURE in line:
             fields = {name.decode(): _number(figure) for name, figure in _FIELD.findall(_COLOUR.sub(b"", line))}
-            if "step" in fields and ("tps" in fields or "wps" in fields):
-                yield self._step(int(fields.pop("step")), fields)
+            number = fields.pop("step", math.nan)
+            if number.is_integer() and 0 <= number < _MOST_STEPS and ("tps" in fields or "wps" in fields):
+                yield self._step(int(number), fields)
 
     def read_torn_line(self, line: bytes) -> Iterator[Step | Notice]:
         """As `read_line`, without a last figure, of which digits may be missing."""
