@@ -41,6 +41,14 @@ def test_lists_and_tables_given_to_a_value_cannot_be_changed_in_it(kind: Any, fi
     assert kind(**{name: getattr(value, name) for name in fields}) == value
 
 
+def test_frozen_tables_are_put_together_as_dicts_are() -> None:
+    own: llmb.FrozenMap[str, int] = llmb.FrozenMap({"a": 1, "b": 1})
+    assert (own | {"b": 2}, {"b": 2} | own) == ({"a": 1, "b": 2}, {"a": 1, "b": 1})
+    assert all(isinstance(each, llmb.FrozenMap) for each in (own | {}, {} | own, own | own))
+    with pytest.raises(TypeError):
+        own | [("b", 2)]  # type: ignore[operator]  # that is what is tested
+
+
 @pytest.mark.parametrize("kind", MADE_BY_PLUGINS, ids=lambda kind: kind.__name__)
 def test_no_value_of_a_plugin_s_keeps_a_sequence_or_a_table_as_it_was_given(kind: Any) -> None:
     hints = get_type_hints(kind)

@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
+from itertools import chain
 from typing import Any, TypeVar
 
 import attrs
 
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
+W = TypeVar("W")
 
 
 class FrozenMap(Mapping[K, V_co]):
     """A read-only, hashable mapping (``attrs.frozen`` does not freeze a ``dict`` held in a field).
 
-    Its hash is that of its items, so the values must be hashable for the map to be.
+    Its hash is that of its items, so the values must be hashable for the map to be. ``|`` makes a new one, as of a
+    ``dict``; `with_paths` makes plain tables and lists of what lies within.
     """
 
     __slots__ = ("_items",)
@@ -43,6 +46,12 @@ class FrozenMap(Mapping[K, V_co]):
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
+
+    def __or__(self, other: Mapping[K, W]) -> FrozenMap[K, V_co | W]:
+        return FrozenMap(chain(self.items(), other.items())) if isinstance(other, Mapping) else NotImplemented
+
+    def __ror__(self, other: Mapping[K, W]) -> FrozenMap[K, V_co | W]:
+        return FrozenMap(chain(other.items(), self.items())) if isinstance(other, Mapping) else NotImplemented
 
     def __repr__(self) -> str:
         return f"FrozenMap({self._items!r})"
