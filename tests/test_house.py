@@ -27,7 +27,7 @@ WORDS = re.compile(
 ALLOWED = {
     "figures/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
     "jobs/tasks.sh": {"cuda"},  # whose version is told beside the GPU's driver
-    "logs/lines.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin the lines of anybody's logs
+    "logs/labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin lines of logs
     # where the texts that tell a cause were seen
     "logs/signatures/gpu.toml": {"cuda", "pytorch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},

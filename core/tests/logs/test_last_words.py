@@ -53,7 +53,9 @@ def words(folder: Path, *texts: str) -> str:
         "F20261121 05:01:02.075587  157988 client.h:77] the link is down",
     ],
 )
-@pytest.mark.parametrize("label", ["", "3: ", "[rank3]: ", " 3: [rank3]: ", "[default3]:", "node-7: "])
+@pytest.mark.parametrize(
+    "label", ["", "3: ", "[rank3]: ", " 3: [rank3]: ", "[default3]:", "node-7: ", "[1,3]<stderr>:", "main/3 "]
+)
 def test_the_error_is_preferred_to_what_is_printed_after_it(tmp_path: Path, error: str, label: str) -> None:
     text = f"{PYTHON_TRACE}{error}\nwandb: synced\nthe end\n"
     labelled = "".join(label + line + "\n" for line in text.splitlines())

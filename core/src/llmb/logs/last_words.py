@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from llmb.logs.labels import label_of
+
 TAIL = 64 << 10
 """Bytes at the end of a log that are looked at."""
 
@@ -17,9 +19,6 @@ AT_THE_END = 6
 
 LAST_LINES = 3
 LONGEST_LINE = 400
-
-_LABEL = re.compile(rb"(?:\s*\d{1,6}: |\[(?:default|rank)?\d+\]: ?|localhost: |[\w.-]+\d: )+")
-"""Which rank a line is from."""
 
 _ERROR = re.compile(
     rb"""(?: [A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit|\.Empty) (?: :\ .* )? $   # an exception of Python
@@ -99,8 +98,7 @@ def shown(line: bytes) -> str:
 
 
 def _unlabelled(line: bytes) -> bytes:
-    label = _LABEL.match(line)
-    return line[label.end() :] if label else line
+    return line[len(label_of(line)) :]
 
 
 def _tail(path: Path) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
@@ -11,6 +10,7 @@ from typing import Final
 import attrs
 
 from llmb.logs.found import Found, UnreadStep
+from llmb.logs.labels import LABEL, label_of
 from llmb.logs.numbering import Numbering
 from llmb.logs.search import places_of
 from llmb.values.steps import LogParser, Notice, Step
@@ -18,18 +18,6 @@ from llmb.values.steps import LogParser, Notice, Step
 BEFORE = 4 << 10
 AFTER = 16 << 10
 """Bytes of a line that are looked at around a needle; so a line of any length costs no more memory than this."""
-
-_LABEL = re.compile(
-    rb"""(?:\s*+\d{1,6}+:[ ]                                    # srun --label
-        | \[(?:default|rank)?\d+\]:[ ]?                       # torchrun
-        | \[\d+,\d+\]<std(?:out|err)>:[ ]?                    # mpirun --tag-output
-        | (?:\d{1,3}\.){3}\d{1,3}:[ ] | localhost:[ ]         # pdsh, an address
-        | [A-Za-z][\w.-]*+(?<=\d):[ ]                         # pdsh, a name with a number
-        | (?=[\w.-]{1,12}+/)(?=\S*[A-Za-z_])[\w.-]++/\d+[ ]  # nemo-run's role and replica
-        )++""",
-    re.VERBOSE,
-)
-"""What tells at the start of a line which rank it is from."""
 
 
 @attrs.define
@@ -52,7 +40,7 @@ class LineParser(LogParser):
     are kept. However the bytes are cut into blocks, the same steps and notices come out in the same order.
 
     `llmb.logs.numbering` tells which steps are printed again and where a new run begins, for each source by itself;
-    ranks that label their lines (srun, torchrun, mpirun, pdsh) are told apart. ``read_line`` need not care about
+    ranks whose lines a launcher labels are told apart (`llmb.logs.labels`). ``read_line`` need not care about
     ``Step.attempt``, nor about a loss that is NaN: the first one of a run also gives a notice.
 
     What is the parser's own begins with two underscores, so that no name of a plugin's can meet it.
@@ -129,7 +117,7 @@ class LineParser(LogParser):
             rest, log.rest = log.rest, b""
             self.source = log.source
             if places_of(self.needles, rest):
-                self.label, self.__before = _label(rest), partial(_last_line, b"", 0, 0, log.last)
+                self.label, self.__before = label_of(rest), partial(_last_line, b"", 0, 0, log.last)
                 self.__take(self.read_torn_line, rest, log, found)
             self.__add(log.numbering.close(), log, found)
             self.__tell_waiting(log, found)
@@ -139,7 +127,7 @@ class LineParser(LogParser):
         """Read the lines that hold a needle, and return what must be kept of the one that is unfinished."""
         self.source = log.source
         first, rows = begin, list[tuple[int, bytes]]()
-        glance, nothing_new, rises, label_of = self.glance, self.nothing_new, log.numbering.rises, _LABEL.match
+        glance, nothing_new, rises, match = self.glance, self.nothing_new, log.numbering.rises, LABEL.match
         for place, following in pairwise([*places_of(self.needles, data, begin), len(data)]):
             if place < begin:
                 continue  # a second needle of the same line
@@ -148,7 +136,7 @@ class LineParser(LogParser):
                 begin = start
                 break
             begin = end
-            labelled = label_of(line)
+            labelled = match(line)
             self.label = label = labelled[0] if labelled else b""
             seen = glance(line) if following >= end else None
             if seen is nothing_new:
@@ -250,8 +238,3 @@ def _line_end(data: bytes, low: int, high: int) -> int:
     line_feed = data.find(b"\n", low, high)
     carriage_return = data.find(b"\r", low, high if line_feed < 0 else line_feed)
     return line_feed if carriage_return < 0 else carriage_return
-
-
-def _label(line: bytes) -> bytes:
-    label = _LABEL.match(line)
-    return label[0] if label else b""
