@@ -49,6 +49,19 @@ def test_a_profiled_run_is_never_judged(toy: Any) -> None:
     assert "profile" in run["reason"]
 
 
+@pytest.mark.parametrize(
+    ("window", "end_step", "whole"), [("last", 3, False), ([1, 3], 3, True), ([3, 4], 3, False), ("last", 5, True)]
+)
+def test_a_run_that_broke_says_whether_its_figures_are_of_the_whole_window(
+    toy: Any, window: object, end_step: int, whole: bool
+) -> None:
+    framework = {"end": "exit 3", "end_step": end_step, "journal": "/dev/null"}
+    run = toy.run(measure={"window": window}, framework=framework)
+    assert (run["state"], run["metrics"]["step_time_s"], run["window_complete"]) == ("failed", 0.5, whole)
+    assert (run["steps_done"], run["steps"]) == (end_step, 5)
+    assert f"after {end_step} of 5 steps" in run["reason"]
+
+
 def test_a_run_that_failed_is_undecided(toy: Any) -> None:
     status, run = judged(toy, "--check", framework={"nan_step": 3})
     assert (status, run["state"], run["verdict"]) == (1, "failed", "undecided")

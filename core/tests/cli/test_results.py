@@ -20,6 +20,8 @@ METRICS = {
     "peak_flops": 989e12, "global_batch_size": 128, "seq_len": 4096, "baseline": None,
 }  # fmt: skip
 
+NO_FIGURES = {"flops_per_sequence": 1.82e15, "peak_flops": 989e12}
+
 
 def result(**changes: Any) -> RunResult:
     whole = {
@@ -76,6 +78,25 @@ def test_the_table_of_runs_shows_in_what_runs_of_one_name_differ(
 def test_runs_that_no_sweep_tells_apart_need_no_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:
     print_runs([result(run_id="aaaaa-x", sweep={"a.tp": 1}), result(run_id="bbbbb-y", sweep={"a.tp": 2})])
     assert capsys.readouterr().out.split()[:3] == ["run", "state", "verdict"]
+
+
+@pytest.mark.parametrize(
+    ("steps_done", "metrics", "shown"),
+    [
+        (2, METRICS, "so far 2 of 50 steps: the measuring window is not complete step time so far 7.908 s"),
+        (2, METRICS, "MFU so far 46.56 %"),
+        (50, METRICS, "in part the measuring window is not complete step time in part 7.908 s"),
+        (50, NO_FIGURES, "figures none: no step of the measuring window was measured record"),
+    ],
+)
+def test_figures_of_a_part_of_the_window_are_marked_and_no_list_compares_them(
+    steps_done: int, metrics: dict[str, Any], shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    part = result(metrics=metrics, steps=50, steps_done=steps_done, window_complete=False)
+    print_results([part])
+    assert shown in " ".join(capsys.readouterr().out.split())
+    print_runs([part])
+    assert "7.908" not in capsys.readouterr().out
 
 
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,9 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "sweep": {},
         "repeat": 1,
         "repeats": 1,
+        "steps": None,
+        "steps_done": None,
+        "window_complete": None,
     }
 
 

@@ -14,6 +14,7 @@ from llmb.figures.metrics import Metrics
 from llmb.plugins.listing import ListedPlugin
 from llmb.values.check import Check
 from llmb.values.failure import Failure
+from llmb.values.faults import counted
 
 PROSE = 30
 """How narrow a column of text may become, in characters."""
@@ -43,7 +44,7 @@ def print_results(results: Iterable[RunResult]) -> None:
     console = Console(highlight=False)
     for result in results:
         console.print(_heading(result), soft_wrap=True)
-        rows = [*_of_sweep(result), *_figures(result.metrics), *_judgement(result), *_failure(result.failure)]
+        rows = [*_of_sweep(result), *_figures_of_run(result), *_judgement(result), *_failure(result.failure)]
         rows.append(("record", result.directory))
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
 
@@ -57,6 +58,19 @@ def _heading(result: RunResult) -> Text:
 def _of_sweep(result: RunResult) -> list[tuple[str, str]]:
     repeat = f"{result.repeat} of {result.repeats}" if result.repeats > 1 else ""
     return [(name, value) for name, value in (("sweep", swept_values(result.sweep)), ("repeat", repeat)) if value]
+
+
+def _figures_of_run(result: RunResult) -> list[tuple[str, str]]:
+    """The figures, each marked where it is not what was to be measured."""
+    rows = _figures(result.metrics)
+    if result.metrics is None or result.window_complete is not False:
+        return rows
+    if not rows:
+        return [("figures", "none: no step of the measuring window was measured")]
+    mark, what = "in part", "the measuring window is not complete"
+    if result.steps and result.steps_done is not None and result.steps_done < result.steps:
+        mark, what = "so far", f"{result.steps_done} of {counted(result.steps, 'step')}: {what}"
+    return [(mark, what), *((name if name == "note" else f"{name} {mark}", value) for name, value in rows)]
 
 
 def _figures(metrics: Metrics | None) -> list[tuple[str, str]]:
@@ -137,7 +151,7 @@ def print_runs(runs: Iterable[RunResult]) -> None:
 
 
 def _brief(run: RunResult, swept: Sequence[str]) -> tuple[str | Text, ...]:
-    metrics = run.metrics
+    metrics = run.metrics if run.window_complete is not False else None  # a list compares: no figures of a part
     mfu = metrics.mfu if metrics else None
     return (
         run.run_id,

@@ -26,20 +26,21 @@ def finish(active: ActiveRun, status: JobStatus, pool: PluginPool) -> None:
     """Write the steps and the result, then the last event. Done again after a kill, it writes the same."""
     run = active.run
     steps = active.series.steps
-    outcome = decide(
-        Evidence(
-            cause=status.cause or "failed",
-            exit_status=status.exit_status,
-            reason=status.reason,
-            remedy=status.remedy,
-            messages=frozenset(notice.kind for notice in active.messages),
-            steps_done=active.series.count,
-            steps_asked=run.steps,
-            nan=active.series.nan,
-            unread=active.unread,
-        )
+    evidence = Evidence(
+        cause=status.cause or "failed",
+        exit_status=status.exit_status,
+        reason=status.reason,
+        remedy=status.remedy,
+        messages=frozenset(notice.kind for notice in active.messages),
+        steps_done=active.series.count,
+        steps_asked=run.steps,
+        nan=active.series.nan,
+        unread=active.unread,
     )
+    outcome = decide(evidence)
     summary = summarise(steps, run.window)
+    if run.window == "last" and not evidence.all_steps:  # what is last in the log is not the run's last
+        summary = attrs.evolve(summary, complete=False)
     peak = peak_flops(run, active.planned.target, pool) if steps else None
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
     verdict, reason = _judge(run, metrics, summary, outcome, active.series.nan)
@@ -52,6 +53,8 @@ def finish(active: ActiveRun, status: JobStatus, pool: PluginPool) -> None:
         reason=outcome.reason or reason,
         failure=failure,
         refused=status.cause == "refused",
+        steps_done=evidence.steps_done,
+        window_complete=summary.complete,
     )
     active.record.write_result(result.as_dict(), steps)
     active.enter(outcome.state)

@@ -16,6 +16,9 @@ from llmb.values.status import END_STATES, RunState, Verdict
 
 T = TypeVar("T")
 
+OF_ITS_END = ("metrics", "verdict", "reason", "failure", "refused", "steps_done", "window_complete")
+"""What a record's result alone tells."""
+
 
 def _as_sweep(value: Any) -> FrozenMap[str, Any]:
     return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
@@ -32,7 +35,8 @@ class RunResult:
     ``directory`` is its record on this machine, ``created`` a time as ISO 8601 has it, in UTC; ``refused`` tells a run
     that the scheduler did not take from others that failed. What the spec states is null where the record's copy of it
     cannot be read. ``sweep`` are the dotted keys that the spec has as lists, each with this run's value; it is the
-    run number ``repeat`` of ``repeats`` with these values.
+    run number ``repeat`` of ``repeats`` with these values. ``steps`` were asked for and ``steps_done`` seen at its end;
+    where ``window_complete`` is false, the metrics are of a part of what was to be measured, or of no step of it.
     """
 
     run_id: str
@@ -52,6 +56,9 @@ class RunResult:
     sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_as_sweep)
     repeat: int = attrs.field(default=1, converter=_as_count)
     repeats: int = attrs.field(default=1, converter=_as_count)
+    steps: int | None = None
+    steps_done: int | None = None
+    window_complete: bool | None = None
 
     @property
     def ended(self) -> bool:
@@ -105,8 +112,8 @@ def read_result(record: RunRecord) -> RunResult:
     workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
     return RunResult.from_dict(
         {
-            **{key: result.get(key) for key in ("metrics", "verdict", "reason", "failure", "refused")},
-            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus")},
+            **{key: result.get(key) for key in OF_ITS_END},
+            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "steps")},
             "run_id": record.run_id,
             "state": state["state"],
             "job_id": state.get("job_id"),
