@@ -99,6 +99,12 @@ def test_figures_of_a_part_of_the_window_are_marked_and_no_list_compares_them(
     assert "7.908" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("mfu", "noted"), [(1.0, False), (2.13, True)])
+def test_an_mfu_above_100_percent_is_pointed_out(mfu: float, noted: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    print_results([result(metrics=METRICS | {"mfu": mfu, "mfu_computed": mfu})])
+    assert ("an MFU above 100 % cannot be" in capsys.readouterr().out) == noted
+
+
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
     failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
     print_results([result(state="failed", metrics=None, reason="a disk is full", failure=failure)])

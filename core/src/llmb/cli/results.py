@@ -82,6 +82,7 @@ def _figures(metrics: Metrics | None) -> list[tuple[str, str]]:
         ("TFLOP/s per GPU", _tflops(metrics)),
         ("MFU", _mfu(metrics)),
         ("note", _two_mfu(metrics)),
+        ("note", _beyond_peak(metrics)),
         ("days to 1T tokens", number(metrics.days_per_1t_tokens)),
     ]
     return [(name, value) for name, value in rows if value]
@@ -109,6 +110,14 @@ def _two_mfu(metrics: Metrics) -> str:
     return (
         f"MFU is {100 * logged:.2f} % by the logged TFLOP/s and {100 * computed:.2f} % by step time and the recipe's "
         "formula: one of them counts other FLOPs, the log's figures are not of the same steps, or steps differed much"
+    )
+
+
+def _beyond_peak(metrics: Metrics) -> str:
+    if metrics.mfu is None or metrics.mfu <= 1:
+        return ""
+    return (
+        "an MFU above 100 % cannot be: the peak is of less than what ran, or the step time or the FLOPs are not of it"
     )
 
 
