@@ -182,13 +182,6 @@ def main() -> None:
     """Serve."""
     import llmb_toy.plugin  # noqa: F401
 
-    import llmb.cli.live
-    import llmb.cli.results
-    import llmb.cli.run
-    import llmb.cli.runs
-    import llmb.engine.runs
-    import llmb.hosts.ssh
-    import llmb.spec.load  # noqa: F401
     import llmb_slurm.script  # noqa: F401  # what a run imports, imported once
 
     for line in sys.stdin:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from llmb.engine.load import load as load
 from llmb.engine.measure import peak_anywhere
 from llmb.engine.observe import Observer
 from llmb.engine.parsing import ParsedLog, parse_run
@@ -14,7 +15,6 @@ from llmb.figures.metrics import Metrics, measure
 from llmb.figures.numbers import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import load_recipe
-from llmb.spec.load import load as load
 from llmb.spec.published import published_point
 from llmb.spec.resolve import known_accelerators
 from llmb.values.errors import Fault, LlmbError

@@ -167,7 +167,7 @@ def test_set_beside_a_sweep_of_the_same_key_is_a_fault_and_not_ignored(spec: Any
 
 
 def test_a_fault_of_an_override_says_that_it_came_from_set(spec: Any) -> None:
-    found = spec.big().faults("workload.gpus=[64, 96]", "model.layer=3", "x.y=1")
+    found = spec.big().faults("workload.gpus=[64, 128]", "model.layer=3", "x.y=1")
     assert {key: fault.file for key, fault in found.items()} == {"model.layer": "--set", "x": "--set"}
     assert spec.faults("model.layer=3", "workload.gpus=0")["workload.gpus"].file == "--set"
     assert spec.usual(workload={"steps": 0}).faults("workload.gpus=1")["workload.steps"].file == str(spec.file)

@@ -50,7 +50,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a workload: prepare, submit, follow, measure, record."""
-    from llmb.spec.load import load
+    from llmb.engine.load import load
 
     refuse_together({"--dry-run": dry_run, "--detach": detach})
     workload = load(spec, overrides=overrides or (), target=target)
@@ -70,9 +70,9 @@ def run(
 @app.command()
 def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec: every fault in it at once, nothing touched."""
+    from llmb.engine.load import load
     from llmb.engine.plan import plan
     from llmb.plugins.pool import PluginPool
-    from llmb.spec.load import load
 
     workload = load(spec, overrides=overrides or (), target=target)
     plan(workload, pool=PluginPool())

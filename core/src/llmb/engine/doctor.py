@@ -151,10 +151,11 @@ def _smallest(recipe: Recipe, table: Mapping[str, Any]) -> Iterator[dict[str, An
 
 def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool) -> str:
     """What refuses a workload there: spec, framework, scheduler, or a secret that is not set."""
-    runs, faults = Resolver(pool, lambda name: name).resolve(tables, Written())
-    if faults:
-        return faults[0].message
-    placed = attrs.evolve(runs[0], target=attrs.evolve(runs[0].target, facts=target.facts))
+    found = Resolver(pool, lambda name: name).resolve(tables, Written())
+    if found.faults:
+        return found.faults[0].message
+    [placed] = found.runs
+    placed = attrs.evolve(placed, target=attrs.evolve(placed.target, facts=target.facts))
     try:
         planned = plan_run(placed, pool)
     except LlmbError as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -11,7 +11,9 @@ import attrs
 from llmb.engine.measured_steps import window_faults
 from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
+from llmb.spec.doubt import touches
+from llmb.spec.trial import Trial
+from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Environment, Job, Phase, Script, Task
 from llmb.values.run import Run, Target
@@ -70,16 +72,39 @@ def plan(workload: Workload, *, pool: PluginPool | None = None) -> tuple[Planned
     faults: list[Fault] = []
     for placed in workload.runs:
         try:
+            faults += map(placed.written.locate, window_faults(placed.run, pool.framework(placed.run.framework)))
             planned.append(plan_run(placed, pool))
-            wrong = tuple(window_faults(placed.run, pool.framework(placed.run.framework)))
         except RecipeError as error:
             raise RecipeError(*located(error.faults, placed.run.recipe)) from error
         except SpecError as error:
-            wrong = error.faults
-        faults += map(placed.written.locate, wrong)
+            faults += map(placed.written.locate, error.faults)
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return tuple(planned)
+
+
+def refusals(trial: Trial, pool: PluginPool) -> Iterator[Fault]:
+    """What the plugins refuse of every run of a trial, at keys that are not in doubt."""
+    refused = [[*_refused(run, trial.target, pool)] for run in trial.runs]
+    for fault in refused[0] if refused else ():
+        if fault.key and all(fault in each for each in refused) and not touches(trial.doubt, [fault.key]):
+            yield trial.written.locate(fault)
+
+
+def _refused(run: Run[Any], target: Target[Any] | None, pool: PluginPool) -> Iterator[Fault]:
+    """What is refused of one run; nothing where a plugin does not work, which is told when there is nothing else."""
+    try:
+        framework = pool.framework(run.framework)
+        yield from window_faults(run, framework)
+        if target is None:
+            framework.prepare_env(run=run)
+            framework.build_job(run=run)
+        else:
+            plan_run(PlacedRun(run=run, target=target), pool)
+    except SpecError as error:
+        yield from error.faults
+    except LlmbError:
+        return
 
 
 def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:

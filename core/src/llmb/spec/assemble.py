@@ -1,8 +1,7 @@
-"""Put a run together from a spec and its recipe, and find what is impossible in the whole."""
+"""Put a run together from a spec and its recipe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -10,15 +9,13 @@ import attrs
 from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
 from llmb.spec.check import place_faults
-from llmb.spec.profile import profile_faults, with_published_steps
+from llmb.spec.profile import with_published_steps
 from llmb.spec.published import differences, override_model, override_parallelism, published_steps
 from llmb.spec.tables import SpecTables, TargetTable
-from llmb.values.errors import Fault, SpecError
-from llmb.values.faults import counted
+from llmb.values.errors import SpecError
 from llmb.values.job import Image, Mount
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
-from llmb.values.rules import parallelism_faults
 from llmb.values.run import Paths, Run, Target
 
 TOLERANCE = 0.05  # how far above the baseline a step time may lie where the spec does not say
@@ -50,7 +47,7 @@ def assemble_run(
 ) -> Run[Any]:
     """The run that is asked for, as yet without what the plugins' options and the published point say of it."""
     workload = spec.workload
-    per_node = workload.gpus if single_node else spec.target.gpus_per_node or accelerator.gpus_per_node
+    per_node = workload.gpus if single_node else spec.gpus_per_node or accelerator.gpus_per_node
     model = override_model(base.model, spec.model)
     return Run(
         id="",
@@ -102,23 +99,3 @@ def against_published(run: Run[Any], recipe: Recipe, spec: SpecTables) -> Run[An
 def _mount(source: str, target: str) -> Mount:
     path, _, mode = target.partition(":")
     return Mount(source=source, target=path, read_only=mode == "ro")
-
-
-def impossible(run: Run[Any], spec: SpecTables) -> list[Fault]:
-    """What cannot be although each value of it can."""
-    faults = list(parallelism_faults(run.model, run.parallelism, run.gpus, gpus_per_node=run.gpus_per_node))
-    faults += [*_machine(run, spec.target), *profile_faults(run)]
-    if run.window != "last" and not 0 <= run.window[0] <= run.window[1] <= run.steps:
-        whose = "is" if spec.measure.window else "is the recipe's"
-        first, last = run.window
-        why = f"{first} comes after {last}" if first > last else f"the run has {counted(run.steps, 'step')}"
-        message = f"{whose} {[first, last]}, and {why}"
-        expected = f'"last", or the first and last step of a mean, within 0 and {run.steps}'
-        faults.append(Fault(message=message, key="measure.window", expected=expected))
-    return faults
-
-
-def _machine(run: Run[Any], target: TargetTable) -> Iterator[Fault]:
-    if target.gpus_per_node and run.nodes == 1 and run.gpus > target.gpus_per_node:
-        message = f"{run.gpus} GPUs on one machine that has {target.gpus_per_node}"
-        yield Fault(message=message, key="workload.gpus", expected=f"at most {target.gpus_per_node}")

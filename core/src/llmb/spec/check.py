@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 import attrs
 
+from llmb.spec.doubt import keys_of, without
 from llmb.spec.names import TABLES, nearest_key
 from llmb.spec.structure import describe, structure
 from llmb.spec.tables import (
@@ -48,43 +49,57 @@ HOST = re.compile(
 LAST_PORT = 65535
 """TCP has 16 bits for a port (RFC 9293); 0 is none to connect to."""
 
+STAND_INS: Mapping[str, Any] = FrozenMap({"recipe": "", "gpu_type": "", "dtype": "", "gpus": 1})
+"""For keys that [workload] must have, where they are wrong and the others are still to be looked at."""
+
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
 
 
 def check_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTable | None, list[Fault]]:
-    """The typed tables, or all that is wrong in them; [target] also by itself, as far as it can be used."""
+    """The typed tables without what is wrong, the [target] that can be used, and all that is wrong.
+
+    There are no tables where there is no [workload], no target where something in it is wrong.
+    """
     faults = _unknown_tables(tables)
-
-    def take(name: str, cls: type[T]) -> T | None:
-        value, wrong = structure(tables.get(name, {}), cls, name)
-        faults.extend(wrong)
-        return value
-
     faults += [_missing(name) for name in ("workload", "target") if name not in tables]
-    workload = take("workload", WorkloadTable) if "workload" in tables else None
+
+    def take(name: str, cls: type[T], stand_ins: Mapping[str, Any] = FrozenMap()) -> T | None:
+        value, wrong = structure(tables[name], cls, name) if name in tables else (None, ())
+        faults.extend(wrong)
+        if value is not None:
+            return value
+        return structure({**stand_ins, **_right(tables, name, wrong)}, cls, name)[0]
+
+    workload = take("workload", WorkloadTable, STAND_INS) if "workload" in tables else None
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
-    measure = take("measure", MeasureTable)
+    measure, profile = take("measure", MeasureTable), take("profile", Profile)
     faults += _image_faults(workload.image if workload else None)
-    profile = take("profile", Profile) if "profile" in tables else None
     env, mounts = _strings(tables, "env", faults), _strings(tables, "mounts", faults)
     faults += [*_env_faults(env), *_mount_faults(mounts)]
     faults += [fault for name in TABLES if name != "env" for fault in _secret_faults(tables.get(name), name)]
     target = check_target(tables["target"], faults) if "target" in tables else None
     if not isinstance(framework := tables.get("framework", {}), dict):
         faults.append(Fault(message=f"is {shown(framework)}", key="framework", expected="a table"))
-    if faults or workload is None or target is None or parallelism is None or model is None or measure is None:
+    if workload is None or parallelism is None or model is None or measure is None:
         return None, target, faults
+    wrong = keys_of(faults)
     spec = SpecTables(
-        workload=workload,
+        workload=attrs.evolve(workload, image=None) if "workload.image" in wrong else workload,
         parallelism=parallelism,
         model=model,
         measure=measure,
         profile=profile,
-        env=env,
-        mounts=mounts,
-        target=target,
+        env=FrozenMap((name, value) for name, value in env.items() if f"env.{name}" not in wrong),
+        mounts=FrozenMap((path, value) for path, value in mounts.items() if _mount_key(path) not in wrong),
+        gpus_per_node=_right(tables, "target", faults).get("gpus_per_node"),
     )
-    return spec, target, []
+    return spec, target, faults
+
+
+def _right(tables: Mapping[str, Any], name: str, faults: Iterable[Fault]) -> dict[str, Any]:
+    """A table without the keys that have one of these faults; nothing where it is no table."""
+    table = tables.get(name)
+    return without(table, keys_of(faults), name) if isinstance(table, Mapping) else {}
 
 
 def _missing(name: str) -> Fault:
@@ -154,13 +169,17 @@ def _mount_faults(mounts: Mapping[str, str]) -> list[Fault]:
         path, _, mode = target.partition(":")
         expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
         if not source.startswith("/"):
-            faults.append(Fault(message="is no absolute path", key=f'mounts."{source}"', expected=expected))
+            faults.append(Fault(message="is no absolute path", key=_mount_key(source), expected=expected))
         elif not path.startswith("/") or mode not in ("", "ro", "rw"):
-            faults.append(Fault(message=f"is {shown(target)}", key=f'mounts."{source}"', expected=expected))
+            faults.append(Fault(message=f"is {shown(target)}", key=_mount_key(source), expected=expected))
         elif (first := sources.setdefault(posixpath.normpath(path), source)) != source:
             message = f'is mounted at {path}, and "{first}" too'
-            faults.append(Fault(message=message, key=f'mounts."{source}"', expected="another path inside"))
+            faults.append(Fault(message=message, key=_mount_key(source), expected="another path inside"))
     return faults
+
+
+def _mount_key(source: str) -> str:
+    return f'mounts."{source}"'
 
 
 def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:

@@ -9,42 +9,54 @@ from pathlib import Path
 import attrs
 
 from llmb.plugins.pool import PluginPool
+from llmb.spec.doubt import keys_of
 from llmb.spec.expand import Combination, expand
 from llmb.spec.hints import with_hints
 from llmb.spec.ids import distinct_run_ids
 from llmb.spec.read import Document, read_document
 from llmb.spec.resolve import Resolver
 from llmb.spec.targets import NamedTargets
+from llmb.spec.trial import Trial
 from llmb.values.errors import Fault, SpecError
 from llmb.values.faults import NOT_A_KEY
 from llmb.values.workload import PlacedRun, Workload, Written
 
+Ask = Callable[[Trial, PluginPool], Iterable[Fault]]
+"""What the plugins refuse of a trial; the engine alone calls their hooks."""
 
-def load(path: str | Path, *, overrides: Iterable[str] = (), target: str | None = None) -> Workload:
-    """Load a workload spec.
 
-    ``overrides`` are ``key=value`` with dotted keys, the value in TOML, else a string; ``target`` names a table of
-    the targets file. Nothing is started and nothing is written. Raises SpecError with every fault found.
+def load_document(path: str | Path, ask: Ask, *, overrides: Iterable[str] = (), target: str | None = None) -> Workload:
+    """The runs of a spec with what the command line puts over it. Raises SpecError with every fault found."""
+    return resolve_document(read_document(Path(path), overrides, target), distinct_run_ids(), PluginPool(), ask)
+
+
+def resolve_document(
+    document: Document, run_id: Callable[[str], str], pool: PluginPool, ask: Ask | None = None
+) -> Workload:
+    """All runs of a document; ``run_id`` makes an id of a run's name. Raises SpecError with every fault found.
+
+    Where there is a fault, ``ask`` adds those of the plugins; else they are asked when the runs are planned.
     """
-    document = read_document(Path(path), overrides, target)
-    return resolve_document(document, distinct_run_ids(), PluginPool())
-
-
-def resolve_document(document: Document, run_id: Callable[[str], str], pool: PluginPool) -> Workload:
-    """All runs of a document; ``run_id`` makes an id of a run's name. Raises SpecError with every fault found."""
-    combinations, faults = expand(document)
+    combinations, wrong_sweep = expand(document)
+    faults = [*document.faults, *wrong_sweep]
+    doubt = {key.removeprefix("sweep.") for key in keys_of(wrong_sweep)}
     if mixed := _mixed_frameworks(document, combinations):
         faults.append(mixed)
         combinations = [_without_framework(combination) for combination in combinations]
     runs: list[PlacedRun] = []
+    trials: list[Trial] = []
     resolver, targets = Resolver(pool, run_id), NamedTargets()
     schedulers = sorted({each.name for each in pool.installed if each.kind == "scheduler"})
     for combination in combinations:
         whole, unnamed = (combination, ()) if _is_record(document) else targets.apply(combination)
-        found, wrong = resolver.resolve(whole.tables, whole.written)
-        runs += [attrs.evolve(each, swept=whole.swept) for each in found]
-        faults += [_located(each, whole.written) for each in with_hints((*unnamed, *wrong), whole.tables, schedulers)]
+        found = resolver.resolve(whole.tables, whole.written, doubt | keys_of(unnamed))
+        runs += [attrs.evolve(each, swept=whole.swept) for each in found.runs]
+        trials += [found.trial] if found.trial else []
+        told = with_hints((*unnamed, *found.faults), whole.tables, schedulers)
+        faults += [_located(each, whole.written) for each in told]
     if faults:
+        trials += [Trial(runs=(each.run,), target=each.target, written=each.written) for each in runs]
+        faults += [fault for trial in trials for fault in (ask(trial, pool) if ask else ())]
         raise SpecError(*dict.fromkeys(faults))
     return Workload(file=document.file, runs=tuple(runs), notes=tuple(document.notes))
 

@@ -25,17 +25,21 @@ def with_published_steps(profile: Profile | None, recipe: Recipe) -> Profile | N
     )
 
 
-def profile_faults(run: Run[Any]) -> Iterator[Fault]:
-    """What cannot be captured of this run."""
+def step_faults(run: Run[Any]) -> Iterator[Fault]:
+    """Steps to capture that this run does not have."""
     if run.profile is None:
         return
-    if run.profile.tool == "nccl-trace":
-        yield from _of_nsys_alone(run.profile)
     first = 0 if run.profile.start_step is None else run.profile.start_step
     last = run.steps if run.profile.stop_step is None else run.profile.stop_step
     if not 0 <= first < last <= run.steps:
         message = f"steps {first} to {last} are no range within the {counted(run.steps, 'step')} of the run"
         yield Fault(message=message, key="profile", expected=f"0 <= start_step < stop_step <= {run.steps}")
+
+
+def rank_faults(run: Run[Any]) -> Iterator[Fault]:
+    """Ranks to capture that this run does not have."""
+    if run.profile is None:
+        return
     if wrong := [rank for rank in run.profile.ranks or () if not 0 <= rank < run.gpus]:
         message = (
             f"has {', '.join(map(str, wrong))}, and the ranks of {counted(run.gpus, 'GPU')} are 0 to {run.gpus - 1}"
@@ -45,8 +49,11 @@ def profile_faults(run: Run[Any]) -> Iterator[Fault]:
         yield Fault(message="names no rank", key="profile.ranks", expected="ranks, or no such key")
 
 
-def _of_nsys_alone(profile: Profile) -> Iterator[Fault]:
+def nsys_only_faults(run: Run[Any]) -> Iterator[Fault]:
+    """What is asked of NCCL's trace and only nsys can do."""
+    if run.profile is None or run.profile.tool != "nccl-trace":
+        return
     for field in attrs.fields(Profile):
-        if field.name != "tool" and getattr(profile, field.name) != field.default:
+        if field.name != "tool" and getattr(run.profile, field.name) != field.default:
             message = "is for nsys, and NCCL traces every rank from start to end"
             yield Fault(message=message, key=f"profile.{field.name}", expected="no such key")

@@ -21,13 +21,15 @@ FROM_TARGET = "--target"
 class Document:
     """The spec's tables, and for keys that came from the command line which option they came from.
 
-    [sweep] is flat: its keys are dotted, however the author wrote them. ``notes`` say what the command line put aside.
+    [sweep] is flat: its keys are dotted, however the author wrote them. ``notes`` say what the command line put aside,
+    ``faults`` what of it cannot be read.
     """
 
     file: str
     tables: dict[str, Any]
     origins: dict[str, str] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
+    faults: list[Fault] = attrs.field(factory=list)
 
     @property
     def written(self) -> Written:
@@ -36,7 +38,7 @@ class Document:
 
 
 def read_document(path: Path, overrides: Iterable[str] = (), target: str | None = None) -> Document:
-    """The spec with what the command line puts over it. Raises SpecError for what cannot be read."""
+    """The spec with what the command line puts over it. Raises SpecError for a file that cannot be read."""
     tables = read_toml(path)
     if not tables:
         raise SpecError(
@@ -45,14 +47,11 @@ def read_document(path: Path, overrides: Iterable[str] = (), target: str | None 
     document = Document(str(path), _flat_sweep(tables))
     if target is not None:
         _name_target(document, target)
-    faults: list[Fault] = []
     for override in overrides:
         try:
             _apply_override(document, override)
         except SpecError as error:
-            faults += error.faults
-    if faults:
-        raise SpecError(*faults)
+            document.faults.extend(error.faults)
     return document
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, TypeVar
 
 import attrs
@@ -10,10 +10,13 @@ import attrs
 from llmb.catalog.accelerators import accelerators
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.pool import PluginPool
-from llmb.spec.assemble import against_published, assemble_run, assemble_target, impossible
+from llmb.spec.assemble import against_published, assemble_target
 from llmb.spec.check import TARGET_KEYS, check_options, check_tables, place_faults
+from llmb.spec.doubt import doubtful, keys_of, touches, without
+from llmb.spec.impossible import impossible
 from llmb.spec.published import choose_point, published_points, with_options
 from llmb.spec.tables import TargetTable
+from llmb.spec.trial import StandIns, Trial
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
@@ -37,6 +40,15 @@ class _Parts:
     target_options: Any
 
 
+@attrs.frozen(kw_only=True)
+class Resolved:
+    """The runs of a combination; or its faults, with what the plugins are to be asked about."""
+
+    runs: tuple[PlacedRun, ...] = ()
+    faults: list[Fault] = attrs.field(factory=list)
+    trial: Trial | None = None
+
+
 class Resolver:
     """Turns combinations into runs; recipes and plugins are loaded once however many there are."""
 
@@ -45,29 +57,38 @@ class Resolver:
         self._run_id = run_id
         self._accelerators = known_accelerators(pool)
 
-    def resolve(self, tables: Mapping[str, Any], written: Written) -> tuple[tuple[PlacedRun, ...], list[Fault]]:
+    def resolve(self, tables: Mapping[str, Any], written: Written, doubt: Collection[str] = ()) -> Resolved:
         """The runs of a combination, one for each repeat, or all that is wrong.
 
-        The names are looked up even where other values have faults, so that one answer tells of both.
+        Each rule is asked that reads nothing which is wrong, so that one answer tells all; ``doubt`` has keys that are
+        known to be wrong already.
         """
         spec, table, faults = check_tables(tables)
         parts = self._look_up(tables, faults)
         target = _target(table, parts, _string(tables, "workload", "gpu_type"), faults)
+        if spec is None or parts.recipe is None:
+            return Resolved(faults=faults)
+        doubt = {*doubt, *doubtful(faults, tables)}
+        doubt.update(_of_variants(parts.recipe, doubt))
         base = None
-        if spec is not None and parts.recipe is not None and parts.points:
+        if parts.points and not touches(doubt, ("workload.gpus", "parallelism")):
             base = choose_point(spec, parts.recipe, parts.points, faults)
-        if spec is None or base is None or parts.recipe is None:
-            return (), faults
-        if parts.accelerator is None or parts.scheduler is None:
-            return (), faults
-        run = assemble_run(spec, parts.recipe, base, parts.accelerator, parts.scheduler.single_node)
-        faults += impossible(run, spec)
-        if faults or target is None:
-            return (), faults
+        if base is None:
+            doubt.add("workload.gpus")
+            base = (parts.points or parts.recipe.points)[0]
+        stand_ins = StandIns(
+            spec=spec, recipe=parts.recipe, base=base, accelerators=self._accelerators, scheduler=parts.scheduler
+        )
+        run = stand_ins.run(doubt)
+        if run is None:
+            return Resolved(faults=faults)
+        faults += impossible(run, spec, doubt)
+        if faults or doubt or target is None:
+            return Resolved(faults=faults, trial=_trial(stand_ins, parts, {*doubt, *keys_of(faults)}, target, written))
         run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
         target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
         placed = PlacedRun(run=run, target=target, written=written, repeats=spec.workload.repeats or 1)
-        return tuple(self._repeat(placed, repeat) for repeat in range(1, placed.repeats + 1)), []
+        return Resolved(runs=tuple(self._repeat(placed, repeat) for repeat in range(1, placed.repeats + 1)))
 
     def _repeat(self, placed: PlacedRun, repeat: int) -> PlacedRun:
         run_id = self._run_id(placed.run.name)
@@ -138,6 +159,19 @@ def _collect(faults: list[Fault], key: str, load: Callable[[], T]) -> T | None:
         return None
 
 
+def _trial(
+    stand_ins: StandIns, parts: _Parts, doubt: Collection[str], target: Target[Any] | None, written: Written
+) -> Trial | None:
+    """Null where the framework, or its options without what is wrong, cannot be had."""
+    return None if parts.options is None else stand_ins.trial(parts.options, frozenset(doubt), target, written)
+
+
+def _of_variants(recipe: Recipe, doubt: Collection[str]) -> Iterator[str]:
+    """The recipe's division is in doubt too where an option is that chooses between its variants."""
+    if touches(doubt, (f"framework.{name}" for variant in recipe.variants for name in variant.options)):
+        yield "parallelism"
+
+
 def _options(
     plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None,
     table: Any,
@@ -145,12 +179,14 @@ def _options(
     faults: list[Fault],
     also: tuple[str, ...] = (),
 ) -> Any:
-    """The table, without the core's keys (``also``), in the plugin's own class."""
+    """The table, without the core's keys (``also``), in the plugin's own class; [framework] without what is wrong."""
     if plugin is None or not isinstance(table, dict):
         return None
     own = {name: value for name, value in table.items() if name not in also}
     options, wrong = check_options(own, plugin.options, key, also)
     faults.extend(wrong)
+    if key == "framework" and touches(keys_of(faults), [key]):
+        return check_options(without(own, keys_of(faults), key), plugin.options, key)[0]
     return options
 
 

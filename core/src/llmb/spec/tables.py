@@ -76,7 +76,7 @@ class TargetTable:
 
 @attrs.frozen(kw_only=True)
 class SpecTables:
-    """One run's spec, without what the plugins' own classes check: [framework], and the rest of [target]."""
+    """One run's spec, without what the plugins' own classes check, and what only the target is made of."""
 
     workload: WorkloadTable
     parallelism: ParallelismTable
@@ -85,4 +85,4 @@ class SpecTables:
     profile: Profile | None
     env: Mapping[str, str]
     mounts: Mapping[str, str]
-    target: TargetTable
+    gpus_per_node: int | None

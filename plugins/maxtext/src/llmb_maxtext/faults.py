@@ -19,8 +19,8 @@ DECIDED = {
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    division = [*degree_faults(run, ("pp", "cp", "ep", "etp"))] or [*_mesh(run)]
-    return [*(division or _config(run)), *_profile(run), *_too_few_steps(run), *_env(run)]
+    degrees = degree_faults(run, ("pp", "cp", "ep", "etp"))
+    return [*degrees, *_mesh(run), *_config(run), *_profile(run), *_too_few_steps(run), *_env(run)]
 
 
 def _mesh(run: Run[Any]) -> Iterator[Fault]:

@@ -1,0 +1,85 @@
+"""Every fault of a spec in one answer, and none that only follows from another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+HEAD = '[workload]\nrecipe = "maxtext/llama2-70b"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 64\n'
+SLURM = '[target]\nscheduler = "slurm"\naccount = "me"\npartition = "batch"\n'
+
+
+@pytest.mark.parametrize(
+    ("tables", "keys"),
+    [
+        ("[parallelism]\npp = 2\ntp = 16\nfsdp = 7\n", {"parallelism.pp", "parallelism.tp", "parallelism.fsdp"}),
+        ("[measure]\nwindow = [0, 100]\ntolerance = 5\n", {"measure.window", "measure.tolerance"}),
+        (
+            '[framework]\nconfg = {}\nconfig."steps" = 1\n',
+            {"framework.confg", "framework.config.steps"},
+        ),
+        (
+            '[sweep]\n"parallelism.tpp" = [1, 2]\n"measure.window" = ["last", [44, 35]]\n"workload.dtype" = ["fp8"]\n',
+            {"sweep.parallelism.tpp", "sweep.measure.window[1]", "sweep.workload.dtype"},
+        ),
+        ('[measure]\nwindow = [9, 3]\n[profile]\ntool = "nsys"\n', {"measure.window", "profile"}),
+        ('[env]\nXLA_FLAGS = "x"\n1A = "x"\n', {"env.XLA_FLAGS", "env.1A"}),
+        ("[framework.config]\nbad = [1]\nrun_name = 1\n", {"framework.config.bad", "framework.config.run_name"}),
+        ("[parallelism]\nglobal_batch_size = 100\ncp = 2\n", {"parallelism.global_batch_size", "parallelism.cp"}),
+        ("[model]\ntop_k = 2\nlayer = 1\n[measure]\nwindow = [9, 3]\n", {"model.layer", "measure.window"}),
+    ],
+)
+def test_what_the_core_and_the_plugins_refuse_is_told_together(spec: Any, tables: str, keys: set[str]) -> None:
+    assert set(spec.write(HEAD + tables + SLURM).faults()) == keys
+
+
+@pytest.mark.parametrize(
+    ("workload", "keys"),
+    [
+        ('dtype = "fp4"', {"workload.dtype"}),
+        ('gpu_type = "h10"', {"workload.gpu_type"}),
+        ('gpus = "64"', {"workload.gpus"}),
+        ("gpus = 96", {"workload.gpus"}),
+        ("steps = 0", {"workload.steps"}),
+    ],
+)
+def test_a_wrong_name_or_number_hides_nothing_that_does_not_hang_on_it(
+    spec: Any, workload: str, keys: set[str]
+) -> None:
+    key = workload.partition(" ")[0]
+    head = "".join(line for line in HEAD.splitlines(keepends=True) if not line.startswith(f"{key} "))
+    rest = '[measure]\nwindow = [44, 35]\n[framework]\nconfig.run_name = "mine"\n' + SLURM
+    hidden = {"workload.steps": {"measure.window"}}.get(*keys, set())
+    expected = keys | {"measure.window", "framework.config.run_name"} - hidden
+    assert set(spec.write(f"{head}{workload}\n{rest}").faults()) == expected
+
+
+@pytest.mark.parametrize(
+    ("tables", "key"),
+    [
+        ('[parallelism]\ntp = "8"\nfsdp = 64\n', "parallelism.tp"),  # tp x fsdp would not divide the GPUs
+        ("[parallelism]\ntpp = 8\nfsdp = 64\nmicro_batch_size = 16\n", "parallelism.tpp"),
+        ("[paralelism]\nglobal_batch_size = 192\n", "paralelism"),
+        ("[parallelism]\npp = 32\nvp = 3\n", "model.layers"),
+    ],
+)
+def test_what_only_follows_from_another_fault_is_not_told(spec: Any, tables: str, key: str) -> None:
+    gpus = HEAD.replace("64", "96") if tables.startswith("[paralelism") else HEAD
+    assert set(spec.write(gpus + tables + SLURM).faults()) == {key}
+
+
+def test_an_option_that_cannot_be_read_is_told_beside_what_the_others_say(spec: Any) -> None:
+    found = spec.write(HEAD + SLURM).faults("bogus", "workload.dtype=fp4")
+    assert set(found) == {"'bogus' has no value", "workload.dtype"}
+
+
+def test_a_key_that_is_set_and_swept_hides_no_other_fault(spec: Any) -> None:
+    sweep = '[parallelism]\nmicro_batch_size = 2\n[sweep]\n"parallelism.micro_batch_size" = [1, 2]\n'
+    found = spec.write(HEAD + sweep + "[measure]\nwindow = [44, 35]\n" + SLURM).faults()
+    assert set(found) == {"sweep.parallelism.micro_batch_size", "measure.window"}
+
+
+def test_the_runs_of_a_sweep_that_have_no_fault_of_the_spec_are_asked_about_too(spec: Any) -> None:
+    found = spec.write(HEAD + '[sweep]\n"parallelism.pp" = [1, 2, 32]\n' + SLURM).faults()
+    assert set(found) == {"model.layers", "sweep.parallelism.pp[1]"}
