@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -33,6 +34,22 @@ def test_a_cancelled_run_is_not_submitted_though_the_target_could_not_be_asked_m
     session.drive(detach=True, wait=lambda _pause_s: None)
     assert session.results[1].state == "cancelled"
     assert not (toy.work(cancelled) / "started").exists()
+
+
+def test_whoever_asks_again_for_the_end_of_a_run_need_not_wait_for_its_grace(toy: Any) -> None:
+    from llmb.engine.record import find_record
+
+    spec = toy.spec(framework={"gate": str(toy.gate), "ignore_term": True}, target={"grace_s": 1000})
+    session = llmb.start(llmb.load(spec))
+    end = time.monotonic() + 30
+
+    def ask_again(_pause_s: float) -> None:
+        assert time.monotonic() < end
+        toy.wait_for_journal("begin")
+        find_record(session.run_ids[0]).request_cancel()
+
+    session.drive(wait=ask_again)
+    assert session.results[0].state == "cancelled"
 
 
 def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) -> None:

@@ -182,7 +182,10 @@ class SchedulerHooks(Protocol[OptionsT]):
 
     @_first
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
-        """End these jobs and no others. Those that have ended already are left alone."""
+        """End these jobs and no others. Those that have ended already are left alone.
+
+        It is called again for a run whose user asks again: that job need be given no more time to end by itself.
+        """
         raise NotImplementedError
 
 

@@ -43,7 +43,7 @@ class Driver:
         """The last tick found something new in a log."""
         self._told_at = -PATIENCE_S
         self._handing_over = self._handed_over = False  # something is being started there, or may have been
-        self._cancelled: set[str] = set()
+        self._cancelled: dict[ActiveRun, int] = {}  # the request that was handed on
         self._secrets = SubmittedSecrets(site.host)
         self._details: dict[str, str] = {}
         self._held = HeldRuns()
@@ -130,12 +130,12 @@ class Driver:
         return changed
 
     def _cancel(self, runs: list[ActiveRun]) -> bool:
-        """End what was submitted, once; what was not will not be."""
-        told = [run for run in runs if run.state not in BEFORE and run.run.id not in self._cancelled]
-        if told:
+        """End what was submitted, once for each request; what was not will not be."""
+        requested = {run: run.record.cancel_requested for run in runs if run.state not in BEFORE}
+        if told := [run for run, when in requested.items() if self._cancelled.get(run) != when]:
             self._site.cancel([run.ticket for run in told])
             forget_secrets((run.planned.script for run in told), self._site.host)
-            self._cancelled.update(run.run.id for run in told)
+            self._cancelled |= requested
         absent = self._not_submitted([run for run in runs if run.state == "submitting"])
         never = [run for run in runs if run.state in BEFORE or run in absent]
         end_unwanted([run for run in never if run.state in BEFORE], self._runs, self._site, self._observer)

@@ -165,9 +165,11 @@ class RunRecord:
             (self.directory / "cancel").touch()
 
     @property
-    def cancel_requested(self) -> bool:
-        """Whether somebody asked for the run's end."""
-        return (self.directory / "cancel").exists()
+    def cancel_requested(self) -> int:
+        """When somebody last asked for the run's end, in nanoseconds since 1970; 0 where nobody did."""
+        with suppress(FileNotFoundError):
+            return (self.directory / "cancel").stat().st_mtime_ns
+        return 0
 
     @property
     def locked(self) -> bool:
