@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 import subprocess
 from pathlib import Path
 
@@ -43,6 +45,17 @@ def test_one_that_does_not_end_in_time_is_ended_with_all_that_it_started_and_may
 
 def test_an_answer_is_what_was_written_to_the_byte() -> None:
     assert LocalHost().run(r"printf 'a\r\nb\rc\377'").stdout == "a\r\nb\rc\ufffd"
+
+
+@pytest.mark.parametrize(
+    ("user", "home"), [(os.getuid(), pwd.getpwuid(os.getuid()).pw_dir), (2**31 - 2, "/")], ids=["known", "unknown"]
+)
+def test_without_home_as_under_cron_it_is_what_the_system_knows(
+    monkeypatch: pytest.MonkeyPatch, user: int, home: str
+) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr(os, "getuid", lambda: user)
+    assert LocalHost().run('set -u; echo "$HOME"').stdout == f"{home}\n"
 
 
 def test_without_bash_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

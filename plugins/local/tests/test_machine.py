@@ -173,6 +173,12 @@ def test_the_first_engine_that_works_is_taken_and_said(programs: Any, installed:
     assert f"images run in {chosen}" in note
 
 
+def test_a_dry_run_does_not_claim_that_an_engine_works_which_it_may_not_ask(programs: Any) -> None:
+    programs("podman", "exit 1")
+    [note] = Local().build_job(job(0, "nvcr.io/x:1"), target()).notes
+    assert note.endswith("images run in the first of docker, podman, enroot that works here; this script is for podman")
+
+
 def test_without_an_engine_an_image_is_refused(programs: Any) -> None:
     with pytest.raises(TargetError, match="none of docker, podman and enroot is installed"):
         Local().build_job(job(0, "nvcr.io/x:1"), probed())

@@ -38,6 +38,7 @@ class LocalHost:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C on the terminal is for llmb alone
+                env=_environment(),
             )
         except FileNotFoundError:
             raise TargetError("this machine has no bash; llmb needs it to run jobs here") from None
@@ -74,6 +75,14 @@ class LocalHost:
             except OSError as error:
                 raise TargetError(f"cannot read {name}: {error.strerror}") from error
         return found
+
+
+def _environment() -> dict[str, str]:
+    """This process's own, and HOME where it lacks that, as under cron or systemd; ``/`` for a user who has none."""
+    if "HOME" in os.environ:
+        return dict(os.environ)
+    home = os.path.expanduser("~")  # Path raises where none is known
+    return {**os.environ, "HOME": home if os.path.isabs(home) else "/"}
 
 
 def _text(data: bytes) -> str:

@@ -138,9 +138,12 @@ def _where(name: RuntimeName, environment: Environment) -> str:
 
 
 def _notes(name: RuntimeName, target: Target[LocalOptions]) -> tuple[str, ...]:
-    """A choice that the user did not make."""
+    """A choice that the user did not make. Before the probe nobody knows which engine works."""
     if target.options.runtime is not None or name not in ENGINES:
         return ()
+    if not probed(target):
+        best = f"the first of {', '.join(ENGINES)} that works here"
+        return (f"no target.runtime is named: images run in {best}; this script is for {name}",)
     version = target.facts.get(f"{name}.version", "")
     return (f"no target.runtime is named: images run in {' '.join([name, version]).strip()}, the best that is here",)
 
