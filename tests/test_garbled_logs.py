@@ -19,7 +19,7 @@ def test_the_run_ends_with_the_fault_as_its_reason_and_its_log_is_kept_and_the_o
     done = toy.llmb("run", toy.spec(sweep={"framework.garbled_step": [3, 0]}), "--json")
     garbled, whole = json.loads(done.stdout)["runs"]
     assert (done.returncode, whole["state"], garbled["state"]) == (1, "completed", "failed"), done.stderr
-    assert TOLD in garbled["reason"]
+    assert garbled["reason"].endswith(f"{TOLD} (2 of 5 steps read)")
     assert "`llmb parse`" in garbled["failure"]["remedy"]
     [log] = (Path(garbled["directory"]) / "logs").iterdir()
     assert "toy step 5" in log.read_text()

@@ -10,9 +10,9 @@ from llmb.engine.outcome import Evidence, decide
 from llmb.values.status import END_STATES, Cause
 
 
-def evidence(cause: str, *, steps: int = 5, nan: bool = False, exit_status: int | None = None, reason: str = "") -> Any:
-    found: Any = cause
-    return Evidence(cause=found, exit_status=exit_status, reason=reason, steps_done=steps, steps_asked=5, nan=nan)
+def evidence(cause: str, *, steps: int = 5, **more: Any) -> Any:
+    usual: dict[str, Any] = {"exit_status": None, "reason": "", "nan": False}
+    return Evidence(cause=cause, steps_done=steps, steps_asked=5, **(usual | more))  # type: ignore[arg-type]  # a word
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,10 @@ def test_every_end_is_an_end_state_and_says_why_unless_all_is_well(cause: str, s
         (evidence("lost", steps=1), "its end is not known (1 of 5 steps done)"),
         (evidence("cancelled", steps=1), "cancelled after 1 of 5 steps"),
         (evidence("timeout", steps=1), "the time limit came after 1 of 5 steps"),
+        (evidence("completed", steps=1, unread="its parser failed"), "its parser failed (1 of 5 steps read)"),
+        (evidence("timeout", steps=1, unread="its parser failed"),
+         "the time limit came after 1 of 5 steps; its parser failed"),
+        (evidence("cancelled", steps=1, unread="its parser failed"), "cancelled after 1 of 5 steps"),
     ],
 )  # fmt: skip
 def test_the_reason_tells_how_far_it_came(told: Evidence, reason: str) -> None:

@@ -47,10 +47,11 @@ class Odd(LineParser):
         (lambda: Notice(kind="done"), "WrongWordError: Notice.kind is 'done', where one of 'total steps', "),  # type: ignore[arg-type]  # it is wrong
     ],
 )
-def test_what_it_raises_names_the_plugin_the_log_and_the_line(act: Any, told: str) -> None:
+def test_what_it_raises_names_the_plugin_the_log_and_the_line_and_hides_no_step_before_it(act: Any, told: str) -> None:
     parser = GuardedParser(Odd(act), "llmb-odd 1.0")
+    assert len(parser.feed(b"step 1\nstep x\nstep 2\n", "rank0.log")) == 1
     with pytest.raises(PluginError) as raised:
-        parser.feed(b"step 1\nstep x\nstep 2\n", "rank0.log")
+        parser.feed(b"step 3\n", "rank1.log")
     [fault] = raised.value.faults
     assert fault.file == "rank0.log"
     assert fault.message.startswith(f"llmb-odd 1.0: its log parser failed: {told}")

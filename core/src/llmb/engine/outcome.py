@@ -88,8 +88,8 @@ def decide(evidence: Evidence) -> Outcome:
     """The row of the truth table that this evidence falls into."""
     evidence = attrs.evolve(evidence, cause=_true_cause(evidence))
     outcome = _row(evidence)
-    if evidence.unread and not evidence.all_steps and outcome.state != "cancelled":
-        outcome = attrs.evolve(outcome, reason=f"{outcome.reason}; {evidence.unread}", remedy=READ_AGAIN)
+    if evidence.unread and evidence.cause != "completed" and outcome.state not in ("completed", "cancelled"):
+        outcome = attrs.evolve(outcome, reason=f"{outcome.reason}; {evidence.unread}")
     return attrs.evolve(outcome, remedy=evidence.remedy) if evidence.remedy and outcome.remedy else outcome
 
 
@@ -114,12 +114,7 @@ def _row(evidence: Evidence) -> Outcome:
     if evidence.cause == "completed" and evidence.all_steps:
         return Outcome(state="completed")
     if evidence.cause == "completed":
-        return Outcome(
-            state="failed",
-            reason=f"it ended without an error after {done}",
-            look_in_logs=True,
-            remedy="see the end of the log: the framework stopped early, or printed no step times",
-        )
+        return _too_few_steps(evidence, done)
     if evidence.cause == "timeout" and evidence.all_steps:
         return Outcome(state="completed", reason=f"all {done} were done, then it hung until its time limit")
     if evidence.cause == "timeout":
@@ -142,6 +137,17 @@ def _row(evidence: Evidence) -> Outcome:
         )
     remedy = REMEDIES.get(evidence.cause, "see the end of the log")
     return Outcome(state="failed", reason=_told(evidence, done), look_in_logs=True, remedy=remedy)
+
+
+def _too_few_steps(evidence: Evidence, done: str) -> Outcome:
+    if evidence.unread:
+        return Outcome(state="failed", reason=f"{evidence.unread} ({done} read)", remedy=READ_AGAIN)
+    return Outcome(
+        state="failed",
+        reason=f"it ended without an error after {done}",
+        look_in_logs=True,
+        remedy="see the end of the log: the framework stopped early, or printed no step times",
+    )
 
 
 def _told(evidence: Evidence, done: str) -> str:

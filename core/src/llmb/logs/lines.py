@@ -59,6 +59,7 @@ class LineParser(LogParser):
         self.source = ""
         self.label = b""
         self.__before: Callable[[], bytes] = bytes
+        self.__fault: Exception | None = None
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """What a line that holds a needle says; nothing, where a number in it cannot be read.
@@ -97,21 +98,36 @@ class LineParser(LogParser):
         raise NotImplementedError
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
-        """The steps and notices that this block completes."""
+        """The steps and notices that this block completes.
+
+        What `read_line` raises is raised by the next call: all that was found before that line is returned first.
+        """
+        self.__raise_fault()
         log = self.__logs.get(source)
         if log is None:
             log = self.__logs[source] = _Log(source)
         found = Found()
+        try:
+            self.__feed(block, log, found)
+        except Exception as error:  # noqa: BLE001  # raised later
+            self.__fault = error
+        return found
+
+    def __raise_fault(self) -> None:
+        if self.__fault is not None:
+            raise self.__fault
+
+    def __feed(self, block: bytes, log: _Log, found: Found) -> None:
         begin = 0
         if log.rest:  # only the block's first line is joined with it: the block is not copied
             begin = _line_end(block, 0, len(block)) + 1 or len(block)
             log.rest = self.__scan(log.rest + block[:begin], 0, log, found)
         if begin < len(block):
             log.rest = self.__scan(block, begin, log, found)
-        return found
 
     def close(self) -> Sequence[Step | Notice]:
         """What the last lines without an end still hold, and steps held back to see what follows."""
+        self.__raise_fault()
         found = Found()
         for log in self.__logs.values():
             rest, log.rest = log.rest, b""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import attrs
@@ -36,13 +36,17 @@ class GuardedParser(LogParser):
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """As the parser. Raises PluginError."""
-        with _naming(self._who, source):
+        with self._naming(source):
             return self._checked(self._parser.feed(block, source))
 
     def close(self) -> Sequence[Step | Notice]:
         """As the parser. Raises PluginError."""
-        with _naming(self._who):
+        with self._naming():
             return self._checked(self._parser.close())
+
+    def _naming(self, source: str = "") -> AbstractContextManager[None]:
+        """A parser that raises later what befell it tells by its ``source`` where that was."""
+        return _naming(self._who, getattr(self._parser, "source", "") or source)
 
     def _checked(self, items: Sequence[Step | Notice]) -> Found:
         found = Found()
