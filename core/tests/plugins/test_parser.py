@@ -3,12 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from llmb import LineParser, Notice, PluginError, Step, StepSeries
 from llmb.plugins.parser import GuardedParser
+
+OWN_POINTS = {"llmb.frameworks": {"own": "llmb_own:Plugin"}}
+OWN = """
+import attrs
+from llmb import FrameworkHooks, LineParser, LogParser, Step, hookimpl
+
+@attrs.frozen
+class Options:
+    pass
+
+class Log({base}):
+    def feed(self, block, source=""):
+        return ()
+
+    def close(self):
+        assert not isinstance(self, LogParser) or self.first_step is None
+        return [Step(step=1, time_s=2.5)]
+
+class Plugin(FrameworkHooks[Options]):
+    options = Options
+
+    @hookimpl
+    def parse_log(self):
+        return Log()
+
+    @hookimpl
+    def build_job(self, run):
+        raise NotImplementedError
+"""
 
 
 class Odd(LineParser):
@@ -84,6 +114,16 @@ def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> N
         with pytest.raises(PluginError, match=f"llmb-odd 1.0: its log parser failed: {told}"):
             find()
     assert parser.first_step is None
+
+
+@pytest.mark.parametrize("base", ["LineParser", "LogParser", "object"])
+def test_a_parser_may_know_no_first_step_and_need_not_inherit_anything(
+    site: Any, run_llmb: Any, tmp_path: Path, base: str
+) -> None:
+    site.install("llmb-own", files={"llmb_own.py": OWN.format(base=base)}, entry_points=OWN_POINTS)
+    (tmp_path / "a.log").write_bytes(b"anything")
+    found = run_llmb.json("parse", tmp_path / "a.log", "--framework", "own")
+    assert [(step["step"], step["time_s"]) for step in found["steps"]] == [(1, 2.5)]
 
 
 def test_a_step_that_is_read_later_names_the_plugin_and_those_read_before_stay() -> None:

@@ -163,7 +163,7 @@ class ActiveRun:
 
     def _add(self, parser: LogParser, found: Iterable[Step | Notice]) -> None:
         self.series.add(found)
-        self.series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
+        self.series.first_step = parser.first_step  # it may be known by now
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -12,7 +12,7 @@ from llmb.values.run import Run
 
 def window_faults(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[Fault]:
     """A window beyond the numbers that the framework gives to its steps, where its parser knows the first of them."""
-    first = getattr(framework.parse_log(run=run), "first_step", None)
+    first = framework.parse_log(run=run).first_step
     if first is None or run.window == "last":
         return
     last = first + run.steps - 1

@@ -81,7 +81,7 @@ def _read_steps(framework: FrameworkHooks[Any], paths: Sequence[Path]) -> StepSe
         except OSError as error:
             raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
     series.add(parser.close())
-    series.first_step = getattr(parser, "first_step", None)  # a parser may know by now, and need not
+    series.first_step = parser.first_step  # it may be known by now
     return series
 
 

@@ -48,9 +48,6 @@ class LineParser(LogParser):
 
     needles: Sequence[bytes] = ()
 
-    first_step: int | None = None
-    """The number that the framework gives to its first step, where that is known: always, or once a step was read."""
-
     nothing_new: Final = (-1, b"")
     """What `glance` says of a line that says nothing that was not said before."""
 

@@ -5,9 +5,21 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
-ACCEPTED: Mapping[Any, Any] = {float: (int, float), tuple: Sequence}
+from llmb.values.steps import LogParser
+
+
+@runtime_checkable
+class _Fed(Protocol):
+    """What a log parser must have that does not inherit from `LogParser`."""
+
+    def feed(self, block: bytes, source: str = "") -> Any: ...
+
+    def close(self) -> Any: ...
+
+
+ACCEPTED: Mapping[Any, Any] = {float: (int, float), tuple: Sequence, LogParser: _Fed}
 """What else than the stated type does as well."""
 
 

@@ -16,7 +16,6 @@ from llmb.plugins.parser import GuardedParser
 from llmb.values.errors import LlmbError, PluginError
 from llmb.values.job import Script
 from llmb.values.status import Ticket
-from llmb.values.steps import LogParser
 from llmb.values.words import WrongWordError
 from llmb.version import VERSION
 
@@ -74,7 +73,7 @@ class Facade:
                 raise PluginError(f"{self.found.who}: {name}() returned {wrong}")
             if name in ASKED_FOR and (ids := _unanswered(arguments[ASKED_FOR[name]], answer)):
                 raise PluginError(f"{self.found.who}: {name}() returned nothing for {', '.join(ids)}")
-            return GuardedParser(answer, self.found.who) if isinstance(answer, LogParser) else answer
+            return GuardedParser(answer, self.found.who) if name == "parse_log" and answer is not None else answer
 
         return call
 

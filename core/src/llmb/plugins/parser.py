@@ -27,22 +27,25 @@ class GuardedParser(LogParser):
     def __init__(self, parser: LogParser, who: str) -> None:
         self._parser = parser
         self._who = who
-
-    @property
-    def first_step(self) -> int | None:
-        """As the parser tells it, where it does."""
-        number: int | None = getattr(self._parser, "first_step", None)
-        return number
+        self._ask_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """As the parser. Raises PluginError."""
         with self._naming(source):
-            return self._checked(self._parser.feed(block, source))
+            found = self._checked(self._parser.feed(block, source))
+            self._ask_first_step()
+            return found
 
     def close(self) -> Sequence[Step | Notice]:
         """As the parser. Raises PluginError."""
         with self._naming():
-            return self._checked(self._parser.close())
+            found = self._checked(self._parser.close())
+            self._ask_first_step()
+            return found
+
+    def _ask_first_step(self) -> None:
+        """It may be known by now; a parser that does not inherit from `LogParser` need not have it."""
+        self.first_step = getattr(self._parser, "first_step", None)
 
     def _naming(self, source: str = "") -> AbstractContextManager[None]:
         """A parser that raises later what befell it tells by its ``source`` where that was."""

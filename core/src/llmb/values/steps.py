@@ -85,8 +85,13 @@ class Notice:
 class LogParser(Protocol):
     """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart.
 
-    A parser may have a ``first_step``, the number that its framework gives to the first one, or null while that is not
-    known: the steps of a run are counted from there.
+    A parser that does not inherit from this one may do without ``first_step``.
+    """
+
+    first_step: int | None = None
+    """The number that the framework gives to its first step, from which the steps of a run are counted.
+
+    Null while it is not known; after each block it is asked for anew.
     """
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
