@@ -114,6 +114,22 @@ def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.Capt
     assert "free some" in shown
 
 
+@pytest.mark.parametrize(
+    ("state", "verdict", "shown"),
+    [
+        ("failed", None, "reason rank 0: exit status 1 cause too little memory"),
+        ("failed", "undecided", "verdict undecided reason rank 0: exit status 1 cause too little memory"),
+        ("completed", None, "verdict none: rank 0: exit status 1"),
+    ],
+)
+def test_how_a_run_broke_is_no_verdict(
+    state: str, verdict: str | None, shown: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failure = None if state == "completed" else {"cause": "too little memory"}
+    print_results([result(state=state, verdict=verdict, reason="rank 0: exit status 1", failure=failure)])
+    assert shown in " ".join(capsys.readouterr().out.split())
+
+
 def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
     long_id = "k3x9f-" + "x" * 150
     print_runs([result(run_id=long_id), result(state="failed", metrics=None)])

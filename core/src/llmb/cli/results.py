@@ -132,9 +132,9 @@ def number(value: float | None, unit: str = "") -> str:
 def _judgement(result: RunResult) -> list[tuple[str, str]]:
     cause = result.failure.cause if result.failure else None
     reason = "" if result.reason == cause else result.reason
-    if result.verdict:
-        return [("verdict", result.verdict), *([("reason", reason)] if reason else [])]
-    return [("verdict", f"none: {reason}")] if reason else []
+    if result.verdict is None and result.state == "completed":
+        return [("verdict", f"none: {reason}")] if reason else []
+    return [(name, value) for name, value in (("verdict", result.verdict), ("reason", reason)) if value]
 
 
 def _failure(failure: Failure | None) -> list[tuple[str, str]]:

@@ -23,7 +23,11 @@ poll() { # id, directory: id, state, process id, exit status, cause, reason (or 
     state=pending
     [ -e "$2/begun" ] && state=running
     { ended=$(<"$2/ended"); } 2>/dev/null && state=ended
-    [ "$state" = ended ] || said=$(tail -c 200 "$2/out.log" 2>/dev/null)
+    if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
+      said='being cancelled'
+    else
+      said=$(tail -c 200 "$2/out.log" 2>/dev/null)
+    fi
     said=${said##*$'\n'}
   fi
   printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${said//[[:cntrl:]]/ }}"
