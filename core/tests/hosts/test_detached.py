@@ -173,7 +173,7 @@ def test_ranks_that_are_told_another_run_directory_are_ended_with_the_job(folder
     wait_for(lambda: living(folder, "LLMB_DETACHED") > living(folder))
     detached.cancel_detached([job.ticket], HOST)
     assert job.ended().cause == "cancelled"
-    assert living(folder, "LLMB_DETACHED") == 0
+    wait_for(lambda: living(folder, "LLMB_DETACHED") == 0)
 
 
 def living(folder: Path, mark: str = "LLMB_RUN_DIR") -> int:
