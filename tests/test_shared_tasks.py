@@ -121,3 +121,9 @@ def test_a_task_of_several_phases_names_the_log_of_the_last_that_wrote_any(toy: 
     run = toy.run(framework=task("scheduler", end="echo the disk is full >&2; exit 3"))
 
     assert re.search(r"the disk is full \(log: .*/logs/data\.0\.0\.log\)", run["failure"]["cause"])
+
+
+def test_what_to_do_about_a_known_cause_is_told_of_a_task_too(toy: Any) -> None:
+    run = toy.run(framework=task(end="echo cp: No space left on device >&2; exit 1"))
+
+    assert run["failure"]["remedy"].startswith("free space where the run's directory is")

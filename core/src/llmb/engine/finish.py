@@ -14,7 +14,7 @@ from llmb.engine.result import read_result
 from llmb.figures.metrics import Metrics
 from llmb.figures.verdict import judge
 from llmb.figures.window import Summary, summarise
-from llmb.logs.diagnose import diagnose
+from llmb.logs.diagnose import diagnose, known_remedy
 from llmb.logs.last_words import last_words
 from llmb.plugins.pool import PluginPool
 from llmb.values.failure import Failure
@@ -30,7 +30,7 @@ def finish(active: ActiveRun, status: JobStatus, pool: PluginPool) -> None:
         cause=status.cause or "failed",
         exit_status=status.exit_status,
         reason=status.reason,
-        remedy=status.remedy,
+        remedy=status.remedy or (known_remedy(status.reason, pool.signatures()) if status.reason else ""),
         messages=frozenset(notice.kind for notice in active.messages),
         steps_done=active.series.count,
         steps_asked=run.steps,

@@ -64,6 +64,12 @@ def diagnose(logs: Iterable[Path], more: Iterable[Signature] = ()) -> Failure | 
     return found.failure if found else None
 
 
+def known_remedy(told: str, more: Iterable[Signature] = ()) -> str:
+    """What to do where these words, which somebody else chose to tell, hold a known cause; empty where they do not."""
+    signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in told)
+    return next((each.remedy for each in signatures), "")
+
+
 def find_cause(
     logs: Iterable[Path], more: Iterable[Signature] = (), last_bytes: int | None = None
 ) -> FoundCause | None:
