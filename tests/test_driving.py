@@ -156,6 +156,23 @@ def test_a_run_whose_record_cannot_be_written_is_left_and_the_others_go_on(
     assert [result.state for result in session.results] == ["completed", "completed"]
 
 
+def test_of_several_named_runs_one_that_cannot_be_taken_up_holds_up_no_other(toy: Any) -> None:
+    gone, going = (llmb.start(llmb.load(toy.spec())).run_ids[0] for _ in range(2))
+    spec = next(record for record in toy.records if record.name == gone) / "run.toml"
+    spec.write_text(spec.read_text().replace("toy/tiny", "gone/tiny"))
+    with pytest.raises(llmb.LlmbError, match="gone"):
+        llmb.resume([gone])
+    session = llmb.cancel([gone, going])
+    with pytest.raises(llmb.LlmbError, match="gone"):
+        session.drive()
+    assert [(result.run_id, result.state) for result in session.results] == [(going, "cancelled")]
+    assert (spec.parent / "cancel").exists(), "whoever can drive it will end it"
+    spec.write_text(spec.read_text().replace("gone/tiny", "toy/tiny"))
+    session = llmb.resume([gone])
+    session.drive()
+    assert [result.state for result in session.results] == ["cancelled"]
+
+
 def test_what_is_known_of_the_runs_is_printed_also_where_one_cannot_go_on(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def drive(
     done: Callable[[Driver], bool],
     wait: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
+    besides: Sequence[Exception] = (),
 ) -> None:
     """Tick all sites until each is done, each at its own pace.
 
@@ -53,7 +54,8 @@ def drive(
     no LlmbError is a bug, and raised before all else. Only what an observer raises ends the drive at once.
     """
     try:
-        _tick_on(drivers, done, wait, clock)
+        faults = _tick_on(drivers, done, wait, clock)
+        raise_all([*besides, *faults, *(error for driver in drivers for error in driver.held)])
     except ObserverError as error:
         raise (error.__cause__ or error) from None
     finally:
@@ -66,7 +68,7 @@ def _tick_on(
     done: Callable[[Driver], bool],
     wait: Callable[[float], None],
     clock: Callable[[], float],
-) -> None:
+) -> list[Exception]:
     going = [_Paced(driver) for driver in drivers if not done(driver)]
     faults, began_s, now_s = list[Exception](), clock(), 0.0
     while going:
@@ -87,10 +89,10 @@ def _tick_on(
             next_s = min(each.due_s for each in going)
             wait(max(0.0, next_s - now_s))
             now_s = max(next_s, clock() - began_s)
-    _raise_all([*faults, *(error for driver in drivers for error in driver.held)])
+    return faults
 
 
-def _raise_all(errors: Sequence[Exception]) -> None:
+def raise_all(errors: Sequence[Exception]) -> None:
     """A bug with its traceback, on which the others are noted; else all faults as the worst of them."""
     known = [error for error in errors if isinstance(error, LlmbError)]
     if bugs := [error for error in errors if not isinstance(error, LlmbError)]:

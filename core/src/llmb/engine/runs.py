@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from llmb.engine.active import ActiveRun
-from llmb.engine.drive import drive
+from llmb.engine.drive import drive, raise_all
 from llmb.engine.driver import Driver
 from llmb.engine.observe import Observer, Silent
 from llmb.engine.open_files import allow_open_files
@@ -37,6 +37,7 @@ class Session:
     _active: list[ActiveRun] = attrs.field(repr=False)
     _drivers: list[Driver] = attrs.field(repr=False)
     _hosts: Hosts = attrs.field(repr=False)
+    _left: Sequence[Exception] = attrs.field(repr=False, default=())
 
     def __enter__(self) -> Session:
         return self
@@ -65,7 +66,12 @@ class Session:
         left that this process cannot do, when all that it can is done; ``results`` tell of every run all the same.
         """
         try:
-            drive(self._drivers, (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended), wait)
+            drive(
+                self._drivers,
+                (lambda driver: driver.submitted) if detach else (lambda driver: driver.ended),
+                wait,
+                besides=self._left,
+            )
         finally:
             self.close()
 
@@ -111,8 +117,8 @@ def _active(planned: PlannedRun, record: RunRecord, pool: PluginPool) -> ActiveR
 def resume(wanted: Iterable[str] | None = None, *, observer: Observer | None = None) -> Session:
     """Runs of the record, by their ids or unique prefixes, ready to be driven on; with None all that have not ended.
 
-    Raises RecordError for a run that is not there; a run whose spec or plugins are gone is told of, and left alone
-    where it was not named.
+    Raises RecordError for a run that is not there. A run whose spec or plugins are gone is left alone, and told of;
+    where it was named that is raised, after the others were driven if there are any.
     """
     if wanted is None:
         return _take_up(_going(observer or Silent()), observer or Silent(), named=False)
@@ -122,7 +128,7 @@ def resume(wanted: Iterable[str] | None = None, *, observer: Observer | None = N
 def _going(observer: Observer) -> Iterator[RunRecord]:
     """All that have not ended, but for those of which one cannot tell."""
     for record in all_records():
-        with _left_alone(record, observer, named=False):
+        with _left_alone(record, observer):
             if not record.ended:
                 yield record
 
@@ -145,17 +151,20 @@ def _named(wanted: Iterable[str]) -> list[RunRecord]:
 def _take_up(records: Iterable[RunRecord], observer: Observer, *, named: bool) -> Session:
     pool = PluginPool()
     placed: list[tuple[RunRecord, PlacedRun]] = []
+    left: list[Exception] = []
     for record in records:
-        with _left_alone(record, observer, named=named):
+        with _left_alone(record, observer, left if named else None):
             placed.append((record, import_run(record.directory / "run.toml", pool)))
     with _open(Hosts()) as hosts:
         sites = _sites([each.target for record, each in placed if not record.ended], pool, hosts)
         _probe(sites.values(), observer, keep_refusals=True)
         active = []
         for record, each in placed:
-            with _left_alone(record, observer, named=named):
+            with _left_alone(record, observer, left if named else None):
                 active.append(_active(plan_run(_as_probed(each, sites), pool), record, pool))
-        return _session(active, sites, hosts, pool, observer)
+        if not active:
+            raise_all(left)
+        return attrs.evolve(_session(active, sites, hosts, pool, observer), left=left)
 
 
 @contextmanager
@@ -169,18 +178,16 @@ def _open(hosts: Hosts) -> Iterator[Hosts]:
 
 
 @contextmanager
-def _left_alone(record: RunRecord, observer: Observer, *, named: bool) -> Iterator[None]:
-    """A run whose spec or plugins are gone is told of; it is a fault where it was named.
-
-    So is one whose plugin has a bug, of which a traceback is shown where it is named.
-    """
+def _left_alone(record: RunRecord, observer: Observer, left: list[Exception] | None = None) -> Iterator[None]:
+    """A run whose spec or plugins are gone, or have a bug, is told of, or is one of those ``left``."""
     try:
         yield
-    except Exception as error:
-        if named:
-            raise
-        told = str(error) if isinstance(error, LlmbError) else short(error)
-        observer.message(f"{record.run_id} is left alone: {told}")
+    except Exception as error:  # noqa: BLE001  # of any kind: it is told, or raised when the other runs are done
+        if left is None:
+            told = str(error) if isinstance(error, LlmbError) else short(error)
+            observer.message(f"{record.run_id} is left alone: {told}")
+        else:
+            left.append(error)
 
 
 def cancel(wanted: Iterable[str], *, observer: Observer | None = None) -> Session:
