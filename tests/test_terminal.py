@@ -77,6 +77,16 @@ def test_no_figure_is_cut_and_no_row_is_broken_by_the_terminal(name: str, width:
     assert "…" not in shown
 
 
+def test_names_of_logs_are_whole_on_80_columns(tmp_path: Path) -> None:
+    names = ["03-bigscience-megatron-n8-loginterval10", "33-openseek-flagscale-default0"]
+    for name in names:
+        (tmp_path / f"{name}.log").write_bytes(LOG.read_bytes())
+    shown = ESCAPE.sub("", on_terminal(80, "parse", str(tmp_path), "--framework", "maxtext"))
+    assert [line.split()[:2] for line in shown.splitlines() if "Success" in line] == [
+        [name, "Success"] for name in names
+    ]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_piped_output_is_without_escapes_and_trailing_blanks(name: str) -> None:
     lines = piped(*TABLES[name]).splitlines()

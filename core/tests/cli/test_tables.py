@@ -45,9 +45,11 @@ def test_columns_give_way_where_it_is_too_narrow_the_last_first(width: int, ther
     assert left_out(COLUMNS, ROWS, width) == [each for each in ("tokens/s", "created") if each not in text]
 
 
-def test_a_column_without_anything_in_it_gives_way_before_any_text_is_broken() -> None:
-    columns = (Column("what", wraps=4), Column("empty", optional=True))
-    assert [line.plain for line in table_lines(columns, [("two words", "")], 12)] == ["what", "two words"]
+@pytest.mark.parametrize("nothing", ["", "-"])
+def test_a_column_without_anything_in_it_gives_way_before_any_text_is_broken(nothing: str) -> None:
+    columns, rows = (Column("what", wraps=4), Column("empty", optional=True)), [("two words", nothing)]
+    assert [line.plain for line in table_lines(columns, rows, 12)] == ["what", "two words"]
+    assert left_out(columns, rows, 12) == []
 
 
 def test_figures_stand_under_one_another_to_the_right() -> None:

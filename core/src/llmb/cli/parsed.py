@@ -10,11 +10,11 @@ from typing import Any
 import typer
 
 from llmb.cli.results import number
-from llmb.cli.tables import Column, print_table
+from llmb.cli.tables import ABSENT, Column, print_table
 from llmb.engine.parsing import ParsedLog
 from llmb.engine.record import steps_csv as csv_of_steps
 
-NAME = 16
+NAME = 40
 """How narrow the column of names may become, in characters: they go on in the next line."""
 
 SUMMARY = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
@@ -92,8 +92,9 @@ def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
     """One line a log, then how many succeeded; nothing where there is no log."""
     if not logs:
         return
-    titles = ("Time Mean (ms)", "Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
-    columns = [Column("Experiment", wraps=NAME), Column("Status"), *(Column(title, right=True) for title in titles)]
+    titles = ("Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
+    columns = [Column("Experiment", wraps=NAME), Column("Status"), Column("Time Mean (ms)", right=True)]
+    columns += [Column(title, right=True, optional=True) for title in titles]
     rows = []
     for log in logs:
         status = "Success" if log.succeeded else "Failed"
@@ -111,8 +112,8 @@ def _figures(log: ParsedLog) -> tuple[str, ...]:
     times = (summary.step_time_s, summary.step_time_std_s)
     rates = (summary.tflops_per_gpu, summary.tflops_per_gpu_std)
     return (
-        *("-" if time is None else f"{1000 * time:.3f}" for time in times),
-        *("-" if rate is None else f"{rate:.2f}" for rate in rates),
+        *(ABSENT if time is None else f"{1000 * time:.3f}" for time in times),
+        *(ABSENT if rate is None else f"{rate:.2f}" for rate in rates),
     )
 
 

@@ -16,6 +16,9 @@ GAP = "  "
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f]")
 """Colours, titles and other orders to a terminal, which a log's line may have: they are not for ours."""
 
+ABSENT = "-"
+"""A cell for a figure that is not there, where a blank could be taken for a slip."""
+
 Cell = str | Text
 
 
@@ -58,7 +61,7 @@ def left_out(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: i
     """The titles of the columns that hold something and find no room."""
     cells = _cells(columns, rows)
     kept = _kept(columns, cells, width)
-    return [column.title for at, column in enumerate(columns) if at not in kept and any(row[at] for row in cells)]
+    return [column.title for at, column in enumerate(columns) if at not in kept and _holds_something(at, cells)]
 
 
 def _cells(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[list[Text]]:
@@ -69,13 +72,17 @@ def _kept(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int
     """Which columns are shown."""
     kept = list(range(len(columns)))
     if width is not None and _total(_natural(columns, cells)) > width:
-        kept = [each for each in kept if not columns[each].optional or any(row[each] for row in cells)]
+        kept = [each for each in kept if not columns[each].optional or _holds_something(each, cells)]
     while _widths([columns[each] for each in kept], _only(cells, kept), width) is None:
         optional = [each for each in kept if columns[each].optional]
         if not optional:
             break
         kept.remove(optional[-1])
     return kept
+
+
+def _holds_something(at: int, cells: Sequence[Sequence[Text]]) -> bool:
+    return any(row[at].plain not in ("", ABSENT) for row in cells)
 
 
 def _text(cell: Cell, column: Column) -> Text:
