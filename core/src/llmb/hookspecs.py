@@ -170,8 +170,8 @@ class SchedulerHooks(Protocol[OptionsT]):
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
         """Start many jobs. Idempotent by id: what was submitted before is not submitted again.
 
-        Secrets lie in each script's directory already (`Script`). Raises TargetError where nothing was submitted, and
-        UnknownOutcomeError where something may have been.
+        Secrets lie in each script's directory already (`Script`). Raises TargetError where nothing was submitted, whose
+        secrets are removed then, and UnknownOutcomeError where some jobs were submitted, or may have been.
         """
         raise NotImplementedError
 
