@@ -105,6 +105,8 @@ if TYPE_CHECKING:
     from llmb.values.refusals import decided_env as decided_env
     from llmb.values.refusals import decided_faults as decided_faults
     from llmb.values.refusals import degree_faults as degree_faults
+    from llmb.values.refusals import expert_faults as expert_faults
+    from llmb.values.refusals import sequence_faults as sequence_faults
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
     from llmb.values.run import ProfileTool as ProfileTool
@@ -189,7 +191,14 @@ _MODULES = {
     "llmb.values.model": ("Accelerator", "FlopFormula", "Model", "Parallelism"),
     "llmb.values.nearest": ("nearest_name",),
     "llmb.values.recipe": ("Baseline", "MfuSource", "Point", "Recipe", "Window"),
-    "llmb.values.refusals": ("decided_elsewhere", "decided_env", "decided_faults", "degree_faults"),
+    "llmb.values.refusals": (
+        "decided_elsewhere",
+        "decided_env",
+        "decided_faults",
+        "degree_faults",
+        "expert_faults",
+        "sequence_faults",
+    ),
     "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),
     "llmb.values.settings": ("key_values", "with_paths"),
     "llmb.values.status": ("Cause", "JobState", "JobStatus", "RunState", "Ticket", "Verdict"),

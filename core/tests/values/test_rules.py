@@ -67,6 +67,8 @@ def test_what_is_published_is_possible(model: Model, parallelism: Parallelism, g
         (LLAMA_70B, {"ep": 2}, 64, "parallelism.ep", "1 experts cannot be divided by ep = 2"),
         (GROK, {"pp": 2, "ep": 8}, 8, "parallelism.ep",
          "8 GPUs cannot be divided by pp x ep x etp = 2 x 8 x 1 = 16"),
+        (attrs.evolve(LLAMA_70B, ffn=28674), {"tp": 4, "global_batch_size": 64}, 64, "model.ffn",
+         "an FFN size of 28674 cannot be divided by tp = 4"),
         (LLAMA_70B, {"fsdp": 48}, 64, "parallelism.fsdp", "64 GPUs cannot be divided into 48 shards"),
         (LLAMA_70B, {"tp": 0}, 64, "parallelism.tp", "is 0"),
         (LLAMA_70B, {}, 0, "workload.gpus", "is 0"),
@@ -97,7 +99,12 @@ def test_all_faults_are_found_at_once() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "key"),
-    [({"query_groups": 7}, "model.query_groups"), ({"top_k": 2}, "model.top_k"), ({"layers": 0}, "model.layers")],
+    [
+        ({"query_groups": 7}, "model.query_groups"),
+        ({"top_k": 2}, "model.top_k"),
+        ({"layers": 0}, "model.layers"),
+        ({"hidden": 8191}, "model.hidden"),
+    ],
 )
 def test_a_model_that_cannot_be(changes: dict[str, Any], key: str) -> None:
     assert [fault.key for fault in model_faults(attrs.evolve(LLAMA_70B, **changes))] == [key]

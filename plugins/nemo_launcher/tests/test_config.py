@@ -272,6 +272,8 @@ def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
         ({"parallelism": {"fsdp": 2}}, "parallelism.fsdp"),
         ({"parallelism": {"ep": 2}, "model": {"experts": 2}}, "model.experts"),
         ({"model": {"vocab": 32000}}, "model.vocab"),
+        ({"model": {"seq_len": 8191}}, "model.seq_len"),
+        ({"model": {"seq_len": 8196}, "parallelism": {"cp": 2}}, "model.seq_len"),
         ({"framework": {"index_mapping_dir": "fast/index"}}, "framework.index_mapping_dir"),
         ({"framework": {"nemo": "NeMo"}}, "framework.nemo"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -27,6 +28,32 @@ def decided_faults(
     for name in names:
         if fault := decided_elsewhere(name, decided, key=f"{table}.{name}"):
             yield fault
+
+
+def sequence_faults(run: Run[Any], *, tensor_ranks: int = 1) -> Iterator[Fault]:
+    """A fault for sequences that context parallelism, or sequence parallelism, cannot share out evenly.
+
+    It is for frameworks in which each of cp ranks takes a chunk from the front and one from the back, so that all have
+    as much to attend to. Of what a rank has, each of ``tensor_ranks`` (tp where sequence parallelism is on) takes the
+    same part.
+    """
+    cp = run.parallelism.cp
+    parts = cp * math.lcm(2 if cp > 1 else 1, tensor_ranks)
+    if run.model.seq_len % parts:
+        shares = [f"each of cp = {cp} ranks takes two"] if cp > 1 else []
+        shares += [f"sequence parallelism divides among tp = {tensor_ranks}"] if tensor_ranks > 1 else []
+        message = f"{run.model.seq_len} tokens cannot be cut into {parts} parts of one size: {', '.join(shares)}"
+        yield Fault(message=message, key="model.seq_len", expected=f"a multiple of {parts}")
+
+
+def expert_faults(run: Run[Any]) -> Iterator[Fault]:
+    """A fault for each number of experts that a run asks for, although the model of its recipe has none."""
+    if run.published_model.experts > 1:
+        return
+    for name in ("experts", "top_k"):
+        if (number := getattr(run.model, name)) > 1:
+            message = f"is {number}, and the recipe's model has no experts"
+            yield Fault(message=message, key=f"model.{name}", expected="1")
 
 
 def decided_elsewhere(name: str, decided: Mapping[str, str], *, key: str) -> Fault | None:

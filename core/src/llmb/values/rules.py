@@ -16,7 +16,7 @@ from llmb.values.model import Model, Parallelism
 
 
 def model_faults(model: Model) -> tuple[Fault, ...]:
-    """What is impossible in a model: a size below 1, heads not in whole query groups, more experts used than there."""
+    """What is impossible in a model: sizes below 1, broken heads or query groups, more experts used than there are."""
     return tuple(_sizes_below_one("model", model)) or tuple(_model(model))
 
 
@@ -49,6 +49,9 @@ def _sizes_below_one(table: str, value: Model | Parallelism) -> Iterator[Fault]:
 
 
 def _model(model: Model) -> Iterator[Fault]:
+    if model.hidden % model.heads:
+        message = f"a hidden size of {model.hidden} cannot be divided into {model.heads} heads of one size"
+        yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
     if model.heads % model.query_groups:
         message = f"{model.heads} heads cannot be divided into {model.query_groups} query groups"
         yield Fault(message=message, key="model.query_groups", expected=f"a divisor of {model.heads}")
@@ -102,6 +105,9 @@ def _tensor(model: Model, parallelism: Parallelism) -> Iterator[Fault]:
     elif model.query_groups % tp and tp % model.query_groups:
         message = f"{model.query_groups} query groups and tp = {tp}: neither is a multiple of the other"
         yield Fault(message=message, key="parallelism.tp", expected=f"a divisor or a multiple of {model.query_groups}")
+    elif model.ffn % tp:  # each rank has the same share of the columns of its matrices
+        message = f"an FFN size of {model.ffn} cannot be divided by tp = {tp}"
+        yield Fault(message=message, key="model.ffn", expected=f"a multiple of {tp}")
 
 
 def _experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_env, decided_faults, degree_faults
+from llmb import Fault, Run, decided_env, decided_faults, degree_faults, expert_faults
 from llmb_maxtext.phases import batch, inside_a_node, mesh
 
 DECIDED = {
@@ -19,8 +19,8 @@ DECIDED = {
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    degrees = degree_faults(run, ("pp", "cp", "ep", "etp"))
-    return [*degrees, *_mesh(run), *_config(run), *_profile(run), *_too_few_steps(run), *_env(run)]
+    dense = [*degree_faults(run, ("pp", "cp", "ep", "etp")), *expert_faults(run)]
+    return [*dense, *_mesh(run), *_config(run), *_profile(run), *_too_few_steps(run), *_env(run)]
 
 
 def _mesh(run: Run[Any]) -> Iterator[Fault]:

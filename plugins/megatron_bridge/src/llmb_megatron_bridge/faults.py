@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, nearest_name
+from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, expert_faults, nearest_name, sequence_faults
 from llmb_megatron_bridge.command import ARCHITECTURE
 
 DECIDED = {
@@ -25,7 +25,8 @@ DECIDED = {
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    return [*_parallelism(run), *_fp8_recipe(run), *_config(run), *_profile(run), *_env(run)]
+    model = [*expert_faults(run), *sequence_faults(run)]
+    return [*_parallelism(run), *model, *_fp8_recipe(run), *_config(run), *_profile(run), *_env(run)]
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:

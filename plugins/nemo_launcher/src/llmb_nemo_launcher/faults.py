@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, nearest_name
+from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, expert_faults, nearest_name, sequence_faults
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
@@ -32,8 +32,9 @@ def _model(run: Run[Any]) -> Iterator[Fault]:
     if run.model.vocab != published.vocab:
         message = f"is {run.model.vocab}, and the vocabulary is that of the recipe's tokenizer"
         yield Fault(message=message, key="model.vocab", expected=str(published.vocab))
-    if published.experts == 1 and run.model.experts > 1:
-        yield Fault(message=f"is {run.model.experts}", key="model.experts", expected="1: this model has no experts")
+    yield from expert_faults(run)
+    sequence_parallel = "model.sequence_parallel" in run.settings["flags"].get("tp", ())
+    yield from sequence_faults(run, tensor_ranks=run.parallelism.tp if sequence_parallel else 1)
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:

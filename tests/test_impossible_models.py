@@ -1,0 +1,87 @@
+"""Models that no framework could train, and the published ones, which all can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+from llmb.spec.load import resolve_document
+from llmb.spec.read import Document
+
+TARGET = {"scheduler": "slurm", "account": "me", "partition": "batch"}
+
+
+def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **tables: Any) -> Any:
+    workload = {"recipe": recipe, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
+    file.write_text(tomli_w.dumps({"workload": workload, "target": TARGET, **tables}))
+    return llmb.plan(llmb.load(file), pool=llmb.PluginPool())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpus", "tables", "line"),
+    [
+        (
+            "nemo_launcher/llama3.1-70b",
+            64,
+            {"model": {"hidden": 8191}},
+            "model.hidden: a hidden size of 8191 cannot be divided into 64 heads of one size; "
+            "expected a multiple of 64",
+        ),
+        (
+            "nemo_launcher/llama3.1-70b",
+            64,
+            {"model": {"seq_len": 8191}, "parallelism": {"cp": 2}},
+            "model.seq_len: 8191 tokens cannot be cut into 8 parts of one size: each of cp = 2 ranks takes two, "
+            "sequence parallelism divides among tp = 4; expected a multiple of 8",
+        ),
+        (
+            "megatron_bridge/llama3.1-70b",
+            128,
+            {"model": {"hidden": 8200}},
+            "model.hidden: a hidden size of 8200 cannot be divided into 64 heads of one size; "
+            "expected a multiple of 64",
+        ),
+        (
+            "megatron_bridge/llama3.1-70b",
+            128,
+            {"model": {"seq_len": 8190}, "parallelism": {"cp": 2}},
+            "model.seq_len: 8190 tokens cannot be cut into 4 parts of one size: each of cp = 2 ranks takes two; "
+            "expected a multiple of 4",
+        ),
+        (
+            "nemo_launcher/grok1-314b",
+            512,
+            {"model": {"top_k": 9}},
+            "model.top_k: 9 experts a token are more than the 8 there are; expected at most 8",
+        ),
+        (
+            "maxtext/llama2-70b",
+            64,
+            {"model": {"experts": 8}},
+            "model.experts: is 8, and the recipe's model has no experts; expected 1",
+        ),
+    ],
+)
+def test_a_model_that_cannot_be_is_refused_with_the_reason(
+    tmp_path: Path, recipe: str, gpus: int, tables: dict[str, Any], line: str
+) -> None:
+    with pytest.raises(llmb.SpecError) as raised:
+        planned(tmp_path / "spec.toml", recipe, gpu_type="h100", dtype="bf16", gpus=gpus, **tables)
+    assert [str(fault).partition(": ")[2] for fault in raised.value.faults] == [line]
+
+
+def test_every_published_point_can_be_run() -> None:
+    pool, count = llmb.PluginPool(), 0
+    for address in llmb.recipe_addresses():
+        by_type: dict[tuple[str, str], list[int]] = {}
+        for point in pool.recipe(address).points:
+            by_type.setdefault((point.gpu_type, point.dtype), []).append(point.gpus)
+        for (gpu_type, dtype), gpus in by_type.items():
+            workload = {"recipe": address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
+            document = Document("spec.toml", {"workload": workload, "target": TARGET})
+            count += len(llmb.plan(resolve_document(document, lambda name: name, pool), pool=pool))
+    assert count >= 327
