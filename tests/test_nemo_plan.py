@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
+
+import llmb
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "llama3.1-70b-nemo.toml"
 GPUS = [64, 128, 256, 512, 1024, 2048]
@@ -51,3 +54,33 @@ def test_image_tokenizer_and_data_come_first_and_are_the_same_for_all(planned: l
         assert (tokenizer["secrets"], pile["space_gb"]) == (["HF_TOKEN"], 100)
         assert (tokenizer["job"], pile["job"]["nodes"]) == (None, 2)
     assert len({task["key"] for run in planned for task in run["preparation"]}) == 3
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpus", "window", "config", "told"),
+    [
+        ("llama3.1-70b", 64, [0, 0], {}, "and nemo_launcher counts 50 steps from 1 to 50"),
+        ("llama3.1-70b", 64, [0, 49], {}, "and nemo_launcher counts 50 steps from 1 to 50"),
+        ("llama3.1-70b", 64, [1, 50], {}, ""),
+        ("llama3.1-70b", 64, [41, 44], {}, ""),
+        ("llama3.1-70b", 64, [41, 44], {"trainer.log_every_n_steps": 5}, "are printed that 5 divides"),
+        ("grok1-314b", 512, [41, 44], {}, "and of the steps only those are printed that 10 divides"),
+        ("grok1-314b", 512, [35, 44], {}, ""),
+        ("grok1-314b", 512, [40, 40], {}, ""),
+        ("grok1-314b", 512, [41, 44], {"trainer.log_every_n_steps": 1}, ""),
+    ],
+)
+def test_a_window_in_which_no_step_is_printed_is_refused(
+    tmp_path: Path, recipe: str, gpus: int, window: list[int], config: dict[str, int], told: str
+) -> None:
+    workload = {"recipe": f"nemo_launcher/{recipe}", "gpu_type": "h100", "dtype": "bf16", "gpus": gpus}
+    tables = {"workload": workload, "measure": {"window": window}, "framework": {"config": config}}
+    file = tmp_path / "spec.toml"
+    file.write_text(tomli_w.dumps({**tables, "target": {"scheduler": "slurm"}}))
+    found = []
+    try:
+        llmb.plan(llmb.load(file), pool=llmb.PluginPool())
+    except llmb.SpecError as error:
+        found = [(fault.key, fault.message) for fault in error.faults]
+    assert [key for key, _ in found] == (["measure.window"] if told else [])
+    assert all(message.startswith(f"is {window}, ") and message.endswith(told) for _, message in found)

@@ -27,6 +27,7 @@ class GuardedParser(LogParser):
     def __init__(self, parser: LogParser, who: str) -> None:
         self._parser = parser
         self._who = who
+        self.printed_every = getattr(parser, "printed_every", 1)
         self._ask_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:

@@ -85,13 +85,17 @@ class Notice:
 class LogParser(Protocol):
     """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart.
 
-    A parser that does not inherit from this one may do without ``first_step``.
+    A parser that does not inherit from this one may do without ``first_step`` and ``printed_every``.
     """
 
     first_step: int | None = None
     """The number that the framework gives to its first step, from which the steps of a run are counted.
 
     Null while it is not known; after each block it is asked for anew.
+    """
+
+    printed_every: int = 1
+    """Only steps whose number is divisible by it are printed, as far as the run tells.
     """
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:

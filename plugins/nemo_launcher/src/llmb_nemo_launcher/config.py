@@ -42,6 +42,10 @@ TIMING_BUFFER = "exp_manager.step_timing_kwargs.buffer_size"
 """Over how many steps NeMo averages the times that it prints; raw ones without it."""
 
 
+PRINTED_EVERY = "trainer.log_every_n_steps"
+"""Only steps whose number is divisible by it are printed."""
+
+
 def config_tree(run: Run[Any]) -> dict[str, Any]:
     """What the file holds: the recipe's configuration, and the overrides' own keys with the values of this run.
 
@@ -91,9 +95,19 @@ def derived(run: Run[Any]) -> dict[str, Any]:
 
 def timing_buffer(run: Run[Any]) -> int | None:
     """What `TIMING_BUFFER` will be: the spec's, else the recipe's; null where Hydra alone can tell."""
-    own = {name.lstrip("+"): value for name, value in run.options.config.items()}
-    buffer = own.get(TIMING_BUFFER, run.settings.get("step_timing_buffer", 1))
+    buffer = _own(run).get(TIMING_BUFFER, run.settings.get("step_timing_buffer", 1))
     return buffer if isinstance(buffer, int) else None
+
+
+def printed_every(run: Run[Any]) -> int:
+    """What `PRINTED_EVERY` will be, as far as it can be known: 1 where Hydra alone can tell."""
+    every = _own(run).get(PRINTED_EVERY, run.settings["config"]["trainer"].get("log_every_n_steps", 1))
+    return every if isinstance(every, int) and every > 0 else 1
+
+
+def _own(run: Run[Any]) -> Mapping[str, Any]:
+    """The spec's own overrides, by the bare names of their keys."""
+    return {name.lstrip("+"): value for name, value in run.options.config.items()}
 
 
 def _flags(run: Run[Any]) -> dict[str, bool]:

@@ -92,11 +92,16 @@ class NeMoLog(LineParser):
     figures have some four digits, so the step is the 2 of 2/20; where DLLogger prints the same step in full, that
     counts. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, in which the iteration is of an
     epoch and the step is ``global_step``. ``timing_buffer`` is the number of steps over which NeMo 1 averages its
-    times, where the recipe states it; else the log itself may.
+    times, where the recipe states it; else the log itself may. ``first_step`` is for a run, of which it is known before
+    there is a log; ``printed_every`` is which of its steps are printed.
     """
 
-    def __init__(self, timing_buffer: int | None = None) -> None:
+    def __init__(
+        self, timing_buffer: int | None = None, *, first_step: int | None = None, printed_every: int = 1
+    ) -> None:
         super().__init__()
+        self.first_step, self.printed_every = first_step, printed_every
+        self._begun = False  # whether a step was read, and the log's generation is known
         self.needles = (_TIME, _LOSS, _LINE, _BUFFER) if timing_buffer is None else (_TIME, _LOSS, _LINE)
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
@@ -105,7 +110,7 @@ class NeMoLog(LineParser):
 
     def glance(self, line: bytes) -> tuple[int, bytes] | None:
         """A bar, or a line, that is like the ones before: of the same generation, and with the same total."""
-        if self.first_step is None or b"nan" in line:
+        if not self._begun or b"nan" in line:
             return None
         if _LINE in line:
             iteration = _USUAL_ITERATION.search(line)
@@ -144,7 +149,7 @@ class NeMoLog(LineParser):
     def _read_iteration(self, line: bytes, *, torn: bool) -> Iterator[Step | Notice]:
         match, step = _ITERATION.search(line), self._iteration(line, torn=torn)
         if match and step:
-            if self.first_step is None:
+            if not self._begun:
                 self._has_times = step.time_s is not None
             elif torn and self._has_times and step.time_s is None:
                 return  # cut off before its time
@@ -194,7 +199,7 @@ class NeMoLog(LineParser):
 
     def _read_buffer(self, line: bytes) -> list[Step | Notice]:
         """Before the first step, the configuration tells over how many steps times will be averaged."""
-        if self.first_step is None and self._buffer is None and (size := _BUFFER_SIZE.search(line)):
+        if not self._begun and self._buffer is None and (size := _BUFFER_SIZE.search(line)):
             self._buffer = int(size[1])
         return []
 
@@ -207,9 +212,8 @@ class NeMoLog(LineParser):
 
     def _begin(self, first_step: int, needles: tuple[bytes, ...]) -> None:
         """The log's generation is known: nothing else need be looked for."""
-        if self.first_step is None:
-            self.first_step = first_step
-            self.needles = needles
+        if not self._begun:
+            self._begun, self.first_step, self.needles = True, first_step, needles
 
     def _total_steps(self, printed: bytes, total: int) -> Iterator[Notice]:
         if printed != self._total:

@@ -21,7 +21,7 @@ from llmb import (
     hookimpl,
 )
 from llmb_nemo_launcher.command import job_env, job_files, job_mounts, train_phase
-from llmb_nemo_launcher.config import timing_buffer
+from llmb_nemo_launcher.config import printed_every, timing_buffer
 from llmb_nemo_launcher.dataset import dataset_of
 from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
@@ -78,5 +78,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:
-        """A parser of NeMo's bars and lines; a run knows over how many steps its times are averaged."""
-        return NeMoLog() if run is None else NeMoLog(timing_buffer(run))
+        """A parser of NeMo's bars and lines; a run has NeMo 1's, and knows which steps it prints and averages."""
+        if run is None:
+            return NeMoLog()
+        return NeMoLog(timing_buffer(run), first_step=1, printed_every=printed_every(run))
