@@ -26,10 +26,10 @@ class Heard:
         self.messages.append(text)
 
 
-def leave_waiting(toy: Any, name: str, on: str = "host") -> str:
+def leave_waiting(toy: Any, name: str, on: str = "host", **target: Any) -> str:
     """The id of a run whose shared task has begun, and that no process drives any more."""
     options = {"task": "data", "task_on": on, "task_gate": str(toy.task_gate)}
-    session = llmb.start(llmb.load(toy.spec(name, framework=options)))
+    session = llmb.start(llmb.load(toy.spec(name, framework=options, target=target)))
 
     def wait(_pause_s: float) -> None:
         toy.wait_for_journal("task-begin")
@@ -63,6 +63,12 @@ def test_its_job_ends_with_the_last_run_that_waits_for_it(toy: Any, on: str) -> 
     [told] = cancel(other)
     assert told.endswith("is ended too: no other run waits for it")
     assert toy.wait(lambda: ended(toy)) == ["cancelled"]
+
+
+def test_a_run_that_waits_for_its_twin_in_another_work_directory_does_not_keep_it(toy: Any) -> None:
+    leave_waiting(toy, "first", workdir=f"{toy.home}/elsewhere")
+    [told] = cancel(leave_waiting(toy, "second"))
+    assert told.endswith("is ended too: no other run waits for it")
 
 
 def test_whoever_wants_it_while_it_is_being_ended_has_it_made_anew(toy: Any) -> None:

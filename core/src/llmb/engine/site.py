@@ -60,7 +60,7 @@ class Site:
     def __init__(self, scheduler: SchedulerHooks[Any], host: Host, targets: Sequence[Target[Any]]) -> None:
         self.scheduler = scheduler
         self.host = host
-        self.workdir = targets[0].workdir
+        self.host_name, self.workdir = targets[0].host, targets[0].workdir
         self.refusal: Exception | None = None
         self._targets = targets
         self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
@@ -99,7 +99,7 @@ class Site:
     @property
     def name(self) -> str:
         """What people call its machine."""
-        return self._targets[0].host or "this machine"
+        return self.host_name or "this machine"
 
     @property
     def busy(self) -> bool:

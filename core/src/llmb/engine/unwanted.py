@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any
 
 from llmb.engine.active import ActiveRun
 from llmb.engine.observe import Observer
-from llmb.engine.record import all_records
+from llmb.engine.record import RunRecord, all_records
 from llmb.engine.site import Site
 from llmb.values.errors import RecordError, TargetError
 
@@ -30,7 +31,7 @@ def end_unwanted(cancelled: Sequence[ActiveRun], runs: Iterable[ActiveRun], site
         return
     try:
         alive = site.alive(keys)
-        waiting = _waiting(own)
+        waiting = _waiting(own, site)
         site.end(keys - waiting.keys(), alive)
     except TargetError as error:
         observer.message(f"{', '.join(kinds[key] for key in keys)} may go on on {site.name}: {error}")
@@ -47,14 +48,20 @@ def _what_becomes_of_it(waiting: Sequence[str]) -> str:
     return f"goes on for {', '.join(waiting[:NAMED])}{more}; it ends where `llmb cancel` ends these too"
 
 
-def _waiting(but: Container[str]) -> Mapping[str, Sequence[str]]:
-    """The ids of the runs that wait for each task, without these."""
+def _waiting(but: Container[str], site: Site) -> Mapping[str, Sequence[str]]:
+    """The ids of the runs that wait for each task in the site's work directory, without these."""
     waiting: dict[str, list[str]] = {}
     for record in all_records():
         if record.run_id in but or record.cancel_requested:
             continue
         with suppress(RecordError):  # what cannot be read cannot be driven either
             known = record.state()
-            if known["state"] in BEFORE and "task" in known:
+            if known["state"] in BEFORE and "task" in known and _place(record) == (site.host_name, site.workdir):
                 waiting.setdefault(known["task"], []).append(record.run_id)
     return waiting
+
+
+def _place(record: RunRecord) -> tuple[Any, Any]:
+    """Host and work directory: tasks of one key are made in each."""
+    target = record.spec().get("target", {})
+    return target.get("host"), target.get("workdir")
