@@ -102,20 +102,31 @@ def test_a_lost_host_is_a_node_that_failed() -> None:
     assert [notice.kind for notice in LostHosts().feed(text) if isinstance(notice, llmb.Notice)] == ["node failure"]
 
 
-def test_what_a_job_says_counts_for_its_ranks_whatever_the_login_gives(tmp_path: Path) -> None:
+def script(run_dir: Path, *hosts: str) -> str:
+    """The script of a job in a virtual environment, which prints what its ranks find."""
     job = llmb.Job(
         id="a",
-        directory=str(tmp_path),
+        directory=str(run_dir),
         phases=(llmb.Phase(name="train", command=("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK"')),),
-        nodes=1,
+        nodes=len(hosts),
         tasks_per_node=1,
         gpus_per_node=0,
         time_limit_s=60,
         environment=llmb.Environment(base=llmb.Venv(lock="", python=">=3.12")),
         env=llmb.FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7"}),
     )
-    options = HostsOptions(hosts=("a",), master_addr="a")
-    script = job_script(job, ("a",), llmb.Target(scheduler="hosts", workdir="/work", options=options))
+    options = HostsOptions(hosts=hosts, master_addr="a")
+    return job_script(job, hosts, llmb.Target(scheduler="hosts", workdir="/work", options=options))
+
+
+def test_what_a_job_says_counts_for_its_ranks_whatever_the_login_gives(tmp_path: Path) -> None:
     left = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
-    subprocess.run(["bash", "-c", script], cwd=tmp_path, env=left, check=True)
+    subprocess.run(["bash", "-c", script(tmp_path, "a")], cwd=tmp_path, env=left, check=True)
     assert (tmp_path / "logs/train.0.0.log").read_text() == "/of/the job  0\n"
+
+
+def test_a_host_whose_first_one_was_killed_need_not_wait_until_that_counts_as_lost(tmp_path: Path) -> None:
+    (tmp_path / "nodes/1").mkdir(parents=True)
+    (tmp_path / "ended").write_text("137\tcancelled\t\n")
+    part = subprocess.run(["bash", "-c", script(tmp_path, "a", "b")], cwd=tmp_path / "nodes/1", timeout=30)
+    assert part.returncode == 143

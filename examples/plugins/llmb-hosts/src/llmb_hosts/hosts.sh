@@ -20,7 +20,7 @@ meet() { # point: wait until every host has come there
 watch_others() { # show that this host lives, and end its part of the job when another one is lost, or has failed
   local beat=0 other now seen=() heard=()
   for ((other = 0; other < nodes; other++)); do heard[other]=$((SECONDS + 4 * lost_after_s)); done # it may start late
-  until ls >/dev/null && [ -e failed ]; do
+  until ls >/dev/null && { [ -e failed ] || grep -sqv $'\tcompleted\t' ended; }; do # the first host's part may be killed
     echo $((beat += 1)) >"meet/beat.$node"
     for ((other = 0; other < nodes; other++)); do
       { now=$(<"meet/beat.$other"); } 2>/dev/null
@@ -42,11 +42,12 @@ at_end() {
   [ "$1" = 0 ] || echo "llmb-hosts: $(<failed)" >&2
 }
 
+watcher=''
+trap 'at_end $?' EXIT
+trap 'exit 143' TERM
 watch_others &
 watcher=$!
 disown
-trap 'at_end $?' EXIT
-trap 'exit 143' TERM
 
 take_turn() { # hosts are taken in one order by all jobs, so that no two of them wait for each other
   local other lock
