@@ -22,43 +22,53 @@ SECONDS = 1.5
 PATIENCE_S = 20.0
 WAITED = 0.05
 """How long threads may wait for a core, relative to how long they run, in what counts as measured alone."""
+ENOUGH = 5
+"""Measurements of which the best is believed though none was alone, as where a container's quota holds threads up."""
 
 
 class Peak(NamedTuple):
-    """FLOP/s in single precision, and whether no other process shared the cores."""
+    """FLOP/s in single precision, whether no other process shared the cores, and how often it was measured."""
 
     fp32: float
     alone: bool
+    measured: int = 1
+
+    @property
+    def final(self) -> bool:
+        """Whether it need not be measured again."""
+        return self.alone or self.measured >= ENOUGH
 
 
 def main(folder: Path, lock: Path) -> None:
-    """Print the peak, from the file of this CPU where it was measured alone."""
+    """Print the peak, from the file of this CPU where that is final."""
     kept = folder / f"{_cpu_name()}.json"
     peak = _read(kept)
-    if (peak is None or not peak.alone) and _take(lock, PATIENCE_S if peak is None else 0.0):
+    if (peak is None or not peak.final) and _take(lock, PATIENCE_S if peak is None else 0.0):
         peak = _raised(_read(kept))  # another process may have measured it meanwhile
         with contextlib.suppress(OSError):  # where it cannot be kept it holds for now; the run says why it cannot be
             _keep(peak, kept)
     if peak is None:
         sys.exit("the peak of this CPU is not measured yet, and not beside a running job: there will be no MFU")
     sys.stdout.write(f"peak_flops.fp32={peak.fp32:.6g}\n")
-    if not peak.alone:
+    if not peak.final:
         sys.exit(
             "the peak of this CPU was measured beside other work: MFU may be too high; the next run measures again"
         )
 
 
 def _raised(known: Peak | None) -> Peak:
-    if known is not None and known.alone:
+    if known is None:
+        return measure()
+    if known.final:
         return known
-    measured = measure()
-    return Peak(max(measured.fp32, known.fp32 if known else 0.0), measured.alone)
+    fp32, alone, _ = measure()
+    return Peak(max(fp32, known.fp32), alone, known.measured + 1)
 
 
 def _read(kept: Path) -> Peak | None:
     try:
         found = json.loads(kept.read_text())
-        return Peak(float(found["fp32"]), found.get("alone") is True)
+        return Peak(float(found["fp32"]), found.get("alone") is True, int(found.get("measured", 1)))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
