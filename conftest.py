@@ -7,6 +7,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 REQUIRE_REAL = "LLMB_REQUIRE_REAL"
 
@@ -15,6 +16,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """What tests start need not be compiled each time, whatever the environment says."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache/bytecode")
+    settings.register_profile("busy", deadline=None)  # how long an example takes on a busy machine tells nothing
+    settings.load_profile("busy")
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

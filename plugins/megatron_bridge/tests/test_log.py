@@ -316,7 +316,7 @@ def same(found: StepSeries) -> list[str]:
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")
 @pytest.mark.parametrize("name", EXPECTED)
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=4)
 @given(places=st.lists(st.integers(min_value=0), max_size=8), label=st.sampled_from(["", "  3: "]))
 def test_a_real_log_gives_the_same_with_crlf_labels_and_any_chunks(
     name: str, places: Sequence[int], label: str
