@@ -61,18 +61,20 @@ def test_a_result_of_a_sweep_shows_its_values_and_which_repeat_it_is(capsys: pyt
 def test_the_table_of_runs_shows_in_what_runs_of_one_name_differ(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    long = "v" * 30
     matrix = [
         result(
-            run_id=f"k3x{tp}{size}-tiny-64", sweep={"a.tp": tp, "b.size": size, "a.size": 7, "c.x": "v" * 30 + str(tp)}
+            run_id=f"k3x{tp}{size}-tiny-64", sweep={"a.tp": tp, "b.size": size, "c.size": -size, "d.x": f"{long}{tp}"}
         )
         for tp in (1, 2)
         for size in (4, 8)
     ]
     repeats = [result(run_id=f"abcd{each}-other-64", sweep={"a.tp": 3}, repeat=each, repeats=2) for each in (1, 2)]
     print_runs([*matrix, *repeats, result(run_id="zzzzz-third-64", sweep={"a.tp": 5})])
-    swept = [line.partition("completed")[0].split()[1:] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert swept[:2] == [["tp=1", "size=4", f"x={'v' * 23}…"], ["tp=1", "size=8", f"x={'v' * 23}…"]]
-    assert swept[4:] == [["repeat=1"], ["repeat=2"], []]
+    titles, *rows = capsys.readouterr().out.splitlines()
+    swept = [row[titles.index("sweep") :].partition("  ")[0] for row in rows]
+    assert swept[:2] == [f"tp=1, b.size={size}, c.size=-{size}, x={'v' * 23}…" for size in (4, 8)]
+    assert swept[4:] == ["repeat=1", "repeat=2", ""]
 
 
 def test_runs_that_no_sweep_tells_apart_need_no_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:

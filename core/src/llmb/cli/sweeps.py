@@ -25,7 +25,7 @@ def swept_values(sweep: Mapping[str, Any]) -> str:
 
 
 def differing_values(runs: Sequence[RunResult]) -> list[str]:
-    """For each run, such as ``tp=2 repeat=1``: the values in which it differs from others of its name.
+    """For each run, such as ``tp=2, repeat=1``: the values in which it differs from others of its name.
 
     Of a key only its last part is shown, where that is the same of no other one shown.
     """
@@ -58,7 +58,7 @@ def _brief(values: Mapping[str, str], wanted: Collection[str], last_parts: Mappi
             last = key.rpartition(".")[2]
             shown = value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
             words.append(f"{last if last_parts[last] == 1 else key}={shown}")
-    return " ".join(words)
+    return ", ".join(words)
 
 
 def _written(value: Any) -> str:
