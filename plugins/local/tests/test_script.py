@@ -178,14 +178,14 @@ def test_a_daemon_that_says_too_early_that_a_container_ended_well_is_asked_again
 
 
 def test_what_a_job_says_counts_for_its_ranks_whatever_llmb_was_started_with(tmp_path: Path) -> None:
-    command = ("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK"')
+    command = ("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_ADDR"')
     phases = tuple(Phase(name=name, command=command, contained=name == "inside") for name in ("inside", "outside"))
-    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7"})
+    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_ADDR": "7"})
     venv = Environment(base=Venv(lock="", python=">=3.12"))
     asked = job(directory=str(tmp_path), phases=phases, environment=venv, env=env)
     script = Local().build_job(asked, target(lock=f"{tmp_path}/lock")).text
     (tmp_path / "detached.sh").touch()
     left = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
     subprocess.run(["bash", "-c", script], env=left, check=True)
-    assert (tmp_path / "logs/inside.0.0.log").read_text() == "/of/the job  0\n"
-    assert (tmp_path / "logs/outside.0.0.log").read_text() == "/of/the job /left 0\n"
+    assert (tmp_path / "logs/inside.0.0.log").read_text() == "/of/the job  0 127.0.0.1\n"
+    assert (tmp_path / "logs/outside.0.0.log").read_text() == "/of/the job /left 0 127.0.0.1\n"

@@ -271,10 +271,21 @@ def test_a_host_whose_srun_takes_no_images_is_told_before_a_job_is_sent(
 
 @pytest.mark.parametrize("place", ["inside", "outside"])
 def test_what_a_job_says_counts_for_its_ranks_whatever_is_left_on_the_node(tmp_path: Path, place: str) -> None:
-    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7"})
+    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_PORT": "7"})
     script = Slurm().build_job(job(directory=str(tmp_path), environment=VENV, env=env), target()).text
     numbers = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
-    left = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left", **dict.fromkeys(numbers, "3")}
-    rank = ["bash", "-c", script, "job.sh", "rank", place, "sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK"']
+    told = dict.fromkeys((*numbers, "LLMB_MASTER_ADDR", "LLMB_MASTER_PORT"), "3")
+    left = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left", **told}
+    rank = [
+        "bash",
+        "-c",
+        script,
+        "job.sh",
+        "rank",
+        place,
+        "sh",
+        "-c",
+        'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_PORT"',
+    ]
     done = subprocess.run(rank, env=left, capture_output=True, text=True, check=True)
-    assert done.stdout == f"/of/the job {'/left' if place == 'outside' else ''} 3\n"
+    assert done.stdout == f"/of/the job {'/left' if place == 'outside' else ''} 3 3\n"

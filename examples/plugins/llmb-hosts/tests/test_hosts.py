@@ -107,13 +107,15 @@ def script(run_dir: Path, *hosts: str) -> str:
     job = llmb.Job(
         id="a",
         directory=str(run_dir),
-        phases=(llmb.Phase(name="train", command=("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK"')),),
+        phases=(
+            llmb.Phase(name="train", command=("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_ADDR"')),
+        ),
         nodes=len(hosts),
         tasks_per_node=1,
         gpus_per_node=0,
         time_limit_s=60,
         environment=llmb.Environment(base=llmb.Venv(lock="", python=">=3.12")),
-        env=llmb.FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7"}),
+        env=llmb.FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_ADDR": "7"}),
     )
     options = HostsOptions(hosts=hosts, master_addr="a")
     return job_script(job, hosts, llmb.Target(scheduler="hosts", workdir="/work", options=options))
@@ -122,7 +124,7 @@ def script(run_dir: Path, *hosts: str) -> str:
 def test_what_a_job_says_counts_for_its_ranks_whatever_the_login_gives(tmp_path: Path) -> None:
     left = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
     subprocess.run(["bash", "-c", script(tmp_path, "a")], cwd=tmp_path, env=left, check=True)
-    assert (tmp_path / "logs/train.0.0.log").read_text() == "/of/the job  0\n"
+    assert (tmp_path / "logs/train.0.0.log").read_text() == "/of/the job  0 a\n"
 
 
 def test_a_host_whose_first_one_was_killed_need_not_wait_until_that_counts_as_lost(tmp_path: Path) -> None:

@@ -65,7 +65,6 @@ take_turn() { # hosts are taken in one order by all jobs, so that no two of them
   tell_node >"meet/provenance.$node"
   meet begin
   read -r master_addr master_port <meet/master
-  export_master "$master_addr" "$master_port"
   if [ "$node" = 0 ]; then sort -u meet/provenance.* >provenance && : >begun; fi
 }
 
@@ -73,6 +72,7 @@ start_rank() { # phase, place, rank, local rank, number of ranks, number of them
   (
     local phase=$1 place=$2
     environment "$place"
+    export_master "$master_addr" "$master_port"
     export_rank "$3" "$4" "$node" "$5" "$6"
     [ "$place" = outside ] || tell_software "${secrets[@]}"
     read_secrets
