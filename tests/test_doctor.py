@@ -8,7 +8,10 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tomli_w
+
+import llmb
 
 
 def checks(toy: Any, *arguments: str, status: int, **env: str) -> dict[str, dict[str, Any]]:
@@ -42,6 +45,17 @@ def test_a_named_target_is_looked_at_with_its_own_keys(toy: Any, tmp_path: Path)
     assert not found["work directory"]["ok"]
     assert "target.workdir" in found["work directory"]["remedy"]
     assert "can run here, once what is missing is there: judged, tiny" in found["toy recipes"]["detail"]
+
+
+@pytest.mark.parametrize(("token", "lacking"), [("", ["llama3.1-70b, llama3.1-8b"]), ("hf_x", [])])
+def test_a_recipe_whose_data_need_a_token_cannot_run_without_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, token: str, lacking: list[str]
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    name_target("eos", scheduler="slurm", workdir=str(tmp_path / "work"))
+    [told] = [each.detail.split("; ") for each in llmb.doctor("eos") if each.name == "nemo_launcher recipes"]
+    why = " cannot: HF_TOKEN is not set in the environment of llmb"
+    assert [each.removesuffix(why) for each in told if each.endswith(why)] == lacking
 
 
 def test_a_target_that_is_not_known_is_one_line(toy: Any) -> None:

@@ -89,12 +89,12 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> 
         checks = [Check(name="reachable", ok=True, detail=f"{site.name} answers")]
         checks += [Check(name="probe", ok=False, detail=line) for line in told]
         checks += [_work_directory(site), *scheduler.checks(target=target, host=site.host)]
+        yield from checks
+        whole = all(check.ok is not False for check in checks)
+        for framework in sorted({address.partition("/")[0] for address in addresses_of(pool.installed)}):
+            yield _framework(framework, target, table, pool, site, whole=whole)
     finally:
         hosts.close()
-    yield from checks
-    whole = all(check.ok is not False for check in checks)
-    for framework in sorted({address.partition("/")[0] for address in addresses_of(pool.installed)}):
-        yield _framework(framework, target, table, pool, whole=whole)
 
 
 def _work_directory(site: Site) -> Check:
@@ -111,7 +111,7 @@ def _work_directory(site: Site) -> Check:
 
 
 def _framework(
-    framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool, *, whole: bool
+    framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool, site: Site, *, whole: bool
 ) -> Check:
     """Which of a framework's recipes could run there, and what the others lack; no fault of the target's.
 
@@ -120,7 +120,7 @@ def _framework(
     names: dict[str, list[str]] = {}
     for address in addresses_of(pool.installed):
         if address.partition("/")[0] == framework:
-            names.setdefault(_missing(address, target, table, pool), []).append(address.partition("/")[2])
+            names.setdefault(_missing(address, target, table, pool, site), []).append(address.partition("/")[2])
     can = names.pop("", [])
     once = "" if whole else ", once what is missing is there"
     parts = [f"can run here{once}: {', '.join(can)}" if can else "can run here: none"]
@@ -128,13 +128,13 @@ def _framework(
     return Check(name=f"{framework} recipes", ok=True if can and whole else None, detail="; ".join(parts))
 
 
-def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool) -> str:
+def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool, site: Site) -> str:
     """Why no published point of a recipe can run there; empty where one can."""
     try:
         recipe = pool.recipe(address)
     except LlmbError as error:
         return str(error.faults[0])
-    whys = [_refusal(each, target, pool) for each in _smallest(recipe, table)]
+    whys = [_refusal(each, target, pool, site) for each in _smallest(recipe, table)]
     return "" if "" in whys else next(iter(whys), "it has no published points")
 
 
@@ -149,8 +149,8 @@ def _smallest(recipe: Recipe, table: Mapping[str, Any]) -> Iterator[dict[str, An
         yield {"workload": workload, "target": dict(table)}
 
 
-def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool) -> str:
-    """What refuses a workload there: spec, framework, scheduler, or a secret that is not set."""
+def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool, site: Site) -> str:
+    """What refuses a workload there: spec, framework, scheduler, or a secret that it or a task of it lacks."""
     found = Resolver(pool, lambda name: name).resolve(tables, Written())
     if found.faults:
         return found.faults[0].message
@@ -160,5 +160,6 @@ def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginPool) -> s
         planned = plan_run(placed, pool)
     except LlmbError as error:
         return error.faults[0].message
-    missing = missing_secrets(planned.script)
+    scripts = [planned.script, *(task.script for task in site.without_secrets(planned.tasks))]
+    missing = dict.fromkeys(name for script in scripts for name in missing_secrets(script))
     return f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""

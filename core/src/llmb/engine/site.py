@@ -133,11 +133,17 @@ class Site:
 
         Raises TargetError where one cannot ask what is done.
         """
+        refuse_missing_secrets((task.script, task.task.kind) for task in self.without_secrets(tasks))
+
+    def without_secrets(self, tasks: Iterable[PlannedTask]) -> list[PlannedTask]:
+        """Those of these tasks that are not done, and cannot be made for want of a secret.
+
+        Raises TargetError where one cannot ask what is done.
+        """
         tasks = [task for task in tasks if missing_secrets(task.script)]
         self.expect(tasks)
         self.look(task.key for task in tasks)
-        missing = [task for task in tasks if self.task(task.key).state == "missing"]
-        refuse_missing_secrets((task.script, task.task.kind) for task in missing)
+        return [task for task in tasks if self.task(task.key).state == "missing"]
 
     def make(self, wanted: Iterable[str]) -> bool:
         """Start those of these tasks that are missing; true where there was one. Another process may make it too.
