@@ -41,14 +41,28 @@ def test_a_result_shows_the_figures_that_training_is_compared_by(capsys: pytest.
         assert figure in shown
 
 
-@pytest.mark.parametrize(("computed", "noted"), [(0.3673, True), (0.33, False), (None, False)])
+@pytest.mark.parametrize(("computed", "noted"), [(0.3673, True), (0.33, False), (0.334, False), (None, False)])
 def test_two_ways_to_have_the_mfu_that_differ_by_more_than_3_percent_are_pointed_out(
     computed: float | None, noted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_results([result(metrics=METRICS | {"mfu": 0.334, "mfu_logged": 0.334, "mfu_computed": computed})])
+    by_step_time = {"mfu_computed": computed, "model_tflops_per_gpu": computed and computed * 989}
+    print_results([result(metrics=METRICS | {"mfu": 0.334, "mfu_logged": 0.334, **by_step_time})])
     shown = " ".join(capsys.readouterr().out.split())
     assert ("MFU is 33.40 % by the logged TFLOP/s and 36.73 % by step time" in shown) == noted
-    assert ("TFLOP/s per GPU 330.3 logged, 460.5 by step time" in shown) == noted
+
+
+@pytest.mark.parametrize("mfu_from", ["mfu_logged", "mfu_computed"])
+@pytest.mark.parametrize("computed", [0.3673, 0.33, 0.334])
+def test_figures_of_two_kinds_are_both_shown_with_what_the_mfu_is_of(
+    computed: float, mfu_from: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    two = {"mfu_computed": computed, "mfu_logged": 0.334, "model_tflops_per_gpu": computed * 989}
+    print_results([result(metrics=METRICS | {**two, "mfu": two[mfu_from]})])
+    shown = " ".join(capsys.readouterr().out.split())
+    differ = computed != 0.334
+    assert (f"TFLOP/s per GPU 330.3 logged, {computed * 989:.1f} by step time" in shown) == differ
+    of = "logged" if mfu_from == "mfu_logged" else "by step time"
+    assert (f"MFU {100 * two[mfu_from]:.2f} % of 989 TFLOP/s, {of}" in shown) == differ
 
 
 def test_a_result_of_a_sweep_shows_its_values_and_which_repeat_it_is(capsys: pytest.CaptureFixture[str]) -> None:

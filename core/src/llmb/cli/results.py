@@ -90,16 +90,25 @@ def _figures(metrics: Metrics | None) -> list[tuple[str, str]]:
 
 def _tflops(metrics: Metrics) -> str:
     """From the step time; where the log tells another figure, which the MFU may be of, both."""
-    computed, logged, peak = number(metrics.model_tflops_per_gpu), metrics.mfu_logged, metrics.peak_flops
-    if logged is None or peak is None or not _two_mfu(metrics):
-        return computed
-    return f"{number(logged * peak / 1e12)} logged, {computed} by step time"
+    logged, computed = _logged_tflops(metrics), number(metrics.model_tflops_per_gpu)
+    return f"{logged} logged, {computed} by step time" if logged else computed
+
+
+def _logged_tflops(metrics: Metrics) -> str:
+    """What the log tells, where that is not what the step time comes to."""
+    if metrics.mfu_logged is None or metrics.mfu_computed is None or metrics.peak_flops is None:
+        return ""
+    logged = number(metrics.mfu_logged * metrics.peak_flops / 1e12)
+    return "" if logged == number(metrics.model_tflops_per_gpu) else logged
 
 
 def _mfu(metrics: Metrics) -> str:
+    """With what it is of, where there are two figures that it could be of."""
     if metrics.mfu is None or metrics.peak_flops is None:
         return ""
-    return f"{100 * metrics.mfu:.2f} % of {metrics.peak_flops / 1e12:.4g} TFLOP/s"
+    basis = "logged" if metrics.mfu == metrics.mfu_logged else "by step time"
+    of_two = f", {basis}" if _logged_tflops(metrics) else ""
+    return f"{100 * metrics.mfu:.2f} % of {metrics.peak_flops / 1e12:.4g} TFLOP/s{of_two}"
 
 
 def _two_mfu(metrics: Metrics) -> str:
