@@ -9,6 +9,7 @@ import pytest
 WORKLOAD = '[workload]\nrecipe = "maxtext/llama2-tiny"\ngpu_type = "cpu"\ndtype = "fp32"\ngpus = 1\n'
 LOCAL = '[target]\nscheduler = "local"\n'
 USUAL = WORKLOAD + LOCAL
+B200 = '[workload]\nrecipe = "maxtext/llama2-70b"\ngpu_type = "b200"\ndtype = "nvfp4"\ngpus = 64\n'
 INSTALLED = "expected one of local, slurm"
 
 
@@ -102,6 +103,39 @@ def test_a_wrong_dtype_is_told_beside_a_wrong_gpu_type(spec: Any) -> None:
     gpu_type, dtype = lines(spec, USUAL.replace('"cpu"', '"cqu"').replace("fp32", "z"))
     assert "did you mean 'cpu'" in gpu_type
     assert dtype == 'workload.dtype: is "z", which maxtext/llama2-tiny does not have; expected fp32'
+
+
+OTHER_GPU = (
+    'workload.gpu_type: is "h100", which has none of the dtypes of maxtext/llama2-tiny: fp32; expected one of cpu'
+)
+
+
+@pytest.mark.parametrize("parallelism", ["", "[parallelism]\nglobal_batch_size = 4\n"])
+@pytest.mark.parametrize(
+    ("dtype", "told"),
+    [
+        ("fp32", []),
+        ("bf16", ['workload.dtype: is "bf16", which maxtext/llama2-tiny does not have; expected fp32']),
+    ],
+)
+def test_a_gpu_without_any_dtype_of_the_recipe_is_what_is_wrong(
+    spec: Any, parallelism: str, dtype: str, told: list[str]
+) -> None:
+    text = USUAL.replace('"cpu"', '"h100"').replace("fp32", dtype) + parallelism
+    assert lines(spec, text) == [OTHER_GPU, *told]
+
+
+@pytest.mark.parametrize(
+    ("parallelism", "keys"),
+    [("", ["workload.gpu_type", "workload.dtype"]), ("[parallelism]\nglobal_batch_size = 256\n", ["workload.dtype"])],
+)
+def test_a_dtype_that_a_recipe_lacks_names_no_gpu_that_nobody_asked_for(
+    spec: Any, parallelism: str, keys: list[str]
+) -> None:
+    told = lines(spec, B200 + parallelism + LOCAL)
+    assert [line.partition(":")[0] for line in told] == keys
+    dtype = 'workload.dtype: is "nvfp4", for which maxtext/llama2-70b is not published; expected one of bf16, fp8'
+    assert told[-1].startswith(dtype)
 
 
 def test_a_key_that_stands_in_no_table_is_meant_as_the_one_of_that_name(spec: Any) -> None:

@@ -25,11 +25,14 @@ def published_points(
     With a parallelism of its own a run may start from the points of another GPU type, the first that the recipe has
     with this dtype; it is not comparable with any baseline.
     """
-    types = [point.gpu_type for point in recipe.points]
-    if own_parallelism and gpu_type not in types:
-        with_dtype = [point.gpu_type for point in recipe.points if point.dtype == dtype]
-        gpu_type = (with_dtype or types)[0]
+    with_dtype = [point.gpu_type for point in recipe.points if point.dtype == dtype]
+    if own_parallelism and gpu_type not in {point.gpu_type for point in recipe.points}:
+        if not with_dtype:
+            return _narrow(recipe.points, "dtype", dtype, recipe, faults)
+        gpu_type = with_dtype[0]
     points = _narrow(recipe.points, "gpu_type", gpu_type, recipe, faults)
+    if not points and not with_dtype:
+        points = recipe.points  # the dtype is wrong whatever the GPU type
     return _narrow(points, "dtype", dtype, recipe, faults) if points else ()
 
 
@@ -50,7 +53,8 @@ def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, fa
     known = list(dict.fromkeys(getattr(point, key) for point in points))
     chosen = tuple(point for point in points if getattr(point, key) == wanted)
     if not chosen:
-        on = f" on {points[0].gpu_type}" if key == "dtype" else ""
+        types = {point.gpu_type for point in points}
+        on = f" on {points[0].gpu_type}" if key == "dtype" and len(types) == 1 else ""
         or_own = f", {OR_YOUR_OWN}" if key == "gpu_type" else ""
         faults.append(
             Fault(

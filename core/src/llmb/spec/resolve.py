@@ -103,8 +103,9 @@ class Resolver:
         scheduler = _collect(faults, "target.scheduler", lambda: self._pool.scheduler(name)) if name else None
         accelerator = self._accelerator(gpu_type, faults) if gpu_type else None
         points: tuple[Point, ...] = ()
-        has_dtype = dtype is not None and _has_dtype(accelerator, dtype, recipe, faults)
-        if accelerator and dtype and has_dtype and recipe:
+        suits = _suits(accelerator, recipe, faults)
+        has_dtype = dtype is not None and _has_dtype(accelerator if suits else None, dtype, recipe, faults)
+        if accelerator and suits and dtype and has_dtype and recipe:
             own = "global_batch_size" in _table(tables, "parallelism")
             points = published_points(recipe, accelerator.name, dtype, faults, own_parallelism=own)
             points = with_options(recipe, points, tables.get("framework"))
@@ -204,9 +205,25 @@ def _target(table: TargetTable | None, parts: _Parts, gpu_type: str | None, faul
         return None
 
 
+def _suits(accelerator: Accelerator | None, recipe: Recipe | None, faults: list[Fault]) -> bool:
+    """Whether the GPU has a dtype of the recipe; else that is told of it, since no other dtype could mend it."""
+    dtypes = _dtypes(recipe)
+    if accelerator is None or recipe is None or not accelerator.dtypes or {*accelerator.dtypes} & {*dtypes}:
+        return True
+    message = f'is "{accelerator.name}", which has none of the dtypes of {recipe.address}: {", ".join(dtypes)}'
+    expected = f"one of {', '.join(dict.fromkeys(point.gpu_type for point in recipe.points))}"
+    faults.append(Fault(message=message, key="workload.gpu_type", expected=expected))
+    return False
+
+
+def _dtypes(recipe: Recipe | None) -> tuple[str, ...]:
+    """Those in which a recipe is published."""
+    return tuple(dict.fromkeys(point.dtype for point in recipe.points)) if recipe else ()
+
+
 def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | None, faults: list[Fault]) -> bool:
     """Whether the GPU has it; of one that is not known, whether the recipe has it. Else told, with what both have."""
-    of_recipe = tuple(dict.fromkeys(point.dtype for point in recipe.points)) if recipe else ()
+    of_recipe = _dtypes(recipe)
     known = accelerator.dtypes if accelerator else of_recipe
     if dtype in known or not known:
         return True
