@@ -37,7 +37,7 @@ class Session:
     _active: list[ActiveRun] = attrs.field(repr=False)
     _drivers: list[Driver] = attrs.field(repr=False)
     _hosts: Hosts = attrs.field(repr=False)
-    _left: Sequence[Exception] = attrs.field(repr=False, default=())
+    _left: Sequence[Exception] = attrs.field(repr=False, default=(), kw_only=True)
 
     def __enter__(self) -> Session:
         return self
