@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+import tomllib
 from typing import Any
 
 import pytest
+
+import llmb
+from llmb.engine.plan import refusals
+from llmb.spec.load import resolve_document
+from llmb.spec.read import Document
 
 HEAD = '[workload]\nrecipe = "maxtext/llama2-70b"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 64\n'
 SLURM = '[target]\nscheduler = "slurm"\naccount = "me"\npartition = "batch"\n'
@@ -27,6 +34,7 @@ SLURM = '[target]\nscheduler = "slurm"\naccount = "me"\npartition = "batch"\n'
         ('[env]\nXLA_FLAGS = "x"\n1A = "x"\n', {"env.XLA_FLAGS", "env.1A"}),
         ("[framework.config]\nbad = [1]\nrun_name = 1\n", {"framework.config.bad", "framework.config.run_name"}),
         ("[parallelism]\nglobal_batch_size = 100\ncp = 2\n", {"parallelism.global_batch_size", "parallelism.cp"}),
+        ("[parallelism]\ntpp = 2\n[model]\nhidden = 8191\n", {"parallelism.tpp", "model.hidden"}),
         ("[model]\ntop_k = 2\nlayer = 1\n[measure]\nwindow = [9, 3]\n", {"model.layer", "measure.window"}),
     ],
 )
@@ -83,3 +91,45 @@ def test_a_key_that_is_set_and_swept_hides_no_other_fault(spec: Any) -> None:
 def test_the_runs_of_a_sweep_that_have_no_fault_of_the_spec_are_asked_about_too(spec: Any) -> None:
     found = spec.write(HEAD + '[sweep]\n"parallelism.pp" = [1, 2, 32]\n' + SLURM).faults()
     assert set(found) == {"model.layers", "sweep.parallelism.pp[1]"}
+
+
+def test_a_scheduler_that_is_not_there_hides_nothing_of_the_division(spec: Any) -> None:
+    tables = '[parallelism]\nfsdp = 7\n[target]\nscheduler = "slrum"\n'
+    assert set(spec.write(HEAD + tables).faults()) == {"target.scheduler", "parallelism.fsdp"}
+
+
+WRONG: tuple[tuple[str, str, Any], ...] = (
+    ("parallelism", "pp", 3),
+    ("parallelism", "tp", 16),
+    ("parallelism", "fsdp", 7),
+    ("parallelism", "etp", 2),
+    ("parallelism", "tpp", 2),
+    ("model", "hidden", 8191),
+    ("model", "vocab", "7"),
+    ("workload", "gpus", "64"),
+    ("workload", "dtype", "fp4"),
+    ("workload", "steps", 5),
+    ("measure", "window", [9, 3]),
+    ("framework", "confg", 1),
+    ("env", "XLA_FLAGS", "x"),
+    ("target", "scheduler", "slrum"),
+)
+
+
+def test_two_faults_together_make_no_third() -> None:
+    pool = llmb.PluginPool()
+
+    def keys_of(*wrong: tuple[str, str, Any]) -> set[str | None]:
+        tables: dict[str, Any] = tomllib.loads(HEAD + SLURM)
+        for table, key, value in wrong:
+            tables.setdefault(table, {})[key] = value
+        try:
+            llmb.plan(resolve_document(Document("spec.toml", tables), lambda name: name, pool, refusals), pool=pool)
+        except llmb.SpecError as error:
+            return {fault.key for fault in error.faults}
+        return set()
+
+    alone = {each[:2]: keys_of(each) for each in WRONG}
+    assert all(alone.values())
+    for one, other in itertools.combinations(WRONG, 2):
+        assert keys_of(one, other) <= alone[one[:2]] | alone[other[:2]], (one, other)

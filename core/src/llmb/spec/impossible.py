@@ -10,12 +10,12 @@ from llmb.spec.profile import nsys_only_faults, rank_faults, step_faults
 from llmb.spec.tables import SpecTables
 from llmb.values.errors import Fault
 from llmb.values.faults import counted
-from llmb.values.rules import model_faults, parallelism_faults
+from llmb.values.rules import model_faults, node_faults, parallelism_faults
 from llmb.values.run import Run
 
 MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
 
-DIVISION = (*MACHINE, "workload.dtype", "parallelism", "model")
+DIVISION = ("workload.gpu_type", "workload.dtype", "workload.gpus", "parallelism", "model")
 """The keys by which a model is divided over GPUs: the published point, which they choose, and what is put over it."""
 
 STEPS = ("workload.steps", "profile.tool")
@@ -34,10 +34,11 @@ def _model(run: Run[Any], _spec: SpecTables) -> Iterator[Fault]:
 
 
 def _division(run: Run[Any], _spec: SpecTables) -> Iterator[Fault]:
-    yield from parallelism_faults(run.model, run.parallelism, run.gpus, gpus_per_node=run.gpus_per_node)
+    yield from parallelism_faults(run.model, run.parallelism, run.gpus)
 
 
 def _machine(run: Run[Any], spec: SpecTables) -> Iterator[Fault]:
+    yield from node_faults(run.gpus, run.gpus_per_node)
     if spec.gpus_per_node and run.nodes == 1 and run.gpus > spec.gpus_per_node:
         message = f"{run.gpus} GPUs on one machine that has {spec.gpus_per_node}"
         yield Fault(message=message, key="workload.gpus", expected=f"at most {spec.gpus_per_node}")

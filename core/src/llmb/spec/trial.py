@@ -15,7 +15,7 @@ import attrs
 from llmb.hookspecs import SchedulerHooks
 from llmb.spec.assemble import against_published, assemble_run
 from llmb.spec.doubt import touches
-from llmb.spec.impossible import DIVISION, STEPS
+from llmb.spec.impossible import DIVISION, MACHINE, STEPS
 from llmb.spec.scalars import PositiveInt
 from llmb.spec.tables import MeasureTable, ModelTable, ParallelismTable, SpecTables
 from llmb.values.frozen import FrozenMap
@@ -27,6 +27,9 @@ from llmb.values.workload import Written
 
 IN_PLACE = (1, 2, 4, 8)
 """Degrees, and samples of a micro batch, that stand for one that is wrong."""
+
+ON_NODES = frozenset((*DIVISION, *MACHINE))
+"""All keys that say how a model is divided over GPUs, and these over nodes."""
 
 OF_PARALLELISM = {f"parallelism.{field.name}": field.name for field in attrs.fields(ParallelismTable)}
 
@@ -54,19 +57,19 @@ class StandIns:
     def run(self, doubt: Collection[str]) -> Run[Any] | None:
         """The run as far as the spec says what it is; divided as published where that is in doubt."""
         spec = _as_published(self.spec, self.base) if touches(doubt, DIVISION) else self.spec
-        return self._assembled(spec, self.base)
+        return self._assembled(attrs.evolve(spec, model=self.spec.model), self.base)
 
     def trial(self, options: Any, doubt: frozenset[str], target: Target[Any] | None, written: Written) -> Trial:
         """The runs to ask the plugins about, with these options of the framework."""
         runs = tuple(self._divided(doubt))
         if not runs:
-            doubt |= {*DIVISION}
+            doubt |= ON_NODES
             runs = tuple(self._published(doubt))
         paths = target.paths("trial") if target else Paths(run="/runs/trial", cache="/cache")
         runs = tuple(
             against_published(attrs.evolve(run, options=options, paths=paths), self.recipe, self.spec) for run in runs
         )
-        if target and not touches(doubt, DIVISION):
+        if target and not touches(doubt, ON_NODES):
             target = attrs.evolve(target, gpus_per_node=runs[0].gpus_per_node)
         else:
             target = None
@@ -74,7 +77,7 @@ class StandIns:
 
     def _divided(self, doubt: Collection[str]) -> Iterator[Run[Any]]:
         """The run itself, or, where degrees of its own are in doubt, two and more with others in their place."""
-        of_division = [key for key in doubt if touches([key], DIVISION)]
+        of_division = [key for key in doubt if touches([key], ON_NODES)]
         names = [OF_PARALLELISM[key] for key in of_division if key in OF_PARALLELISM]
         run = self._assembled(_without(self.spec, doubt), self.base)
         if run is None or len(names) < len(of_division):

@@ -38,7 +38,7 @@ def parallelism_faults(
         *_pipeline(model, parallelism),
         *_tensor(model, parallelism),
         *_experts(model, parallelism, gpus),
-        *_nodes(gpus, gpus_per_node),
+        *node_faults(gpus, gpus_per_node),
     )
 
 
@@ -115,12 +115,13 @@ def _experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Faul
     if model.experts % ep:
         message = f"{model.experts} experts cannot be divided by ep = {ep}"
         yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {model.experts}")
-    elif ep * etp > 1 and gpus % (pp * ep * etp):
+    elif ep * etp > 1 and gpus % pp == 0 and gpus % (pp * ep * etp):
         message = f"{counted(gpus, 'GPU')} cannot be divided by pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}"
         yield Fault(message=message, key="parallelism.ep", expected=f"pp x ep x etp that divides {gpus}")
 
 
-def _nodes(gpus: int, gpus_per_node: int | None) -> Iterator[Fault]:
+def node_faults(gpus: int, gpus_per_node: int | None) -> Iterator[Fault]:
+    """GPUs that fill some nodes and a part of one more."""
     if gpus_per_node and gpus > gpus_per_node and gpus % gpus_per_node:
         message = f"{gpus} GPUs are not whole nodes of {gpus_per_node}"
         yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {gpus_per_node}")
