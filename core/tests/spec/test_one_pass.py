@@ -98,6 +98,17 @@ def test_a_scheduler_that_is_not_there_hides_nothing_of_the_division(spec: Any) 
     assert set(spec.write(HEAD + tables).faults()) == {"target.scheduler", "parallelism.fsdp"}
 
 
+def test_a_plugin_that_fails_hides_no_fault(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: object, **_named: object) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("llmb_maxtext.plugin.run_phases", fail)
+    assert set(spec.write(HEAD + SLURM).faults("bogus", "measure.tolerance=5")) == {
+        "'bogus' has no value",
+        "measure.tolerance",
+    }
+
+
 WRONG: tuple[tuple[str, str, Any], ...] = (
     ("parallelism", "pp", 3),
     ("parallelism", "tp", 16),

@@ -13,7 +13,7 @@ from llmb.engine.repositories import repository_task
 from llmb.plugins.pool import PluginPool
 from llmb.spec.doubt import touches
 from llmb.spec.trial import Trial
-from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, located
+from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Environment, Job, Phase, Script, Task
 from llmb.values.run import Run, Target
@@ -92,7 +92,7 @@ def refusals(trial: Trial, pool: PluginPool) -> Iterator[Fault]:
 
 
 def _refused(run: Run[Any], target: Target[Any] | None, pool: PluginPool) -> Iterator[Fault]:
-    """What is refused of one run; nothing where a plugin does not work, which is told when there is nothing else."""
+    """What is refused of one run."""
     try:
         framework = pool.framework(run.framework)
         yield from window_faults(run, framework)
@@ -103,7 +103,7 @@ def _refused(run: Run[Any], target: Target[Any] | None, pool: PluginPool) -> Ite
             plan_run(PlacedRun(run=run, target=target), pool)
     except SpecError as error:
         yield from error.faults
-    except LlmbError:
+    except Exception:  # noqa: BLE001  # a plugin that fails is told of once the spec is right; it must hide no fault
         return
 
 

@@ -15,7 +15,7 @@ from llmb.spec.check import TARGET_KEYS, check_options, check_tables, place_faul
 from llmb.spec.doubt import doubtful, keys_of, touches, without
 from llmb.spec.impossible import impossible
 from llmb.spec.published import choose_point, published_points, with_options
-from llmb.spec.tables import TargetTable
+from llmb.spec.tables import SpecTables, TargetTable
 from llmb.spec.trial import StandIns, Trial
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
@@ -34,7 +34,6 @@ class _Parts:
     recipe: Recipe | None
     framework: FrameworkHooks[Any] | None
     scheduler: SchedulerHooks[Any] | None
-    accelerator: Accelerator | None
     points: tuple[Point, ...]
     options: Any
     target_options: Any
@@ -70,14 +69,15 @@ class Resolver:
             return Resolved(faults=faults)
         doubt = {*doubt, *doubtful(faults, tables)}
         doubt.update(_of_variants(parts.recipe, doubt))
-        base = None
-        if parts.points and not touches(doubt, ("workload.gpus", "parallelism")):
-            base = choose_point(spec, parts.recipe, parts.points, faults)
+        base = _base(spec, parts, doubt, faults)
         if base is None:
             doubt.add("workload.gpus")
-            base = (parts.points or parts.recipe.points)[0]
         stand_ins = StandIns(
-            spec=spec, recipe=parts.recipe, base=base, accelerators=self._accelerators, scheduler=parts.scheduler
+            spec=spec,
+            recipe=parts.recipe,
+            base=base or (parts.points or parts.recipe.points)[0],
+            accelerators=self._accelerators,
+            scheduler=parts.scheduler,
         )
         run = stand_ins.run(doubt)
         if run is None:
@@ -115,7 +115,6 @@ class Resolver:
             recipe=recipe,
             framework=framework,
             scheduler=scheduler,
-            accelerator=accelerator,
             points=points,
             options=_options(framework, tables.get("framework", {}), "framework", faults),
             target_options=_options(scheduler, tables.get("target", {}), "target", faults, TARGET_KEYS),
@@ -158,6 +157,13 @@ def _collect(faults: list[Fault], key: str, load: Callable[[], T]) -> T | None:
     except LlmbError as error:
         faults.extend(fault if fault.file else attrs.evolve(fault, key=key) for fault in error.faults)
         return None
+
+
+def _base(spec: SpecTables, parts: _Parts, doubt: Collection[str], faults: list[Fault]) -> Point | None:
+    """The published point that the run starts from; null where none is, or the keys that choose it are in doubt."""
+    if parts.recipe is None or not parts.points or touches(doubt, ("workload.gpus", "parallelism")):
+        return None
+    return choose_point(spec, parts.recipe, parts.points, faults)
 
 
 def _trial(
