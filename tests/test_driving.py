@@ -53,7 +53,7 @@ def test_whoever_asks_again_for_the_end_of_a_run_need_not_wait_for_its_grace(toy
 
 
 def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) -> None:
-    spec = toy.spec(workload={"dtype": ["bf16", "fp8"]}, target={"scheduler": "choosy", "grace_s": 1})
+    spec = toy.spec(workload={"dtype": ["bf16", "fp8"]}, target={"scheduler": "choosy"})
     done = toy.llmb("run", spec, "--json")
     assert done.returncode == 4
     assert "no FP8 after noon; come back in the morning" in done.stderr
@@ -63,7 +63,7 @@ def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) 
 
 
 def test_a_run_whose_task_is_refused_is_refused_too(toy: Any) -> None:
-    target = {"scheduler": "choosy", "grace_s": 1}
+    target = {"scheduler": "choosy"}
     run = toy.run(framework={"task": "data", "task_on": "scheduler"}, target=target)
     assert (run["state"], run["refused"]) == ("failed", True)
     assert run["reason"] == "toy data could not be made: no FP8 after noon"

@@ -18,6 +18,7 @@ import tomli_w
 from parts.slurm import Cluster
 
 TOY = Path(__file__).parents[1] / "toy"
+LOCAL_LIKE = ("choosy", "detached")  # schedulers of the toy's
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
 DEADLINE_S = 60.0
 TINY_IMAGE = "llmb-tiny:1"
@@ -49,11 +50,12 @@ class ToyRuns:
 
     def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
         """Write a spec; ``tables`` are merged into the usual one."""
-        local = {"scheduler": "local", "lock": str(self.folder / "machine.lock"), "grace_s": 1}
+        own = {"lock": str(self.folder / "machine.lock"), "grace_s": 1}  # not the lock of whoever runs the tests
+        named = tables.get("target", {}).get("scheduler")
         usual: dict[str, dict[str, Any]] = {
             "workload": {"recipe": "toy/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1},
             "framework": {"journal": str(self.journal_file)},
-            "target": {} if "scheduler" in tables.get("target", {}) else local,
+            "target": {"scheduler": "local", **own} if named in (None, *LOCAL_LIKE) else {},
         }
         for table, keys in tables.items():
             usual[table] = usual.get(table, {}) | keys
