@@ -84,9 +84,9 @@ def test_maxtext_in_an_image_trains_on_while_dockers_daemon_is_dead_and_leaves_t
     assert inside["state"] == "completed"
     assert inside.keys() == outside.keys()
     assert columns_and_steps(inside) == columns_and_steps(outside)
-    same = ("global_batch_size", "seq_len", "flops_per_sequence", "peak_flops")
+    same = ("global_batch_size", "seq_len", "flops_per_sequence")
     assert {name: inside["metrics"][name] for name in same} == {name: outside["metrics"][name] for name in same}
-    assert inside["metrics"]["mfu"] > 0  # how far below 1 depends on what ran beside the measuring of the peak
+    assert inside["metrics"]["mfu"] > 0  # how much depends on what runs beside the measuring of the peak
     logs = [{log.name for log in (Path(run["directory"]) / "logs").iterdir()} for run in (inside, outside)]
     assert logs[0] == logs[1] == {"train.0.0.log"}
     assert engine.leftovers == []

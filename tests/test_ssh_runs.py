@@ -26,7 +26,8 @@ class Remote:
         self.env = server.env
 
     def spec(self, name: str = "remote", **tables: Any) -> str:
-        target = {"scheduler": "detached", "host": self.server.host, "workdir": str(self.workdir)}
+        lock = str(self.workdir.parent / "remote.lock")  # of a machine that is not this one
+        target = {"scheduler": "detached", "host": self.server.host, "workdir": str(self.workdir), "lock": lock}
         gates = {"gate": str(self.toy.gate), "gate_step": 2}
         return str(
             self.toy.spec(name, **{**tables, "target": target, "framework": gates | tables.get("framework", {})})
