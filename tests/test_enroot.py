@@ -170,6 +170,7 @@ def test_gpus_without_nvidias_tools_are_told(runs: Any) -> None:
     assert "enroot cannot give GPUs to containers; install" in run["failure"]["cause"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ignore_term", [False, True])
 def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:
     running, run_id = start_at_gate(runs, framework={"ignore_term": ignore_term})
@@ -186,6 +187,7 @@ def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
     assert alive(runs.work(run_id)) == []
 
 
+@pytest.mark.slow
 def test_the_next_run_removes_what_a_kill_left_behind(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
     supervisor = int((runs.work(run_id) / "started").read_text().split()[0])

@@ -84,6 +84,7 @@ def waiting_for(lock: Path) -> str | None:
     return None
 
 
+@pytest.mark.slow
 def test_a_run_whose_processes_cannot_be_seen_from_here_is_waited_for(toy: Any) -> None:
     """As in another container, whose process ids are others: its supervisor only seems to be gone."""
     elsewhere = toy.folder / "elsewhere"

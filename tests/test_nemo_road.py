@@ -135,6 +135,7 @@ def test_a_wrong_override_ends_the_run_and_is_told(road: NeMoRuns) -> None:
     assert "OverrideParseException" in str(run["failure"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "stage",
     [

@@ -71,6 +71,7 @@ def test_a_phase_of_the_first_rank_is_one_rank_alone(toy_slurm: Any) -> None:
     assert run["state"] == "completed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write_output", ["none", "empty"])
 def test_a_missing_output_ends_the_job(toy_slurm: Any, write_output: str) -> None:
     run = toy_slurm.follow(framework={"output": True, "write_output": write_output})
@@ -123,6 +124,7 @@ def test_an_answer_that_was_lost_before_the_job_began_is_found_in_the_queue(toy_
     assert toy_slurm.jobs()[record.name] == [run["job_id"]]
 
 
+@pytest.mark.slow
 def test_a_twin_that_somebody_submits_does_nothing(toy_slurm: Any) -> None:
     run = toy_slurm.run()
     work = toy_slurm.work(run["run_id"])
@@ -145,6 +147,7 @@ def test_a_task_of_two_runs_is_one_job_and_is_not_made_again(toy_slurm: Any) -> 
     assert len(toy_slurm.journal("task-begin")) == 1
 
 
+@pytest.mark.slow
 def test_two_llmb_at_once_make_a_task_once(toy_slurm: Any) -> None:
     options = {"task": "data", "task_on": "scheduler", "task_gate": str(toy_slurm.task_gate)}
     both = [toy_slurm.start("run", toy_slurm.spec(name, framework=options), "--json") for name in "ab"]
@@ -197,6 +200,7 @@ def test_one_question_a_tick_does_for_all_runs(toy_slurm: Any, tmp_path: Path, m
     assert len(asked) <= ticks + 1
 
 
+@pytest.mark.slow
 def test_a_pending_run_shows_why_it_waits(toy_slurm: Any) -> None:
     toy_slurm.start("run", toy_slurm.spec(target={"sbatch": {"hold": True}}), "--detach").communicate()
     [record] = toy_slurm.records

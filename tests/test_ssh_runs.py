@@ -86,6 +86,7 @@ def test_a_detached_run_goes_on_alone_and_is_followed_from_another_process(remot
     check_completed(run, remote)
 
 
+@pytest.mark.slow
 def test_cancel_ends_that_run_there_and_no_other(remote: Remote) -> None:
     spec = remote.spec()
     for _ in range(2):

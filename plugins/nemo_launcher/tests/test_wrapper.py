@@ -56,6 +56,7 @@ def test_bars_come_as_lines_and_the_training_s_exit_status_is_kept(
     assert (done.returncode, done.stdout, done.stderr) == (status, "\none\ntwo", "")
 
 
+@pytest.mark.slow
 def test_a_process_that_training_leaves_behind_does_not_hold_up_the_end(load_run: LoadRun, tmp_path: Path) -> None:
     (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
     code = "sleep 300 & echo $! >left; printf 'last words'; exit 3"
