@@ -299,6 +299,7 @@ def test_a_job_that_ends_while_it_is_cancelled_is_no_fault(folder: Path) -> None
     calls = f"cd {str(folder)!r}\n{gone}\ncancel ."
     folder.mkdir()
     detached._run(HOST, calls)
+    assert (folder / "cancelled").exists()
 
 
 def test_no_secret_outlives_the_job(folder: Path) -> None:

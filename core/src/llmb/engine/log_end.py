@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from llmb.engine.outcome import IN_ITS_OWN_WORDS, REMEDIES
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import FoundCause, find_cause, last_exception
 from llmb.logs.series import StepSeries
@@ -26,14 +27,14 @@ STEPS_OF_GRACE = 10
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 """What a training says that was whole, as MLPerf's rules for training logs want it (mlcommons/logging, run_stop)."""
 
-CAUSES: Mapping[NoticeKind, tuple[str, str]] = {
-    "time limit": ("the job's time limit came", "raise workload.time_limit, or run fewer steps"),
-    "preempted": ("the scheduler took the job's nodes for another one", "run it again where others do not go before"),
-    "node failure": ("a node of the job failed", "run it again; if it comes back, leave out that node"),
-    "out of memory": ("the host is out of memory", "ask for more memory, or use fewer processes per node"),
-    "cancelled": ("the job was cancelled", "run it again"),
+CAUSES: Mapping[NoticeKind, str] = {
+    "time limit": "the job's time limit came",
+    "preempted": "the scheduler took the job's nodes for another one",
+    "node failure": "a node of the job failed",
+    "out of memory": "the host is out of memory",
+    "cancelled": "the job was cancelled",
 }
-"""What schedulers write into a job's log: the cause that it tells, and what to do."""
+"""What schedulers write into a job's log, and the cause that it tells."""
 
 
 def how_it_ended(
@@ -75,8 +76,8 @@ def _told_by_schedulers(path: Path, framework: FrameworkHooks[Any], pool: Plugin
     for notice in _notices(end, pool) if not SUCCEEDED.search(end) else ():
         before, text, after = end.partition(notice.text.encode())
         if notice.kind in CAUSES and text and not _resumed(before, after, framework):
-            cause, remedy = CAUSES[notice.kind]
-            yield Signature(needle=notice.text, cause=cause, remedy=remedy, primary=False)
+            remedy = REMEDIES.get(IN_ITS_OWN_WORDS[notice.kind], "run it again")
+            yield Signature(needle=notice.text, cause=CAUSES[notice.kind], remedy=remedy, primary=False)
 
 
 def _notices(end: bytes, pool: PluginPool) -> Iterator[Notice]:

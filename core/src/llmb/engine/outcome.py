@@ -35,7 +35,8 @@ IN_ITS_OWN_WORDS: Mapping[NoticeKind, Cause] = {
 """What a scheduler writes into a job's log, the first that is found counting before those behind it."""
 
 REMEDIES: Mapping[Cause, str] = {
-    "out of memory": "divide the model over more GPUs (tp, pp, fsdp), or use a smaller micro batch or more memory",
+    "timeout": "raise workload.time_limit, or run fewer steps",
+    "out of memory": "ask for more memory, or need less: a smaller micro batch, or more GPUs to a model (tp, pp, fsdp)",
     "preempted": "run it again, where others have no precedence",
     "node failure": "run it again; if it comes back, leave out that node",
     "deadline": "run it again with a later deadline, or a shorter time limit",
@@ -121,7 +122,7 @@ def _row(evidence: Evidence) -> Outcome:
         return Outcome(
             state="timeout",
             reason=f"the time limit came after {done}",
-            remedy="raise workload.time_limit, or run fewer steps",
+            remedy=REMEDIES["timeout"],
         )
     if evidence.cause == "lost":
         return Outcome(

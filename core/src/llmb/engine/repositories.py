@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from importlib.resources import files
 
+from llmb.jobs.shipped import shipped_text
 from llmb.values.frozen import content_key
 from llmb.values.job import Repository, Task
 
@@ -23,7 +23,7 @@ def repository_task(repository: Repository, cache: str) -> Task:
     return Task(
         key=f"repository-{repository.name}-{content_key(*settings.values())}",
         kind="repository",
-        work="\n".join([*lines, files("llmb.engine").joinpath("fetch_commit.sh").read_text()]),
+        work="\n".join([*lines, shipped_text("llmb.engine", "fetch_commit.sh")]),
         check="\n".join(
             [
                 f"cd {shlex.quote(folder)} &&",

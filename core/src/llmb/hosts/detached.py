@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files as resources
 from typing import cast
 
 from llmb.hookspecs import Host
+from llmb.jobs.shipped import shipped_text
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.status import Cause, JobState, JobStatus, Ticket
@@ -71,7 +71,7 @@ def _submission(script: Script) -> str:
 
 
 def _bash(*names: str) -> str:
-    return "\n".join(resources("llmb.hosts").joinpath(name).read_text() for name in names)
+    return "\n".join(shipped_text("llmb.hosts", name) for name in names)
 
 
 def _run(host: Host, calls: str) -> str:

@@ -10,12 +10,12 @@ import shlex
 import tarfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.resources import files as resources
 
 from llmb.hookspecs import Host
 from llmb.hosts.connect import Connection, connect
 from llmb.hosts.limits import read_limit
 from llmb.hosts.remote_shell import Output, RemoteShell
+from llmb.jobs.shipped import shipped_text
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.host import Answer
 
@@ -109,7 +109,7 @@ class SshHost:
 
 
 def _function(name: str) -> str:
-    return resources("llmb.hosts").joinpath(name).read_text()
+    return shipped_text("llmb.hosts", name)
 
 
 def _archive(files: Mapping[str, str], mode: int, token: str) -> bytes:

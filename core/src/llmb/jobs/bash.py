@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from importlib.resources import files
 from typing import TYPE_CHECKING
+
+from llmb.jobs.shipped import shipped_text
 
 if TYPE_CHECKING:
     import jinja2
@@ -42,7 +43,7 @@ def task_functions() -> str:
     another way defines its own. ``output`` ends the job where a file of a phase is missing, and tells so. All but the
     first three are called in the run's directory.
     """
-    return files("llmb.jobs").joinpath("tasks.sh").read_text().rstrip("\n")
+    return shipped_text("llmb.jobs", "tasks.sh").rstrip("\n")
 
 
 def environment_function(job: Job, *, venv: str = "") -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
+from llmb import shipped_text
 
 
 def library(name: str) -> str:
     """The text of a file of this package, without its last line's end."""
-    return files("llmb_local").joinpath(name).read_text().rstrip("\n")
+    return shipped_text("llmb_local", name).rstrip("\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from importlib.resources import files
 
-from llmb import ExtensionHooks, Signature, hookimpl
+from llmb import ExtensionHooks, Signature, hookimpl, shipped_text
 
 
 class SlurmCauses(ExtensionHooks):
@@ -15,5 +14,5 @@ class SlurmCauses(ExtensionHooks):
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:
         """The table of ``causes.toml``."""
-        tables = tomllib.loads(files("llmb_slurm").joinpath("causes.toml").read_text())["signatures"]
+        tables = tomllib.loads(shipped_text("llmb_slurm", "causes.toml"))["signatures"]
         return tuple(Signature(**table) for table in tables)

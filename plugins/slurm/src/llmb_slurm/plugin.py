@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import Any
 
 from llmb import (
@@ -22,6 +21,7 @@ from llmb import (
     Ticket,
     Venv,
     hookimpl,
+    shipped_text,
     venv_task,
 )
 from llmb_slurm.checks import checks
@@ -68,7 +68,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:
         """All for people who ask what is there; for runs only whether srun takes container images."""
-        whole = files("llmb_slurm").joinpath("probe.sh").read_text()
+        whole = shipped_text("llmb_slurm", "probe.sh")
         if not target.gpu_types:
             return whole
         return f"only_images=yes\n{whole}" if target.options.runtime in (None, "pyxis") else ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.resources import files
 
 import attrs
 
-from llmb import Cause, Host, JobStatus, TargetError, Ticket
+from llmb import Cause, Host, JobStatus, TargetError, Ticket, shipped_text
 from llmb_slurm.directives import job_mark
 from llmb_slurm.status import Row, from_sacct, from_squeue, job_status
 
@@ -156,7 +155,7 @@ def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
 
 def ask(host: Host, calls: str, what: str) -> str:
     """What bash prints with the functions of poll.sh. Raises TargetError where it fails."""
-    functions = files("llmb_slurm").joinpath("poll.sh").read_text()
+    functions = shipped_text("llmb_slurm", "poll.sh")
     answer = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)
     if answer.exit_status:
         told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import shlex
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from llmb import (
@@ -18,6 +17,7 @@ from llmb import (
     Venv,
     environment_function,
     script_template,
+    shipped_text,
     shown,
     venv_folder,
 )
@@ -56,7 +56,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
 @functools.cache
 def _template() -> jinja2.Template:
     """Compiled once: a sweep has many jobs."""
-    return script_template(files("llmb_slurm").joinpath("job.sh.j2").read_text())
+    return script_template(shipped_text("llmb_slurm", "job.sh.j2"))
 
 
 def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:

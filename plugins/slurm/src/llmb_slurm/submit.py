@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from llmb import Host, Script, TargetError, Ticket, UnknownOutcomeError
+from llmb import Host, Script, TargetError, Ticket, UnknownOutcomeError, shipped_text
 from llmb_slurm.directives import job_mark
 from llmb_slurm.poll import find_jobs
 from llmb_slurm.refusals import remedy
@@ -49,7 +48,7 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, Ticket]:
             shlex.join(["start", each.id, job_mark(each.id, each.directory), each.directory, each.check])
             for each in together
         ]
-    functions = "\n".join(_bash(name) for name in ("environment.sh", "submit.sh"))
+    functions = "\n".join(shipped_text("llmb_slurm", name) for name in ("environment.sh", "submit.sh"))
     answer = host.run("\n".join([functions, *calls, "finish"]), timeout_s=TIMEOUT_S)
     directories = {script.id: script.directory for script in scripts}
     tickets = [_ticket(line, directories) for line in filter(None, answer.stdout.split("\n"))]
@@ -80,10 +79,8 @@ def cancel_jobs(tickets: Sequence[Ticket], host: Host) -> None:
     job_ids = find_jobs(tickets, host)
     if not job_ids:
         return
-    answer = host.run(f"{_bash('cancel.sh')}\n{shlex.join(['cancel', *job_ids])}", timeout_s=TIMEOUT_S)
+    answer = host.run(
+        f"{shipped_text('llmb_slurm', 'cancel.sh')}\n{shlex.join(['cancel', *job_ids])}", timeout_s=TIMEOUT_S
+    )
     if answer.exit_status:
         raise TargetError(f"jobs could not be cancelled: {answer.stderr.strip()}")
-
-
-def _bash(name: str) -> str:
-    return files("llmb_slurm").joinpath(name).read_text()

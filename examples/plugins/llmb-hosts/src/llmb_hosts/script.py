@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 
-from llmb import FrozenMap, Job, Phase, Target, Venv, assignments, environment_function, task_functions, venv_folder
+from llmb import (
+    FrozenMap,
+    Job,
+    Phase,
+    Target,
+    Venv,
+    assignments,
+    environment_function,
+    shipped_text,
+    task_functions,
+    venv_folder,
+)
 from llmb_hosts.options import HostsOptions
 
 
 def job_script(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> str:
     """Settings, with every value quoted; what hosts.sh does with them; the phases."""
-    return "\n".join(
-        [*_settings(job, hosts, target), files("llmb_hosts").joinpath("hosts.sh").read_text(), *_phases(job)]
-    )
+    return "\n".join([*_settings(job, hosts, target), shipped_text("llmb_hosts", "hosts.sh"), *_phases(job)])
 
 
 def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> Iterator[str]:
