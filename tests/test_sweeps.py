@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import tomllib
 from typing import Any
@@ -52,3 +53,15 @@ def test_the_record_of_a_plain_run_says_nothing_of_a_sweep(toy: Any) -> None:
     with open(f"{run.directory}/run.toml", "rb") as file:
         assert not tomllib.load(file)["provenance"].keys() & {"sweep", "repeats"}
     assert (run.as_dict()["sweep"], run.repeat, run.repeats) == ({}, 1, 1)
+
+
+def test_runs_on_one_machine_take_their_turns_in_the_order_of_their_spec(toy: Any) -> None:
+    levels = [str(level) for level in range(6)]
+    with (
+        open(toy.folder / "machine.lock", "w") as lock,
+        llmb.start(llmb.load(toy.spec(sweep={"env.LEVEL": levels}))) as session,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        session.drive(detach=True)
+    begun = [line.split()[1] for line in toy.wait_for_journal("begin", len(levels))]
+    assert begun == list(session.run_ids)

@@ -26,7 +26,8 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
     Raises TargetError where the host can start none, and UnknownOutcomeError where it started some of them.
 
     A script may read ``detached.sh`` in its directory, to ask after jobs beside it: ``supervisor DIRECTORY`` is true
-    while a job is looked after, ``settle DIRECTORY`` ends what is left of one that is not, and notes its end.
+    while a job is looked after, ``settle DIRECTORY`` ends what is left of one that is not, and notes its end. The file
+    ``arriving`` is locked until a script closes its descriptor 7, so that jobs may arrive one after the other.
     """
     if not scripts:
         return {}

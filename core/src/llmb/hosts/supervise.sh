@@ -5,6 +5,7 @@
 #   begun     made by job.sh when it no longer waits for its turn
 #   ended     exit status, cause, reason; nothing of the job lives any more
 #   alive     locked as long as any process of the job lives
+#   arriving  locked until job.sh closes descriptor 7, at the latest by its end: so that another job can wait for that
 #   no_grace  made when the job has had its time to end by itself: to be told to end then means to be killed
 #   room      what `ended` is written into, in place, where the disk is full by then
 directory=$1 time_limit_s=$2 grace_s=$3
@@ -43,6 +44,7 @@ keep_end() { # exit status, cause, reason: a full disk is told beside the reason
 } 2>/dev/null
 
 trap end_job TERM INT HUP
+exec 7>arriving && flock 7 || exit 1
 write started "$$ $(start_time $$) $(</proc/sys/kernel/random/boot_id)" || exit 1
 exec 9>&-
 printf '%4096s' '' | tr ' ' '\n' >room # line ends, of which none is left at the end of what is read
@@ -53,6 +55,7 @@ kills_before=$(out_of_memory_kills)
 set -m # the job and the clock are process groups of their own
 if [ -e cancelled ]; then (exit 143) & else bash job.sh & fi
 job=$!
+exec 7>&-
 job_start=$(start_time "$job")
 [ -z "$interrupted" ] || end_job
 wait_for_its_time() {

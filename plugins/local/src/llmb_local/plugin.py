@@ -6,6 +6,8 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from llmb import (
     Check,
     Dataset,
@@ -110,8 +112,9 @@ class Local(SchedulerHooks[LocalOptions]):
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
-        """Start each job as a detached process; it queues for the machine's lock by itself."""
-        return submit_detached(scripts, host)
+        """Start each job as a detached process; it waits for its turn by itself, after the one before it."""
+        before = ("", *(script.directory for script in scripts))
+        return submit_detached([_after(*pair) for pair in zip(before, scripts, strict=False)], host)
 
     @hookimpl
     def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
@@ -124,6 +127,11 @@ class Local(SchedulerHooks[LocalOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
+
+
+def _after(before: str, script: Script) -> Script:
+    """A job that comes after the one in a directory; the first of a submission after none."""
+    return attrs.evolve(script, files={**script.files, f"{script.directory}/after": f"{before}\n"})
 
 
 def _was_cut_off(status: JobStatus) -> bool:

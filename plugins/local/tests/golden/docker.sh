@@ -229,15 +229,46 @@ end_orphans() { # files: of a job that has one of these locks and whose supervis
   done
 }
 
+turn=1 in_line=''
+arrive() { # take the next number: a file that is locked as long as this job is in line; whoever waits has a lower one
+  local queue file
+  let_the_one_before_arrive
+  make_for_all "$lock.queue"
+  exec {queue}>>"$lock.queue" && flock "$queue" || exit 1
+  for file in "$lock".turn-*; do
+    [ ! -e "$file" ] || ((${file##*-} < turn)) || turn=$((${file##*-} + 1))
+  done
+  make_for_all "$lock.turn-$turn"
+  exec {in_line}>>"$lock.turn-$turn" && flock "$in_line" || exit 1
+  exec {queue}>&-
+  echo yes >arriving
+  exec 7>&-
+}
+
+let_the_one_before_arrive() { # of those that were submitted at once; of one that never arrives, the one before that
+  local before=.
+  while { read -r before <"$before/after"; } 2>/dev/null; do
+    flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # until it lives, and is in line
+    [ ! -s "$before/arriving" ] || return
+  done
+}
+
+wait_in_line() { # whoever comes first is served first, however many GPUs it needs
+  local other
+  for ((other = turn - 1; other > 0; other--)); do
+    [ ! -e "$lock.turn-$other" ] || { flock -s "$lock.turn-$other" true && rm -f "$lock.turn-$other"; } || exit 1
+  done
+}
+
 places=("$lock")
 for ((place = 1; place < max_parallel; place++)); do places+=("$lock.$place"); done
 mkdir -p "$(dirname "$lock")"
-make_for_all "$lock.queue"
-exec {queue}>>"$lock.queue" || exit 1
-flock "$queue" || exit 1 # whoever comes first is served first, however many GPUs it needs
+arrive
+wait_in_line
 take 1 "${places[@]}"
 take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
-exec {queue}>&-
+rm -f "$lock.turn-$turn"
+exec {in_line}>&-
 
 gpus=''
 for file in "${held[@]}"; do
