@@ -65,6 +65,22 @@ def test_its_job_ends_with_the_last_run_that_waits_for_it(toy: Any, on: str) -> 
     assert toy.wait(lambda: ended(toy)) == ["cancelled"]
 
 
+@pytest.mark.parametrize("on", ["host", "scheduler"])
+def test_it_goes_on_for_a_run_of_another_home_that_waits_for_it(
+    toy: Any, on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = str(toy.home / "work")
+    run_id = leave_waiting(toy, "first", on, workdir=work)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("LLMB_HOME", str(toy.folder / "other home"))
+        other = leave_waiting(toy, "second", on, workdir=work)
+    [told] = cancel(run_id)
+    assert told.endswith(f"goes on for {other}; it ends where `llmb cancel` ends these too")
+    monkeypatch.setenv("LLMB_HOME", str(toy.folder / "other home"))
+    [told] = cancel(other)
+    assert told.endswith("is ended too: no other run waits for it")
+
+
 def test_a_run_that_waits_for_its_twin_in_another_work_directory_does_not_keep_it(toy: Any) -> None:
     leave_waiting(toy, "first", workdir=f"{toy.home}/elsewhere")
     [told] = cancel(leave_waiting(toy, "second"))
@@ -74,6 +90,7 @@ def test_a_run_that_waits_for_its_twin_in_another_work_directory_does_not_keep_i
 def test_whoever_wants_it_while_it_is_being_ended_has_it_made_anew(toy: Any) -> None:
     cancel(leave_waiting(toy, "first"))
     assert toy.run(framework={"task": "data"})["state"] == "completed"
+    assert list(toy.home.rglob("waiting/*")) == []
 
 
 def test_runs_that_are_cancelled_at_once_want_it_no_more(toy: Any) -> None:

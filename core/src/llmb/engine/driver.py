@@ -165,7 +165,7 @@ class Driver:
     def _prepare(self, runs: list[ActiveRun]) -> bool:
         """Bring shared tasks forward; a run whose tasks are all done is about to be submitted."""
         changed = self._site.look([task.key for run in runs if (task := self._next_task(run))])
-        missing = []
+        waiting = []
         for run in runs:
             task = self._next_task(run)
             if task is None:
@@ -180,9 +180,9 @@ class Driver:
                 changed |= self._enter(run, "preparing", task=task.key, detail=task.task.kind)
                 if found.reason:
                     self._observer.progress(run.progress(f"{task.task.kind}: {found.reason}"))
-                missing.append(task.key)
-        self._handing_over = bool(missing)
-        changed |= self._site.make(missing)
+                waiting.append((task.key, run.run.id))
+        self._handing_over = bool(waiting)
+        changed |= self._site.make(waiting)
         self._handing_over = False
         return changed
 

@@ -18,6 +18,7 @@ from llmb.engine.secrets import (
     refuse_missing_secrets,
 )
 from llmb.engine.space import free_space_gb
+from llmb.engine.waiting import add_waiting, forget_waiting, still_waiting
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
@@ -66,6 +67,7 @@ class Site:
         self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
         self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them
         self._tasks: dict[str, TaskProgress] = {}
+        self._waiting: set[tuple[str, str]] = set()  # task and run, as noted on the host
         self._seen: Mapping[str, JobStatus] = {}
 
     def probe(self) -> tuple[str, ...]:
@@ -126,6 +128,7 @@ class Site:
         for task in unknown:
             task.state = "done" if task.planned.key in there else "missing"
         self._poll_tasks([task for task in mine if task.state == "running"])
+        self._forget_waiting()
         return before != [task.state for task in mine]
 
     def refuse_without_secrets(self, tasks: Iterable[PlannedTask]) -> None:
@@ -145,12 +148,16 @@ class Site:
         self.look(task.key for task in tasks)
         return [task for task in tasks if self.task(task.key).state == "missing"]
 
-    def make(self, wanted: Iterable[str]) -> bool:
+    def make(self, waiting: Iterable[tuple[str, str]]) -> bool:
         """Start those of these tasks that are missing; true where there was one. Another process may make it too.
 
-        Raises SpecError for a secret that is not set.
+        Each is named with a run that waits for it. Raises SpecError for a secret that is not set.
         """
-        missing = [task for key in dict.fromkeys(wanted) if (task := self._tasks[key]).state == "missing"]
+        waiting = tuple(waiting)
+        new = [pair for pair in waiting if pair not in self._waiting]
+        add_waiting(((self._tasks[key].planned.script, run_id) for key, run_id in new), self.host)
+        self._waiting.update(new)
+        missing = [task for key in dict(waiting) if (task := self._tasks[key]).state == "missing"]
         begun = self._with_room(missing)
         place_secrets((task.planned.script for task in begun), self.host)
         try:
@@ -168,6 +175,19 @@ class Site:
         seen = self._poll(tasks)
         nowhere = [task for task in tasks if seen[task.planned.key].state in ("absent", "ended")]
         forget_secrets((task.planned.script for task in nowhere), self.host)
+
+    def _forget_waiting(self) -> None:
+        """What is done nobody waits for; a task that failed here may be made elsewhere."""
+        over = {
+            pair: self._tasks[pair[0]] for pair in self._waiting if self._tasks[pair[0]].state in ("done", "failed")
+        }
+        ids = ((task, "" if task.state == "done" else run_id) for (_, run_id), task in over.items())
+        forget_waiting(dict.fromkeys((task.planned.script, run_id) for task, run_id in ids), self.host)
+        self._waiting -= over.keys()
+
+    def still_waiting(self, keys: Iterable[str], over: Iterable[str]) -> Mapping[str, list[str]]:
+        """The ids of the runs of any process that wait for each of these tasks, without those that are ``over``."""
+        return still_waiting((self._tasks[key].planned.script for key in keys), over, self.host)
 
     def alive(self, keys: Iterable[str]) -> Mapping[str, JobStatus]:
         """How those of these tasks stand whose jobs wait or run, whoever began them."""
