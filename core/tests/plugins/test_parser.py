@@ -105,7 +105,17 @@ class Answers:
     [
         (None, "TypeError: 'NoneType' object is not iterable"),
         (["step 1"], "TypeError: 'step 1' is neither a Step nor a Notice"),
-        ([Step(step=1, time_s="0.5")], "TypeError: must be real number, not str"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, time_s="0.5")], r"TypeError: must be real number, not str in Step\(step=1, time_s='0.5',"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, figures={"lr": None})], "TypeError: must be real number, not NoneType in Step"),  # type: ignore[dict-item]  # it is wrong
+        ([Step(step=1, figures={3: 0.5})], "TypeError: sequence item 0: expected str instance, int found in Step"),  # type: ignore[dict-item]  # it is wrong
+        ([Step(step=1, mean_of=2.5)], "TypeError: 'float' object cannot be interpreted as an integer in Step"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, attempt="1")], "TypeError: 'str' object cannot be interpreted as an integer in Step"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, attempt=-1)], "OverflowError: can't convert negative .* in Step"),
+        ([Notice(kind="total steps", value="50")], "ValueError: value is '50', where a whole number from 0 on is due"),  # type: ignore[arg-type]  # it is wrong
+        ([Notice(kind="total steps")], "ValueError: value is None, where a whole number from 0 on is due in Notice"),
+        ([Notice(kind="nan", attempt=0.5)], "ValueError: attempt is 0.5, where"),  # type: ignore[arg-type]  # it is wrong
+        ([Notice(kind="failure", text=b"died")], "TypeError: its text is no str in Notice"),  # type: ignore[arg-type]  # it is wrong
+        ([Notice(kind="failure", text="\udc80")], "UnicodeEncodeError: "),
     ],
 )
 def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> None:
@@ -114,6 +124,32 @@ def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> N
         with pytest.raises(PluginError, match=f"llmb-odd 1.0: its log parser failed: {told}"):
             find()
     assert parser.first_step is None
+
+
+@pytest.mark.parametrize("seen", [("1", b"step"), (None, b"step"), (-1, b"step"), (1 << 63, b"step"), (1, None)])
+def test_what_it_sees_at_a_glance_is_the_number_of_a_step_and_a_text(seen: Any) -> None:
+    class Glancing(Odd):
+        def glance(self, line: bytes) -> tuple[int, bytes] | None:
+            return None if line == b"step 0" else seen  # type: ignore[no-any-return]  # it is wrong
+
+    parser = GuardedParser(Glancing(None), "llmb-odd 1.0")
+    with pytest.raises(PluginError, match=r"llmb-odd 1\.0: its log parser failed: \w+Error: "):
+        [*parser.feed(b"step 0\nstep\nstep\n"), *parser.feed(b"step 1\n"), *parser.close()]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"first_step": "1"}, "ValueError: first_step is '1', where a whole number from 0 on is due"),
+        ({"first_step": -1}, "ValueError: first_step is -1, where a whole number from 0 on is due"),
+        ({"printed_every": 0}, "ValueError: printed_every is 0, where a whole number from 1 on is due"),
+        ({"printed_every": None}, "ValueError: printed_every is None, where"),
+        ({"first_step": property(lambda _: {}["x"])}, "KeyError: 'x'"),
+    ],
+)
+def test_what_it_says_of_its_steps_is_its_fault_too(said: dict[str, Any], told: str) -> None:
+    with pytest.raises(PluginError, match=f"llmb-odd 1.0: its log parser failed: {told}"):
+        GuardedParser(type("Saying", (Answers,), said)([]), "llmb-odd 1.0")
 
 
 @pytest.mark.parametrize("base", ["LineParser", "LogParser", "object"])
