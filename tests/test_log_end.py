@@ -71,11 +71,61 @@ def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_
         EXITED,
         SUCCEEDED + LIMIT,  # it hung at its exit
         LIMIT + steps(20, first=5),  # the scheduler began it again
+        LIMIT + steps(4),  # the same, from the beginning
         OOM + steps(20, first=5),  # it was caught
     ],
 )
 def test_what_is_no_failure_leaves_it_complete(llmb: Llmb, tmp_path: Path, end: str) -> None:
     assert of_text(llmb, tmp_path, steps(5) + end) == ("complete", None, None)
+
+
+WARNING = "UserWarning: [Errno 12] Cannot allocate memory, going on without\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "ended_as"),
+    [
+        (WARNING + steps(1), ("complete", None, None)),
+        (WARNING + steps(5) + LIMIT, ("incomplete", "the job's time limit came", 7)),
+        (WARNING + WARNING + steps(5) + WARNING + steps(20, first=5), ("complete", None, None)),
+        (ERROR + steps(5) + LIMIT, ("incomplete", "the job's time limit came", 10)),
+        (steps(5) + WARNING + steps(3, first=5), ("incomplete", "the host is out of memory", 6)),
+    ],
+)
+def test_what_a_log_tells_before_the_first_step_is_a_warning(
+    llmb: Llmb, tmp_path: Path, text: str, ended_as: tuple[str, str | None, int | None]
+) -> None:
+    assert of_text(llmb, tmp_path, text) == ended_as
+
+
+@pytest.mark.parametrize(
+    ("end", "cause"),
+    [
+        ("", (None, None)),
+        (LIMIT, ("the job's time limit came", 21)),
+        (OOM, ("the accelerator is out of memory", 21)),
+        (ERROR, ("a process failed with ValueError", 24)),
+    ],
+)
+@pytest.mark.parametrize(
+    "line",
+    [
+        " iteration {step}/ 100 | elapsed time per iteration (ms): 1000.0 | lm loss: 1.0 |\n",
+        "Step Time : 1.00s GPU utilization: 400.0TFLOP/s/GPU\n",
+    ],
+)
+def test_a_warning_is_no_cause_either_where_a_log_falls_short_of_the_steps_asked_for(
+    llmb: Llmb, tmp_path: Path, line: str, end: str, cause: tuple[str, int]
+) -> None:
+    path = tmp_path / "run.log"
+    lines = [line.format(step=step) for step in range(1, 19)]
+    path.write_text("".join((WARNING, *lines[:2], WARNING, *lines[2:], end)))
+
+    parsed = llmb("parse", path, "--framework", "megatron_bridge", "--steps", "100", "--json").json
+
+    failure = parsed["failure"] or {"cause": None, "line": None}
+    assert parsed["status"] == "incomplete"
+    assert (failure["cause"], failure["line"]) == cause
 
 
 def test_steps_that_come_while_the_job_is_ended_change_nothing(llmb: Llmb, tmp_path: Path) -> None:

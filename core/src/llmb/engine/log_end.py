@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from llmb.engine.outcome import IN_ITS_OWN_WORDS, REMEDIES
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import FoundCause, find_cause, last_exception
+from llmb.logs.last_steps import begin_of_last_steps
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus, log_status
 from llmb.plugins.pool import PluginPool
@@ -22,7 +24,7 @@ END = 1 << 20
 """Bytes at the end of a log in which a scheduler's words are looked for, and a failure that no steps tell of."""
 
 STEPS_OF_GRACE = 10
-"""New steps after a text that are no sign of another run: a scheduler gives processes half a minute to end."""
+"""New steps after a text that are no sign that the run went on: a scheduler gives processes half a minute to end."""
 
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 """What a training says that was whole, as MLPerf's rules for training logs want it (mlcommons/logging, run_stop)."""
@@ -53,29 +55,38 @@ def how_it_ended(
     whole = steps_asked is not None or series.total_steps is not None or series.says("finished")
     if status == "nan" or (status == "complete" and whole):
         return status, None
-    known = [*pool.signatures(), *(each for path in paths for each in _told_by_schedulers(path, framework, pool))]
-    found = find_cause(paths, known, END if status == "complete" else None) or last_exception(paths)
-    if found is None or (status == "complete" and _went_on(found, framework)):
+    known = [*pool.signatures(), *(each for path in paths for each in _told_by_schedulers(path, pool))]
+    starts = {path: max(0, _size(path) - END) if status == "complete" else 0 for path in paths}
+    found = _cause(paths, known, starts)
+    if found and (later := _outlived(paths, framework, starts)) != starts:
+        found = _cause(paths, known, later)
+    if found is None:
         return status, None
     return ("incomplete" if status == "complete" else status), found.failure
 
 
-def _went_on(found: FoundCause, framework: FrameworkHooks[Any]) -> bool:
-    end = _end_of(found.path)
-    place = max(0, found.offset - (found.path.stat().st_size - len(end)))
-    return _resumed(end[:place], end[place:], framework)
+def _cause(paths: Sequence[Path], known: Sequence[Signature], starts: Mapping[Path, int]) -> FoundCause | None:
+    return find_cause(paths, known, starts) or last_exception(paths, starts)
 
 
-def _told_by_schedulers(path: Path, framework: FrameworkHooks[Any], pool: PluginPool) -> Iterator[Signature]:
-    """What an installed scheduler wrote at the end of a log, if no run went on after it, as texts to be found there.
+def _outlived(paths: Sequence[Path], framework: FrameworkHooks[Any], starts: Mapping[Path, int]) -> dict[Path, int]:
+    """From where on a text in a log counts, at ``starts`` or later: what stands before it, a run that went on outlived.
+
+    A run went on where more than some new steps follow, or its first one does, or where it was begun again.
+    """
+    parse_log = partial(framework.parse_log, run=None)
+    return {path: max(starts[path], begin_of_last_steps(path, parse_log, STEPS_OF_GRACE)) for path in paths}
+
+
+def _told_by_schedulers(path: Path, pool: PluginPool) -> Iterator[Signature]:
+    """What an installed scheduler wrote at the end of a log, as texts to be found there.
 
     They are secondary: a process may have failed before, and the others have waited until their scheduler's word. What
     comes after a training that succeeded is no failure of it: processes that hang at their exit wait for it, too.
     """
     end = _end_of(path)
     for notice in _notices(end, pool) if not SUCCEEDED.search(end) else ():
-        before, text, after = end.partition(notice.text.encode())
-        if notice.kind in CAUSES and text and not _resumed(before, after, framework):
+        if notice.kind in CAUSES:
             remedy = REMEDIES.get(IN_ITS_OWN_WORDS[notice.kind], "run it again")
             yield Signature(needle=notice.text, cause=CAUSES[notice.kind], remedy=remedy, primary=False)
 
@@ -88,16 +99,6 @@ def _notices(end: bytes, pool: PluginPool) -> Iterator[Notice]:
             warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
 
 
-def _resumed(before: bytes, after: bytes, framework: FrameworkHooks[Any]) -> bool:
-    """Whether so many steps follow, and were not there before, that the run went on or was begun again."""
-    new = _numbers(after, framework) - _numbers(before, framework)
-    return len(new) > STEPS_OF_GRACE
-
-
-def _numbers(part: bytes, framework: FrameworkHooks[Any]) -> set[int]:
-    return {each.step for each in _items(framework.parse_log(run=None), part) if isinstance(each, Step)}
-
-
 def _items(parser: LogParser, data: bytes) -> list[Step | Notice]:
     return [*parser.feed(data), *parser.close()]
 
@@ -106,5 +107,9 @@ def _end_of(path: Path) -> bytes:
     if not path.is_file():  # what was piped is gone
         return b""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - END))
+        file.seek(max(0, _size(path) - END))
         return file.read(END)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0

@@ -13,12 +13,15 @@ import attrs
 from llmb.logs.last_words import TAIL, final_error, last_error, meaningful, own_exception, shown
 from llmb.logs.search import place_of
 from llmb.values.failure import Failure, Signature
+from llmb.values.frozen import FrozenMap
 
 BLOCK = 4 << 20
 OVERLAP = 4096  # so that a text which lies across two blocks is found
 AROUND = 400  # bytes of a line that are shown after the text that was found
 PREFIX = 200  # bytes before it that are shown, where the line began there
 SEE_TRACEBACK = "the log's lines before it tell where; what other processes said later follows from it"
+
+NOTHING_LEFT_OUT: Mapping[Path, int] = FrozenMap()
 
 
 @attrs.frozen
@@ -71,23 +74,26 @@ def known_remedy(told: str, more: Iterable[Signature] = ()) -> str:
 
 
 def find_cause(
-    logs: Iterable[Path], more: Iterable[Signature] = (), last_bytes: int | None = None
+    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = NOTHING_LEFT_OUT
 ) -> FoundCause | None:
-    """As `diagnose`, and where it is told; with ``last_bytes`` only in as many at the end of each log."""
+    """As `diagnose`, and where it is told; what lies before the byte that ``starts`` names of a log does not count."""
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
-    hits = _hits(paths, [*known_signatures(), *more], last_bytes)
+    hits = _hits(paths, [*known_signatures(), *more], starts)
     if not hits:
         return None
     best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
-    if not best.signature.primary and (errors := [*_errors(paths, {hit.path: hit.offset for hit in hits})]):
+    if not best.signature.primary and (errors := [*_errors(paths, starts, {hit.path: hit.offset for hit in hits})]):
         return _behind(best.signature, errors)
     return _found(best.signature.cause, best.signature.remedy, best.path, best.offset)
 
 
-def last_exception(logs: Iterable[Path]) -> FoundCause | None:
-    """The exception that a log ends with, and that no other process brought about: a cause where no text is known."""
+def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = NOTHING_LEFT_OUT) -> FoundCause | None:
+    """The exception that a log ends with, and that no other process brought about: a cause where no text is known.
+
+    ``starts`` is as for `find_cause`.
+    """
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
-    for error in _errors(paths, {}, final_error):
+    for error in _errors(paths, starts, {}, final_error):
         if name := own_exception(error.line):
             return _found(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
     return None
@@ -106,17 +112,17 @@ def _found(cause: str, remedy: str, path: Path, offset: int) -> FoundCause:
     return FoundCause(Failure(cause=cause, evidence=text, line=line, remedy=remedy), path, offset)
 
 
-def _hits(paths: Sequence[Path], signatures: Sequence[Signature], last_bytes: int | None) -> list[_Hit]:
+def _hits(paths: Sequence[Path], signatures: Sequence[Signature], starts: Mapping[Path, int]) -> list[_Hit]:
     by_needle = {signature.needle.encode(): signature for signature in signatures if signature.needle}
-    return [hit for path in paths if (hit := _first_hit(path, by_needle, last_bytes))]
+    return [hit for path in paths if (hit := _first_hit(path, by_needle, starts.get(path, 0)))]
 
 
-def _first_hit(path: Path, signatures: Mapping[bytes, Signature], last_bytes: int | None) -> _Hit | None:
+def _first_hit(path: Path, signatures: Mapping[bytes, Signature], start: int) -> _Hit | None:
     """The earliest primary text of one log, else its earliest other one."""
     secondary = None
-    for start, block in _blocks(path, 0 if last_bytes is None else max(0, path.stat().st_size - last_bytes)):
+    for offset, block in _blocks(path, start):
         places = ((place_of(needle, block), signature) for needle, signature in signatures.items())
-        hits = [_Hit(path, start + place, signature) for place, signature in places if place >= 0]
+        hits = [_Hit(path, offset + place, signature) for place, signature in places if place >= 0]
         hits.sort(key=lambda hit: (hit.offset, -len(hit.signature.needle)))
         if primary := next((hit for hit in hits if hit.signature.primary), None):
             return primary
@@ -135,12 +141,15 @@ def _blocks(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _errors(
-    paths: Iterable[Path], hits: Mapping[Path, int], find: Callable[[Sequence[bytes]], bytes | None] = last_error
+    paths: Iterable[Path],
+    starts: Mapping[Path, int],
+    hits: Mapping[Path, int],
+    find: Callable[[Sequence[bytes]], bytes | None] = last_error,
 ) -> Iterator[_Error]:
     """The last exception before the line that was found in a log, or at the end of a log in which none was."""
     for path in paths:
         end = hits.get(path, path.stat().st_size)
-        start = max(0, end - TAIL)
+        start = min(end, max(starts.get(path, 0), end - TAIL))
         with path.open("rb") as file:
             file.seek(start)
             tail = file.read(end - start)

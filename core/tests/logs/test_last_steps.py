@@ -1,0 +1,78 @@
+"""Where a log's last steps begin, wherever the blocks end in which it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from llmb.logs import reading
+from llmb.logs.last_steps import begin_of_last_steps
+from llmb.logs.lines import LineParser
+from llmb.values.steps import LogParser, Notice, Step
+
+
+class Numbered(LineParser):
+    """``step N``."""
+
+    needles = (b"step ",)
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        return [Step(step=int(line[5:]))]
+
+
+class AtTheEnd(LineParser):
+    """``time``, which has no number."""
+
+    needles = (b"time",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = 0
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        self.lines += 1
+        return ()
+
+    def close(self) -> list[Step | Notice]:
+        super().close()
+        return [Step(step=number) for number in range(self.lines)]
+
+
+def steps(*numbers: int) -> list[bytes]:
+    return [b"step %d\n" % number for number in numbers]
+
+
+def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes]) -> bytes:
+    """The line behind which no more than two new steps come."""
+    text = b"".join(lines)
+    log.write_bytes(text)
+    begin = begin_of_last_steps(log, new_parser, 2)
+    return text[text.rfind(b"\n", 0, begin) + 1 :].partition(b"\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("lines", "last"),
+    [
+        ([b"begin\n", *steps(*range(9)), b"end\n"], b"step 6"),
+        ([b"begin\n", *steps(3, 4)], b"step 3"),
+        (steps(0, 1, 2, 3, 4, 2, 3, 4), b"step 2"),  # printed again
+        ([*steps(*range(9)), b"begun again\n", *steps(0, 1)], b"step 1"),  # the 0 may have been a late line
+        ([b"begin\n"], b"begin"),
+    ],
+)
+@pytest.mark.parametrize("block", [1, 10, 16, 1000])
+def test_they_begin_with_the_same_line_however_the_log_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: bytes, block: int
+) -> None:
+    monkeypatch.setattr(reading, "BLOCK", block)
+    assert line_of_last_steps(tmp_path / "run.log", Numbered, lines) == last
+
+
+@pytest.mark.parametrize(("count", "last"), [(0, b"begin"), (1, b"0 time"), (9, b"6 time")])
+def test_they_are_found_too_where_a_parser_tells_all_of_them_at_the_end(
+    tmp_path: Path, count: int, last: bytes
+) -> None:
+    lines = [b"begin\n", *(b"%d time\n" % number for number in range(count)), b"end\n"]
+    assert line_of_last_steps(tmp_path / "run.log", AtTheEnd, lines) == last
