@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import bz2
 import csv
 import gzip
 import io
+import lzma
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import pytest
 from parts.command_line import Answer, Llmb, command_line
 
 STEP_KEYS = ["step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu"]
+OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB."
 SUMMARY_KEYS = ["window", "count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std"]
 
 
@@ -139,10 +143,32 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
 
 @pytest.mark.parametrize(
     ("window", "told"),
-    [("3:44", "steps 3 to 44, 2 of them measured: 2.25 s"), ("70:80", "none of steps 70 to 80 has a time")],
+    [
+        ("3:44", "steps 3 to 44, 2 of them measured: 2.25 s"),
+        ("70:80", "none of steps 70 to 80 is in it: there are steps 0 to 4; see --window"),
+    ],
 )
 def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, window: str, told: str) -> None:
     assert told in parse(log, "--window", window).out.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("times", "window", "told"),
+    [
+        ([0.25] * 9 + [15.75], "last", "the last step took 63 times the median of all (0.25 s)"),
+        ([15.75] + [0.25] * 9, "0:0", "the step 0 took 63 times the median"),
+        ([2.0] * 9 + [0.5], "last", "the last step took 0.25 times the median"),
+        ([2.0] * 9 + [2.5], "last", None),
+        ([0.25] * 9 + [15.75], "5:9", None),  # a mean, with its standard deviation
+        ([40.0, 2.0, 20.0], "last", None),  # too few to tell
+    ],
+)
+def test_figures_of_one_step_that_is_unlike_the_others_are_remarked_on(
+    parse: Llmb, tmp_path: Path, times: list[float], window: str, told: str | None
+) -> None:
+    end = parse(write(tmp_path / "run.log", times), "--window", window).out.splitlines()[-1]
+
+    assert end.startswith(f"note: {told}") if told else "median" not in end
 
 
 def test_one_form_of_output_at_a_time(parse: Llmb, log: Path) -> None:
@@ -155,6 +181,16 @@ def test_the_library_gives_what_the_command_prints(parse: Llmb, log: Path) -> No
     found = library.parse([log], framework="maxtext", window=(1, 3), steps=5)
     assert found.as_dict() == parse(log, "--window", "1:3", "--steps", "5", "--json").json
     assert (found.status, found.summary.count) == ("complete", 3)
+
+
+def test_the_library_tells_the_steps_and_why_a_log_is_no_result(log: Path) -> None:
+    import llmb as library
+
+    good, short = (library.parse(log, framework="maxtext", steps=steps) for steps in (5, 50))
+    assert [(step.step, step.time_s) for step in good.steps] == list(enumerate([40.0, 0.5, 2.0, 2.0, 2.5]))
+    assert (good.reason, short.reason) == (None, "5 of 50 steps")
+    log.write_bytes(b"")
+    assert library.parse(log, framework="maxtext").reason == "is empty"
 
 
 def test_the_logs_of_several_ranks_are_one_run_to_the_library(tmp_path: Path) -> None:
@@ -183,7 +219,7 @@ def folder(tmp_path: Path) -> Path:
 def test_of_a_directory_the_logs_of_the_framework_are_parsed(parse: Llmb, folder: Path) -> None:
     answer = parse(folder, "--json")
 
-    assert (answer.status, list(answer.json)) == (0, ["logs", "summary"])
+    assert (answer.status, list(answer.json)) == (0, ["logs", "summary", "passed_over"])
     assert [log["path"] for log in answer.json["logs"]] == [str(folder / name / "log.out") for name in "ab"]
     assert list(answer.json["logs"][0])[:3] == ["experiment", "path", "framework"]
     assert [(log["experiment"], log["status"]) for log in answer.json["logs"]] == [("log", "complete"), ("log", "nan")]
@@ -194,8 +230,8 @@ def test_several_logs_are_parsed_each_on_its_own(parse: Llmb, folder: Path) -> N
     answer = parse(folder / "a" / "log.out", folder / "empty.log", "--json")
 
     assert [log["status"] for log in answer.json["logs"]] == ["complete", "no_data"]
+    assert [log["reason"] for log in answer.json["logs"]] == [None, "is empty"]
     assert answer.json["summary"] == {"succeeded": 1, "failed": 1}
-    assert answer.status == 0
 
 
 def test_as_csv_each_log_is_a_line(parse: Llmb, folder: Path) -> None:
@@ -209,8 +245,8 @@ def test_as_a_table_each_log_is_a_line(parse: Llmb, folder: Path) -> None:
     _, *rows, counts = parse(folder).out.splitlines()
 
     assert [row.split() for row in rows] == [
-        ["log", "Success", "2000.000", "-", "400.00", "-"],
-        ["log", "Failed", "(NaN", "by", "step", "2)"],
+        ["a/log", "Success", "2000.000", "-", "400.00", "-"],
+        ["b/log", "Failed", "(last", "step", "2)", "the", "loss", "was", "NaN"],
     ]
     assert counts == "1 succeeded, 1 failed; mean of the last step"
 
@@ -218,8 +254,86 @@ def test_as_a_table_each_log_is_a_line(parse: Llmb, folder: Path) -> None:
 def test_a_run_that_did_not_reach_the_window_s_end_is_no_result(parse: Llmb, folder: Path) -> None:
     answer = parse(folder / "a", "--window", "0:2")
 
-    assert answer.out.splitlines()[1].split() == ["log", "Failed", "(1", "steps)"]
+    row = " ".join(answer.out.splitlines()[1].split())
+    assert row == "log Failed (last step 1) steps 0 to 2 are not all measured"
     assert parse(folder / "a", "--window", "0:2", "--json").json["summary"] == {"succeeded": 0, "failed": 1}
+
+
+def test_of_a_directory_a_log_that_tells_a_failure_is_one_and_what_is_passed_over_is_told(
+    parse: Llmb, folder: Path
+) -> None:
+    (folder / "broken.log").write_text(f"begin\n{OUT_OF_MEMORY}\n")
+    (folder / "result.json").write_text(OUT_OF_MEMORY)  # says what the log says
+    (folder / "checkpoint.log").write_bytes(bytes(1000))
+    for place in range(300):
+        (folder / f"other-{place:03}.out").write_text("nothing\n")
+    answer, document = parse(folder), parse(folder, "--json").json
+
+    assert (answer.status, answer.out.splitlines()[-1]) == (0, "1 succeeded, 2 failed; mean of the last step")
+    rows = [" ".join(row.split()) for row in answer.out.splitlines()]
+    assert "broken Failed (no step) the accelerator is out of memory" in rows
+    other = "no step of maxtext is in it; is it the log of another framework?"
+    assert answer.err.splitlines() == [
+        f"llmb: {folder}: passed over 1 file (checkpoint.log): is binary, and not a log of maxtext",
+        f"llmb: {folder}: passed over 1 file (empty.log): is empty",
+        f"llmb: {folder}: passed over 301 files (notes.txt, other-000.out, other-001.out and 298 more): {other}",
+    ]
+    assert len(document["passed_over"]) == 303
+    assert {"path": str(folder / "empty.log"), "reason": "is empty"} in document["passed_over"]
+
+
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["x/one/logs/train.0.log", "x/two/logs/train.0.log"], ["one/train.0", "two/train.0"]),
+        (["x/train.log", "x/deep/er/train.log", "other.log"], ["train", "deep/er/train", "other"]),
+        (["train.log", "train.out"], ["train.log", "train.out"]),
+        (["a/train.log", "b/train.log", "b/train.out"], ["a/train.log", "b/train.log", "b/train.out"]),
+    ],
+)
+def test_logs_of_one_name_are_told_apart_by_their_paths(
+    parse: Llmb, tmp_path: Path, paths: list[str], names: list[str]
+) -> None:
+    answer = parse(*(write(tmp_path / path, [2.0]) for path in paths))
+
+    assert [row.split()[0] for row in answer.out.splitlines()[1:-1]] == names
+
+
+def test_a_log_named_beside_others_that_has_no_step_is_told_and_is_exit_1(parse: Llmb, folder: Path) -> None:
+    empty, nothing = folder / "empty.log", folder / "nothing"
+    nothing.mkdir()
+    answer = parse(folder / "a" / "log.out", empty, nothing)
+
+    assert (answer.status, answer.out.splitlines()[-1]) == (1, "1 succeeded, 1 failed; mean of the last step")
+    told = [f"llmb: {empty}: is empty", f"llmb: {nothing}: no file in it has a step of maxtext"]
+    assert answer.err.splitlines() == told
+
+
+@pytest.mark.parametrize(("module", "ending"), [(gzip, "gz"), (bz2, "bz2"), (lzma, "xz")])
+def test_a_compressed_log_is_read_as_it_was(parse: Llmb, tmp_path: Path, module: Any, ending: str) -> None:
+    log = write(tmp_path / "logs" / "run.log", [2.0, 2.0], end=f"{OUT_OF_MEMORY}\n")
+    plain = parse(log, "--json").json
+    packed = log.with_name(f"run.log.{ending}")
+    packed.write_bytes(module.compress(log.read_bytes()))
+    log.unlink()
+
+    assert parse(packed, "--json").json == plain
+    assert plain["failure"]["line"] == 3
+    assert [each["experiment"] for each in parse(tmp_path, "--json").json["logs"]] == ["run"]
+    packed.write_bytes(packed.read_bytes()[:-4])  # a copy that was cut off
+    answer = parse(packed)
+    assert (answer.status, answer.out) == (2, "")
+    assert answer.err.startswith(f"llmb: {packed}: cannot be unpacked: ")
+
+
+def test_a_compressed_log_for_which_there_is_no_room_is_one_line_and_exit_2(
+    parse: Llmb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = tmp_path / "run.log.gz"
+    packed.write_bytes(gzip.compress(line(0).encode()))
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/full")
+
+    assert parse(packed) == Answer(2, "", f"llmb: {packed}: cannot be unpacked into /dev/full: Not a directory\n")
 
 
 def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> None:
@@ -239,9 +353,10 @@ def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> Non
         (bytes(range(256)) * 1000, "is binary, and not a log of maxtext"),
         (b"Training epoch 0, iteration 0/19 | lr: 1e-06 | global_step: 0\n", "is it the log of another framework?"),
         (b"x" * 3_000_000, "is it the log of another framework?"),
-        (gzip.compress(b"completed step: 0, seconds: 2.0\n"), "is compressed by gzip; unpack it first"),
+        (b"\x28\xb5\x2f\xfd\0", "is compressed by zstd; unpack it first"),
+        (gzip.compress(b""), "is empty"),
     ],
-    ids=["empty", "binary", "of another framework", "one line", "compressed"],
+    ids=["empty", "binary", "of another framework", "one line", "compressed", "empty once unpacked"],
 )
 def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path, content: bytes, told: str) -> None:
     log = tmp_path / "bad.log"

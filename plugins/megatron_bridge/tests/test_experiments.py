@@ -5,15 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import statistics
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import pytest
 
 NAME = "pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572"
+CUDA_ERROR = "CUDA error: an illegal memory access was encountered"
 TIMES = [5741.47 + offset for offset in (-90, -70, -50, -30, -10, 10, 30, 50, 70, 90)]  # ms, of steps 35 to 44
 
 
@@ -71,13 +72,12 @@ def test_the_table_is_the_published_one(here: Path) -> None:
     for column in ("Status", "Time Mean (ms)", "Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std"):
         assert column in heading
     rates = [round(9397.6e3 / time, 1) for time in TIMES]
-    assert [row.split() for row in rows] == [
-        [NAME, "Success", "5741.500", f"{statistics.stdev(TIMES):.3f}",
-         f"{statistics.fmean(rates):.2f}", f"{statistics.stdev(rates):.2f}"],
-        ["pretrain_llama3_70b_bf16_gpus64_3", "Failed", "(no", "step)"],
-        ["pretrain_llama3_8b_bf16_gpus8_2", "Failed", "(NaN", "by", "step", "50)"],
-        ["pretrain_llama3_8b_fp8_cs_gpus8_1", "Failed", "(40", "steps)"],
-    ]  # fmt: skip
+    assert [" ".join(row.split()) for row in rows] == [
+        f"{NAME} Success 5741.500 {stdev(TIMES):.3f} {fmean(rates):.2f} {stdev(rates):.2f}",
+        "pretrain_llama3_70b_bf16_gpus64_3 Failed (no step) a process failed with ImportError",
+        "pretrain_llama3_8b_bf16_gpus8_2 Failed (last step 50) the loss was NaN",
+        "pretrain_llama3_8b_fp8_cs_gpus8_1 Failed (last step 40) 40 of 50 steps",
+    ]
     assert counts == "1 succeeded, 3 failed; mean of steps 35 to 44"
 
 
@@ -118,18 +118,18 @@ def test_another_window_makes_a_shorter_run_a_result(here: Path, steps: tuple[st
 @pytest.mark.parametrize(
     ("last", "end", "options", "row"),
     [
-        (44, "", (), ["Success", "5741.500"]),
-        (44, "", ("--steps", "50"), ["Failed", "(44", "steps)"]),
-        (44, "", ("--window", "last"), ["Failed", "(44", "steps)"]),
-        (43, "", (), ["Failed", "(43", "steps)"]),
-        (46, "RuntimeError: CUDA error: an illegal memory access was encountered\n", (), ["Failed", "(broke", "at"]),
+        (44, "", (), "Success 5741.500 "),
+        (44, "", ("--steps", "60"), "Failed (last step 44) 44 of 60 steps"),
+        (44, "", ("--window", "last"), "Failed (last step 44) 44 of 50 steps"),
+        (43, "", (), "Failed (last step 43) 43 of 50 steps"),
+        (46, f"RuntimeError: {CUDA_ERROR}\n", (), "Failed (last step 46) the program accessed GPU memory"),
     ],
 )
 def test_a_run_that_is_past_the_window_is_a_result_unless_it_broke(
-    tmp_path: Path, last: int, end: str, options: tuple[str, ...], row: list[str]
+    tmp_path: Path, last: int, end: str, options: tuple[str, ...], row: str
 ) -> None:
     log = tmp_path / "experiments" / f"log-me.{NAME}_0.out"
     log.parent.mkdir()
     log.write_text(training(last) + end)
     [_, shown, _] = llmb(tmp_path, *options).stdout.splitlines()
-    assert shown.split()[1 : 1 + len(row)] == row
+    assert " ".join(shown.split()[1:]).startswith(row)

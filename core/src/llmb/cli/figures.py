@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,8 @@ from llmb.cli.main import app, errors_of, tell
 from llmb.cli.run import AsJson
 
 if TYPE_CHECKING:
+    from llmb.engine.log_folders import ParsedPath
+    from llmb.values.errors import LlmbError
     from llmb.values.recipe import Recipe, Window
 
 Logs = Annotated[
@@ -44,35 +47,47 @@ def parse(
 ) -> None:
     """Read training logs: every step, and the mean over a window."""
     from llmb.cli import parsed
-    from llmb.engine.parsing import parse_files, why_no_data
+    from llmb.engine.log_folders import LogReader
     from llmb.plugins.pool import PluginPool
+    from llmb.values.errors import LogError
 
     refuse_together({"--json": as_json, "--csv": as_csv})
     pool = PluginPool()
     logs = logs or [_own_directory(pool.framework(framework).log_files.directory, framework)]
     logs = [STANDARD_INPUT if str(each) == "-" else each for each in logs]
-    found, error = parse_files(logs, framework, pool, _window(window), steps)
-    single = len(logs) == 1 and not logs[0].is_dir()
-    if error and (single or not found):
+    reader = LogReader(framework=framework, pool=pool, window=_window(window), steps_asked=steps)
+    read = [reader.read(path) for path in logs]
+    found = [log for each in read for log in each.logs]
+    error = LogError(*faults) if (faults := [fault for each in read for fault in each.faults]) else None
+    if error and not found:
         raise error
+    single = len(logs) == 1 and not logs[0].is_dir()
     if as_json:
         errors = {"errors": errors_of(error)} if error else {}
-        print_json(found[0].as_dict() if single else {**parsed.several(found, full_names=full_names), **errors})
+        print_json(found[0].as_dict() if single else {**parsed.several(read, full_names=full_names), **errors})
     elif as_csv:
         typer.echo(parsed.steps_csv(found[0]) if single else parsed.logs_csv(found, full_names=full_names), nl=False)
     elif single:
         parsed.print_one(found[0])
     else:
         parsed.print_several(found, full_names=full_names)
-    if error:
-        if not as_json:
+    _end(read, error, framework, as_json=as_json)
+
+
+def _end(read: Sequence[ParsedPath], error: LlmbError | None, framework: str, *, as_json: bool) -> None:
+    """Say what there is no figure of, and end with the status of it."""
+    from llmb.cli import parsed
+
+    if not as_json:
+        for line in parsed.passed_over_lines(read):
+            typer.echo(f"llmb: {line}", err=True)
+        if error:
             tell(error)
-        raise typer.Exit(error.exit_status)
-    if not any(log.status != "no_data" for log in found):
-        broken = {log.path for log in found if log.failure}
-        for path in logs:
-            typer.echo(f"llmb: {path}: {why_no_data(path, framework, broke=path in broken)}", err=True)
-        raise typer.Exit(1)
+    without_step = [(each.path, why) for each in read if (why := each.why_no_step(framework))]
+    for path, why in without_step:
+        typer.echo(f"llmb: {path}: {why}", err=True)
+    if error or without_step:
+        raise typer.Exit(error.exit_status if error else 1)
 
 
 def _own_directory(name: str | None, framework: str) -> Path:

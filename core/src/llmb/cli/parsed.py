@@ -4,28 +4,58 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from llmb.cli.results import number
 from llmb.cli.tables import ABSENT, Column, print_table
+from llmb.engine.log_folders import ParsedPath
 from llmb.engine.parsing import ParsedLog
 from llmb.engine.record import steps_csv as csv_of_steps
+from llmb.figures.window import unlike_the_others
+from llmb.values.faults import counted
+from llmb.values.recipe import Window
 
-NAME = 40
+MOST_NAMES = 3
+"""Files that a line names."""
+
+NAME = 30
 """How narrow the column of names may become, in characters: they go on in the next line."""
+
+REASON = 20
+"""The same of why a log is no result."""
 
 SUMMARY = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
 
 
-def several(logs: Sequence[ParsedLog], *, full_names: bool) -> dict[str, Any]:
-    """The JSON of several logs."""
+def several(read: Sequence[ParsedPath], *, full_names: bool) -> dict[str, Any]:
+    """The JSON of several logs; ``reason`` is why one is no result, ``passed_over`` is there where files were."""
+    found = [log for each in read for log in each.logs]
+    passed_over = [{"path": str(file.path), "reason": file.reason} for each in read for file in each.passed_over]
     return {
-        "logs": [{"experiment": _name(log, full_names), "path": str(log.path), **log.as_dict()} for log in logs],
-        "summary": _counts(logs),
+        "logs": [
+            {"experiment": _name(log, full_names), "path": str(log.path), **log.as_dict(), "reason": log.reason}
+            for log in found
+        ],
+        "summary": _counts(found),
+        **({"passed_over": passed_over} if passed_over else {}),
     }
+
+
+def passed_over_lines(read: Sequence[ParsedPath]) -> Iterator[str]:
+    """Which files of a directory were passed over: a line for each reason, with some of their names."""
+    for each in read:
+        for reason in dict.fromkeys(file.reason for file in each.passed_over):
+            names = [str(file.path.relative_to(each.path)) for file in each.passed_over if file.reason == reason]
+            shown = ", ".join(names[:MOST_NAMES]) + (
+                f" and {more} more" if (more := len(names) - MOST_NAMES) > 0 else ""
+            )
+            yield f"{each.path}: passed over {counted(len(names), 'file')} ({shown}): {reason}"
 
 
 def _counts(logs: Sequence[ParsedLog]) -> dict[str, int]:
@@ -58,6 +88,7 @@ def print_one(log: ParsedLog) -> None:
     if log.series.steps:
         _print_steps(log)
         typer.echo(_mean(log))
+        _print_if_unusual(log)
     if log.failure:
         typer.echo(f"{log.failure.cause}: {log.failure.evidence} (line {log.failure.line}); {log.failure.remedy}")
 
@@ -72,11 +103,10 @@ def _print_steps(log: ParsedLog) -> None:
 
 
 def _mean(log: ParsedLog) -> str:
-    summary = log.summary
-    window = "last step" if summary.window == "last" else f"steps {summary.window[0]} to {summary.window[1]}"
-    parts = [f"{log.status}, {len(log.series.steps)} steps"]
+    summary, window = log.summary, _told(log.summary.window)
+    parts = [f"{log.status}, {counted(len(log.steps), 'step')}"]
     if summary.step_time_s is None:
-        parts.append(f"the {window} has no time" if summary.window == "last" else f"none of {window} has a time")
+        parts.append(_why_no_mean(log))
     else:
         spread = f" (standard deviation {number(summary.step_time_std_s)})" if summary.step_time_std_s else ""
         partly = "" if summary.complete else f", {summary.count} of them measured"
@@ -88,6 +118,32 @@ def _mean(log: ParsedLog) -> str:
     return ", ".join(parts)
 
 
+def _told(window: Window) -> str:
+    if window == "last":
+        return "last step"
+    first, last = window
+    return f"step {first}" if first == last else f"steps {first} to {last}"
+
+
+def _why_no_mean(log: ParsedLog) -> str:
+    window = _told(log.summary.window)
+    if log.summary.printed:
+        return f"the {window} has no time" if log.summary.printed == 1 else f"none of {window} has a time"
+    there = _told((log.steps[0].step, log.steps[-1].step))
+    return f"none of {window} is in it: there are {there}; see --window"
+
+
+def _print_if_unusual(log: ParsedLog) -> None:
+    """A word where the one step that the figures are of is unlike the others: an acceptance would rest on it."""
+    median_s = unlike_the_others(log.steps, log.summary)
+    if median_s is not None and log.summary.step_time_s is not None:
+        times = number(log.summary.step_time_s / median_s)
+        typer.echo(
+            f"note: the {_told(log.summary.window)} took {times} times the median of all ({number(median_s)} s); "
+            "--window FIRST:LAST takes the mean of several"
+        )
+
+
 def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
     """One line a log, then how many succeeded; nothing where there is no log."""
     if not logs:
@@ -95,16 +151,44 @@ def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
     titles = ("Time Std (ms)", "TFLOPS_per_GPU Mean", "TFLOPS_per_GPU Std")
     columns = [Column("Experiment", wraps=NAME), Column("Status"), Column("Time Mean (ms)", right=True)]
     columns += [Column(title, right=True, optional=True) for title in titles]
-    rows = []
-    for log in logs:
-        status = "Success" if log.succeeded else "Failed"
-        rows.append(
-            (_name(log, full_names), status, *(_figures(log) if log.succeeded else (_shortfall(log), "", "", "")))
-        )
+    rows = [(name, *_row(log)) for name, log in zip(_distinct_names(logs, full_names), logs, strict=True)]
+    if any(log.reason for log in logs):
+        columns.append(Column("Reason", wraps=REASON))
+        rows = [(*row, log.reason or "") for row, log in zip(rows, logs, strict=True)]
     print_table(columns, rows)
     counts, summary = _counts(logs), logs[0].summary
-    where = "the last step" if summary.window == "last" else f"steps {summary.window[0]} to {summary.window[1]}"
+    where = "the last step" if summary.window == "last" else _told(summary.window)
     typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {where}")
+
+
+def _distinct_names(logs: Sequence[ParsedLog], full_names: bool) -> list[str]:
+    """The logs' names; where several have the same, behind the part of their paths in which they differ."""
+    names, alike = [_name(log, full_names) for log in logs], defaultdict[str, list[int]](list)
+    for place, name in enumerate(names):
+        alike[name].append(place)
+    for places in alike.values():
+        if len(places) > 1:
+            paths = [logs[place].path for place in places]
+            side_by_side = len({path.parent for path in paths}) < len(paths)
+            for place, path, folder in zip(places, paths, _differing_folders(paths), strict=True):
+                names[place] = str(folder / (path.name if side_by_side else names[place]))
+    return names
+
+
+def _differing_folders(paths: Sequence[Path]) -> list[Path]:
+    """The folders of the paths, without those that begin or end all of them."""
+    folders = [path.parent.parts for path in paths]
+    for _ in range(2):  # the beginnings, then the ends
+        same = len([*takewhile(lambda parts: len({*parts}) == 1, zip(*folders, strict=False))])
+        folders = [folder[same:][::-1] for folder in folders]
+    return [Path(*folder) for folder in folders]
+
+
+def _row(log: ParsedLog) -> tuple[str, ...]:
+    if log.succeeded:
+        return ("Success", *_figures(log))
+    last = log.series.last_step
+    return ("Failed", "(no step)" if last is None else f"(last step {last.step})", "", "", "")
 
 
 def _figures(log: ParsedLog) -> tuple[str, ...]:
@@ -115,13 +199,3 @@ def _figures(log: ParsedLog) -> tuple[str, ...]:
         *(ABSENT if time is None else f"{1000 * time:.3f}" for time in times),
         *(ABSENT if rate is None else f"{rate:.2f}" for rate in rates),
     )
-
-
-def _shortfall(log: ParsedLog) -> str:
-    """How far a log got that is no result."""
-    last = log.series.last_step
-    if last is None:
-        return "(no step)"
-    if log.status == "nan":
-        return f"(NaN by step {last.step})"
-    return f"(broke at step {last.step})" if log.failure and log.summary.complete else f"({last.step} steps)"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from llmb.engine.compressed import compression, unpacked
 from llmb.engine.log_end import how_it_ended
-from llmb.engine.log_files import beginning, experiment, is_training_log, texts_below
+from llmb.engine.log_files import beginning, experiment
 from llmb.figures.numbers import stated_only
 from llmb.figures.window import Summary, summarise
 from llmb.hookspecs import FrameworkHooks
@@ -18,13 +19,11 @@ from llmb.logs.reading import feed_file
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus
 from llmb.plugins.pool import PluginPool
-from llmb.values.errors import Fault, LlmbError, LogError, PluginError, located
+from llmb.values.errors import Fault, LogError, PluginError, located
 from llmb.values.failure import Failure
+from llmb.values.faults import counted
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
-
-COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"\xfd7zXZ": "xz", b"BZh": "bzip2"}
-"""How compressed files begin."""
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +31,7 @@ class ParsedLog:
     """One run: how far it got, its steps, the mean over the window, and why it broke if it did.
 
     Of one log, whose last run it is, or of the logs of one run's ranks. ``steps_asked`` is what the caller takes for a
-    whole run, null where the log itself is believed.
+    whole run, null where the log itself is believed; ``no_step`` is why not one step was found, where that is so.
     """
 
     paths: tuple[Path, ...]
@@ -43,11 +42,17 @@ class ParsedLog:
     failure: Failure | None
     experiment: str
     steps_asked: int | None = None
+    no_step: str | None = None
 
     @property
     def path(self) -> Path:
         """The log, the first of several."""
         return self.paths[0]
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of the run, in the order of their numbers; each is made when it is asked for."""
+        return self.series.steps
 
     @property
     def succeeded(self) -> bool:
@@ -61,6 +66,33 @@ class ParsedLog:
         passed = self.summary.window != "last" and self.steps_asked is None and self.failure is None
         return self.status == "complete" or (self.status == "incomplete" and passed)
 
+    @property
+    def reason(self) -> str | None:
+        """Why it is no result, in a few words; null where it is one."""
+        if self.succeeded:
+            return None
+        if self.failure:
+            return self.failure.cause
+        if self.no_step:
+            return self.no_step
+        if self.status == "nan":
+            return "the loss was NaN"
+        return self._too_few_steps if self.status == "incomplete" else self._not_measured
+
+    @property
+    def _too_few_steps(self) -> str:
+        total = self.series.total_steps if self.steps_asked is None else self.steps_asked
+        return "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
+
+    @property
+    def _not_measured(self) -> str:
+        if self.summary.window == "last":
+            return "the last step has no time"
+        first, last = self.summary.window
+        return (
+            f"steps {first} to {last} are not all measured" if self.summary.printed else f"no step of {first} to {last}"
+        )
+
     def as_dict(self) -> dict[str, Any]:
         """As ``llmb parse --json`` prints it."""
         return {
@@ -70,19 +102,6 @@ class ParsedLog:
             "summary": self.summary.as_dict(),
             "failure": attrs.asdict(self.failure) if self.failure else None,
         }
-
-
-def _read_steps(framework: FrameworkHooks[Any], paths: Sequence[Path]) -> StepSeries:
-    parser = framework.parse_log(run=None)
-    series = StepSeries()
-    for path in paths:
-        try:
-            feed_file(parser, path, 0, series.add)
-        except OSError as error:
-            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
-    series.add(parser.close())
-    series.first_step = parser.first_step  # it may be known by now
-    return series
 
 
 def parse_run(
@@ -99,9 +118,10 @@ def parse_run(
     if not paths:
         raise LogError("no log is named")
     framework = pool.framework(name)
-    with _naming(paths):
-        series = _read_steps(framework, paths)
-        status, failure = how_it_ended(paths, framework, pool, series, steps_asked)
+    with _naming(paths), ExitStack() as stack:
+        plain = {path: stack.enter_context(unpacked(path)) for path in paths}
+        series = _read_steps(framework, plain)
+        status, failure = how_it_ended([*plain.values()], framework, pool, series, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
             framework=name,
@@ -111,7 +131,22 @@ def parse_run(
             failure=failure,
             experiment=experiment(paths[0], framework.log_files),
             steps_asked=steps_asked,
+            no_step=None if series.steps else why_no_step(_begin(plain.values()), name, broke=failure is not None),
         )
+
+
+def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> StepSeries:
+    """The steps of logs, each with where its plain text is."""
+    parser = framework.parse_log(run=None)
+    series = StepSeries()
+    for path, text in plain.items():
+        try:
+            feed_file(parser, text, 0, series.add, source=str(path))
+        except OSError as error:
+            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    series.add(parser.close())
+    series.first_step = parser.first_step  # it may be known by now
+    return series
 
 
 @contextmanager
@@ -122,42 +157,19 @@ def _naming(paths: Sequence[Path]) -> Iterator[None]:
         raise PluginError(*located(error.faults, str(paths[0]) if len(paths) == 1 else None)) from error
 
 
-def parse_files(
-    paths: Sequence[Path], name: str, pool: PluginPool, window: Window | None, steps_asked: int | None
-) -> tuple[list[ParsedLog], LlmbError | None]:
-    """Each log on its own; of a directory, the framework's training logs, and what else has a step of it.
-
-    Besides them comes what stands in the way of others: logs that cannot be read, or at which a parser fails.
-    """
-    known, found, faults = pool.framework(name).log_files, list[ParsedLog](), list[Fault]()
-    for path in paths:
-        try:
-            logs = list(texts_below(path, known)) if path.is_dir() else [path]
-        except LogError as error:
-            faults += error.faults
-            continue
-        for each in logs:
-            try:
-                log = parse_run([each], name, pool, window, steps_asked)
-            except (LogError, PluginError) as error:
-                faults += error.faults
-                continue
-            if each is path or log.status != "no_data" or is_training_log(each, known):
-                found.append(log)
-    return found, LogError(*faults) if faults else None
+def _begin(texts: Iterable[Path]) -> bytes:
+    """How the first of them begins that is not empty."""
+    return next(filter(None, map(beginning, texts)), b"")
 
 
-def why_no_data(path: Path, name: str, *, broke: bool) -> str:
-    """What one can say of a log, or a directory of logs, in which there is not one step of this framework.
+def why_no_step(begin: bytes, name: str, *, broke: bool = False) -> str:
+    """What one can say of a log that begins so, in which there is not one step of this framework.
 
     ``broke``: it tells of a failure, which may have come before the first step.
     """
-    if path.is_dir():
-        return f"no file in it has a step of {name}"
-    begin = beginning(path)
     if not begin:
         return "is empty"
-    if kind := next((kind for magic, kind in COMPRESSED.items() if begin.startswith(magic)), None):
+    if kind := compression(begin):
         return f"is compressed by {kind}; unpack it first"
     if b"\0" in begin:
         return f"is binary, and not a log of {name}"

@@ -14,13 +14,20 @@ from llmb.figures.numbers import stated
 from llmb.values.recipe import Window
 from llmb.values.steps import NumberedSteps, Step, rhythm
 
+UNUSUAL = 1.5
+"""Times the median, or its part: the steps of a steady run differ by less, one with a checkpoint by more."""
+
+ENOUGH = 5
+"""Steps, the first slow ones among them, of which the median is a usual one."""
+
 
 @attrs.frozen(kw_only=True)
 class Summary:
     """Means and sample standard deviations over a window; seconds and TFLOP/s per GPU.
 
-    ``count`` is the number of steps in the mean of the step time. ``complete`` tells whether the whole window was
-    measured; see `summarise`. ``mean_of`` is over how many steps, at most, the framework averaged a printed time.
+    ``count`` is the number of steps in the mean of the step time, and ``printed`` of those in the log, with a time or
+    without. ``complete`` tells whether the whole window was measured; see `summarise`. ``mean_of`` is over how many
+    steps, at most, the framework averaged a printed time.
     """
 
     window: Window
@@ -31,10 +38,11 @@ class Summary:
     tflops_per_gpu_std: float | None
     complete: bool
     mean_of: int = 1
+    printed: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
-        table = attrs.asdict(self, filter=lambda field, _value: field.name not in ("complete", "mean_of"))
+        table = attrs.asdict(self, filter=lambda field, _value: field.name not in ("complete", "mean_of", "printed"))
         return table | {"window": self.window if self.window == "last" else list(self.window)}
 
 
@@ -66,8 +74,23 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
         tflops_per_gpu=_mean(tflops),
         tflops_per_gpu_std=_deviation(tflops),
         mean_of=max((step.mean_of or 1 for step in chosen), default=1),
+        printed=len(chosen),
         complete=bool(chosen) and _is_measured(chosen[-1], log) and _without_gaps(numbers, window),
     )
+
+
+def unlike_the_others(steps: Iterable[Step], summary: Summary) -> float | None:
+    """The median step time (s) of a run, where its window is one step that took far longer, or far less, than that.
+
+    Null for any other window, for a usual step, and for a run of too few steps to tell.
+    """
+    one_step = summary.window == "last" or summary.window[0] == summary.window[1]
+    if not one_step or summary.step_time_s is None:
+        return None
+    times = _stated(step.time_s for step in steps)
+    median_s = statistics.median(times) if len(times) >= ENOUGH else 0.0
+    usual = median_s / UNUSUAL <= summary.step_time_s <= median_s * UNUSUAL
+    return median_s if median_s > 0 and not usual else None
 
 
 def _is_measured(last: Step, log: Iterable[Step]) -> bool:
