@@ -135,7 +135,7 @@ def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_l
 def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_llmb: Any, write_targets: Any) -> None:
     write_targets('[box]\nscheduler = "local"\n')
     file = spec.usual(target={"lock": "/x"}).file
-    note = "--target box takes the place of the spec's [target]: its scheduler, lock do not count"
+    note = "--target box takes the place of the spec's [target], which does not count (scheduler, lock)"
     assert run_llmb("run", file, "--dry-run", "--target", "box").stdout.splitlines()[0] == f"# {note}"
     for arguments in (("run", file, "--dry-run", "--json"), ("validate", file), ("validate", file, "--json")):
         assert run_llmb(*arguments, "--target", "box").stderr == f"llmb: {note}\n"

@@ -102,7 +102,7 @@ def _name_target(document: Document, name: str) -> None:
     written = table if isinstance(table, dict) else {}
     if "scheduler" in written:
         document.notes.append(
-            f"--target {name} takes the place of the spec's [target]: its {', '.join(written)} do not count"
+            f"--target {name} takes the place of the spec's [target], which does not count ({', '.join(written)})"
         )
         written = {}
     document.tables["target"] = {**written, "name": name}
