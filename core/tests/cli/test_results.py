@@ -51,6 +51,23 @@ def test_two_ways_to_have_the_mfu_that_differ_by_more_than_3_percent_are_pointed
     assert ("MFU is 33.40 % by the logged TFLOP/s and 36.73 % by step time" in shown) == noted
 
 
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"mfu_computed": 0.3675, "peak_flops": 14.7e15}, "by step time it is 36.75 % of 14,700 TFLOP/s"),
+        ({"mfu_computed": None, "peak_flops": None}, "no MFU: the peak of this GPU type and dtype is not known here"),
+        ({"mfu": 0.4656}, None),
+        ({"step_time_s": None, "mfu_computed": None}, None),
+    ],
+)
+def test_figures_without_an_mfu_say_why(
+    changes: dict[str, Any], told: str | None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_results([result(metrics=METRICS | {"mfu": None} | changes)])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert told in shown if told else "note" not in shown
+
+
 @pytest.mark.parametrize("mfu_from", ["mfu_logged", "mfu_computed"])
 @pytest.mark.parametrize("computed", [0.3673, 0.33, 0.334])
 def test_figures_of_two_kinds_are_both_shown_with_what_the_mfu_is_of(

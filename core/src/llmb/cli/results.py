@@ -81,6 +81,7 @@ def _figures(metrics: Metrics | None) -> list[tuple[str, str]]:
         ("tokens/s", number(metrics.tokens_per_s)),
         ("TFLOP/s per GPU", _tflops(metrics)),
         ("MFU", _mfu(metrics)),
+        ("note", _why_no_mfu(metrics)),
         ("note", _two_mfu(metrics)),
         ("note", _beyond_peak(metrics)),
         ("days to 1T tokens", number(metrics.days_per_1t_tokens)),
@@ -108,7 +109,23 @@ def _mfu(metrics: Metrics) -> str:
         return ""
     basis = "logged" if metrics.mfu == metrics.mfu_logged else "by step time"
     of_two = f", {basis}" if _logged_tflops(metrics) else ""
-    return f"{100 * metrics.mfu:.2f} % of {metrics.peak_flops / 1e12:.4g} TFLOP/s{of_two}"
+    return f"{_of_peak(metrics.mfu, metrics.peak_flops)}{of_two}"
+
+
+def _why_no_mfu(metrics: Metrics) -> str:
+    """Why the publisher's MFU cannot be had of a step time, and the other one, which is never put in its place."""
+    if metrics.step_time_s is None or metrics.mfu is not None:
+        return ""
+    if metrics.mfu_computed is None or metrics.peak_flops is None:
+        return "no MFU: the peak of this GPU type and dtype is not known here"
+    return (
+        "the recipe's publisher has the MFU from logged TFLOP/s, and there are none (`llmb metrics --tflops-per-gpu`); "
+        f"by step time it is {_of_peak(metrics.mfu_computed, metrics.peak_flops)}"
+    )
+
+
+def _of_peak(mfu: float, peak_flops: float) -> str:
+    return f"{100 * mfu:.2f} % of {number(peak_flops / 1e12)} TFLOP/s"
 
 
 def _two_mfu(metrics: Metrics) -> str:
