@@ -22,10 +22,12 @@ class FrozenMap(Mapping[K, V_co]):
     ``dict``; `with_paths` makes plain tables and lists of what lies within.
     """
 
-    __slots__ = ("_items",)
+    __slots__ = ("_deep", "_items")
 
-    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = ()) -> None:
+    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (), *, deep: bool = False) -> None:
+        """``deep``: all that lies in the items is frozen too, as `freeze` leaves it."""
         self._items: dict[K, V_co] = dict(items)
+        self._deep = deep
 
     def __getitem__(self, key: K) -> V_co:
         return self._items[key]
@@ -47,6 +49,11 @@ class FrozenMap(Mapping[K, V_co]):
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
 
+    @property
+    def deep(self) -> bool:
+        """Whether all that lies in the items is known to be frozen too."""
+        return self._deep
+
     def __or__(self, other: Mapping[K, W]) -> FrozenMap[K, V_co | W]:
         return FrozenMap(chain(self.items(), other.items())) if isinstance(other, Mapping) else NotImplemented
 
@@ -61,8 +68,10 @@ def freeze(value: Any) -> Any:
     """The same tables and arrays, as nothing that can be changed: ``dict`` to FrozenMap, ``list`` to tuple."""
     if isinstance(value, str | int | float):  # most are, and asking whether they are mappings takes longest
         return value
+    if isinstance(value, FrozenMap) and value.deep:  # so it is with a value that is made from another
+        return value
     if isinstance(value, Mapping):
-        return FrozenMap((key, freeze(item)) for key, item in value.items())
+        return FrozenMap(((key, freeze(item)) for key, item in value.items()), deep=True)
     if isinstance(value, list | tuple):
         return tuple(freeze(item) for item in value)
     return value
