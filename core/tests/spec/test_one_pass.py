@@ -36,6 +36,11 @@ SLURM = '[target]\nscheduler = "slurm"\naccount = "me"\npartition = "batch"\n'
         ("[parallelism]\nglobal_batch_size = 100\ncp = 2\n", {"parallelism.global_batch_size", "parallelism.cp"}),
         ("[parallelism]\ntpp = 2\n[model]\nhidden = 8191\n", {"parallelism.tpp", "model.hidden"}),
         ("[model]\ntop_k = 2\nlayer = 1\n[measure]\nwindow = [9, 3]\n", {"model.layer", "measure.window"}),
+        ('[parallelism]\ntp = "8"\ncp = 2\n', {"parallelism.tp", "parallelism.cp"}),
+        (
+            '[framework.config]\nrun_name = "mine"\n[mounts]\n"/a,b" = "/x"\n',
+            {"framework.config.run_name", 'mounts."/a,b"'},
+        ),
     ],
 )
 def test_what_the_core_and_the_plugins_refuse_is_told_together(spec: Any, tables: str, keys: set[str]) -> None:
@@ -93,9 +98,39 @@ def test_the_runs_of_a_sweep_that_have_no_fault_of_the_spec_are_asked_about_too(
     assert set(found) == {"model.layers", "sweep.parallelism.pp[1]"}
 
 
-def test_a_scheduler_that_is_not_there_hides_nothing_of_the_division(spec: Any) -> None:
-    tables = '[parallelism]\nfsdp = 7\n[target]\nscheduler = "slrum"\n'
-    assert set(spec.write(HEAD + tables).faults()) == {"target.scheduler", "parallelism.fsdp"}
+@pytest.mark.parametrize("wrong", ["fsdp = 7", "cp = 2"])
+def test_a_scheduler_that_is_not_there_hides_nothing_of_the_division(spec: Any, wrong: str) -> None:
+    tables = f'[parallelism]\n{wrong}\n[target]\nscheduler = "slrum"\n'
+    key = f"parallelism.{wrong.partition(' ')[0]}"
+    assert set(spec.write(HEAD + tables).faults()) == {"target.scheduler", key}
+
+
+def test_each_hook_tells_what_it_refuses_whatever_the_others_do(spec: Any) -> None:
+    tables = '[framework.config]\nrun_name = "mine"\n' + SLURM + 'runtime = "venv"\n'
+    assert set(spec.write(HEAD + tables).faults()) == {"framework.config.run_name", "target.runtime"}
+
+
+def test_a_window_that_cannot_be_hides_no_fault_of_the_steps(spec: Any) -> None:
+    wrong = HEAD + "steps = 3\n[measure]\nwindow = [5, 2]\n" + SLURM
+    assert set(spec.write(wrong).faults()) == {"measure.window", "workload.steps"}
+
+
+def test_a_number_of_gpus_that_is_not_published_hides_nothing_of_the_model(spec: Any) -> None:
+    wrong = HEAD.replace("maxtext/llama2-70b", "nemo_launcher/llama3.1-70b").replace("gpus = 64", "gpus = 72")
+    assert set(spec.write(wrong + "[model]\nvocab = 5\n" + SLURM).faults()) == {"workload.gpus", "model.vocab"}
+
+
+def test_nothing_is_told_of_the_published_degree_in_place_of_a_wrong_one(spec: Any) -> None:
+    """With tp = 2, which is meant, 8190 tokens can be divided; with the published tp = 4 they cannot."""
+    nemo = HEAD.replace("maxtext/llama2-70b", "nemo_launcher/llama3.1-70b")
+    tables = '[parallelism]\ntp = "2"\ncp = 1\nvp = 1\nglobal_batch_size = 128\n[model]\nseq_len = 8190\n'
+    assert set(spec.write(nemo + tables + SLURM).faults()) == {"parallelism.tp"}
+
+
+def test_nothing_is_told_of_the_usual_node_in_place_of_a_wrong_one(spec: Any) -> None:
+    """In nodes of 16 GPUs, which are meant, tp = 16 has room; in those of 8 that an H100 usually has, it has none."""
+    tables = "[parallelism]\ntp = 16\nfsdp = 4\n" + SLURM + 'gpus_per_node = "16"\n'
+    assert set(spec.write(HEAD + tables).faults()) == {"target.gpus_per_node"}
 
 
 def test_a_plugin_that_fails_hides_no_fault(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
@@ -77,7 +78,8 @@ def plan(workload: Workload, *, pool: PluginPool | None = None) -> tuple[Planned
         except RecipeError as error:
             raise RecipeError(*located(error.faults, placed.run.recipe)) from error
         except SpecError as error:
-            faults += map(placed.written.locate, error.faults)
+            refused = (*error.faults, *_refused(placed.run, placed.target, pool))
+            faults += map(placed.written.locate, refused)
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return tuple(planned)
@@ -85,30 +87,19 @@ def plan(workload: Workload, *, pool: PluginPool | None = None) -> tuple[Planned
 
 def refusals(trial: Trial, pool: PluginPool) -> Iterator[Fault]:
     """What the plugins refuse of every run of a trial, at keys that are not in doubt."""
-    refused = [[*_refused(run, trial.target, pool)] for run in trial.runs]
-    for fault in refused[0] if refused else ():
-        if fault.key and all(fault in each for each in refused) and not touches(trial.doubt, [fault.key]):
-            yield trial.written.locate(fault)
-
-
-def _refused(run: Run[Any], target: Target[Any] | None, pool: PluginPool) -> Iterator[Fault]:
-    """What is refused of one run."""
-    try:
-        framework = pool.framework(run.framework)
-        yield from window_faults(run, framework)
-        if target is None:
-            framework.prepare_env(run=run)
-            framework.build_job(run=run)
-        else:
-            plan_run(PlacedRun(run=run, target=target), pool)
-    except SpecError as error:
-        yield from error.faults
-    except Exception:  # noqa: BLE001  # a plugin that fails is told of once the spec is right; it must hide no fault
-        return
+    told: list[Fault] | None = None
+    for run in trial.runs:
+        refused = [
+            fault for fault in _refused(run, trial.target, pool) if fault.key and not touches(trial.doubt, [fault.key])
+        ]
+        told = refused if told is None else [fault for fault in told if fault in refused]
+        if not told:
+            return
+    yield from map(trial.written.locate, told or ())
 
 
 def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
-    """One run, planned: every hook that comes before an effect is called here."""
+    """One run, planned: every hook that comes before an effect is called here; the first that refuses ends it."""
     run, target = placed.run, placed.target
     framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
     environment = framework.prepare_env(run=run)
@@ -119,17 +110,72 @@ def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
     job = framework.build_job(run=run)
     if job.environment not in (Environment(), environment):
         raise PluginError(f"{run.framework}: build_job() sets Job.environment, which is what prepare_env() answers")
-    job = attrs.evolve(
+    job = _with_all_of_the_run(job, run, environment)
+    script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
+    _refuse_logs_of_one_name(script, target.scheduler)
+    return PlannedRun(
+        placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks)
+    )
+
+
+def _refused(run: Run[Any], target: Target[Any] | None, pool: PluginPool) -> list[Fault]:
+    """All that is refused of one run: each hook is asked that can be, whatever the others refuse.
+
+    Without a target only the framework is asked. Where that refuses to build a job, the scheduler is asked about one
+    that has nothing to do but what the spec itself says of it.
+    """
+    faults: list[Fault] = []
+    ask = partial(_answer, faults)
+    framework = pool.framework(run.framework)
+    faults += ask(lambda: (*window_faults(run, framework),)) or ()
+    environment, dataset = ask(framework.prepare_env, run=run), ask(framework.prepare_dataset, run=run)
+    job = ask(framework.build_job, run=run)
+    if target is None:
+        return faults
+    scheduler, tasks = pool.scheduler(target.scheduler), []
+    if dataset is not None and (made := ask(scheduler.prepare_dataset, dataset=dataset, target=target)) is not None:
+        tasks += made.tasks
+    if environment is not None:
+        tasks += ask(scheduler.prepare_env, environment=environment, target=target) or ()
+        job = _with_all_of_the_run(job or _with_nothing_to_do(run), run, environment)
+        ask(scheduler.build_job, job=job, target=target)
+    for task in tasks:
+        ask(_plan_task, task, target, pool)
+    return faults
+
+
+def _answer(faults: list[Fault], hook: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """What a hook answers; null, and its faults noted, where it refuses."""
+    try:
+        return hook(*arguments, **named)
+    except SpecError as error:
+        faults += error.faults
+    except Exception:  # noqa: BLE001, S110  # a plugin that fails is told of once the spec is right; it must hide no fault
+        pass
+    return None
+
+
+def _with_nothing_to_do(run: Run[Any]) -> Job:
+    """The least that a job of this run can be."""
+    return Job(
+        id=run.id,
+        directory=run.paths.run,
+        phases=(Phase(name="none", command=("true",)),),
+        nodes=run.nodes,
+        tasks_per_node=1,
+        gpus_per_node=0,
+        time_limit_s=run.time_limit_s,
+    )
+
+
+def _with_all_of_the_run(job: Job, run: Run[Any], environment: Environment) -> Job:
+    """The framework's job in its environment, with what the spec itself adds."""
+    return attrs.evolve(
         job,
         environment=environment,
         env=FrozenMap({**job.env, **run.env}),
         phases=tuple(_without(phase, run.env) for phase in job.phases),
         mounts=(*job.mounts, *run.mounts),
-    )
-    script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
-    _refuse_logs_of_one_name(script, target.scheduler)
-    return PlannedRun(
-        placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks)
     )
 
 

@@ -1,8 +1,9 @@
 """Runs that can be, in place of one that cannot: by them a plugin tells in the same pass what it refuses.
 
-A plugin is asked about runs that can be, so it may divide by what it is given. What is wrong is left out or, where the
-division over GPUs hangs on it, has several possible values put in its place, one run for each: what the plugin refuses
-of all of them does not follow from what was put there.
+A plugin is asked about runs that can be, so it may divide by what it is given. What is wrong in a spec is left out, so
+that the published value counts. Where the division over GPUs hangs on it, the rest is put over every published point,
+and over other degrees: one run for each that can be. What the plugin refuses of all of them, in the same words, does
+not follow from what was put there.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ import attrs
 from llmb.hookspecs import SchedulerHooks
 from llmb.spec.assemble import against_published, assemble_run
 from llmb.spec.doubt import touches
-from llmb.spec.impossible import DIVISION, MACHINE, STEPS
-from llmb.spec.scalars import PositiveInt
-from llmb.spec.tables import MeasureTable, ModelTable, ParallelismTable, SpecTables
+from llmb.spec.impossible import DIVISION, MACHINE, STEPS, impossible
+from llmb.spec.scalars import LARGEST, PositiveInt
+from llmb.spec.tables import ModelTable, ParallelismTable, SpecTables
 from llmb.values.frozen import FrozenMap
-from llmb.values.model import Accelerator, Parallelism
+from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
-from llmb.values.rules import parallelism_faults
-from llmb.values.run import Paths, Run, Target
+from llmb.values.run import Paths, Profile, Run, Target
 from llmb.values.workload import Written
-
-IN_PLACE = (1, 2, 4, 8)
-"""Degrees, and samples of a micro batch, that stand for one that is wrong."""
 
 ON_NODES = frozenset((*DIVISION, *MACHINE))
 """All keys that say how a model is divided over GPUs, and these over nodes."""
 
-OF_PARALLELISM = {f"parallelism.{field.name}": field.name for field in attrs.fields(ParallelismTable)}
+GPUS = ("workload.gpu_type", "workload.dtype", "workload.gpus")
+"""The keys that say on which GPUs it runs; where one of them is wrong, it runs on those of a published point."""
+
+DEGREES = (1, 2, 4, 8)
+"""Degrees of parallelism in place of wrong ones, besides those that are published, which may all be the same."""
+
+NODES = (1, LARGEST)
+"""GPUs of a node where that is not known: every number of GPUs is whole nodes of one, and a part of a node so large."""
 
 
 @attrs.frozen(kw_only=True)
@@ -55,76 +59,80 @@ class StandIns:
     scheduler: SchedulerHooks[Any] | None
 
     def run(self, doubt: Collection[str]) -> Run[Any] | None:
-        """The run as far as the spec says what it is; divided as published where that is in doubt."""
-        spec = _as_published(self.spec, self.base) if touches(doubt, DIVISION) else self.spec
-        return self._assembled(attrs.evolve(spec, model=self.spec.model), self.base)
+        """The run as far as the spec says what it is; on published GPUs where those are in doubt."""
+        return self._over(self.base, self.spec, doubt)
 
     def trial(self, options: Any, doubt: frozenset[str], target: Target[Any] | None, written: Written) -> Trial:
         """The runs to ask the plugins about, with these options of the framework."""
-        runs = tuple(self._divided(doubt))
-        if not runs:
+        right = _without(self.spec, doubt)
+        runs = self._possible(right, doubt)
+        if len(runs) < (2 if touches(doubt, ON_NODES) else 1):  # of one alone nobody knows what its refusals hang on
             doubt |= ON_NODES
-            runs = tuple(self._published(doubt))
+            runs = self._possible(attrs.evolve(right, parallelism=ParallelismTable(), model=ModelTable()), doubt)
+        if target:
+            known = not touches(doubt, ON_NODES)
+            target = attrs.evolve(target, gpus_per_node=runs[0].gpus_per_node) if known else None
         paths = target.paths("trial") if target else Paths(run="/runs/trial", cache="/cache")
-        runs = tuple(
-            against_published(attrs.evolve(run, options=options, paths=paths), self.recipe, self.spec) for run in runs
+        asked = (attrs.evolve(run, options=options, paths=paths) for run in runs)
+        return Trial(
+            runs=tuple(against_published(run, self.recipe, self.spec) for run in asked),
+            target=target,
+            written=written,
+            doubt=doubt,
         )
-        if target and not touches(doubt, ON_NODES):
-            target = attrs.evolve(target, gpus_per_node=runs[0].gpus_per_node)
-        else:
-            target = None
-        return Trial(runs=runs, target=target, written=written, doubt=doubt)
 
-    def _divided(self, doubt: Collection[str]) -> Iterator[Run[Any]]:
-        """The run itself, or, where degrees of its own are in doubt, two and more with others in their place."""
-        of_division = [key for key in doubt if touches([key], ON_NODES)]
-        names = [OF_PARALLELISM[key] for key in of_division if key in OF_PARALLELISM]
-        run = self._assembled(_without(self.spec, doubt), self.base)
-        if run is None or len(names) < len(of_division):
-            return
-        divisions = {run.parallelism: None} if not names else dict.fromkeys(_divisions(run, names, self.base))
-        if len(divisions) > 1 or not names:
-            yield from (attrs.evolve(run, parallelism=each) for each in divisions)
+    def _possible(self, right: SpecTables, doubt: Collection[str]) -> tuple[Run[Any], ...]:
+        """The run of these tables, or those that take its place where its division is in doubt."""
+        places = self._places(right, doubt) if touches(doubt, ON_NODES) else [(self.base, right)]
+        runs = ((self._over(point, spec, doubt), spec) for point, spec in places)
+        return tuple(dict.fromkeys(run for run, spec in runs if run and not impossible(run, spec)))
 
-    def _published(self, doubt: Collection[str]) -> Iterator[Run[Any]]:
-        """A published point, or two that differ where it is not known which."""
-        known = not touches(doubt, ("workload.gpu_type", "workload.dtype"))
-        for base in (self.base,) if known else (self.recipe.points[0], self.recipe.points[-1]):
-            if run := self._assembled(_as_published(_without(self.spec, doubt), base), base):
-                yield run
+    def _places(self, right: SpecTables, doubt: Collection[str]) -> Iterator[tuple[Point, SpecTables]]:
+        """These tables over each published point, and with other degrees and nodes in place of wrong ones."""
+        wrong = _names(right.parallelism, "parallelism", doubt)
+        for gpus_per_node in NODES if touches(doubt, MACHINE) else (right.gpus_per_node,):
+            spec = attrs.evolve(right, gpus_per_node=gpus_per_node)
+            yield from ((point, spec) for point in (self.base, *self.recipe.points))
+            for degree in DEGREES if wrong else ():
+                degrees = attrs.evolve(right.parallelism, **dict.fromkeys(wrong, PositiveInt(degree)))
+                yield self.base, attrs.evolve(spec, parallelism=degrees)
 
-    def _assembled(self, spec: SpecTables, base: Point) -> Run[Any] | None:
-        accelerator = self.accelerators.get(spec.workload.gpu_type)
+    def _over(self, point: Point, spec: SpecTables, doubt: Collection[str]) -> Run[Any] | None:
+        """The run of these tables over what is published; null where nobody knows the point's GPU type."""
+        workload = spec.workload
+        if touches(doubt, GPUS):
+            gpus = PositiveInt(point.gpus)
+            workload = attrs.evolve(workload, gpu_type=point.gpu_type, dtype=point.dtype, gpus=gpus)
+        accelerator = self.accelerators.get(workload.gpu_type)
         single_node = self.scheduler is not None and self.scheduler.single_node
-        return assemble_run(spec, self.recipe, base, accelerator, single_node) if accelerator else None
-
-
-def _divisions(run: Run[Any], names: list[str], base: Point) -> Iterator[Parallelism]:
-    """The run's parallelism with the published degrees, and with others, under these names, as far as they can be."""
-    published = {name: getattr(base.parallelism, name) for name in names}
-    for degrees in (published, *({name: _degree(name, value) for name in names} for value in IN_PLACE)):
-        division = attrs.evolve(run.parallelism, **degrees)
-        if "global_batch_size" in names and degrees is not published:
-            batch = degrees["global_batch_size"] * division.micro_batch_size * division.data_parallel(run.gpus)
-            division = attrs.evolve(division, global_batch_size=max(1, batch))
-        if not parallelism_faults(run.model, division, run.gpus, gpus_per_node=run.gpus_per_node):
-            yield division
-
-
-def _degree(name: str, value: int) -> int | None:
-    return None if name == "vp" and value == 1 else value
-
-
-def _as_published(spec: SpecTables, base: Point) -> SpecTables:
-    """The spec on the GPUs of a published point, divided and sized as that is."""
-    workload = attrs.evolve(spec.workload, gpu_type=base.gpu_type, dtype=base.dtype, gpus=PositiveInt(base.gpus))
-    return attrs.evolve(spec, workload=workload, parallelism=ParallelismTable(), model=ModelTable(), gpus_per_node=None)
+        spec = attrs.evolve(spec, workload=workload)
+        return assemble_run(spec, self.recipe, point, accelerator, single_node) if accelerator else None
 
 
 def _without(spec: SpecTables, doubt: Collection[str]) -> SpecTables:
-    """The spec without what is wrong in steps, window and profile, for which the recipe's stand in."""
-    if touches(doubt, ("profile",)):
-        spec = attrs.evolve(spec, profile=None)
+    """The spec without what is wrong, or may not fit the published value that takes the place of what is wrong."""
+    workload, measure, profile = spec.workload, spec.measure, spec.profile
+    if touches(doubt, ("workload.steps",)):
+        workload = attrs.evolve(workload, steps=None)
     if touches(doubt, (*STEPS, "measure.window")):
-        spec = attrs.evolve(spec, measure=MeasureTable(), workload=attrs.evolve(spec.workload, steps=None))
-    return spec
+        measure = attrs.evolve(measure, window="last")  # which every run has
+    if profile and touches(doubt, ("profile", "workload.steps", "workload.gpus")):
+        profile = None if touches(doubt, ("profile",)) else Profile(tool=profile.tool)
+    return attrs.evolve(
+        spec,
+        workload=workload,
+        parallelism=_right(spec.parallelism, "parallelism", doubt),
+        model=_right(spec.model, "model", doubt),
+        measure=measure,
+        profile=profile,
+    )
+
+
+def _right(table: Any, name: str, doubt: Collection[str]) -> Any:
+    """A table of the spec without what is wrong in it."""
+    return attrs.evolve(table, **dict.fromkeys(_names(table, name, doubt)))
+
+
+def _names(table: Any, name: str, doubt: Collection[str]) -> list[str]:
+    """The keys of a table that are in doubt."""
+    return [field.name for field in attrs.fields(type(table)) if touches(doubt, [f"{name}.{field.name}"])]
