@@ -50,8 +50,20 @@ def test_by_default_the_first_sixteen_ranks_are_captured_from_step_20_to_30(load
     assert phase_of(run).outputs == tuple(f"{REPORT}_{node}_{gpu}.nsys-rep" for node in (0, 1) for gpu in range(8))
 
 
-def test_a_node_has_no_more_ranks_than_gpus(load_run: LoadRun) -> None:
-    assert len(phase_of(load_run("llama3.1-8b", "bf16", 8, profile=NSYS)).outputs) == 8
+@pytest.mark.parametrize(
+    ("recipe", "dtype", "gpus", "ranks"),
+    [  # PROFILE_RANKS in the publisher's {llama3.1,grok1,nemotron}/configure.sh, v24.11.1
+        ("llama3.1-8b", "bf16", 8, 8),
+        ("llama3.1-8b", "fp8", 64, 8),
+        ("llama3.1-405b", "fp8", 576, 16),
+        ("grok1-314b", "fp8", 512, 8),
+        ("nemotron4-340b", "fp8", 256, 8),
+    ],
+)
+def test_as_many_ranks_are_captured_as_published(
+    load_run: LoadRun, recipe: str, dtype: str, gpus: int, ranks: int
+) -> None:
+    assert len(phase_of(load_run(recipe, dtype, gpus, profile=NSYS)).outputs) == ranks
 
 
 def test_a_spec_chooses_steps_ranks_metrics_and_cpu(load_run: LoadRun, tmp_path: Path) -> None:
