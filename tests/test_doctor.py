@@ -31,7 +31,11 @@ def test_this_machine_and_what_each_framework_could_run_here(toy: Any) -> None:
     assert all(found[name]["ok"] for name in ("records", "plugins", "local: reachable", "local: work directory"))
     assert "can run here: judged, tiny" in found["local: toy recipes"]["detail"]
     assert "llama2-tiny" in found["local: maxtext recipes"]["detail"]
-    assert found["local: nemo_launcher recipes"]["detail"].startswith("can run here: none; ")
+    lacking = found["local: nemo_launcher recipes"]["detail"]
+    assert lacking.startswith(
+        "can run here: none; grok1-314b, llama3.1-405b, llama3.1-70b, llama3.1-8b, nemotron4-340b cannot"
+    )
+    assert lacking.count("asks for 8 to 128 GPUs, and this machine has") == lacking.count("this machine has") == 1
     assert found["local: nemo_launcher recipes"]["ok"]
     assert re.search(r"^ *- +local: nemo_launcher recipes", toy.llmb("doctor").stdout, re.M)
     assert f"/work will be made in {toy.home.parent}, " in found["local: work directory"]["detail"]
@@ -83,6 +87,23 @@ def test_a_broken_plugin_is_told_and_the_rest_is_looked_at(toy: Any, tmp_path: P
     found = checks(toy, status=1, PYTHONPATH=path)
     assert "llmb-broken 1.0" in found["plugin broken"]["detail"]
     assert "judged, tiny" in found["local: toy recipes"]["detail"]
+
+
+def test_a_scheduler_that_needs_a_key_hides_nothing_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "llmb_queued-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: llmb-queued\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[llmb.schedulers]\naqueued = llmb_queued:Queued\n")
+    options = "@attrs.frozen\nclass Options:\n    queue: str\n\n"
+    plugin = "class Queued(Local):\n    options = Options\n"
+    (tmp_path / "llmb_queued.py").write_text(f"import attrs\nfrom llmb_local.plugin import Local\n\n{options}{plugin}")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = {each.name: each for each in llmb.doctor()}
+    assert (found["aqueued: target"].ok, found["local: reachable"].ok) == (None, True)
+    assert found["aqueued: target"].detail == "target.queue: is missing; expected a string"
+    assert "targets.toml" in found["aqueued: target"].remedy
 
 
 def test_for_people_it_is_a_line_a_check_with_the_remedy_below(toy: Any, tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -20,13 +21,14 @@ from llmb.plugins.listing import list_plugins
 from llmb.plugins.pool import PluginPool
 from llmb.plugins.recipes import addresses_of
 from llmb.spec.resolve import Resolver
-from llmb.spec.targets import load_target
+from llmb.spec.targets import load_target, targets_file
 from llmb.values.check import Check
-from llmb.values.errors import LlmbError
+from llmb.values.errors import LlmbError, SpecError
 from llmb.values.recipe import Recipe
 from llmb.values.run import Target
 from llmb.values.workload import Written
 
+_NUMBER = re.compile(r"[0-9]+")
 ENOUGH_GB = 1.0  # of free space for records and logs
 
 
@@ -40,9 +42,19 @@ def doctor(name: str | None = None) -> tuple[Check, ...]:
     if name is not None:
         return (*checks, *_target(*load_target({"name": name}, pool), pool))
     for scheduler in _single_node(pool):  # several may have the same to tell
-        found = _target(*load_target({"scheduler": scheduler}, pool), pool)
-        checks += [attrs.evolve(each, name=f"{scheduler}: {each.name}") for each in found]
+        checks += [attrs.evolve(each, name=f"{scheduler}: {each.name}") for each in _this_machine(scheduler, pool)]
     return tuple(checks)
+
+
+def _this_machine(scheduler: str, pool: PluginPool) -> Iterator[Check]:
+    """This machine through a scheduler; one that cannot be asked hides nothing of the others."""
+    try:
+        yield from _target(*load_target({"scheduler": scheduler}, pool), pool)
+    except SpecError as error:
+        remedy = f"make a target of it in {targets_file()}, and ask `llmb doctor NAME`"
+        yield Check(name="target", ok=None, detail="; ".join(map(str, error.faults)), remedy=remedy)
+    except LlmbError as error:
+        yield Check(name="reachable", ok=False, detail="; ".join(map(str, error.faults)))
 
 
 def _single_node(pool: PluginPool) -> Iterator[str]:
@@ -118,14 +130,25 @@ def _framework(
     Where the target itself is not ``whole``, they could once it is.
     """
     names: dict[str, list[str]] = {}
+    whys: dict[str, list[str]] = {}
     for address in addresses_of(pool.installed):
         if address.partition("/")[0] == framework:
-            names.setdefault(_missing(address, target, table, pool, site), []).append(address.partition("/")[2])
+            why = _missing(address, target, table, pool, site)
+            alike = _NUMBER.sub("0", why)
+            names.setdefault(alike, []).append(address.partition("/")[2])
+            whys.setdefault(alike, []).append(why)
     can = names.pop("", [])
     once = "" if whole else ", once what is missing is there"
     parts = [f"can run here{once}: {', '.join(can)}" if can else "can run here: none"]
-    parts += [f"{', '.join(those)} cannot: {why}" for why, those in names.items()]
+    parts += [f"{', '.join(those)} cannot: {_in_one(whys[alike])}" for alike, those in names.items()]
     return Check(name=f"{framework} recipes", ok=True if can and whole else None, detail="; ".join(parts))
+
+
+def _in_one(texts: Sequence[str]) -> str:
+    """Texts that are alike but for their numbers, as one: ``asks for 8 to 128 GPUs``."""
+    numbers = zip(*(map(int, _NUMBER.findall(text)) for text in texts), strict=True)
+    ranges = (str(min(each)) if len(set(each)) == 1 else f"{min(each)} to {max(each)}" for each in numbers)
+    return _NUMBER.sub(lambda _: next(ranges), texts[0])
 
 
 def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginPool, site: Site) -> str:
