@@ -145,7 +145,8 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
     ("window", "told"),
     [
         ("3:44", "steps 3 to 44, 2 of them measured: 2.25 s"),
-        ("70:80", "none of steps 70 to 80 is in it: there are steps 0 to 4; see --window"),
+        ("70:70", "it has no step 70, but steps 0 to 4"),
+        ("70:80", "it has no steps 70 to 80, but steps 0 to 4; see --window"),
     ],
 )
 def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, window: str, told: str) -> None:
@@ -156,7 +157,7 @@ def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, wi
     ("times", "window", "told"),
     [
         ([0.25] * 9 + [15.75], "last", "the last step took 63 times the median of all (0.25 s)"),
-        ([15.75] + [0.25] * 9, "0:0", "the step 0 took 63 times the median"),
+        ([15.75] + [0.25] * 9, "0:0", "step 0 took 63 times the median"),
         ([2.0] * 9 + [0.5], "last", "the last step took 0.25 times the median"),
         ([2.0] * 9 + [2.5], "last", None),
         ([0.25] * 9 + [15.75], "5:9", None),  # a mean, with its standard deviation
@@ -169,6 +170,16 @@ def test_figures_of_one_step_that_is_unlike_the_others_are_remarked_on(
     end = parse(write(tmp_path / "run.log", times), "--window", window).out.splitlines()[-1]
 
     assert end.startswith(f"note: {told}") if told else "median" not in end
+
+
+@pytest.mark.parametrize(
+    ("window", "told"),
+    [("last", "the last step has"), ("1:1", "step 1 has"), ("1:3", "steps 1 to 3 have")],
+)
+def test_steps_without_a_time_are_told(parse: Llmb, tmp_path: Path, window: str, told: str) -> None:
+    log = write(tmp_path / "run.log", [2.0], end=line(1, time_s=float("nan")))
+
+    assert parse(log, "--window", window).out.splitlines()[-1] == f"complete, 2 steps, {told} no time"
 
 
 def test_one_form_of_output_at_a_time(parse: Llmb, log: Path) -> None:

@@ -52,9 +52,8 @@ def passed_over_lines(read: Sequence[ParsedPath]) -> Iterator[str]:
     for each in read:
         for reason in dict.fromkeys(file.reason for file in each.passed_over):
             names = [str(file.path.relative_to(each.path)) for file in each.passed_over if file.reason == reason]
-            shown = ", ".join(names[:MOST_NAMES]) + (
-                f" and {more} more" if (more := len(names) - MOST_NAMES) > 0 else ""
-            )
+            more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+            shown = ", ".join(names[:MOST_NAMES]) + more
             yield f"{each.path}: passed over {counted(len(names), 'file')} ({shown}): {reason}"
 
 
@@ -110,7 +109,7 @@ def _mean(log: ParsedLog) -> str:
     else:
         spread = f" (standard deviation {number(summary.step_time_std_s)})" if summary.step_time_std_s else ""
         partly = "" if summary.complete else f", {summary.count} of them measured"
-        parts.append(f"{window}{partly}: {number(summary.step_time_s)} s{spread}")
+        parts.append(f"{window.removeprefix('the ')}{partly}: {number(summary.step_time_s)} s{spread}")
     if summary.tflops_per_gpu is not None:
         parts.append(f"{number(summary.tflops_per_gpu)} TFLOP/s per GPU")
     if summary.mean_of > 1:
@@ -120,7 +119,7 @@ def _mean(log: ParsedLog) -> str:
 
 def _told(window: Window) -> str:
     if window == "last":
-        return "last step"
+        return "the last step"
     first, last = window
     return f"step {first}" if first == last else f"steps {first} to {last}"
 
@@ -128,9 +127,8 @@ def _told(window: Window) -> str:
 def _why_no_mean(log: ParsedLog) -> str:
     window = _told(log.summary.window)
     if log.summary.printed:
-        return f"the {window} has no time" if log.summary.printed == 1 else f"none of {window} has a time"
-    there = _told((log.steps[0].step, log.steps[-1].step))
-    return f"none of {window} is in it: there are {there}; see --window"
+        return f"{window} {'have' if window.startswith('steps') else 'has'} no time"
+    return f"it has no {window}, but {_told((log.steps[0].step, log.steps[-1].step))}; see --window"
 
 
 def _print_if_unusual(log: ParsedLog) -> None:
@@ -139,7 +137,7 @@ def _print_if_unusual(log: ParsedLog) -> None:
     if median_s is not None and log.summary.step_time_s is not None:
         times = number(log.summary.step_time_s / median_s)
         typer.echo(
-            f"note: the {_told(log.summary.window)} took {times} times the median of all ({number(median_s)} s); "
+            f"note: {_told(log.summary.window)} took {times} times the median of all ({number(median_s)} s); "
             "--window FIRST:LAST takes the mean of several"
         )
 
@@ -157,8 +155,7 @@ def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
         rows = [(*row, log.reason or "") for row, log in zip(rows, logs, strict=True)]
     print_table(columns, rows)
     counts, summary = _counts(logs), logs[0].summary
-    where = "the last step" if summary.window == "last" else _told(summary.window)
-    typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {where}")
+    typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {_told(summary.window)}")
 
 
 def _distinct_names(logs: Sequence[ParsedLog], full_names: bool) -> list[str]:
