@@ -17,12 +17,12 @@ PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
 """How the names of compressed files end."""
 
 LIKE_A_LOG = re.compile(
-    r"""(?:^[^.]+ | \.(?:log|out|err|txt|stdout|stderr|[oe]\d+))  # a name without an ending, or with one of these
-        (?:[.-]\d+)*$                                             # a rank, a date, how often it was rotated
+    r"""(?:^|[._-])(?:log|out|err|txt|output|console|stdout|stderr|[oe]\d+)
+        (?:[.-]\d+)*$  # a rank, a date, how often it was rotated
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What people call logs: nobody takes a script, a table or a checkpoint for one."""
+"""How the names of logs end: nobody takes a script, a lock, a table or a checkpoint for one."""
 
 
 def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
