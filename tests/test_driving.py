@@ -36,6 +36,36 @@ def test_a_cancelled_run_is_not_submitted_though_the_target_could_not_be_asked_m
     assert not (toy.work(cancelled) / "started").exists()
 
 
+def test_what_is_said_of_a_run_that_its_scheduler_never_answered_for_is_true_also_of_a_cancel(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb.engine.site import Site
+
+    def refuse(_site: Site, given: list[Any]) -> dict[str, Any]:
+        if given:
+            raise llmb.TargetError("no configuration source")
+        return {}
+
+    session = llmb.start(llmb.load(toy.spec()))
+    [run_id] = session.run_ids
+    with monkeypatch.context() as away:
+        for name in ("submit", "poll", "cancel"):
+            away.setattr(Site, name, refuse)
+        with pytest.raises(
+            llmb.TargetError, match=f"attach {run_id}` goes on, and `llmb cancel {run_id}` ends what is"
+        ):
+            session.drive()
+        with pytest.raises(
+            llmb.TargetError, match=f"; nothing is cancelled yet: .*`llmb cancel {run_id}` ends what is"
+        ):
+            llmb.cancel([run_id]).drive()
+    run = llmb.find_run(run_id)
+    assert (run.state, run.reason) == ("submitting", "no configuration source")
+    session = llmb.cancel([run_id])
+    session.drive()
+    assert session.results[0].state == "cancelled"
+
+
 def test_whoever_asks_again_for_the_end_of_a_run_need_not_wait_for_its_grace(toy: Any) -> None:
     from llmb.engine.record import find_record
 

@@ -21,6 +21,7 @@ from llmb.engine.plan import PlannedTask
 from llmb.engine.provenance import parse_provenance
 from llmb.engine.secrets import SubmittedSecrets, forget_secrets, missing_secrets, tell_missing_secrets
 from llmb.engine.site import Site
+from llmb.engine.unanswered import left_there
 from llmb.engine.unwanted import BEFORE, end_unwanted
 from llmb.plugins.pool import PluginPool
 from llmb.values.errors import LlmbError, SpecError, TargetError, UnknownOutcomeError
@@ -79,18 +80,18 @@ class Driver:
     def tick(self) -> bool:
         """Bring every run forward once; true when a state changed. A target that cannot be asked is waited for."""
         if self._site.refusal is not None:
-            raise self._remedied(self._site.refusal)
+            raise left_there(self._site.refusal, self._runs)
         self._handing_over = self.reading = False
         try:
             changed = self._advance()
         except TargetError as error:
             self._handed_over |= isinstance(error, UnknownOutcomeError) and self._handing_over
             if not self._something_is_there:
-                raise self._remedied(error) from error  # nothing runs there: say so at once
+                raise left_there(error, self._runs) from error  # nothing runs there: say so at once
             self._tell_once_in_a_while(error)
             return False
         except LlmbError as error:
-            raise self._remedied(error) from error
+            raise left_there(error, self._runs) from error
         if self._told_at > 0:
             self._told_at = -PATIENCE_S
             self._observer.message(f"{self._site.name} answers again")
@@ -109,13 +110,6 @@ class Driver:
         if time.monotonic() - self._told_at > PATIENCE_S:
             self._observer.message(f"{error}; asking again (what runs there goes on)")
             self._told_at = time.monotonic()
-
-    def _remedied(self, error: Exception) -> Exception:
-        """The same, with what can be done about the runs; a bug as it is."""
-        if not isinstance(error, LlmbError):
-            return error
-        ids = " ".join(run.run.id for run in self._runs if not run.ended)
-        return type(error)(f"{error}; once that is mended, `llmb attach {ids}` goes on; `llmb cancel` gives up")
 
     def _advance(self) -> bool:
         mine = [run for run in self._mine if not run.ended and self._held.alone(run, self._driven_here, run)]

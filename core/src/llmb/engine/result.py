@@ -113,6 +113,7 @@ def read_result(record: RunRecord) -> RunResult:
     return RunResult.from_dict(
         {
             **{key: result.get(key) for key in OF_ITS_END},
+            **({"reason": state.get("unanswered")} if state["state"] == "submitting" else {}),
             **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "steps")},
             "run_id": record.run_id,
             "state": state["state"],
