@@ -105,6 +105,18 @@ def test_a_scheduler_that_is_not_there_hides_nothing_of_the_division(spec: Any, 
     assert set(spec.write(HEAD + tables).faults()) == {"target.scheduler", key}
 
 
+@pytest.mark.parametrize(
+    ("target", "keys"),
+    [
+        ('gpus_per_node = 0\nhost = "a b"\nworkdir = "rel"\n', {"gpus_per_node", "host", "workdir"}),
+        ('gpus_per_node = 0\nhost = "login"\n', {"gpus_per_node", "workdir"}),
+        ('host = "login"\nworkdir = 5\n', {"workdir"}),
+    ],
+)
+def test_a_wrong_key_of_the_target_hides_nothing_of_the_place(spec: Any, target: str, keys: set[str]) -> None:
+    assert set(spec.write(HEAD + SLURM + target).faults()) == {f"target.{key}" for key in keys}
+
+
 def test_each_hook_tells_what_it_refuses_whatever_the_others_do(spec: Any) -> None:
     tables = '[framework.config]\nrun_name = "mine"\n' + SLURM + 'runtime = "venv"\n'
     assert set(spec.write(HEAD + tables).faults()) == {"framework.config.run_name", "target.runtime"}

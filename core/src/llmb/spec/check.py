@@ -188,11 +188,23 @@ def check_target(table: Any, faults: list[Fault]) -> TargetTable | None:
         expected = 'a table [target], such as scheduler = "local"'
         faults.append(Fault(message=f"is {shown(table)}", key="target", expected=expected))
         return None
-    target, wrong = structure({key: value for key, value in table.items() if key in TARGET_KEYS}, TargetTable, "target")
+    own = {key: value for key, value in table.items() if key in TARGET_KEYS}
+    target, wrong = structure(own, TargetTable, "target")
     if isinstance(table.get("name"), str):  # the targets file has no such target, or that has none, and so it was told
         wrong = tuple(fault for fault in wrong if fault.message != MISSING)
     faults.extend(wrong)
+    if target is None:
+        faults.extend(_place_faults_beside(own, wrong))
     return target
+
+
+def _place_faults_beside(table: Mapping[str, Any], wrong: Iterable[Fault]) -> Iterator[Fault]:
+    """What is wrong with the place where other keys are wrong, and a named target's may be missing."""
+    told = keys_of(wrong)
+    right = structure({"scheduler": "", **without(table, told, "target")}, TargetTable, "target")[0]
+    for fault in place_faults(right) if right else ():
+        if fault.key not in told and (fault.message != MISSING or "name" not in table):
+            yield fault
 
 
 def place_faults(target: TargetTable) -> Iterator[Fault]:
@@ -201,7 +213,8 @@ def place_faults(target: TargetTable) -> Iterator[Fault]:
     if host is not None and not _is_host(host):
         expected = '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
         yield Fault(message=f"is {shown(host)}", key="target.host", expected=expected)
-    elif host and not workdir:
+        host = None
+    if host and not workdir:
         expected = f"a directory of {host} that all its nodes share"
         yield Fault(message=MISSING, key="target.workdir", expected=expected)
     if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
