@@ -106,6 +106,7 @@ if TYPE_CHECKING:
     from llmb.values.refusals import decided_faults as decided_faults
     from llmb.values.refusals import degree_faults as degree_faults
     from llmb.values.refusals import expert_faults as expert_faults
+    from llmb.values.refusals import query_group_faults as query_group_faults
     from llmb.values.refusals import sequence_faults as sequence_faults
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
@@ -197,6 +198,7 @@ _MODULES = {
         "decided_faults",
         "degree_faults",
         "expert_faults",
+        "query_group_faults",
         "sequence_faults",
     ),
     "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),

@@ -258,6 +258,8 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
     [
         ("llama3.1-8b", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe", 'on h100 in fp8 does not have'),
         ("llama3.1-8b", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
+        ("llama3.1-8b", {"parallelism": {"tp": 16}}, "parallelism.tp", "8 query groups cannot be divided by tp = 16"),
+        ("llama3.1-8b@25.12", {"parallelism": {"tp": 16}}, "parallelism.tp", "expected a divisor of 8"),
         ("llama3.1-8b", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
         ("llama3.1-8b", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
          "workload.steps in its place"),

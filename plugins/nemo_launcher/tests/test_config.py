@@ -271,6 +271,8 @@ def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
     [
         ({"parallelism": {"fsdp": 2}}, "parallelism.fsdp"),
         ({"parallelism": {"ep": 2}, "model": {"experts": 2}}, "model.experts"),
+        ({"parallelism": {"tp": 16, "pp": 1, "vp": 1}}, "parallelism.tp"),
+        ({"parallelism": {"tp": 8}, "model": {"query_groups": 4}}, "parallelism.tp"),
         ({"model": {"vocab": 32000}}, "model.vocab"),
         ({"model": {"seq_len": 8191}}, "model.seq_len"),
         ({"model": {"seq_len": 8196}, "parallelism": {"cp": 2}}, "model.seq_len"),
@@ -280,6 +282,37 @@ def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
 )
 def test_what_nemo_or_its_recipes_cannot_do_is_refused(load_run: LoadRun, tables: dict[str, Any], key: str) -> None:
     assert key in faults_of(load_run("llama3.1-70b", "bf16", 64, **tables))
+
+
+@pytest.mark.parametrize(
+    ("gpus", "degrees", "told"),
+    [
+        (
+            8,
+            {"ep": 8},
+            "parallelism.ep: is 8, which does not divide data parallel x cp = 2 x 1 = 2; expected a divisor of 2",
+        ),
+        (
+            8,
+            {"ep": 4},
+            "parallelism.ep: is 4, which does not divide data parallel x cp = 2 x 1 = 2; expected a divisor of 2",
+        ),
+        (
+            40,
+            {"global_batch_size": 1000},
+            "parallelism.ep: is 8, which does not divide data parallel x cp = 10 x 1 = 10; expected a divisor of 10",
+        ),
+        (32, {"cp": 2, "global_batch_size": 1024}, None),  # dp = 4 and cp = 2, by which Megatron-Core 0.10.0 has 8
+    ],
+)
+def test_experts_lie_on_ranks_of_data_and_context_parallelism(
+    load_run: LoadRun, gpus: int, degrees: dict[str, int], told: str | None
+) -> None:
+    run = load_run("grok1-314b", "bf16", gpus, parallelism=degrees)
+    if told is None:
+        assert job_of(run).nodes == gpus // 8
+    else:
+        assert list(faults_of(run).values()) == [told]
 
 
 def test_a_number_of_gpus_that_is_not_published_is_refused_with_those_that_are(load_run: LoadRun) -> None:

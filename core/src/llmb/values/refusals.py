@@ -46,6 +46,17 @@ def sequence_faults(run: Run[Any], *, tensor_ranks: int = 1) -> Iterator[Fault]:
         yield Fault(message=message, key="model.seq_len", expected=f"a multiple of {parts}")
 
 
+def query_group_faults(run: Run[Any]) -> Iterator[Fault]:
+    """A fault for query groups that cannot be shared out whole among tensor ranks.
+
+    It is for frameworks that copy no group to several ranks, and so give no rank a part of one.
+    """
+    groups, tp = run.model.query_groups, run.parallelism.tp
+    if groups % tp:
+        message = f"{groups} query groups cannot be divided by tp = {tp}"
+        yield Fault(message=message, key="parallelism.tp", expected=f"a divisor of {groups}")
+
+
 def expert_faults(run: Run[Any]) -> Iterator[Fault]:
     """A fault for each number of experts that a run asks for, although the model of its recipe has none."""
     if run.published_model.experts > 1:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, expert_faults, nearest_name, sequence_faults
+from llmb import (
+    Fault,
+    Run,
+    decided_elsewhere,
+    decided_env,
+    degree_faults,
+    expert_faults,
+    nearest_name,
+    query_group_faults,
+    sequence_faults,
+)
 from llmb_megatron_bridge.command import ARCHITECTURE
 
 DECIDED = {
@@ -34,6 +44,8 @@ def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     yield from degree_faults(run, ("ep", "etp"), why="the model has no experts")
     unnamed = [name for name in ("tp", "pp", "vp", "cp") if name not in run.settings["argument_names"]]
     yield from degree_faults(run, unnamed, why=f"the script of {run.recipe} knows no such thing")
+    if run.settings.get("whole_query_groups"):
+        yield from query_group_faults(run)
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
         message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"

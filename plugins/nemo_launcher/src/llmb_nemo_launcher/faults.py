@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_elsewhere, decided_env, degree_faults, expert_faults, nearest_name, sequence_faults
+from llmb import (
+    Fault,
+    Run,
+    decided_elsewhere,
+    decided_env,
+    degree_faults,
+    expert_faults,
+    nearest_name,
+    query_group_faults,
+    sequence_faults,
+)
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
 FLAGS = {"fp8": "workload.dtype", "tp": "parallelism.tp", "pp": "parallelism.pp"}
@@ -24,7 +34,23 @@ def _folders(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
-    return degree_faults(run, ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"))
+    """What Megatron-Core, as the images of 2024 have it, cannot divide."""
+    yield from degree_faults(run, ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"))
+    yield from query_group_faults(run)  # TransformerConfig of Megatron-Core before 0.16.0, which is of 2026
+    yield from _expert_parallel(run)
+
+
+def _expert_parallel(run: Run[Any]) -> Iterator[Fault]:
+    """More ranks for experts than there are that differ in samples, or in parts of a sequence.
+
+    Megatron-Core up to 0.9.0 wants ep to divide dp. Since 0.10.0, tp x ep x pp must divide the GPUs, so ep only dp x cp
+    (parallel_state.py, initialize_model_parallel, whose expert_tensor_parallel_size is tp where it is not set). Which
+    of them an image has is stated nowhere, so what one of them takes is not refused.
+    """
+    dp, cp, ep = run.parallelism.data_parallel(run.gpus), run.parallelism.cp, run.parallelism.ep
+    if run.model.experts > 1 and dp * cp % ep:
+        message = f"is {ep}, which does not divide data parallel x cp = {dp} x {cp} = {dp * cp}"
+        yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {dp * cp}")
 
 
 def _model(run: Run[Any]) -> Iterator[Fault]:
