@@ -17,6 +17,14 @@ EXITED = "srun: error: node1: task 3: Exited with exit code 3\n"
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n"
 ERROR = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\nValueError: no data\n'
 IGNORED = f"Exception ignored in: <function Pool.__del__ at 0x7f0>\n{ERROR}"
+IN_A_THREAD = f"Exception in thread Thread-3 (_pin_memory_loop):\n{ERROR}"
+TRACKER = """\
+Traceback (most recent call last):
+  File "/usr/lib/python3.13/multiprocessing/resource_tracker.py", line 301, in main
+    cache[rtype].remove(name)
+    ~~~~~~~~~~~~~~~~~~~^^^^^^
+KeyError: '/psm_2b6c41a5'
+"""
 SUCCEEDED = ':::MLLOG {"key": "run_stop", "value": null, "metadata": {"lineno": 3, "status": "success"}}\n'
 
 
@@ -54,6 +62,7 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
         (OOM, "the accelerator is out of memory"),
         ("slurmstepd: error: pyxis: couldn't start container\n", "the container could not be started"),
         (ERROR.splitlines(keepends=True)[-1], "a process failed with ValueError"),
+        ("IndexError: 7\n" + IN_A_THREAD + TRACKER, "a process failed with IndexError"),
     ],
 )
 def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_of_a_failure(
@@ -67,6 +76,8 @@ def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_
     [
         "done\n",
         IGNORED,
+        IN_A_THREAD,
+        IN_A_THREAD.replace("ValueError: no data", "EOFError") + TRACKER * 2,
         ERROR + "training goes on\n" * 10,
         EXITED,
         SUCCEEDED + LIMIT,  # it hung at its exit

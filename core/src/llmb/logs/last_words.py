@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from llmb.logs.labels import label_of
@@ -30,8 +31,11 @@ _ERROR = re.compile(
 
 _EXCEPTION = re.compile(rb"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))(?:: |$)")
 
-_REPORTED = re.compile(rb"Exception ignored (?:in|while)|--- Logging error ---")
-"""How Python begins an exception that goes by: in a finalizer, at its own end, in a log handler."""
+_REPORTED = re.compile(rb"Exception ignored (?:in|while)|Exception in thread |--- Logging error ---")
+"""How Python begins an exception that goes by: in a finalizer, in another thread than the first, in a log handler."""
+
+_TRACKER = b'multiprocessing/resource_tracker.py"'
+"""In a frame of the process that cleans up after others: what it fails at was cleaned up before."""
 
 _FROM_OTHERS = re.compile(
     rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|[Gg]loo"
@@ -60,16 +64,17 @@ def last_words(logs: Iterable[Path]) -> str:
 
 def last_error(lines: Sequence[bytes]) -> bytes | None:
     """The last line that is an exception or a fatal message, if it is among the recent ones."""
-    return next((line for line in reversed(lines[-RECENT:]) if _ERROR.match(_unlabelled(line).strip())), None)
+    return next((line for line in reversed(lines[-RECENT:]) if _is_error(line)), None)
 
 
 def final_error(lines: Sequence[bytes]) -> bytes | None:
-    """As `last_error`, of the very last lines, if it ended the process: what Python only reports goes by."""
-    error = last_error(lines[-AT_THE_END:])
-    if error is None:
-        return None
-    place = len(lines) - 1 - lines[::-1].index(error)
-    return None if place and _REPORTED.search(lines[place - 1]) else error
+    """As `last_error`, of the very last lines, and one that ended the process: what Python only reports goes by."""
+    with_those_before = reversed([*pairwise([b"", *lines])][-AT_THE_END:])
+    return next((line for before, line in with_those_before if _is_error(line) and not _REPORTED.search(before)), None)
+
+
+def _is_error(line: bytes) -> bool:
+    return _ERROR.match(_unlabelled(line).strip()) is not None
 
 
 def own_exception(line: bytes) -> str:
@@ -79,15 +84,22 @@ def own_exception(line: bytes) -> str:
 
 
 def meaningful(tail: bytes) -> list[bytes]:
-    """The lines without empty ones and without what is only a stack trace, its lines of code included."""
+    """The lines without empty ones and without what is only a stack trace, its lines of code included.
+
+    Nor is the exception of Python's resource tracker there, which means nothing.
+    """
     kept: list[bytes] = []
-    code_follows = False
+    code_follows = of_tracker = False
     for line in tail.splitlines():
         text = _unlabelled(line)
         is_code = code_follows and text.startswith(b"    ")
         is_trace = _TRACE.match(text) is not None
-        if text.strip() and not is_code and not is_trace:
-            kept.append(line.strip())
+        if is_trace and b'File "' in text:
+            of_tracker = _TRACKER in text
+        elif text.strip() and not is_code and not is_trace:
+            if not (of_tracker and _is_error(line)):
+                kept.append(line.strip())
+            of_tracker = False
         code_follows = is_trace
     return kept
 
