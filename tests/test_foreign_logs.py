@@ -1,8 +1,9 @@
-"""What is no log of a framework has no step, whatever it looks like."""
+"""What is no log of a framework has no step, whatever it looks like; and what is one has all of them, in any colour."""
 
 from __future__ import annotations
 
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,23 @@ def test_what_is_no_log_of_a_framework_has_no_step(tmp_path: Path, framework: st
     log.write_bytes(NEEDLES[framework] * 10_000 if other == "needles alone" else content[other])
 
     assert bool(llmb.parse([log], framework=framework).series.steps) is (framework == other)
+
+
+COLOURINGS = {
+    "numbers": (rb"\d[\d.]*(?:E[+-]\d+)?", b"\x1b[1;36m", b"\x1b[0m"),
+    "words": (rb"[A-Za-z]\w*", b"\x1b[33m", b"\x1b[m\x1b[K"),
+    "lines": (rb".+", b"\x1b[2m", b"\x1b[0m"),
+}
+
+
+@pytest.mark.parametrize("framework", LINES)
+@pytest.mark.parametrize("colouring", COLOURINGS)
+def test_colours_change_nothing(tmp_path: Path, framework: str, colouring: str) -> None:
+    plain, coloured = tmp_path / "plain.log", tmp_path / "coloured.log"
+    parts, begin, end = COLOURINGS[colouring]
+    plain.write_bytes(LINES[framework])
+    coloured.write_bytes(re.sub(parts, lambda part: begin + part[0] + end, LINES[framework]))
+
+    [step] = llmb.parse([coloured], framework=framework).series.steps
+
+    assert step == llmb.parse([plain], framework=framework).series.steps[0]

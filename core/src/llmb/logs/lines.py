@@ -9,6 +9,7 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.escapes import ESCAPE, without_escapes
 from llmb.logs.found import Found, UnreadStep
 from llmb.logs.labels import LABEL, label_of
 from llmb.logs.numbering import Numbering
@@ -26,6 +27,7 @@ class _Log:
 
     source: str
     rest: bytes = b""
+    escape: bytes = b""  # an unfinished escape sequence
     last: bytes = b""  # the last line that ended before what is scanned next
     numbering: Numbering = attrs.field(factory=Numbering)
     told_nan: int = -1  # the last attempt for which a NaN was told
@@ -37,7 +39,8 @@ class LineParser(LogParser):
 
     Set ``needles``, bytes of which a line must contain one to be looked at, and implement `read_line`. Lines end with
     LF, CRLF or CR (a progress bar that is drawn anew); around the needle at most `BEFORE` and `AFTER` bytes of a line
-    are kept. However the bytes are cut into blocks, the same steps and notices come out in the same order.
+    are kept. Colours are taken out before. However the bytes are cut into blocks, the same steps and notices come out,
+    in the same order.
 
     `llmb.logs.numbering` tells which steps are printed again and where a new run begins, for each source by itself;
     ranks whose lines a launcher labels are told apart (`llmb.logs.labels`). ``read_line`` need not care about
@@ -103,6 +106,8 @@ class LineParser(LogParser):
         log = self.__logs.get(source)
         if log is None:
             log = self.__logs[source] = _Log(source)
+        if log.escape or ESCAPE in block:
+            block, log.escape = without_escapes(log.escape + block)
         found = Found()
         try:
             self.__feed(block, log, found)

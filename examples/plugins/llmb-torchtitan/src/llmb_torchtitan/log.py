@@ -11,7 +11,6 @@ from llmb import LineParser, Notice, Step
 _TOTAL, _END = b"total steps ", b"Training completed"
 _FIGURE = b"mfu: "  # the last one of a step line, and in no line of a validation
 
-_COLOUR = re.compile(rb"\x1b\[[\d;]*m")
 _FIELD = re.compile(rb"\b(\w+): +(-?(?:\d[\d,]*(?:\.\d+)?|nan|inf))(?:GiB|%)?")
 _TOTAL_STEPS = re.compile(rb"total steps (\d{1,15})\b")
 _MOST_STEPS = 10**15  # what has more digits is garbled
@@ -44,7 +43,7 @@ class TorchTitanLog(LineParser):
             if last := self._last.get((self.source, self.label)):  # of 95 steps the ninetieth is the last to be printed
                 yield Notice(kind="total steps", value=last)
         elif _FIGURE in line:
-            fields = {name.decode(): _number(figure) for name, figure in _FIELD.findall(_COLOUR.sub(b"", line))}
+            fields = {name.decode(): _number(figure) for name, figure in _FIELD.findall(line)}
             number = fields.pop("step", math.nan)
             if number.is_integer() and 0 <= number < _MOST_STEPS and ("tps" in fields or "wps" in fields):
                 yield self._step(int(number), fields)
