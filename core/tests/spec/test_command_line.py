@@ -11,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
+
+import llmb
+from llmb.cli.dry_run import print_plan
 
 JOB_KEYS = {
     "image",
@@ -130,6 +134,23 @@ def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_l
     assert "\n# not as the recipe has it: " in run_llmb("run", spec.usual(**changed).file, "--dry-run").stdout
     big = spec.big(**changed, target={"gpus_per_node": 64})
     assert "\n# not comparable with the baseline: " in run_llmb("run", big.file, "--dry-run").stdout
+
+
+@pytest.mark.parametrize(
+    ("profile", "told"),
+    [
+        ({"tool": "nsys"}, "captured by nsys, steps 20 to 30: recorded, and not judged"),
+        ({"tool": "nsys", "stop_step": 25}, "captured by nsys, steps 20 to 25: recorded, and not judged"),
+        ({"tool": "nccl-trace"}, "captured by nccl-trace: recorded, and not judged"),
+    ],
+)
+def test_a_dry_run_tells_that_a_capture_is_not_judged(
+    spec: Any, capsys: pytest.CaptureFixture[str], profile: dict[str, Any], told: str
+) -> None:
+    nemo = {"recipe": "nemo_launcher/llama3.1-70b", "gpu_type": "h100", "dtype": "fp8", "gpus": 64}
+    spec.write(tomli_w.dumps({"workload": nemo, "profile": profile, "target": {"scheduler": "slurm", "workdir": "/w"}}))
+    print_plan(llmb.plan(spec.load()))
+    assert f"\n# {told}\n" in capsys.readouterr().out
 
 
 def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_llmb: Any, write_targets: Any) -> None:

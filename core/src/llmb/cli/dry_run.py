@@ -15,6 +15,7 @@ from llmb.engine.plan import PlannedRun, PlannedTask
 from llmb.spec.structure import unstructure
 from llmb.values.faults import counted
 from llmb.values.job import Environment, Image, Job, Task
+from llmb.values.run import Profile
 from llmb.values.workload import PlacedRun
 
 COMMAND = 120
@@ -116,6 +117,8 @@ def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
         if run.differences:
             what = "not comparable with the baseline" if run.baseline else "not as the recipe has it"
             typer.echo(f"# {what}: {', '.join(run.differences)}")
+        if run.profile:
+            typer.echo(f"# captured by {_capture(run.profile, run.steps)}: recorded, and not judged")
         for note in planned.script.notes:
             typer.echo(f"# {note}")
         for task in planned.tasks:
@@ -130,6 +133,14 @@ def _of_sweep(placed: PlacedRun) -> str:
     of = f" of {placed.repeats}" if placed.repeats > 1 else ""
     swept = swept_values(placed.swept)
     return f"repeat {placed.run.repeat}{of}{'; ' if swept else ''}{swept}"
+
+
+def _capture(profile: Profile, steps: int) -> str:
+    """What captures a run, and which of its steps; NCCL traces them all."""
+    if profile.tool != "nsys":
+        return profile.tool
+    first, last = profile.start_step or 0, steps if profile.stop_step is None else profile.stop_step
+    return f"{profile.tool}, steps {first} to {last}"
 
 
 def _needs(task: Task) -> str:
