@@ -59,6 +59,11 @@ def test_repeats_are_runs_of_their_own(spec: Any) -> None:
     assert len({run.paths.run for run in runs}) == 3
 
 
+def test_one_override_of_a_program_may_stand_alone(spec: Any) -> None:
+    [placed] = llmb.load(spec.usual().file, overrides="workload.steps=60").runs
+    assert placed.run.steps == 60
+
+
 @pytest.mark.parametrize(
     ("tables", "overrides", "message"),
     [

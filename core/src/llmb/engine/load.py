@@ -10,10 +10,12 @@ from llmb.spec.load import load_document
 from llmb.values.workload import Workload
 
 
-def load(path: str | Path, *, overrides: Iterable[str] = (), target: str | None = None) -> Workload:
+def load(path: str | Path, *, overrides: str | Iterable[str] = (), target: str | None = None) -> Workload:
     """Load a workload spec.
 
-    ``overrides`` are ``key=value`` with dotted keys, the value in TOML, else a string; ``target`` names a table of
-    the targets file. Nothing is started and nothing is written. Raises SpecError with every fault found.
+    ``overrides``, one or several, are ``key=value`` with dotted keys, the value in TOML, else a string; ``target``
+    names a table of the targets file. Nothing is started and nothing is written. Raises SpecError with every fault
+    found.
     """
+    overrides = [overrides] if isinstance(overrides, str) else overrides
     return load_document(path, refusals, overrides=overrides, target=target)
