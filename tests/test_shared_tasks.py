@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.command_line import command_line
 
 from llmb import SpecError
 
@@ -121,6 +122,23 @@ def test_a_task_of_several_phases_names_the_log_of_the_last_that_wrote_any(toy: 
     run = toy.run(framework=task("scheduler", end="echo the disk is full >&2; exit 3"))
 
     assert re.search(r"the disk is full \(log: .*/logs/data\.0\.0\.log\)", run["failure"]["cause"])
+
+
+@ON
+def test_the_log_of_a_task_that_failed_is_that_of_the_runs_that_needed_it(
+    toy: Any, on: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = toy.run(framework=task(on, end="echo preparing; echo the disk is full >&2; exit 3"))
+    assert command_line(capsys)("logs", failing["run_id"]).out.endswith("preparing\nthe disk is full\n")
+
+
+def test_of_a_run_without_a_log_its_cause_is_told_in_place_of_that(
+    toy: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refused = toy.run(framework=task(space_gb=1e9))
+    done = command_line(capsys)("logs", refused["run_id"])
+    assert (done.out, done.err.count("\n")) == ("", 1)
+    assert f"{refused['run_id']} (failed) has no log: toy data could not be made: it takes" in done.err
 
 
 def test_what_to_do_about_a_known_cause_is_told_of_a_task_too(toy: Any) -> None:

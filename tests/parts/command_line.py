@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.cli import figures, inspect, main, run  # noqa: F401  # they add their commands
+from llmb.cli import figures, inspect, main, run, runs  # noqa: F401  # they add their commands
 
 
 @attrs.frozen

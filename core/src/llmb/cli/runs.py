@@ -60,6 +60,7 @@ def logs(
     printer = LogPrinter(record.logs)
     printer.print_new()
     if not follow or record.ended:
+        printer.print_why_none(record.run_id)
         return
 
     def show_and_wait(pause_s: float) -> None:
@@ -71,6 +72,7 @@ def logs(
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     printer.print_new()
+    printer.print_why_none(record.run_id)
 
 
 class LogPrinter:
@@ -95,6 +97,15 @@ class LogPrinter:
                 self._last, self._within_line = file.name, not block.endswith(b"\n")
                 sys.stdout.buffer.write(block)
         sys.stdout.flush()
+
+    def print_why_none(self, run_id: str) -> None:
+        """A line for people where there was no log to print."""
+        from llmb.engine.result import find_run
+
+        if not self._shown:
+            run = find_run(run_id)
+            cause = run.failure.cause if run.failure else run.reason
+            typer.echo(f"llmb: {run_id} ({run.state}) has no log{f': {cause}' if cause else ''}", err=True)
 
     def _head(self, name: str) -> None:
         if name != self._last:

@@ -23,6 +23,7 @@ from llmb.values.run import Run
 from llmb.values.status import END_STATES, RunState, Ticket
 from llmb.values.steps import LogParser, Notice, Step
 
+TASK_LOG = "preparation.log"
 RECENT_STEPS = 20
 STEPS_TO_BELIEVE = 4  # the times of the first ones are off in both directions: compilation, asynchronous dispatch
 
@@ -145,6 +146,11 @@ class ActiveRun:
         log = next(each for each in self.logs if each.path == path)
         self.record.append_log(log.copy, data)
         self._parse(log, data)
+
+    def keep_task_log(self, text: str) -> None:
+        """Keep the end of the log of a shared task that failed, and this run with it."""
+        if text and not self.record.log_size(TASK_LOG):
+            self.record.append_log(TASK_LOG, text.encode())
 
     def _parse(self, log: LogFile, data: bytes) -> None:
         self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)

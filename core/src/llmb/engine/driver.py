@@ -168,6 +168,7 @@ class Driver:
                 continue
             found = self._site.task(task.key)
             if found.state == "failed":
+                self._held.alone(run, run.keep_task_log, found.log)
                 self._finish(run, JobStatus(state="ended", cause=found.cause, reason=found.reason, remedy=found.remedy))
                 changed = True
             elif found.state != "missing" or self._has_secrets(run, task.script, task.task.kind):

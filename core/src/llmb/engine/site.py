@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
@@ -18,6 +18,7 @@ from llmb.engine.secrets import (
     refuse_missing_secrets,
 )
 from llmb.engine.space import free_space_gb
+from llmb.engine.task_progress import TaskProgress
 from llmb.engine.waiting import add_waiting, forget_waiting, still_waiting
 from llmb.engine.why import why_not_made
 from llmb.hookspecs import Host, SchedulerHooks
@@ -26,28 +27,7 @@ from llmb.values.errors import LlmbError, TargetError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Script
 from llmb.values.run import Target
-from llmb.values.status import Cause, JobStatus, Ticket
-
-TaskState = Literal["unknown", "missing", "running", "done", "failed"]
-REDONE = 2  # times that a task is made again when what made it was killed
-NOT_ITS_FAULT = ("lost", "preempted", "node failure", "cancelled")  # as of the run that it was begun for
-
-
-@attrs.define
-class TaskProgress:
-    """How a task stands: what it said last or why it failed, what to do about that, and how often it was made anew."""
-
-    planned: PlannedTask
-    state: TaskState = "unknown"
-    reason: str = ""
-    remedy: str = ""
-    cause: Cause = ""
-    redone: int = 0
-
-    def fail(self, reason: str, remedy: str, cause: Cause = "failed") -> None:
-        """It could not be made."""
-        self.state, self.remedy, self.cause = "failed", remedy, cause
-        self.reason = f"{self.planned.task.kind} could not be made: {reason}"
+from llmb.values.status import JobStatus, Ticket
 
 
 class Site:
@@ -256,10 +236,9 @@ class Site:
     def _settle(self, task: TaskProgress, status: JobStatus, *, whole: bool) -> None:
         if whole:
             task.state = "done"
-        elif (status.state == "absent" or status.cause in NOT_ITS_FAULT) and task.redone < REDONE:
-            task.state, task.redone = "missing", task.redone + 1
-        else:
-            task.fail(why_not_made(task.planned, status, self.host), status.remedy)
+        elif not task.make_anew(status):
+            reason, task.log = why_not_made(task.planned, status, self.host)
+            task.fail(reason, status.remedy)
 
     def _whole(self, tasks: list[TaskProgress]) -> set[str]:
         """The keys of those whose check passes, all asked in one command."""

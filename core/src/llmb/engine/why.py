@@ -17,18 +17,23 @@ newest() { # files: the one that was written last, if it holds anything
 }
 """
 
+END = 64 << 10  # bytes of a log that people are shown
+
 _ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
 """What tools say after their error: no cause by itself."""
 
 
-def why_not_made(planned: PlannedTask, status: JobStatus, host: Host) -> str:
-    """What the scheduler says, and the last words of the last phase that wrote any. Raises TargetError."""
+def why_not_made(planned: PlannedTask, status: JobStatus, host: Host) -> tuple[str, str]:
+    """What the scheduler says and the last words of the last phase that wrote any; and the end of that one's log.
+
+    Raises TargetError.
+    """
     attempt = str(status.attempt)
     phases = [[path.replace("{attempt}", attempt) for path in paths] for paths in planned.script.logs.values()]
     look = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
-    answer = host.run(f'{_NEWEST}{look}\necho "$log"\n[ -z "$log" ] || tail -n 400 -- "$log" | tail -c 600')
-    log, *tail = answer.stdout.strip().splitlines() or [""]
-    last = next((line.strip() for line in reversed(tail) if not _ADVICE.match(line)), "")
+    answer = host.run(f'{_NEWEST}{look}\necho "$log"\n[ -z "$log" ] || tail -c {END} -- "$log"')
+    log, _, end = answer.stdout.partition("\n")
+    last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
     said = status.reason if planned.on == "scheduler" and status.reason != last else ""
     words = ": ".join(each for each in (said, last) if each) or status.reason or f"exit status {status.exit_status}"
-    return f"{words} (log: {log or phases[0][0]})"
+    return f"{words} (log: {log or phases[0][0]})", end
