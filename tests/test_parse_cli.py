@@ -176,8 +176,9 @@ def test_figures_of_one_step_that_is_unlike_the_others_are_remarked_on(
     ("window", "told"),
     [("last", "the last step has"), ("1:1", "step 1 has"), ("1:3", "steps 1 to 3 have")],
 )
-def test_steps_without_a_time_are_told(parse: Llmb, tmp_path: Path, window: str, told: str) -> None:
-    log = write(tmp_path / "run.log", [2.0], end=line(1, time_s=float("nan")))
+@pytest.mark.parametrize("time_s", [float("nan"), 1e-9, -2.0])  # the second is printed as 0.000
+def test_steps_without_a_time_are_told(parse: Llmb, tmp_path: Path, window: str, told: str, time_s: float) -> None:
+    log = write(tmp_path / "run.log", [2.0], end=line(1, time_s=time_s))
 
     assert parse(log, "--window", window).out.splitlines()[-1] == f"complete, 2 steps, {told} no time"
 

@@ -35,7 +35,7 @@ def test_a_step_printed_again_replaces_the_earlier_one() -> None:
     assert (summary.count, summary.step_time_s) == (1, 9.0)
 
 
-@pytest.mark.parametrize("missing", [None, math.nan, math.inf])
+@pytest.mark.parametrize("missing", [None, math.nan, math.inf, 0.0, -2.0, 1.7e308])
 def test_a_step_without_time_is_left_out(missing: float | None) -> None:
     log = [*steps(range(5)), Step(step=5, time_s=missing, tflops_per_gpu=7.0), *steps([6])]
     summary = summarise(log, (4, 6))
@@ -43,14 +43,16 @@ def test_a_step_without_time_is_left_out(missing: float | None) -> None:
     assert summary.complete
 
 
-def test_times_too_large_for_a_mean_have_none() -> None:
-    summary = summarise([Step(step=number, time_s=sign * 1.7e308) for number, sign in enumerate((1, 1, -1))], (0, 2))
-    assert (summary.step_time_s, summary.step_time_std_s) == (None, None)
-
-
 @pytest.mark.parametrize("window", ["last", (3, 5)])
-def test_a_window_whose_last_step_has_no_time_is_not_complete(window: Window) -> None:
-    assert not summarise([*steps(range(5)), Step(step=5)], window).complete
+@pytest.mark.parametrize("time_s", [None, 0.0, -2.0])
+def test_a_window_whose_last_step_has_no_time_is_not_complete(window: Window, time_s: float | None) -> None:
+    assert not summarise([*steps(range(5)), Step(step=5, time_s=time_s, tflops_per_gpu=400.0)], window).complete
+
+
+@pytest.mark.parametrize("tflops_per_gpu", [0.0, -400.0])
+def test_a_throughput_that_cannot_be_is_none(tflops_per_gpu: float) -> None:
+    log = [Step(step=1, tflops_per_gpu=tflops_per_gpu)]
+    assert (summarise(log, "last").tflops_per_gpu, summarise(log, "last").complete) == (None, False)
 
 
 @pytest.mark.parametrize("window", ["last", (2, 5)])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import itertools
 import statistics
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
 
-from llmb.figures.numbers import stated
+from llmb.figures.numbers import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated
 from llmb.values.recipe import Window
 from llmb.values.steps import NumberedSteps, Step, rhythm
 
@@ -50,8 +50,8 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
 
     ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
-    time (null, NaN or infinite) is left out of the mean. The standard deviation is the sample's (n - 1), null for one
-    step. Times too large for a mean have none.
+    time (null, NaN, or none that a step can take, such as 0) is left out of the mean. The standard deviation is the
+    sample's (n - 1), null for one step.
 
     A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time; in
     a log that states rates in the place of times, a rate. No step within the window, nor an edge of it, may be further
@@ -64,8 +64,7 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
         by_number = {step.step: step for step in steps}
         numbers, log = sorted(by_number), by_number.values()
         chosen = [by_number[numbers[place]] for place in _places(numbers, window)]
-    times = _stated(step.time_s for step in chosen)
-    tflops = _stated(step.tflops_per_gpu for step in chosen)
+    times, tflops = _times_s(chosen), _known(possible(step.tflops_per_gpu, TFLOPS_PER_GPU) for step in chosen)
     return Summary(
         window=window,
         count=len(times),
@@ -87,7 +86,7 @@ def unlike_the_others(steps: Iterable[Step], summary: Summary) -> float | None:
     one_step = summary.window == "last" or summary.window[0] == summary.window[1]
     if not one_step or summary.step_time_s is None:
         return None
-    times = _stated(step.time_s for step in steps)
+    times = _times_s(steps)
     median_s = statistics.median(times) if len(times) >= ENOUGH else 0.0
     usual = median_s / UNUSUAL <= summary.step_time_s <= median_s * UNUSUAL
     return median_s if median_s > 0 and not usual else None
@@ -95,10 +94,10 @@ def unlike_the_others(steps: Iterable[Step], summary: Summary) -> float | None:
 
 def _is_measured(last: Step, log: Iterable[Step]) -> bool:
     """Whether the speed of this step is known, in what the log states of all."""
-    if stated(last.time_s) is not None:
+    if _times_s([last]):
         return True
-    rates = _stated([last.tflops_per_gpu, last.tokens_per_s_per_gpu])
-    return bool(rates) and all(stated(step.time_s) is None for step in log)
+    rates = (stated(last.tflops_per_gpu), stated(last.tokens_per_s_per_gpu))
+    return any(rate is not None and rate > 0 for rate in rates) and all(stated(step.time_s) is None for step in log)
 
 
 def _places(numbers: Sequence[int], window: Window) -> range:
@@ -118,21 +117,17 @@ def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
     return all(after - before <= widest for before, after in itertools.pairwise(edges))
 
 
-def _stated(values: Iterable[float | None]) -> list[float]:
-    return [value for value in map(stated, values) if value is not None]
+def _times_s(steps: Iterable[Step]) -> list[float]:
+    return _known(possible(step.time_s, STEP_TIME_S) for step in steps)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
 
 
 def _mean(values: Sequence[float]) -> float | None:
-    return _figure(statistics.fmean, values) if values else None
+    return statistics.fmean(values) if values else None
 
 
 def _deviation(values: Sequence[float]) -> float | None:
-    return _figure(statistics.stdev, values) if len(values) > 1 else None
-
-
-def _figure(of: Callable[[Sequence[float]], float], values: Sequence[float]) -> float | None:
-    """Null where what the log prints is so large that there is none."""
-    try:
-        return stated(of(values))
-    except OverflowError:
-        return None
+    return statistics.stdev(values) if len(values) > 1 else None
