@@ -8,7 +8,8 @@ not follow from what was put there.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 import attrs
@@ -40,9 +41,12 @@ NODES = (1, LARGEST)
 
 @attrs.frozen(kw_only=True)
 class Trial:
-    """The runs to ask about, without a target only the framework; a refusal at a key in ``doubt`` does not count."""
+    """The runs to ask about, without a target only the framework; a refusal at a key in ``doubt`` does not count.
 
-    runs: tuple[Run[Any], ...]
+    ``runs`` are made as they are asked for, once: mostly the first one that nothing is refused of ends it.
+    """
+
+    runs: Iterable[Run[Any]]
     target: Target[Any] | None
     written: Written
     doubt: frozenset[str] = frozenset()
@@ -66,28 +70,31 @@ class StandIns:
         """The runs to ask the plugins about, with these options of the framework."""
         right = _without(self.spec, doubt)
         runs = self._possible(right, doubt)
-        if len(runs) < (2 if touches(doubt, ON_NODES) else 1):  # of one alone nobody knows what its refusals hang on
+        least = 2 if touches(doubt, ON_NODES) else 1  # of one alone nobody knows what its refusals hang on
+        first = [*islice(runs, least)]
+        if len(first) < least:
             doubt |= ON_NODES
-            runs = self._possible(attrs.evolve(right, parallelism=ParallelismTable(), model=ModelTable()), doubt)
+            bare = attrs.evolve(right, parallelism=ParallelismTable(), model=ModelTable())
+            first, runs = [], self._possible(bare, doubt)
         if target:
             known = not touches(doubt, ON_NODES)
-            target = attrs.evolve(target, gpus_per_node=runs[0].gpus_per_node) if known else None
+            target = attrs.evolve(target, gpus_per_node=first[0].gpus_per_node) if known else None
         paths = target.paths("trial") if target else Paths(run="/runs/trial", cache="/cache")
-        asked = (attrs.evolve(run, options=options, paths=paths) for run in runs)
-        return Trial(
-            runs=tuple(against_published(run, self.recipe, self.spec) for run in asked),
-            target=target,
-            written=written,
-            doubt=doubt,
-        )
+        asked = (attrs.evolve(run, options=options, paths=paths) for run in chain(first, runs))
+        compared = (against_published(run, self.recipe, self.spec) for run in asked)
+        return Trial(runs=compared, target=target, written=written, doubt=doubt)
 
-    def _possible(self, right: SpecTables, doubt: Collection[str]) -> tuple[Run[Any], ...]:
-        """The run of these tables, or those that take its place where its division is in doubt."""
-        places = self._places(right, doubt) if touches(doubt, ON_NODES) else [(self.base, right)]
-        runs = ((self._over(point, spec, doubt), spec) for point, spec in places)
-        return tuple(dict.fromkeys(run for run, spec in runs if run and not impossible(run, spec)))
+    def _possible(self, right: SpecTables, doubt: Collection[str]) -> Iterator[Run[Any]]:
+        """The run of these tables, or those that take its place where its division is in doubt; each once."""
+        candidates = self._candidates(right, doubt) if touches(doubt, ON_NODES) else [(self.base, right)]
+        seen = set()
+        for point, spec in candidates:
+            run = self._over(point, spec, doubt)
+            if run and run not in seen and not impossible(run, spec):
+                seen.add(run)
+                yield run
 
-    def _places(self, right: SpecTables, doubt: Collection[str]) -> Iterator[tuple[Point, SpecTables]]:
+    def _candidates(self, right: SpecTables, doubt: Collection[str]) -> Iterator[tuple[Point, SpecTables]]:
         """These tables over each published point, and with other degrees and nodes in place of wrong ones."""
         wrong = _names(right.parallelism, "parallelism", doubt)
         for gpus_per_node in NODES if touches(doubt, MACHINE) else (right.gpus_per_node,):
