@@ -163,8 +163,8 @@ def test_a_work_directory_without_permission_is_refused_at_once(toy: Any, ordina
 # the framework
 
 
-def failed(toy: Any, **options: Any) -> str:
-    done = toy.llmb("run", toy.spec(framework=options))
+def failed(toy: Any, warning: str = "", **options: Any) -> str:
+    done = toy.llmb("run", toy.spec(framework=options, env={"TOY_WARNING": warning}))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     return str(done.stdout)
@@ -183,8 +183,8 @@ def test_a_framework_that_exits_at_once(toy: Any) -> None:
     assert line_of(out, "log says") == "toy: giving up"
 
 
-def test_a_framework_that_is_killed(toy: Any) -> None:
-    out = failed(toy, end="kill 9", end_step=2)
+def test_a_framework_that_is_killed_whatever_it_warned_of_before_its_first_step(toy: Any) -> None:
+    out = failed(toy, warning="UserWarning: [Errno 12] Cannot allocate memory", end="kill 9", end_step=2)
     assert "phase train, rank 0: killed by signal 9 (exit status 137) (after 2 of 5 steps)" in line_of(out, "cause")
     assert "toy step 2 time 0.5" in line_of(out, "log says")
 

@@ -7,6 +7,7 @@ wait_for() { until [ -e "$1" ]; do sleep 0.02; done; }
 [ -z "$TOY_DUMP" ] || env -0 >"$LLMB_RUN_DIR/env.$RANK"
 [ -z "${TOY_TOKEN-}" ] || printf %s "$TOY_TOKEN" | sha256sum >"$LLMB_RUN_DIR/token.sha256"
 note begin
+[ -z "${TOY_WARNING-}" ] || echo "$TOY_WARNING"
 for ((step = 0; step <= TOY_STEPS; step++)); do
   time=0.5
   [ "$step" != "$TOY_GARBLED_STEP" ] || time=0.50.5

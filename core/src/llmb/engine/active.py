@@ -5,7 +5,8 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import PurePosixPath
+from functools import partial
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from llmb.engine.plan import PlannedRun
 from llmb.engine.record import RunRecord
 from llmb.figures.numbers import STEP_TIME_S, possible
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.logs.last_steps import begin_of_last_steps
 from llmb.logs.reading import blocks_of
 from llmb.logs.series import StepSeries
 from llmb.values.errors import PluginError
@@ -197,6 +199,15 @@ class ActiveRun:
         if self._messages:
             with self._reading_messages():
                 self._note(self._messages.close())
+
+    def outlived(self) -> dict[Path, int]:
+        """Up to which byte of a log's copy the run went on after what it tells there; of logs without steps nothing."""
+        measured = {phase.name for phase in self.planned.job.phases if phase.measured}
+        copies = [self.record.logs / log.copy for log in self.logs if log.phase in measured]
+        parse_log = partial(self._framework.parse_log, run=self.run)
+        with self._reading():
+            return {copy: begin_of_last_steps(copy, parse_log) for copy in copies}
+        return {}
 
     def progress(self, detail: str = "") -> Progress:
         """How the run stands, for people."""

@@ -84,7 +84,7 @@ def _failure(active: ActiveRun, outcome: Outcome, pool: PluginPool) -> Failure:
     extra = pool.signatures()
     logs = _latest_first(active)
     if outcome.look_in_logs:
-        if found := diagnose(logs, extra):
+        if found := diagnose(logs, extra, active.outlived()):
             return found
         return Failure(cause=outcome.reason, evidence=last_words(logs), remedy=outcome.remedy)
     return Failure(cause=outcome.reason, remedy=outcome.remedy)

@@ -23,9 +23,6 @@ from llmb.values.steps import LogParser, Notice, NoticeKind, Step
 END = 1 << 20
 """Bytes at the end of a log in which a scheduler's words are looked for, and a failure that no steps tell of."""
 
-STEPS_OF_GRACE = 10
-"""New steps after a text that are no sign that the run went on: a scheduler gives processes half a minute to end."""
-
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 """What a training says that was whole, as MLPerf's rules for training logs want it (mlcommons/logging, run_stop)."""
 
@@ -72,10 +69,10 @@ def _cause(paths: Sequence[Path], known: Sequence[Signature], starts: Mapping[Pa
 def _outlived(paths: Sequence[Path], framework: FrameworkHooks[Any], starts: Mapping[Path, int]) -> dict[Path, int]:
     """From where on a text in a log counts, at ``starts`` or later: what stands before it, a run that went on outlived.
 
-    A run went on where more than some new steps follow, or its first one does, or where it was begun again.
+    A run went on where more than a few new steps follow, or its first one does, or where it was begun again.
     """
     parse_log = partial(framework.parse_log, run=None)
-    return {path: max(starts[path], begin_of_last_steps(path, parse_log, STEPS_OF_GRACE)) for path in paths}
+    return {path: max(starts[path], begin_of_last_steps(path, parse_log)) for path in paths}
 
 
 def _told_by_schedulers(path: Path, pool: PluginPool) -> Iterator[Signature]:

@@ -56,14 +56,18 @@ def known_signatures() -> tuple[Signature, ...]:
     return tuple(Signature(**table) for table in tables)
 
 
-def diagnose(logs: Iterable[Path], more: Iterable[Signature] = ()) -> Failure | None:
+def diagnose(
+    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = NOTHING_LEFT_OUT
+) -> Failure | None:
     """The cause that the logs of one run tell, or null where they know none. Logs that are not there are left out.
 
     A primary text is the cause wherever it is. Where there are only secondary ones, which tell that something else
     broke before, that is looked for: an exception that stands before such a text, or that a log ends with. It is the
     cause, unless it tells of other processes itself; then it is shown as evidence.
+
+    What lies before the byte that ``starts`` names of a log does not count.
     """
-    found = find_cause(logs, more)
+    found = find_cause(logs, more, starts)
     return found.failure if found else None
 
 
@@ -76,7 +80,7 @@ def known_remedy(told: str, more: Iterable[Signature] = ()) -> str:
 def find_cause(
     logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = NOTHING_LEFT_OUT
 ) -> FoundCause | None:
-    """As `diagnose`, and where it is told; what lies before the byte that ``starts`` names of a log does not count."""
+    """As `diagnose`, and where it is told."""
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
     hits = _hits(paths, [*known_signatures(), *more], starts)
     if not hits:
@@ -90,7 +94,7 @@ def find_cause(
 def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = NOTHING_LEFT_OUT) -> FoundCause | None:
     """The exception that a log ends with, and that no other process brought about: a cause where no text is known.
 
-    ``starts`` is as for `find_cause`.
+    ``starts`` is as for `diagnose`.
     """
     paths = [path for path in logs if path.is_file() and path.stat().st_size]
     for error in _errors(paths, starts, {}, final_error):

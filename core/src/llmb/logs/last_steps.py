@@ -10,13 +10,16 @@ from llmb.logs.found import Found, UnreadSteps
 from llmb.logs.reading import blocks_of
 from llmb.values.steps import LogParser, Notice, Step
 
+STEPS_OF_GRACE = 10
+"""New steps after a text that are no sign that the run went on: a scheduler gives processes half a minute to end."""
+
 NewParser = Callable[[], LogParser]
 
 Number = tuple[int, int]
 """The attempt and the number of a step: they rise, but for lines that come late or are printed again."""
 
 
-def begin_of_last_steps(path: Path, new_parser: NewParser, most: int) -> int:
+def begin_of_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
     """The byte behind which no more than ``most`` new steps come; that of the first step where there are no more.
 
     It lies in the line of the step that is one too many, or is the first. Steps of a run before the last one do not

@@ -16,6 +16,9 @@ from llmb.plugins.answers import short
 from llmb.values.errors import Fault, PluginError
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 
+MOST_SHOWN = 300
+"""Characters of a wrong step or notice that are told."""
+
 ItemT = TypeVar("ItemT", bound=Step | Notice)
 
 
@@ -94,7 +97,7 @@ def _checked(item: ItemT) -> ItemT:
         else:
             _check_notice(item)
     except Exception as error:
-        error.add_note(f"in {item!r}")
+        error.add_note(f"in {repr(item)[:MOST_SHOWN]}")
         raise
     return item
 
