@@ -61,7 +61,7 @@ end_orphans() { # files: of a job that has one of these locks and whose supervis
 }
 
 turn=1 in_line=''
-arrive() { # take the next number: a file that is locked as long as this job is in line; whoever waits has a lower one
+arrive() { # take the number after the highest that is out: a file, locked as long as this job is in line
   local queue file
   let_the_one_before_arrive
   make_for_all "$lock.queue"
@@ -78,10 +78,10 @@ arrive() { # take the next number: a file that is locked as long as this job is 
 
 let_the_one_before_arrive() { # of those that were submitted at once; of one that never arrives, the one before that
   local before=.
-  while { read -r before <"$before/after"; } 2>/dev/null; do
+  while read -r before <"$before/after" && [ -n "$before" ]; do
     flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # until it lives, and is in line
     [ ! -s "$before/arriving" ] || return
-  done
+  done 2>/dev/null
 }
 
 wait_in_line() { # whoever comes first is served first, however many GPUs it needs
