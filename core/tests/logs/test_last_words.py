@@ -63,6 +63,15 @@ def test_the_error_is_preferred_to_what_is_printed_after_it(tmp_path: Path, erro
     assert words(tmp_path, labelled) == (label + error).strip()
 
 
+def test_an_error_in_colours_is_told_without_them(tmp_path: Path) -> None:
+    trace = PYTHON_TRACE.replace('"/opt/train.py"', '\x1b[35m"/opt/train.py"\x1b[0m').replace(
+        "net", "\x1b[31mnet\x1b[0m"
+    )
+
+    assert words(tmp_path, f"{trace}\x1b[1;35mValueError\x1b[0m: \x1b[35m7\x1b[0m\nthe end\n") == "ValueError: 7"
+    assert words(tmp_path, f"{trace}\x1b[31mlast\x1b[0m\n") == "last"
+
+
 def test_of_several_errors_the_last_counts(tmp_path: Path) -> None:
     assert words(tmp_path, f"OSError: first\n{PYTHON_TRACE}ValueError: last\n") == "ValueError: last"
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
+from llmb.logs.escapes import ESCAPE, without_escapes
 from llmb.logs.labels import label_of
 
 TAIL = 64 << 10
@@ -105,12 +106,14 @@ def meaningful(tail: bytes) -> list[bytes]:
 
 
 def shown(line: bytes) -> str:
-    """A line as evidence: text, and not too long."""
-    return line.decode(errors="replace").strip()[:LONGEST_LINE]
+    """A line as evidence: text without colours, and not too long."""
+    return without_escapes(line)[0].decode(errors="replace").strip()[:LONGEST_LINE]
 
 
 def _unlabelled(line: bytes) -> bytes:
-    return line[len(label_of(line)) :]
+    """What the process itself wrote, without colours."""
+    text = without_escapes(line)[0] if ESCAPE in line else line
+    return text[len(label_of(text)) :]
 
 
 def _tail(path: Path) -> bytes:
