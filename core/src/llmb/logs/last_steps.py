@@ -23,7 +23,7 @@ def begin_of_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_
     """The byte behind which no more than ``most`` new steps come; that of the first step where there are no more.
 
     It lies in the line of the step that is one too many, or is the first. Steps of a run before the last one do not
-    count; 0 where there is no step. The log is read twice at most, or four times where a parser tells nothing before
+    count; 0 where there is no step. The log is read twice at most, or thrice where a parser tells nothing before
     the end of it.
     """
     last, told_at_end = _last_steps(path, new_parser, most + 1)
