@@ -132,6 +132,12 @@ def test_a_number_of_gpus_that_is_not_published_hides_nothing_of_the_model(spec:
     assert set(spec.write(wrong + "[model]\nvocab = 5\n" + SLURM).faults()) == {"workload.gpus", "model.vocab"}
 
 
+@pytest.mark.parametrize("wrong", ["[parallelism]\ntp = 7\n", "[model]\nlayers = 0\n"])
+def test_a_division_that_cannot_be_hides_nothing_that_the_scheduler_refuses(spec: Any, wrong: str) -> None:
+    found = spec.write(HEAD + wrong + '[mounts]\n"/a,b" = "/x"\n' + SLURM).faults()
+    assert 'mounts."/a,b"' in found
+
+
 def test_nothing_is_told_of_the_published_degree_in_place_of_a_wrong_one(spec: Any) -> None:
     """With tp = 2, which is meant, 8190 tokens can be divided; with the published tp = 4 they cannot."""
     nemo = HEAD.replace("maxtext/llama2-70b", "nemo_launcher/llama3.1-70b")

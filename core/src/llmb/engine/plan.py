@@ -90,12 +90,19 @@ def refusals(trial: Trial, pool: PluginPool) -> Iterator[Fault]:
     told: list[Fault] | None = None
     for run in trial.runs:
         refused = [
-            fault for fault in _refused(run, trial.target, pool) if fault.key and not touches(trial.doubt, [fault.key])
+            fault
+            for fault in _refused(run, _for(run, trial.target), pool)
+            if fault.key and not touches(trial.doubt, [fault.key])
         ]
         told = refused if told is None else [fault for fault in told if fault in refused]
         if not told:
             return
     yield from map(trial.written.locate, told or ())
+
+
+def _for(run: Run[Any], target: Target[Any] | None) -> Target[Any] | None:
+    """The target as the scheduler is told of it for this run."""
+    return target and attrs.evolve(target, gpus_per_node=run.gpus_per_node)
 
 
 def plan_run(placed: PlacedRun, pool: PluginPool) -> PlannedRun:
