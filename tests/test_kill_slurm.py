@@ -12,7 +12,7 @@ import pytest
 from parts.killer import STAGES, Killer, spread
 from parts.sshd import Sshd
 
-pytestmark = [pytest.mark.real, pytest.mark.slow]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kill_slurm")]  # has a cluster of its own
 
 RUNS = 3
 MOMENTS = 10  # of each stage in the slow test
