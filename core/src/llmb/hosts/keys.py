@@ -83,9 +83,9 @@ class Keys(AuthStrategy):
             return PKey.from_path(file)
         except TypeError:  # what the cryptography library raises where a passphrase is needed
             self._encrypted.append(file)
+            return None
         except (OSError, ValueError, SSHException, UnknownKeyType):
-            pass
-        return None
+            return None
 
     def _refused(self) -> TargetError:
         if self._encrypted:
