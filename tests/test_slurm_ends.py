@@ -14,6 +14,11 @@ def gated(toy: Any, **options: Any) -> dict[str, Any]:
     return {"gate": str(toy.gate), "gate_step": 2, **options}
 
 
+def its_time_is_over(toy: Any) -> Any:
+    """The job's time limit comes in a moment; what is past when the controller hears of it, it refuses."""
+    return order(toy, "scontrol", "update", "jobid=JOB", "EndTime=now+5")
+
+
 def at_gate(toy: Any, action: Any, attempt: int = 0) -> tuple[Any, Any]:
     """What to do when an attempt waits at the gate."""
     logs = f"runs/*/logs/train.{attempt}.log"
@@ -44,14 +49,14 @@ def test_cancelled_by_someone(toy_slurm: Any) -> None:
 
 @pytest.mark.slow
 def test_a_time_limit_before_the_last_step(toy_slurm: Any) -> None:
-    end_now = order(toy_slurm, "scontrol", "update", "jobid=JOB", "EndTime=now")
+    end_now = its_time_is_over(toy_slurm)
     run = toy_slurm.follow(at_gate(toy_slurm, end_now), framework=gated(toy_slurm))
     assert (run["state"], run["reason"]) == ("timeout", "the time limit came after 2 of 5 steps")
 
 
 @pytest.mark.slow
 def test_a_time_limit_after_the_last_step(toy_slurm: Any) -> None:
-    end_now = order(toy_slurm, "scontrol", "update", "jobid=JOB", "EndTime=now")
+    end_now = its_time_is_over(toy_slurm)
     run = toy_slurm.follow(at_gate(toy_slurm, end_now), framework={"hang": True})
     assert run["state"] == "completed"
     assert run["reason"] == "all 5 of 5 steps were done, then it hung until its time limit"
