@@ -31,3 +31,10 @@ def test_a_run_is_refused_for_what_its_own_target_lacks_whichever_run_comes_firs
         llmb.start(llmb.load(spec))
     assert toy.records == []
     assert asked.read_text() == "x\n"  # once for all targets of the same probe
+
+
+def test_no_engine_is_asked_where_nothing_has_an_image(toy: Any, asked: Path) -> None:
+    with llmb.start(llmb.load(toy.spec())) as session:
+        session.drive()
+    assert [result.state for result in session.results] == ["completed"]
+    assert not asked.exists()

@@ -269,6 +269,10 @@ def test_a_host_whose_srun_takes_no_images_is_told_before_a_job_is_sent(
     assert Slurm().build_job(job(), attrs.evolve(asked, facts=FrozenMap(facts))).notes == ()
 
 
+def test_a_host_is_asked_nothing_for_runs_that_have_no_image() -> None:
+    assert Slurm().probe(attrs.evolve(target(), gpu_types=("h100",), images=False)) == ""
+
+
 @pytest.mark.parametrize("place", ["inside", "outside"])
 def test_what_a_job_says_counts_for_its_ranks_whatever_is_left_on_the_node(tmp_path: Path, place: str) -> None:
     env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_PORT": "7"})

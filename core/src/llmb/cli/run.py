@@ -160,12 +160,12 @@ def worst_status(results: Iterable[RunResult], *, check: bool, error: LlmbError 
 
 def _print(session: Session, as_json: bool, error: LlmbError | None = None) -> None:
     """All runs; where something stood in the way, those that have ended, and then what it was, as at any other time."""
-    from llmb.cli.results import print_results
-
     if as_json:
         errors = {"errors": errors_of(error)} if error else {}
         print_json({"runs": [each.as_dict() for each in session.results], **errors})
     else:
+        from llmb.cli.results import print_results
+
         print_results(result for result in session.results if result.ended or not error)
         if error:
             tell(error)

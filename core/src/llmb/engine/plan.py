@@ -16,7 +16,7 @@ from llmb.spec.doubt import touches
 from llmb.spec.trial import Trial
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Environment, Job, Phase, Script, Task
+from llmb.values.job import Environment, Image, Job, Phase, Script, Task
 from llmb.values.run import Run, Target
 from llmb.values.workload import PlacedRun, Workload
 
@@ -53,6 +53,12 @@ class PlannedRun:
     def target(self) -> Target[Any]:
         """Where it is run."""
         return self.placed.target
+
+    @property
+    def images(self) -> bool:
+        """Whether anything of it runs in an image."""
+        jobs = (self.job, *(task.task.work for task in self.tasks))
+        return any(isinstance(job, Job) and isinstance(job.environment.base, Image) for job in jobs)
 
     @property
     def secrets(self) -> frozenset[str]:

@@ -85,7 +85,7 @@ def start(workload: Workload, *, observer: Observer | None = None) -> Session:
     planned = plan(workload, pool=pool)
     refuse_missing_secrets((each.script, "run") for each in planned)
     with _open(Hosts()) as hosts:
-        sites = _sites([each.target for each in planned], pool, hosts)
+        sites = _sites([attrs.evolve(each.target, images=each.images) for each in planned], pool, hosts)
         _probe(sites.values(), observer or Silent())
         probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
         planned = plan(probed, pool=pool)  # what was found there may refuse a run, or change its script

@@ -45,6 +45,7 @@ class Site:
         self.refusal: Exception | None = None
         self._targets = targets
         self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
+        self._images = any(target.images for target in targets)
         self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them
         self._tasks: dict[str, TaskProgress] = {}
         self._waiting: set[tuple[str, str]] = set()  # task and run, as noted on the host
@@ -70,8 +71,8 @@ class Site:
         return attrs.evolve(target, facts=self._facts.get(self._probe_of(target), FrozenMap()))
 
     def _probe_of(self, target: Target[Any]) -> str:
-        """The bash of its probe, which is told of the GPU types of all runs, so that those alone make no other."""
-        return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types))
+        """The bash of its probe, which is told of the GPU types and images of all runs: those alone make no other."""
+        return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types, images=self._images))
 
     def expect(self, tasks: Iterable[PlannedTask]) -> None:
         """Tasks that a run needs, in order; those known already are shared."""

@@ -22,10 +22,10 @@ poll() { # id, directory: id, state, process id, exit status, cause, reason (or 
     supervisor "$2" >/dev/null || settle "$2" || exit 1
     state=pending
     [ -e "$2/begun" ] && state=running
-    { ended=$(<"$2/ended"); } 2>/dev/null && state=ended
+    { IFS= read -r ended <"$2/ended"; } 2>/dev/null && state=ended
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
       said='being cancelled'
-    else
+    elif [ -s "$2/out.log" ]; then
       said=$(tail -c 200 "$2/out.log" 2>/dev/null)
     fi
     said=${said##*$'\n'}

@@ -29,11 +29,11 @@ class LocalHost:
         return (self._peer or SshHost)(name)
 
     def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
-        """Run bash. The script is one group, so that bash reads all of it before it starts any of it."""
+        """Run bash. It sources the script: of its own standard input it would read each byte by itself."""
         text = "{\n" + script + "\n} </dev/null\n"
         try:
             bash = subprocess.Popen(
-                ["bash", "-s"],
+                ["bash", "-c", ". /dev/stdin"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,

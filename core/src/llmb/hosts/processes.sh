@@ -1,16 +1,19 @@
 # What both sides of a detached job need: those who ask for it, and supervise.sh, which runs it.
 
-start_time() { # process id: when it started, in clock ticks after boot; fails where there is none, or a dead one
-  local stat
-  { stat=$(<"/proc/$1/stat"); } 2>/dev/null || return 1
-  set -- ${stat##*) }
-  [ "$1" != Z ] && echo "${20}" # a container's first process may leave the dead lying about
+# A job is asked after several times a second, beside it: what is asked for each time starts no process.
+
+start_time() { # process id, variable: when it started, in clock ticks after boot; fails where it is not there, or dead
+  local stat=''
+  { IFS= read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null # a name may have several lines
+  [ -n "$stat" ] || return 1
+  set -- "$2" ${stat##*) }
+  [ "$2" != Z ] && printf -v "$1" %s "${21}" # a container's first process may leave the dead lying about
 }
 
 supervisor() { # directory: its supervisor's process id, if that is still the same process
-  local pid start boot
-  { read -r pid start boot <"$1/started"; } 2>/dev/null || return 1
-  [ "$boot" = "$(</proc/sys/kernel/random/boot_id)" ] && [ "$start" = "$(start_time "$pid")" ] && echo "$pid"
+  local pid start boot now
+  { read -r pid start boot <"$1/started"; } 2>/dev/null && read -r now </proc/sys/kernel/random/boot_id || return 1
+  [ "$boot" = "$now" ] && start_time "$pid" now && [ "$start" = "$now" ] && echo "$pid"
 }
 
 end_leftovers() { # directory, as an absolute path: all processes that were started for it, but not the one that asks

@@ -15,7 +15,10 @@ exec 8>>alive
 flock -w 10 8 || exit 1 # a twin is alive
 
 job='' job_start='' interrupted='' patience=''
-lives() { [ -n "$job_start" ] && [ "$(start_time "$job")" = "$job_start" ]; } # as long its process group is the job's
+lives() { # as long its process group is the job's
+  local now
+  [ -n "$job_start" ] && start_time "$job" now && [ "$now" = "$job_start" ]
+}
 
 end_job() { # TERM to its processes; KILL when these have had their time, or a second cancel does not grant it
   interrupted=yes
@@ -45,7 +48,8 @@ keep_end() { # exit status, cause, reason: a full disk is told beside the reason
 
 trap end_job TERM INT HUP
 exec 7>arriving && flock 7 || exit 1
-write started "$$ $(start_time $$) $(</proc/sys/kernel/random/boot_id)" || exit 1
+start_time $$ own_start
+write started "$$ $own_start $(</proc/sys/kernel/random/boot_id)" || exit 1
 exec 9>&-
 printf '%4096s' '' | tr ' ' '\n' >room # line ends, of which none is left at the end of what is read
 
@@ -56,7 +60,7 @@ set -m # the job and the clock are process groups of their own
 if [ -e cancelled ]; then (exit 143) & else bash job.sh & fi
 job=$!
 exec 7>&-
-job_start=$(start_time "$job")
+start_time "$job" job_start
 [ -z "$interrupted" ] || end_job
 wait_for_its_time() {
   until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count

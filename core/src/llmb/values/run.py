@@ -129,7 +129,8 @@ class Run(Generic[OptionsT]):
 class Target(Generic[OptionsT]):
     """Where runs go. ``host`` is null for this machine; ``options`` is the scheduler plugin's own class.
 
-    ``gpu_types`` are those that the runs ask for. ``gpus_per_node`` is the run's: as [target] states it, else as the
+    ``gpu_types`` are those that the runs ask for; ``images`` is false for a probe that need not look for what runs
+    containers, since nothing has an image there. ``gpus_per_node`` is the run's: as [target] states it, else as the
     GPU type has it, and no more than the run has in all; null where no run is meant, as for ``llmb doctor``.
 
     ``facts`` is what the scheduler's probe printed there, and empty where nothing may be started, as in a dry run.
@@ -141,6 +142,7 @@ class Target(Generic[OptionsT]):
     workdir: str
     options: OptionsT
     gpu_types: tuple[str, ...] = ()
+    images: bool = True
     gpus_per_node: int | None = None
     facts: Mapping[str, str] = attrs.field(factory=FrozenMap)
 

@@ -88,11 +88,9 @@ class Local(SchedulerHooks[LocalOptions]):
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:
         """Container engines and GPUs; the peak of the CPU, measured once and kept, where a run asks for one."""
-        wanted = target.options.runtime
-        engines = ENGINES if wanted is None else (wanted,) if wanted in ENGINES else ()
         ask_all = "" if target.gpu_types else "yes"  # no run asks, but llmb doctor
         look_for_gpus = "yes" if target.gpu_types != ("cpu",) else ""
-        settings = f"engines=({' '.join(engines)}) ask_all={ask_all} look_for_gpus={look_for_gpus}"
+        settings = f"engines=({' '.join(_engines(target))}) ask_all={ask_all} look_for_gpus={look_for_gpus}"
         parts = [settings, library("refusals.sh"), library("probe.sh")]
         if "cpu" in target.gpu_types:
             measure = [sys.executable, "-m", "llmb_local.cpu_peak", f"{target.cache}/cpu-peak"]
@@ -127,6 +125,14 @@ class Local(SchedulerHooks[LocalOptions]):
     def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
+
+
+def _engines(target: Target[LocalOptions]) -> tuple[RuntimeName, ...]:
+    """Those that a run may need."""
+    wanted = target.options.runtime
+    if not target.images or wanted in ("venv", "none"):
+        return ()
+    return ENGINES if wanted is None else (wanted,)
 
 
 def _after(before: str, script: Script) -> Script:

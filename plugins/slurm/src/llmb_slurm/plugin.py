@@ -71,7 +71,8 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         whole = shipped_text("llmb_slurm", "probe.sh")
         if not target.gpu_types:
             return whole
-        return f"only_images=yes\n{whole}" if target.options.runtime in (None, "pyxis") else ""
+        asks = target.images and target.options.runtime in (None, "pyxis")
+        return f"only_images=yes\n{whole}" if asks else ""
 
     @hookimpl
     def checks(self, target: Target[SlurmOptions], host: Host) -> Sequence[Check]:
