@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -16,6 +17,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """What tests start need not be compiled each time, whatever the environment says."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache/bytecode")
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background, for all that is started there
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("busy", deadline=None)  # how long an example takes on a busy machine tells nothing
     settings.load_profile("busy")
 

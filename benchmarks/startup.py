@@ -23,6 +23,8 @@ from figure import Figure, show
 
 ROOT = Path(__file__).parents[1]
 REPEATS = 15
+PAIRS = 7
+"""How often the quickstart is trained with and without llmb: trainings of one machine differ by a second or more."""
 
 
 def best(commands: dict[str, list[str]], repeats: int = REPEATS) -> dict[str, float]:
@@ -97,7 +99,7 @@ def trained(command: list[str], env: dict[str, str]) -> list[dict[str, Any]]:
     return list(json.loads(done.stdout)["runs"])
 
 
-def figures(repeats: int = 3, *, run: bool = True) -> Iterator[Figure]:
+def figures(repeats: int = PAIRS, *, run: bool = True) -> Iterator[Figure]:
     yield from start_up()
     if run:
         yield from quickstart(repeats)
@@ -106,6 +108,6 @@ def figures(repeats: int = 3, *, run: bool = True) -> Iterator[Figure]:
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--run", action="store_true", help="train the quickstart as well")
-    options.add_argument("--repeats", type=int, default=3, help="how often it is trained, with and without llmb")
+    options.add_argument("--repeats", type=int, default=PAIRS, help="how often it is trained, with and without llmb")
     wanted = options.parse_args()
     sys.exit(show(figures(wanted.repeats, run=wanted.run)))

@@ -40,6 +40,7 @@ def main() -> int:
     if lacking := [why for name in parts if (why := MISSING[name]())]:
         raise SystemExit("; ".join(lacking))
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the parts end with us
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # in a shell's background it is ignored, and inherited
     with ExitStack() as stack:
         env = start(parts, stack)
         return subprocess.run(command, env=env, check=False).returncode

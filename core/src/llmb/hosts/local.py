@@ -29,7 +29,7 @@ class LocalHost:
         return (self._peer or SshHost)(name)
 
     def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
-        """Run bash. It sources the script: of its own standard input it would read each byte by itself."""
+        """Run bash, which sources the script: a script that is its standard input it would read byte by byte."""
         text = "{\n" + script + "\n} </dev/null\n"
         try:
             bash = subprocess.Popen(
