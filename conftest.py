@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import uuid
 from collections.abc import Generator
 from pathlib import Path
 
@@ -32,7 +33,8 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 @pytest.fixture(autouse=True)
 def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test sees or touches the user's records and targets."""
-    folder = tmp_path_factory.mktemp("llmb")
+    folder = tmp_path_factory.getbasetemp() / "llmb" / uuid.uuid4().hex  # mktemp looks at all that it made before
+    folder.mkdir(parents=True)
     monkeypatch.setenv("LLMB_HOME", str(folder / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
 
