@@ -56,8 +56,8 @@ from made_logs import (
     step_line,
 )
 
-from llmb.figures.window import summarise
-from llmb.logs.reading import feed_file
+from llmb.analysis.window import summarise
+from llmb.logs.read_blocks import feed_file
 from llmb.logs.series import StepSeries
 from llmb.logs.status import log_status
 from llmb.values.steps import LogParser

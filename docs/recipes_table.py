@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmb.cli.recipe_tables import list_row
-from llmb.plugins.recipes import load_recipe, recipe_addresses
+from llmb.plugins.recipe_files import load_recipe, recipe_addresses
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- recipes: written by docs/recipes_table.py -->\n", "<!-- end of recipes -->\n"

@@ -43,7 +43,7 @@ class Moments:
 
 def install(moments: Moments, host: Any, count_file: str) -> None:
     """Put a moment before and after every effect, and some within."""
-    from llmb.engine.record import RunRecord
+    from llmb.drive.record import RunRecord
 
     die_within_run(host, moments, count_file)
     die_within_write(moments)

@@ -12,8 +12,8 @@ from pathlib import Path
 import attrs
 import pytest
 
-from llmb.engine.result import RunResult
-from llmb.plugins.recipes import recipe_addresses
+from llmb.drive.result import RunResult
+from llmb.plugins.recipe_files import recipe_addresses
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

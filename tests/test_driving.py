@@ -14,8 +14,8 @@ import llmb
 def test_a_cancelled_run_is_not_submitted_though_the_target_could_not_be_asked_meanwhile(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from llmb.engine.record import find_record
-    from llmb.engine.site import Site
+    from llmb.drive.record import find_record
+    from llmb.drive.site import Site
 
     first = llmb.start(llmb.load(toy.spec("first", framework={"gate": str(toy.gate)})))
     first.drive(detach=True)
@@ -39,7 +39,7 @@ def test_a_cancelled_run_is_not_submitted_though_the_target_could_not_be_asked_m
 def test_what_is_said_of_a_run_that_its_scheduler_never_answered_for_is_true_also_of_a_cancel(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from llmb.engine.site import Site
+    from llmb.drive.site import Site
 
     def refuse(_site: Site, given: list[Any]) -> dict[str, Any]:
         if given:
@@ -67,7 +67,7 @@ def test_what_is_said_of_a_run_that_its_scheduler_never_answered_for_is_true_als
 
 
 def test_whoever_asks_again_for_the_end_of_a_run_need_not_wait_for_its_grace(toy: Any) -> None:
-    from llmb.engine.record import find_record
+    from llmb.drive.record import find_record
 
     spec = toy.spec(framework={"gate": str(toy.gate), "ignore_term": True}, target={"grace_s": 1000})
     session = llmb.start(llmb.load(spec))
@@ -125,7 +125,7 @@ def test_a_run_that_lacks_its_secret_is_left_as_it_is_and_the_others_go_on(
 
 
 def test_a_job_that_is_there_is_followed_without_its_secret(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llmb.engine.record import RunRecord
+    from llmb.drive.record import RunRecord
 
     monkeypatch.setenv("TOY_TOKEN", "very-secret")
     with monkeypatch.context() as killed:  # after the job was submitted, and before that was recorded
@@ -143,7 +143,7 @@ def test_a_job_that_is_there_is_followed_without_its_secret(toy: Any, monkeypatc
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The hosts whose connections were ended."""
-    from llmb.hosts.open import Hosts
+    from llmb.hosts.open_hosts import Hosts
 
     found: list[object] = []
     monkeypatch.setattr(Hosts, "close", lambda hosts: found.append(hosts))
@@ -167,7 +167,7 @@ def test_no_connection_stays_open_where_a_session_fails_or_is_never_driven(toy: 
 def test_a_run_whose_record_cannot_be_written_is_left_and_the_others_go_on(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from llmb.engine.record import RunRecord
+    from llmb.drive.record import RunRecord
 
     session = llmb.start(llmb.load(toy.spec(workload={"repeats": 2})))
     append = RunRecord.append_log
@@ -235,7 +235,7 @@ def test_what_an_observer_raises_ends_the_drive_before_anything_else_is_done(toy
 def test_a_site_that_takes_no_job_is_told_at_once_and_the_runs_on_others_go_on(
     toy: Any, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    from llmb.engine.site import Site
+    from llmb.drive.site import Site
 
     told: list[tuple[bool, str]] = []
     folders = [str(toy.folder / name) for name in ("first", "second")]

@@ -25,9 +25,9 @@ WORDS = re.compile(
     re.IGNORECASE,
 )
 ALLOWED = {
-    "figures/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
-    "jobs/tasks.sh": {"cuda"},  # whose version is told beside the GPU's driver
-    "logs/labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin lines of logs
+    "analysis/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
+    "scripts/tasks.sh": {"cuda"},  # whose version is told beside the GPU's driver
+    "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin lines of logs
     # where the texts that tell a cause were seen
     "logs/signatures/gpu.toml": {"cuda", "pytorch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},

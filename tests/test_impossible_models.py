@@ -18,7 +18,7 @@ TARGET = {"scheduler": "slurm", "account": "me", "partition": "batch"}
 def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **tables: Any) -> Any:
     workload = {"recipe": recipe, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
     file.write_text(tomli_w.dumps({"workload": workload, "target": TARGET, **tables}))
-    return llmb.plan(llmb.load(file), pool=llmb.PluginPool())
+    return llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_model_that_cannot_be_is_refused_with_the_reason(
 
 
 def test_every_published_point_can_be_run() -> None:
-    pool, count = llmb.PluginPool(), 0
+    pool, count = llmb.PluginRegistry(), 0
     for address in llmb.recipe_addresses():
         by_type: dict[tuple[str, str], list[int]] = {}
         for point in pool.recipe(address).points:

@@ -186,7 +186,7 @@ def test_cancel_while_queued_hurts_no_other_run_and_forgets_its_secret(
 
 def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any) -> None:
     import llmb
-    from llmb.engine import runs
+    from llmb.drive import runs
 
     session = runs.start(llmb.load(toy.spec()))
     session._active[0].enter("submitting")
@@ -399,7 +399,7 @@ def test_a_secret_that_is_not_set_is_a_fault_before_anything_is_touched(toy: Any
 
 def test_attaching_without_the_secret_says_so(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import llmb
-    from llmb.engine import runs
+    from llmb.drive import runs
 
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     session = runs.start(llmb.load(toy.spec(framework={"secrets": ["TOY_TOKEN"]})))

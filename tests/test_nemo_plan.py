@@ -79,7 +79,7 @@ def test_a_window_in_which_no_step_is_printed_is_refused(
     file.write_text(tomli_w.dumps({**tables, "target": {"scheduler": "slurm"}}))
     found = []
     try:
-        llmb.plan(llmb.load(file), pool=llmb.PluginPool())
+        llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
     except llmb.SpecError as error:
         found = [(fault.key, fault.message) for fault in error.faults]
     assert [key for key, _ in found] == (["measure.window"] if told else [])

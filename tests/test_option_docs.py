@@ -23,20 +23,22 @@ def first_cells(page: str, heading: str) -> list[str]:
 @pytest.mark.parametrize("name", ["maxtext", "megatron_bridge", "nemo_launcher"])
 def test_a_frameworks_page_has_a_row_for_each_option(name: str) -> None:
     told = [cell.strip(" `") for cell in first_cells(f"{name.replace('_', '-')}.md", "key of `[framework]`")]
-    assert told == [field.name for field in attrs.fields(llmb.PluginPool().framework(name).options)]
+    assert told == [field.name for field in attrs.fields(llmb.PluginRegistry().framework(name).options)]
 
 
 def test_slurms_page_has_a_row_for_each_option() -> None:
     cells = first_cells("slurm.md", "key of `[target]`")
     told = [name for cell in cells for name in re.findall(r"`\[?(?:target\.)?(\w+)\]?`", cell)]
-    assert sorted(told) == sorted(field.name for field in attrs.fields(llmb.PluginPool().scheduler("slurm").options))
+    assert sorted(told) == sorted(
+        field.name for field in attrs.fields(llmb.PluginRegistry().scheduler("slurm").options)
+    )
 
 
 def test_the_page_of_this_machine_shows_each_option_with_its_default() -> None:
     page = (DOCS / "local.md").read_text()
     told = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])["target"]
     without = set(re.findall(r"`(\w+)`", page.partition("except for ")[2].partition("which have none")[0]))
-    default = llmb.PluginPool().scheduler("local").options()
+    default = llmb.PluginRegistry().scheduler("local").options()
     container = told.pop("container")
     assert told.pop("scheduler") == "local"
     for table, options in ((told, default), (container, default.container)):

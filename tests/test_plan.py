@@ -13,8 +13,8 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.engine.plan import plan
-from llmb.plugins.pool import PluginPool
+from llmb.planning import plan
+from llmb.plugins.registry import PluginRegistry
 
 EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")
 _seen: list[str] | None = None
@@ -44,7 +44,7 @@ def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, reques
     options = {"task": "data", "warm_up": True}
     spec = toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"], "gpus": [1, 2]})
     seen = request.getfixturevalue("effects")
-    planned = plan(llmb.load(spec), pool=PluginPool())
+    planned = plan(llmb.load(spec), pool=PluginRegistry())
     assert seen == []
     assert not toy.home.exists()
     assert [each.run.gpus for each in planned] == [1, 2, 1, 2]
@@ -57,12 +57,12 @@ def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, reques
 
 def test_a_plan_is_the_same_each_time(toy: Any) -> None:
     workload = llmb.load(toy.spec(framework={"task": "data"}))
-    assert plan(workload, pool=PluginPool()) == plan(workload, pool=PluginPool())
+    assert plan(workload, pool=PluginRegistry()) == plan(workload, pool=PluginRegistry())
 
 
 def test_the_environment_of_the_spec_wins_over_a_phase_s_own(toy: Any) -> None:
     spec = toy.spec(framework={"warm_up": True}, env={"TOY_STEPS": "7"})
-    [planned] = plan(llmb.load(spec), pool=PluginPool())
+    [planned] = plan(llmb.load(spec), pool=PluginRegistry())
     assert planned.job.env["TOY_STEPS"] == "7"
     for phase in planned.job.phases:
         assert "TOY_END" in phase.env
@@ -77,7 +77,7 @@ def test_the_faults_of_all_runs_are_told_at_once(toy: Any) -> None:
 
 
 def test_a_job_with_an_environment_of_its_own_is_refused(toy: Any) -> None:
-    class Own(PluginPool):
+    class Own(PluginRegistry):
         def framework(self, name: str) -> Any:
             from llmb_toy.plugin import Toy
 
@@ -104,7 +104,7 @@ def test_logs_whose_copies_would_be_one_file_are_refused(toy: Any) -> None:
         plan(llmb.load(toy.spec()), pool=pool)
 
 
-class LocalBut(PluginPool):
+class LocalBut(PluginRegistry):
     """The local scheduler, whose scripts have other fields."""
 
     def __init__(self, **fields: Any) -> None:
@@ -123,7 +123,7 @@ class LocalBut(PluginPool):
         return Changed()
 
 
-class Refusing(PluginPool):
+class Refusing(PluginRegistry):
     """The toy refuses every job."""
 
     def framework(self, name: str) -> Any:
@@ -155,7 +155,7 @@ def test_a_window_beyond_the_framework_s_own_numbers_is_refused(
     )
     told = []
     try:
-        plan(llmb.load(file), pool=PluginPool())
+        plan(llmb.load(file), pool=PluginRegistry())
     except llmb.SpecError as error:
         told = [f"{fault.key}: {fault.message}" for fault in error.faults]
     framework = recipe.partition("/")[0]

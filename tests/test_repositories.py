@@ -172,7 +172,7 @@ def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) 
 
 def test_a_run_tells_for_which_of_its_tasks_it_waits_now(toy: Any, upstream: Upstream) -> None:
     import llmb
-    from llmb.engine.record import find_record
+    from llmb.drive.record import find_record
 
     options = {**asking(upstream, upstream.commits[0]), "task": "data", "task_gate": str(toy.task_gate)}
     session = llmb.start(llmb.load(toy.spec(framework=options)))

@@ -21,7 +21,7 @@ class EnoughError(Exception):
 @pytest.fixture
 def drive(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Drive a run whose submissions end with these errors, one after the other."""
-    from llmb.engine.site import Site
+    from llmb.drive.site import Site
 
     monkeypatch.setenv("TOY_TOKEN", "very-secret")
 

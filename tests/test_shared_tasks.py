@@ -50,7 +50,7 @@ def test_what_is_there_already_needs_no_room(toy: Any) -> None:
 
 
 def test_two_tasks_that_fit_one_by_one_do_not_fit_together(toy: Any) -> None:
-    from llmb.engine.space import free_space_gb
+    from llmb.hosts.disk_space import free_space_gb
     from llmb.hosts.local import LocalHost
 
     most = 0.7 * free_space_gb(str(toy.folder), LocalHost())
@@ -101,7 +101,7 @@ def test_attaching_without_the_secret_says_so_and_leaves_the_run_as_it_is(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import llmb
-    from llmb.engine import runs
+    from llmb.drive import runs
 
     monkeypatch.setenv("HF_TOKEN", SECRET)
     session = runs.start(llmb.load(toy.spec(framework=task(secrets=["HF_TOKEN"]))))

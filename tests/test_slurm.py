@@ -278,7 +278,7 @@ def test_an_account_that_the_host_has_in_its_environment_counts_where_the_spec_h
     from llmb_slurm.plugin import Slurm
 
     options = {"account": own} if own else {}
-    [planned] = llmb.plan(llmb.load(toy_slurm.spec(target=options)), pool=llmb.PluginPool())
+    [planned] = llmb.plan(llmb.load(toy_slurm.spec(target=options)), pool=llmb.PluginRegistry())
     monkeypatch.setenv(variable, "proj2")
     [ticket] = Slurm().submit([planned.script], LocalHost()).values()
     assert f"Account={account} " in toy_slurm.cluster.order("scontrol", "-o", "show", "job", str(ticket.job_id))

@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from llmb.engine.outcome import Evidence, decide
+from llmb.analysis.run_state import Evidence, decide
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.status import CAUSES, from_sacct, job_status
 
@@ -38,7 +38,7 @@ def test_a_row_of_the_truth_table(row: list[str]) -> None:
     status = job_status(found)
     evidence = Evidence(
         cause=status.cause,
-        exit_status=status.exit_status,
+        exit_code=status.exit_code,
         reason=status.reason,
         steps_done=5 if steps == "all" else 2,
         steps_asked=5,

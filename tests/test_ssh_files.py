@@ -83,7 +83,7 @@ def test_files_are_placed_and_read_where_there_is_no_perl(tmp_path: Path, monkey
         for name, value in server.env.items():
             monkeypatch.setenv(name, value)
         host = SshHost(server.host)
-        assert host.run("command -v perl").exit_status == 1
+        assert host.run("command -v perl").exit_code == 1
         placed = {f"{tmp_path}/out/{name}": name.encode() for name in NASTY}
         host.put({path: data.decode() for path, data in placed.items()})
         beyond = {path: data[1:] for path, data in placed.items() if data[1:]}

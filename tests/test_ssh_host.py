@@ -59,7 +59,7 @@ def host(sshd: Sshd, connect: Any) -> Any:
 
 def test_a_command_that_fails_is_an_answer(host: Any) -> None:
     answer = host.run("echo größe; echo bad >&2; exit 3")
-    assert (answer.exit_status, answer.stdout, answer.stderr) == (3, "größe\n", "bad\n")
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (3, "größe\n", "bad\n")
 
 
 def test_many_commands_take_one_connection_and_one_login_shell(host: Any, sshd: Sshd) -> None:
@@ -70,7 +70,7 @@ def test_many_commands_take_one_connection_and_one_login_shell(host: Any, sshd: 
 
 
 def test_sites_of_one_host_share_its_connection(sshd: Sshd) -> None:
-    from llmb.hosts.open import Hosts
+    from llmb.hosts.open_hosts import Hosts
     from llmb.values.run import Target
 
     hosts, before = Hosts(), sshd.logins
@@ -82,13 +82,13 @@ def test_sites_of_one_host_share_its_connection(sshd: Sshd) -> None:
 
 @pytest.mark.parametrize("beside", [None, "cluster"])
 def test_a_host_s_peers_are_reached_once_and_closed_with_it(sshd: Sshd, beside: str | None) -> None:
-    from llmb.hosts.open import Hosts
+    from llmb.hosts.open_hosts import Hosts
     from llmb.values.run import Target
 
     hosts, before = Hosts(), sshd.logins
     host = hosts.open(Target(scheduler="x", host=beside, workdir="/a", options=None))
     assert [host.peer(sshd.host).run("echo here").stdout for _ in range(2)] == ["here\n", "here\n"]
-    assert host.run("true").exit_status == 0
+    assert host.run("true").exit_code == 0
     assert sshd.logins == before + 1
     hosts.close()
     wait_until(lambda: sshd.sessions == [])
@@ -239,7 +239,7 @@ def test_an_encrypted_key_that_the_agent_holds_logs_in(
 def one_line(error: pytest.ExceptionInfo[TargetError]) -> str:
     text = str(error.value)
     assert "\n" not in text
-    assert error.value.exit_status == 4
+    assert error.value.exit_code == 4
     return text
 
 
@@ -325,7 +325,7 @@ def test_a_name_that_is_no_host_is_told(client: Sshd, connect: Any) -> None:
 def test_a_server_that_is_silent_or_no_ssh_server_is_told(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch, greeting: bytes
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.connect.CONNECT_TIMEOUT_S", 1)
+    monkeypatch.setattr("llmb.hosts.ssh_connection.CONNECT_TIMEOUT_S", 1)
     accepted = []
 
     def greet() -> None:
@@ -424,7 +424,7 @@ def test_a_connection_that_was_lost_meanwhile_is_made_again(client: Sshd, connec
 def test_a_silent_network_ends_a_command(
     client: Sshd, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.3)
+    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.3)
     with Network(client.address, client.port) as network:
         client.write_config(port=network.port)
         host = connect()
@@ -435,7 +435,7 @@ def test_a_silent_network_ends_a_command(
 def test_a_frozen_server_ends_a_command(
     client: Sshd, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.3)
+    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.3)
     try:
         with pytest.raises(UnknownOutcomeError, match="the server does not answer any more"):
             in_the_middle(connect(), tmp_path, client.freeze)
@@ -446,7 +446,7 @@ def test_a_frozen_server_ends_a_command(
 def test_a_connection_that_fell_silent_while_idle_is_made_again(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.3)
+    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.3)
     monkeypatch.setattr("llmb.hosts.remote_shell.SILENCE_S", 0.0)
     host = connect()
     host.run("true")
@@ -459,7 +459,7 @@ def test_a_connection_that_fell_silent_while_idle_is_made_again(
 
 
 def test_a_command_that_works_in_silence_is_waited_for(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmb.hosts.watch.SILENCE_S", 0.1)
+    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.1)
     assert host.run("sleep 1; echo done").stdout == "done\n"
 
 

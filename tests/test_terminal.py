@@ -16,7 +16,7 @@ import pytest
 
 import llmb
 from llmb.cli.recipe_tables import workload_toml
-from llmb.plugins.recipes import load_recipe, recipe_addresses
+from llmb.plugins.recipe_files import load_recipe, recipe_addresses
 
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "plugins/maxtext/tests/golden/maxtext-0.2.5-cpu.log"

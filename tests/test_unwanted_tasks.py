@@ -99,7 +99,7 @@ def test_runs_that_are_cancelled_at_once_want_it_no_more(toy: Any) -> None:
 
 
 def test_a_run_of_the_same_session_has_it_still(toy: Any) -> None:
-    from llmb.engine.record import find_record
+    from llmb.drive.record import find_record
 
     run_id, other = leave_waiting(toy, "first"), leave_waiting(toy, "second")
     find_record(run_id).request_cancel()
@@ -110,7 +110,7 @@ def test_a_run_of_the_same_session_has_it_still(toy: Any) -> None:
 
 
 def test_a_site_that_cannot_be_asked_holds_up_no_cancelling(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llmb.engine.site import Site
+    from llmb.drive.site import Site
 
     def alive(_site: Site, _keys: Any) -> Any:
         raise llmb.TargetError("no route to host")

@@ -137,7 +137,7 @@ def test_help_imports_no_plugin_and_looks_for_none(arguments: list[str]) -> None
     )
     assert packages(modules) & (HEAVY - {"typer", "rich"}) == set()
     assert packages(modules) & {"llmb_local", "llmb_maxtext"} == set()
-    assert {module for module in modules if module.startswith(("llmb.plugins", "llmb.engine", "llmb.spec"))} == set()
+    assert {module for module in modules if module.startswith(("llmb.plugins", "llmb.drive", "llmb.spec"))} == set()
     assert "importlib.metadata" not in modules
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import tomli_w
 
 import llmb
-from llmb import PlannedRun
+from llmb import RunPlan
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -21,9 +21,9 @@ def rows(document: str, columns: int) -> list[list[str]]:
     return [row for row in cells if len(row) == columns]
 
 
-def planned(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) -> PlannedRun:
+def planned(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) -> RunPlan:
     """The run of a spec that sets nothing more than these overrides."""
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(tables))
-    [run] = llmb.plan(llmb.load(file, overrides=overrides), pool=llmb.PluginPool())
+    [run] = llmb.plan(llmb.load(file, overrides=overrides), pool=llmb.PluginRegistry())
     return run

@@ -10,23 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from llmb.engine.doctor import doctor as doctor
-    from llmb.engine.index import list_runs as list_runs
-    from llmb.engine.observe import Observer as Observer
-    from llmb.engine.observe import Progress as Progress
-    from llmb.engine.parsing import ParsedLog as ParsedLog
-    from llmb.engine.plan import PlannedRun as PlannedRun
-    from llmb.engine.plan import PlannedTask as PlannedTask
-    from llmb.engine.plan import plan as plan
-    from llmb.engine.result import RunResult as RunResult
-    from llmb.engine.result import find_run as find_run
-    from llmb.engine.runs import Session as Session
-    from llmb.engine.runs import cancel as cancel
-    from llmb.engine.runs import resume as resume
-    from llmb.engine.runs import start as start
-    from llmb.figures.metrics import Comparison as Comparison
-    from llmb.figures.metrics import Metrics as Metrics
-    from llmb.figures.window import Summary as Summary
+    from llmb.analysis.metrics import Comparison as Comparison
+    from llmb.analysis.metrics import Metrics as Metrics
+    from llmb.analysis.window import Summary as Summary
+    from llmb.api import load as load
+    from llmb.api import metrics as metrics
+    from llmb.api import parse as parse
+    from llmb.api import run as run
+    from llmb.doctor_checks import doctor as doctor
+    from llmb.drive.index import list_runs as list_runs
+    from llmb.drive.observe import Observer as Observer
+    from llmb.drive.observe import Progress as Progress
+    from llmb.drive.result import RunResult as RunResult
+    from llmb.drive.result import find_run as find_run
+    from llmb.drive.runs import Session as Session
+    from llmb.drive.runs import cancel as cancel
+    from llmb.drive.runs import resume as resume
+    from llmb.drive.runs import start as start
     from llmb.hookspecs import ExtensionHooks as ExtensionHooks
     from llmb.hookspecs import FrameworkHooks as FrameworkHooks
     from llmb.hookspecs import Host as Host
@@ -37,31 +37,40 @@ if TYPE_CHECKING:
     from llmb.hosts.detached import submit_detached as submit_detached
     from llmb.hosts.venv import venv_folder as venv_folder
     from llmb.hosts.venv import venv_task as venv_task
-    from llmb.jobs.bash import assignments as assignments
-    from llmb.jobs.bash import environment_function as environment_function
-    from llmb.jobs.bash import script_template as script_template
-    from llmb.jobs.bash import task_functions as task_functions
-    from llmb.jobs.nsys import Nsys as Nsys
-    from llmb.jobs.shipped import shipped_text as shipped_text
-    from llmb.jobs.squashfs import squashfs_check as squashfs_check
-    from llmb.jobs.squashfs import squashfs_functions as squashfs_functions
-    from llmb.library import load as load
-    from llmb.library import metrics as metrics
-    from llmb.library import parse as parse
-    from llmb.library import run as run
     from llmb.logs.lines import LineParser as LineParser
     from llmb.logs.series import StepSeries as StepSeries
     from llmb.logs.status import LogStatus as LogStatus
-    from llmb.plugins.find import FoundPlugin as FoundPlugin
-    from llmb.plugins.listing import ListedPlugin as ListedPlugin
-    from llmb.plugins.listing import list_plugins as list_plugins
-    from llmb.plugins.pool import PluginPool as PluginPool
-    from llmb.plugins.recipes import load_recipe as load_recipe
-    from llmb.plugins.recipes import recipe_addresses as recipe_addresses
+    from llmb.parsing.parse import ParsedLog as ParsedLog
+    from llmb.planning import RunPlan as RunPlan
+    from llmb.planning import TaskPlan as TaskPlan
+    from llmb.planning import plan as plan
+    from llmb.plugins.find import PluginEntry as PluginEntry
+    from llmb.plugins.list import PluginInfo as PluginInfo
+    from llmb.plugins.list import list_plugins as list_plugins
+    from llmb.plugins.recipe_files import load_recipe as load_recipe
+    from llmb.plugins.recipe_files import recipe_addresses as recipe_addresses
+    from llmb.plugins.registry import PluginRegistry as PluginRegistry
+    from llmb.scripts.bash import assignments as assignments
+    from llmb.scripts.bash import environment_function as environment_function
+    from llmb.scripts.bash import script_template as script_template
+    from llmb.scripts.bash import task_functions as task_functions
+    from llmb.scripts.nsys import Nsys as Nsys
+    from llmb.scripts.resources import resource_text as resource_text
+    from llmb.scripts.squashfs import squashfs_check as squashfs_check
+    from llmb.scripts.squashfs import squashfs_functions as squashfs_functions
     from llmb.spec.scalars import Duration as Duration
     from llmb.spec.scalars import PositiveFloat as PositiveFloat
     from llmb.spec.scalars import PositiveInt as PositiveInt
-    from llmb.values.check import Check as Check
+    from llmb.values.command_result import CommandResult as CommandResult
+    from llmb.values.constraints import check_experts as check_experts
+    from llmb.values.constraints import check_query_groups as check_query_groups
+    from llmb.values.constraints import check_sequence as check_sequence
+    from llmb.values.constraints import forbid_env as forbid_env
+    from llmb.values.constraints import forbid_key as forbid_key
+    from llmb.values.constraints import forbid_options as forbid_options
+    from llmb.values.constraints import unsupported_degrees as unsupported_degrees
+    from llmb.values.doctor_check import DoctorCheck as DoctorCheck
+    from llmb.values.error_text import shown as shown
     from llmb.values.errors import Fault as Fault
     from llmb.values.errors import LlmbError as LlmbError
     from llmb.values.errors import LogError as LogError
@@ -74,11 +83,9 @@ if TYPE_CHECKING:
     from llmb.values.errors import UnknownOutcomeError as UnknownOutcomeError
     from llmb.values.failure import Failure as Failure
     from llmb.values.failure import Signature as Signature
-    from llmb.values.faults import shown as shown
     from llmb.values.frozen import FrozenMap as FrozenMap
     from llmb.values.frozen import content_key as content_key
     from llmb.values.frozen import merged as merged
-    from llmb.values.host import Answer as Answer
     from llmb.values.job import Dataset as Dataset
     from llmb.values.job import Environment as Environment
     from llmb.values.job import Image as Image
@@ -90,6 +97,12 @@ if TYPE_CHECKING:
     from llmb.values.job import Script as Script
     from llmb.values.job import Task as Task
     from llmb.values.job import Venv as Venv
+    from llmb.values.job_status import Cause as Cause
+    from llmb.values.job_status import JobHandle as JobHandle
+    from llmb.values.job_status import JobState as JobState
+    from llmb.values.job_status import JobStatus as JobStatus
+    from llmb.values.job_status import RunState as RunState
+    from llmb.values.job_status import Verdict as Verdict
     from llmb.values.log_files import LogFiles as LogFiles
     from llmb.values.model import Accelerator as Accelerator
     from llmb.values.model import FlopFormula as FlopFormula
@@ -101,64 +114,51 @@ if TYPE_CHECKING:
     from llmb.values.recipe import Point as Point
     from llmb.values.recipe import Recipe as Recipe
     from llmb.values.recipe import Window as Window
-    from llmb.values.refusals import decided_elsewhere as decided_elsewhere
-    from llmb.values.refusals import decided_env as decided_env
-    from llmb.values.refusals import decided_faults as decided_faults
-    from llmb.values.refusals import degree_faults as degree_faults
-    from llmb.values.refusals import expert_faults as expert_faults
-    from llmb.values.refusals import query_group_faults as query_group_faults
-    from llmb.values.refusals import sequence_faults as sequence_faults
+    from llmb.values.recipe_settings import key_values as key_values
+    from llmb.values.recipe_settings import with_paths as with_paths
     from llmb.values.run import Paths as Paths
     from llmb.values.run import Profile as Profile
     from llmb.values.run import ProfileTool as ProfileTool
     from llmb.values.run import Run as Run
     from llmb.values.run import Target as Target
-    from llmb.values.settings import key_values as key_values
-    from llmb.values.settings import with_paths as with_paths
-    from llmb.values.status import Cause as Cause
-    from llmb.values.status import JobState as JobState
-    from llmb.values.status import JobStatus as JobStatus
-    from llmb.values.status import RunState as RunState
-    from llmb.values.status import Ticket as Ticket
-    from llmb.values.status import Verdict as Verdict
     from llmb.values.steps import LogParser as LogParser
     from llmb.values.steps import Notice as Notice
     from llmb.values.steps import NoticeKind as NoticeKind
     from llmb.values.steps import Step as Step
-    from llmb.values.workload import PlacedRun as PlacedRun
+    from llmb.values.workload import RunSpec as RunSpec
+    from llmb.values.workload import SourceMap as SourceMap
     from llmb.values.workload import Workload as Workload
-    from llmb.values.workload import Written as Written
     from llmb.version import VERSION as VERSION
 
 # Where each public name is defined. It is imported when it is first asked for, so that `import llmb` costs nothing
 # that is not used.
 _MODULES = {
-    "llmb.engine.doctor": ("doctor",),
-    "llmb.engine.index": ("list_runs",),
-    "llmb.engine.observe": ("Observer", "Progress"),
-    "llmb.engine.parsing": ("ParsedLog",),
-    "llmb.engine.plan": ("PlannedRun", "PlannedTask", "plan"),
-    "llmb.engine.result": ("RunResult", "find_run"),
-    "llmb.engine.runs": ("Session", "cancel", "resume", "start"),
-    "llmb.figures.metrics": ("Comparison", "Metrics"),
-    "llmb.figures.window": ("Summary",),
+    "llmb.doctor_checks": ("doctor",),
+    "llmb.drive.index": ("list_runs",),
+    "llmb.drive.observe": ("Observer", "Progress"),
+    "llmb.parsing.parse": ("ParsedLog",),
+    "llmb.planning": ("RunPlan", "TaskPlan", "plan"),
+    "llmb.drive.result": ("RunResult", "find_run"),
+    "llmb.drive.runs": ("Session", "cancel", "resume", "start"),
+    "llmb.analysis.metrics": ("Comparison", "Metrics"),
+    "llmb.analysis.window": ("Summary",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),
     "llmb.hosts.detached": ("cancel_detached", "poll_detached", "submit_detached"),
     "llmb.hosts.venv": ("venv_folder", "venv_task"),
-    "llmb.jobs.bash": ("assignments", "environment_function", "script_template", "task_functions"),
-    "llmb.jobs.nsys": ("Nsys",),
-    "llmb.jobs.shipped": ("shipped_text",),
-    "llmb.jobs.squashfs": ("squashfs_check", "squashfs_functions"),
-    "llmb.library": ("load", "metrics", "parse", "run"),
+    "llmb.scripts.bash": ("assignments", "environment_function", "script_template", "task_functions"),
+    "llmb.scripts.nsys": ("Nsys",),
+    "llmb.scripts.resources": ("resource_text",),
+    "llmb.scripts.squashfs": ("squashfs_check", "squashfs_functions"),
+    "llmb.api": ("load", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.logs.series": ("StepSeries",),
     "llmb.logs.status": ("LogStatus",),
-    "llmb.plugins.find": ("FoundPlugin",),
-    "llmb.plugins.listing": ("ListedPlugin", "list_plugins"),
-    "llmb.plugins.pool": ("PluginPool",),
-    "llmb.plugins.recipes": ("load_recipe", "recipe_addresses"),
+    "llmb.plugins.find": ("PluginEntry",),
+    "llmb.plugins.list": ("PluginInfo", "list_plugins"),
+    "llmb.plugins.registry": ("PluginRegistry",),
+    "llmb.plugins.recipe_files": ("load_recipe", "recipe_addresses"),
     "llmb.spec.scalars": ("Duration", "PositiveFloat", "PositiveInt"),
-    "llmb.values.check": ("Check",),
+    "llmb.values.doctor_check": ("DoctorCheck",),
     "llmb.values.errors": (
         "Fault",
         "LlmbError",
@@ -172,9 +172,9 @@ _MODULES = {
         "UnknownOutcomeError",
     ),
     "llmb.values.failure": ("Failure", "Signature"),
-    "llmb.values.faults": ("shown",),
+    "llmb.values.error_text": ("shown",),
     "llmb.values.frozen": ("FrozenMap", "content_key", "merged"),
-    "llmb.values.host": ("Answer",),
+    "llmb.values.command_result": ("CommandResult",),
     "llmb.values.job": (
         "Dataset",
         "Environment",
@@ -192,20 +192,20 @@ _MODULES = {
     "llmb.values.model": ("Accelerator", "FlopFormula", "Model", "Parallelism"),
     "llmb.values.nearest": ("nearest_name",),
     "llmb.values.recipe": ("Baseline", "MfuSource", "Point", "Recipe", "Window"),
-    "llmb.values.refusals": (
-        "decided_elsewhere",
-        "decided_env",
-        "decided_faults",
-        "degree_faults",
-        "expert_faults",
-        "query_group_faults",
-        "sequence_faults",
+    "llmb.values.constraints": (
+        "forbid_key",
+        "forbid_env",
+        "forbid_options",
+        "unsupported_degrees",
+        "check_experts",
+        "check_query_groups",
+        "check_sequence",
     ),
     "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),
-    "llmb.values.settings": ("key_values", "with_paths"),
-    "llmb.values.status": ("Cause", "JobState", "JobStatus", "RunState", "Ticket", "Verdict"),
+    "llmb.values.recipe_settings": ("key_values", "with_paths"),
+    "llmb.values.job_status": ("Cause", "JobState", "JobStatus", "RunState", "JobHandle", "Verdict"),
     "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),
-    "llmb.values.workload": ("PlacedRun", "Workload", "Written"),
+    "llmb.values.workload": ("RunSpec", "Workload", "SourceMap"),
     "llmb.version": ("VERSION",),
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names}

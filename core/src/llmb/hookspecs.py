@@ -15,15 +15,15 @@ from typing import Any, Protocol, TypeVar
 
 import pluggy
 
-from llmb.values.check import Check
+from llmb.values.command_result import CommandResult
+from llmb.values.doctor_check import DoctorCheck
 from llmb.values.failure import Signature
-from llmb.values.host import Answer
 from llmb.values.job import Dataset, Environment, Job, Script, Task
+from llmb.values.job_status import JobHandle, JobStatus
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Window
 from llmb.values.run import Run, Target
-from llmb.values.status import JobStatus, Ticket
 from llmb.values.steps import LogParser
 
 OptionsT = TypeVar("OptionsT")
@@ -36,7 +36,7 @@ _first = hookspec(firstresult=True)
 class Host(Protocol):
     """The machine on which commands run: this one, or one behind SSH."""
 
-    def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
         """Run bash there. A command that fails is an answer.
 
         Raises TargetError where one cannot ask, and UnknownOutcomeError, which is one, where the command may have been
@@ -162,12 +162,12 @@ class SchedulerHooks(Protocol[OptionsT]):
         return ""
 
     @_first
-    def checks(self, target: Target[OptionsT], host: Host) -> Sequence[Check]:
+    def checks(self, target: Target[OptionsT], host: Host) -> Sequence[DoctorCheck]:
         """What ``llmb doctor`` tells of the target, from what the probe found there, and from what else it asks."""
         return ()
 
     @_first
-    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
         """Start many jobs. Idempotent by id: what was submitted before is not submitted again.
 
         Secrets lie in each script's directory already (`Script`). Raises TargetError where nothing was submitted, whose
@@ -176,12 +176,12 @@ class SchedulerHooks(Protocol[OptionsT]):
         raise NotImplementedError
 
     @_first
-    def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """How many jobs stand, by one question. Raises TargetError where one cannot ask."""
         raise NotImplementedError
 
     @_first
-    def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
+    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
         """End these jobs and no others. Those that have ended already are left alone.
 
         It is called again for a run whose user asks again: that job need be given no more time to end by itself.

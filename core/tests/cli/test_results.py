@@ -9,7 +9,7 @@ import pytest
 
 from llmb.cli.results import print_results, print_runs
 from llmb.cli.run import worst_status
-from llmb.engine.result import RunResult
+from llmb.drive.result import RunResult
 from llmb.values.errors import LlmbError, SpecError, TargetError
 
 METRICS = {

@@ -16,7 +16,7 @@ from llmb.hosts import detached
 from llmb.hosts.local import LocalHost
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
-from llmb.values.status import JobStatus, Ticket
+from llmb.values.job_status import JobHandle, JobStatus
 
 HOST = LocalHost()
 
@@ -35,7 +35,7 @@ class Job:
     def __init__(self, folder: Path, text: str, **more: Any) -> None:
         self.folder = folder
         self.script = Script(id="job", directory=str(folder), text=f"echo start >>starts\n: >begun\n{text}\n", **more)
-        self.ticket = Ticket(id="job", directory=str(folder))
+        self.ticket = JobHandle(id="job", directory=str(folder))
 
     def submit(self) -> None:
         detached.submit_detached([self.script], HOST)
@@ -88,7 +88,7 @@ def test_a_job_leaves_how_it_ended(
     job = Job(folder, text)
     job.submit()
     end = job.ended()
-    assert (end.exit_status, end.cause, end.reason) == (status, cause, reason)
+    assert (end.exit_code, end.cause, end.reason) == (status, cause, reason)
     assert end.job_id == str(job.supervisor)
 
 
@@ -96,7 +96,7 @@ def test_a_job_that_ends_at_once_keeps_its_exit_status(tmp_path: Path) -> None:
     for number in range(10):
         job = Job(tmp_path / str(number), "exit 7")
         job.submit()
-        assert job.ended().exit_status == 7
+        assert job.ended().exit_code == 7
 
 
 def test_a_job_that_lives_tells_what_it_said_last(folder: Path) -> None:
@@ -149,7 +149,7 @@ def test_with_a_check_it_is_submitted_again_once_it_has_ended(folder: Path) -> N
     job.submit()
     job.ended()
     job.submit()
-    assert job.ended().exit_status == 1
+    assert job.ended().exit_code == 1
     assert wait_for(lambda: job.starts == 2)
 
 
@@ -334,7 +334,7 @@ def test_many_are_asked_for_by_one_command(tmp_path: Path) -> None:
         return seen if all(each.state == "ended" for each in seen.values()) else None
 
     seen = wait_for(all_ended)
-    assert {identity: status.exit_status for identity, status in seen.items()} == {str(n): n for n in range(5)}
+    assert {identity: status.exit_code for identity, status in seen.items()} == {str(n): n for n in range(5)}
     assert len(asked) == 1
 
 

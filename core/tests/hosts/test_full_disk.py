@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmb import JobStatus, Script, Ticket, Venv, cancel_detached, poll_detached, submit_detached, venv_task
+from llmb import JobHandle, JobStatus, Script, Venv, cancel_detached, poll_detached, submit_detached, venv_task
 from llmb.hosts.local import LocalHost
 
 HOST = LocalHost()
@@ -49,7 +49,7 @@ class Job:
 
     def __init__(self, disk: Path, text: str) -> None:
         self.folder = disk / "job"
-        self.ticket = Ticket(id="job", directory=str(self.folder))
+        self.ticket = JobHandle(id="job", directory=str(self.folder))
         submit_detached([Script(id="job", directory=str(self.folder), text=text)], HOST)
 
     def ended(self) -> JobStatus:
@@ -68,7 +68,7 @@ class Job:
 def test_a_job_that_fills_its_disk_ends_and_the_full_disk_is_told(disk: Path) -> None:
     job = Job(disk, f": >begun\n{FILL.format(file='filler')}\nexit 3\n")
     end = job.ended()
-    assert (end.exit_status, end.cause) == (3, "failed")
+    assert (end.exit_code, end.cause) == (3, "failed")
     assert end.reason.endswith(f"{disk}/job: No space left on device")
     wait_for(lambda: not job.lives)
 
@@ -98,7 +98,7 @@ def test_an_environment_without_room_leaves_the_words_of_uv_and_nothing_else(dis
     words = "error: failed to copy: No space left on device (os error 28)"
     job, venv = making(disk, tmp_path, f"{FILL.format(file=filler)}; echo '{words}' >&2; exit 2")
     end = job.ended()
-    assert (end.exit_status, end.reason) == (2, words)
+    assert (end.exit_code, end.reason) == (2, words)
     assert not venv.exists()
 
 

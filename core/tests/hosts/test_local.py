@@ -16,7 +16,7 @@ from llmb.values.errors import TargetError, UnknownOutcomeError
 
 def test_a_command_that_fails_is_an_answer() -> None:
     answer = LocalHost().run("echo out; echo bad >&2; exit 3")
-    assert (answer.exit_status, answer.stdout, answer.stderr) == (3, "out\n", "bad\n")
+    assert (answer.exit_code, answer.stdout, answer.stderr) == (3, "out\n", "bad\n")
 
 
 def test_text_is_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +40,7 @@ def test_one_that_does_not_end_in_time_is_ended_with_all_that_it_started_and_may
     script = f"exec 9>{alive}; flock 9; bash -c 'sleep 1000' & wait"
     with pytest.raises(UnknownOutcomeError, match="did not end within"):
         LocalHost().run(script, timeout_s=0.3)
-    assert LocalHost().run(f"flock -w 10 {alive} true").exit_status == 0  # whatever holds it is dying
+    assert LocalHost().run(f"flock -w 10 {alive} true").exit_code == 0  # whatever holds it is dying
 
 
 def test_an_answer_is_what_was_written_to_the_byte() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import uv
 
-from llmb import Script, Task, Ticket, Venv, poll_detached, submit_detached, venv_task
+from llmb import JobHandle, Script, Task, Venv, poll_detached, submit_detached, venv_task
 from llmb.hosts import venv as venvs
 from llmb.hosts.local import LocalHost
 
@@ -46,7 +46,7 @@ class Making:
 
     @property
     def whole(self) -> bool:
-        return HOST.run(self.task.check).exit_status == 0
+        return HOST.run(self.task.check).exit_code == 0
 
     def start(self) -> None:
         assert isinstance(self.task.work, str)
@@ -55,7 +55,7 @@ class Making:
         submit_detached([script], HOST)
 
     def end(self) -> str:
-        ticket = Ticket(id="venv", directory=str(self.folder))
+        ticket = JobHandle(id="venv", directory=str(self.folder))
         wait_for(lambda: poll_detached([ticket], HOST)["venv"].state == "ended")
         return (self.folder / "out.log").read_text()
 
@@ -211,7 +211,7 @@ def test_without_a_uv_one_is_installed_into_the_cache_once(tmp_path: Path) -> No
         task = venv_task(venv, f"{tmp_path}/cache")
         assert isinstance(task.work, str)
         subprocess.run(["/bin/bash", "-c", task.work], env=env, check=True)
-        assert HOST.run(task.check).exit_status == 0
+        assert HOST.run(task.check).exit_code == 0
     assert (tmp_path / "pip-calls").read_text().splitlines() == ["install --quiet uv"]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs import reading
-from llmb.logs.last_steps import begin_of_last_steps
+from llmb.logs import read_blocks
+from llmb.logs.last_steps import find_last_steps
 from llmb.logs.lines import LineParser
 from llmb.values.steps import LogParser, Notice, Step
 
@@ -48,7 +48,7 @@ def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes
     """The line behind which no more than two new steps come."""
     text = b"".join(lines)
     log.write_bytes(text)
-    begin = begin_of_last_steps(log, new_parser, 2)
+    begin = find_last_steps(log, new_parser, 2)
     return text[text.rfind(b"\n", 0, begin) + 1 :].partition(b"\n")[0]
 
 
@@ -66,7 +66,7 @@ def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes
 def test_they_begin_with_the_same_line_however_the_log_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: bytes, block: int
 ) -> None:
-    monkeypatch.setattr(reading, "BLOCK", block)
+    monkeypatch.setattr(read_blocks, "BLOCK", block)
     assert line_of_last_steps(tmp_path / "run.log", Numbered, lines) == last
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.last_words import LONGEST_LINE, RECENT, last_words
+from llmb.logs.log_tail import LONGEST_LINE, RECENT, log_tail
 
 PYTHON_TRACE = """\
 Traceback (most recent call last):
@@ -39,7 +39,7 @@ def words(folder: Path, *texts: str) -> str:
     logs = [folder / f"{number}.log" for number, _ in enumerate(texts)]
     for log, text in zip(logs, texts, strict=True):
         log.write_text(text)
-    return last_words([folder / "missing.log", folder, *logs])
+    return log_tail([folder / "missing.log", folder, *logs])
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,4 @@ def test_what_is_told_is_short_and_text(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"\xff" * 1_000_000)
 
-    assert last_words([log]) == "\N{REPLACEMENT CHARACTER}" * LONGEST_LINE
+    assert log_tail([log]) == "\N{REPLACEMENT CHARACTER}" * LONGEST_LINE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs import reading
-from llmb.logs.reading import blocks_of, feed_file
+from llmb.logs import read_blocks
+from llmb.logs.read_blocks import blocks_of, feed_file
 from llmb.values.steps import Notice, Step
 
 
@@ -47,7 +47,7 @@ def test_a_second_call_reads_only_what_is_new(log: Path) -> None:
 
 
 def test_a_log_is_read_in_blocks(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "BLOCK", 4)
+    monkeypatch.setattr(read_blocks, "BLOCK", 4)
 
     assert list(blocks_of(log)) == [b"0123", b"4567", b"89"]
     assert list(blocks_of(log, 9)) == [b"9"]

@@ -14,7 +14,7 @@ from llmb.cli.recipe_tables import workload_toml
 WORKLOAD = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
 BEGIN = """
 import attrs
-from llmb import JobStatus, SchedulerHooks, Script, SpecError, Ticket, hookimpl
+from llmb import JobStatus, SchedulerHooks, Script, SpecError, JobHandle, hookimpl
 from llmb import cancel_detached, poll_detached, submit_detached
 
 @attrs.frozen
@@ -83,11 +83,11 @@ def test_a_scheduler_that_could_not_cancel_is_refused_before_anything_is_recorde
         ("prepare_env(self)", "return 'abc'", "prepare_env() returned str, where tuple[Task, ...] is due"),
         ("build_job(self)", "return 'exit 0'", "build_job() returned str, where Script is due"),
         ("probe(self)", "return ['true']", "probe() returned list, where str is due"),
-        ("submit(self)", "return []", "submit() returned list, where Mapping[str, Ticket] is due"),
+        ("submit(self)", "return []", "submit() returned list, where Mapping[str, JobHandle] is due"),
         (
             "submit(self, scripts)",
             "return {each.id: each.id for each in scripts}",
-            "submit() returned dict with str in it, where Mapping[str, Ticket] is due",
+            "submit() returned dict with str in it, where Mapping[str, JobHandle] is due",
         ),
         ("submit(self)", "return {}", "submit() returned nothing for {run}"),
         ("poll(self)", "return {'x': JobStatus(state='running')}", "poll() returned nothing for {run}"),

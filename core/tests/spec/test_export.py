@@ -9,16 +9,16 @@ import attrs
 import pytest
 
 import llmb
-from llmb.plugins.pool import PluginPool
+from llmb.plugins.registry import PluginRegistry
 from llmb.spec.export import export_run, import_run
 
 PROVENANCE = {"llmb": "0", "plugins": {"llmb-maxtext": "0"}, "created": "2026-01-01T00:00:00+00:00"}
 
 
-def again(placed: llmb.PlacedRun, folder: Path) -> tuple[Path, llmb.PlacedRun]:
+def again(placed: llmb.RunSpec, folder: Path) -> tuple[Path, llmb.RunSpec]:
     file = folder / "run.toml"
     file.write_text(export_run(placed, PROVENANCE), encoding="utf-8")
-    return file, import_run(file, PluginPool())
+    return file, import_run(file, PluginRegistry())
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
 
 def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
     with pytest.raises(llmb.RecordError, match=r"has no provenance\.run_id"):
-        import_run(spec.usual().file, PluginPool())
+        import_run(spec.usual().file, PluginRegistry())
 
 
 def test_a_capture_has_the_steps_that_its_recipe_states_where_the_spec_states_none(spec: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import llmb
-from llmb.engine.plan import refusals
+from llmb.planning import refusals
 from llmb.spec.load import resolve_document
 from llmb.spec.read import Document
 
@@ -181,7 +181,7 @@ WRONG: tuple[tuple[str, str, Any], ...] = (
 
 
 def test_two_faults_together_make_no_third() -> None:
-    pool = llmb.PluginPool()
+    pool = llmb.PluginRegistry()
 
     def keys_of(*wrong: tuple[str, str, Any]) -> set[str | None]:
         tables: dict[str, Any] = tomllib.loads(HEAD + SLURM)

@@ -26,7 +26,7 @@ MADE_BY_PLUGINS = [
         (llmb.Accelerator, {"name": "npu", "gpus_per_node": 8, "dtypes": ["bf16"], "peak_flops": {"bf16": 1e15}}),
         (llmb.LogFiles, {"training": ["*.log"]}),
         (llmb.Profile, {"tool": "nsys", "ranks": [0, 1]}),
-        (llmb.Written, {"places": {"workload.gpus": (None, "workload.gpus[1]")}}),
+        (llmb.SourceMap, {"places": {"workload.gpus": (None, "workload.gpus[1]")}}),
         (llmb.Nsys, {"command": ["nsys"]}),
     ],
     ids=lambda case: getattr(case, "__name__", "given"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb import decided_elsewhere, decided_faults
+from llmb import forbid_key, forbid_options
 
 DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name": ""}
 
@@ -23,13 +23,13 @@ DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name":
     ],
 )
 def test_a_setting_that_the_spec_decides_is_refused_at_its_key(name: str, told: str) -> None:
-    assert [*map(str, decided_faults([name, "train.lr"], DECIDED))] == [f"framework.config.{name}: {told}"]
-    [fault] = decided_faults([name], DECIDED, table="framework.arguments")
+    assert [*map(str, forbid_options([name, "train.lr"], DECIDED))] == [f"framework.config.{name}: {told}"]
+    [fault] = forbid_options([name], DECIDED, table="framework.arguments")
     assert fault.key == f"framework.arguments.{name}"
 
 
 def test_what_stands_before_a_setting_is_its_trainers_own_affair() -> None:
-    fault = decided_elsewhere("mesh.tp", DECIDED, key="framework.config.+mesh.tp")
+    fault = forbid_key("mesh.tp", DECIDED, key="framework.config.+mesh.tp")
     assert fault is not None
     assert fault.key == "framework.config.+mesh.tp"
-    assert decided_elsewhere("+mesh.tp", DECIDED, key="framework.config.+mesh.tp") is None
+    assert forbid_key("+mesh.tp", DECIDED, key="framework.config.+mesh.tp") is None

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from llmb.values.model import Model, Parallelism
-from llmb.values.rules import model_faults, parallelism_faults
+from llmb.values.model_rules import model_faults, parallelism_faults
 
 LLAMA_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=128256, seq_len=8192)
 LLAMA_405B = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192)

@@ -52,7 +52,7 @@ def probed(gpu_type: str = "h100", **options: Any) -> Target[LocalOptions]:
 
     asked = target(gpu_type, **options)
     done = LocalHost().run(Local().probe(asked))
-    assert done.exit_status == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return attrs.evolve(asked, facts=FrozenMap(line.split("=", 1) for line in done.stdout.splitlines()))
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import llmb
 from llmb import Step
-from llmb.figures.window import summarise
-from llmb.logs.reading import feed_file
+from llmb.analysis.window import summarise
+from llmb.logs.read_blocks import feed_file
 from llmb.logs.series import StepSeries
 from llmb_maxtext.log import MaxTextLog
 

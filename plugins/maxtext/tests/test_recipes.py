@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from llmb import load_recipe
-from llmb.catalog.accelerators import accelerators
-from llmb.figures.metrics import measure
+from llmb.analysis.metrics import measure
+from llmb.recipes.accelerators import accelerators
 from llmb.spec.structure import unstructure
 from llmb.values.recipe import Point, Recipe
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from parts.garbled import garbled, read, thorough
 
 from llmb import Notice, Step
-from llmb.figures.window import summarise
-from llmb.logs.reading import feed_file
+from llmb.analysis.window import summarise
+from llmb.logs.read_blocks import feed_file
 from llmb.logs.series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 

@@ -8,7 +8,7 @@ import pytest
 
 import llmb
 from llmb import load_recipe
-from llmb.catalog.accelerators import accelerators
+from llmb.recipes.accelerators import accelerators
 from llmb.spec.structure import unstructure
 from llmb.values.recipe import Point, Recipe
 

@@ -16,10 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmb import Notice, Step
-from llmb.engine.parsing import parse_run
-from llmb.figures.window import summarise
+from llmb.analysis.window import summarise
 from llmb.logs.series import StepSeries
-from llmb.plugins.pool import PluginPool
+from llmb.parsing.parse import parse_run
+from llmb.plugins.registry import PluginRegistry
 from llmb_nemo_launcher.log import NeMoLog
 
 SHARED = Path(__file__).parents[4] / "shared" / "logs"
@@ -100,7 +100,7 @@ def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
 def test_a_real_log_holds_these_figures(log: Path) -> None:
     if (expected := FIGURES.get(log.name[:2])) is None:
         pytest.skip("its figures are not written down here")
-    found = parse_run([log], "nemo_launcher", PluginPool())
+    found = parse_run([log], "nemo_launcher", PluginRegistry())
     first, last = found.series.steps[0], found.series.steps[-1]
 
     assert (first.step, last.step) == expected["steps"]

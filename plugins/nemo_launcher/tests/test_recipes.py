@@ -8,7 +8,7 @@ import pytest
 
 from llmb import Image, load_recipe
 from llmb import metrics as metrics_of
-from llmb.catalog.accelerators import accelerators
+from llmb.recipes.accelerators import accelerators
 
 NAMES = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "grok1-314b", "nemotron4-340b")
 RECIPES = {name: load_recipe(f"nemo_launcher/{name}") for name in NAMES}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmb import Check, FrozenMap, Target
+from llmb import DoctorCheck, FrozenMap, Target
 from llmb.hosts.local import LocalHost
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
@@ -24,7 +24,7 @@ FACTS = {
 }
 
 
-def found(facts: dict[str, str] | None = None, **options: Any) -> dict[str, Check]:
+def found(facts: dict[str, str] | None = None, **options: Any) -> dict[str, DoctorCheck]:
     merged = {**FACTS, "clock": str(int(time.time())), **(facts or {})}
     present = FrozenMap({key: value for key, value in merged.items() if value is not None})
     target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(**options), facts=present)

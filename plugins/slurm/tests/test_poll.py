@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb import JobStatus, Ticket
+from llmb import JobHandle, JobStatus
 from llmb.hosts.local import LocalHost
 from llmb_slurm.plugin import Slurm
 
@@ -26,7 +26,7 @@ def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) ->
 
 
 def ask(folder: Path) -> JobStatus:
-    return Slurm().poll([Ticket(id="a", directory=str(folder), job_id="8")], LocalHost())["a"]
+    return Slurm().poll([JobHandle(id="a", directory=str(folder), job_id="8")], LocalHost())["a"]
 
 
 def test_a_job_that_is_seen_again_is_missing_only_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def test_a_job_held_for_a_failed_launch_counts_as_completed_where_it_came_to_its
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str, cause: str, attempt: int
 ) -> None:
     told = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|launch failed requeued held|", ended)
-    assert told.never_starts  # so that it is cancelled
+    assert told.unsatisfiable  # so that it is cancelled
     assert (told.cause, told.attempt) == (cause, attempt)
 
 

@@ -47,7 +47,7 @@ def sacct(line: str) -> JobStatus:
 )
 def test_an_end_as_squeue_tells_it(line: str, cause: str, status: int) -> None:
     told = squeue(line)
-    assert (told.state, told.cause, told.exit_status) == ("ended", cause, status)
+    assert (told.state, told.cause, told.exit_code) == ("ended", cause, status)
     assert told.job_id == line.split("|")[0]
 
 
@@ -115,7 +115,7 @@ def test_an_end_that_can_be_avoided_has_its_remedy(line: str, remedy: str) -> No
 )
 def test_a_pending_job_shows_its_reason_and_whether_it_waits_in_vain(reason: str, cause: str) -> None:
     told = squeue(f"8|PENDING|0|0|0|(null)|{reason}|")
-    assert (told.state, told.reason, told.cause, told.never_starts) == ("pending", reason, cause, bool(cause))
+    assert (told.state, told.reason, told.cause, told.unsatisfiable) == ("pending", reason, cause, bool(cause))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from llmb import Environment, Host, Script, Target, Task, Ticket, hookimpl
+from llmb import Environment, Host, JobHandle, Script, Target, Task, hookimpl
 from llmb_local.plugin import Local, LocalOptions
 
 
@@ -31,9 +31,9 @@ class Choosy(Detached):
     """It takes no run in FP8, and no task."""
 
     @hookimpl
-    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
         """Those in FP8, and tasks, are refused."""
         refused = [script for script in scripts if "-fp8-" in script.id or script.check]
         told = {"refused": "no FP8 after noon", "remedy": "come back in the morning"}
-        tickets = {script.id: Ticket(id=script.id, directory=script.directory, **told) for script in refused}
+        tickets = {script.id: JobHandle(id=script.id, directory=script.directory, **told) for script in refused}
         return tickets | dict(super().submit([script for script in scripts if script not in refused], host))

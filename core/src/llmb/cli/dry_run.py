@@ -11,12 +11,12 @@ import attrs
 import typer
 
 from llmb.cli.sweeps import swept_values
-from llmb.engine.plan import PlannedRun, PlannedTask
+from llmb.planning import RunPlan, TaskPlan
 from llmb.spec.structure import unstructure
-from llmb.values.faults import counted
+from llmb.values.error_text import counted
 from llmb.values.job import Environment, Image, Job, Task
 from llmb.values.run import Profile
-from llmb.values.workload import PlacedRun
+from llmb.values.workload import RunSpec
 
 COMMAND = 120
 """How much of a phase's command is shown, in characters; the script has it whole."""
@@ -24,7 +24,7 @@ COMMAND = 120
 RANKS = {"all": "all ranks", "first": "the first rank", "node": "one rank a node"}
 
 
-def as_table(planned: PlannedRun) -> dict[str, Any]:
+def as_table(planned: RunPlan) -> dict[str, Any]:
     """The spec's values, and ``job``, ``script`` and ``preparation`` as they would be."""
     run = planned.run
     return {
@@ -91,7 +91,7 @@ def _image(environment: Environment) -> str | None:
     return environment.base.ref if isinstance(environment.base, Image) else None
 
 
-def _task_table(planned: PlannedTask) -> dict[str, Any]:
+def _task_table(planned: TaskPlan) -> dict[str, Any]:
     work = planned.task.work
     return {
         "key": planned.key,
@@ -104,7 +104,7 @@ def _task_table(planned: PlannedTask) -> dict[str, Any]:
     }
 
 
-def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
+def print_plan(runs: Iterable[RunPlan], notes: Iterable[str] = ()) -> None:
     """The plan for people: what comes first, the phases, and the script; ``notes`` are those of the workload."""
     for note in notes:
         typer.echo(f"# {note}")
@@ -128,7 +128,7 @@ def print_plan(runs: Iterable[PlannedRun], notes: Iterable[str] = ()) -> None:
         typer.echo(planned.script.text)
 
 
-def _of_sweep(placed: PlacedRun) -> str:
+def _of_sweep(placed: RunSpec) -> str:
     """Which of the runs of its spec it is."""
     of = f" of {placed.repeats}" if placed.repeats > 1 else ""
     swept = swept_values(placed.swept)

@@ -14,7 +14,7 @@ from llmb.cli.main import app, errors_of, tell
 from llmb.cli.run import AsJson
 
 if TYPE_CHECKING:
-    from llmb.engine.log_folders import ParsedPath
+    from llmb.parsing.directories import ParsedPath
     from llmb.values.errors import LlmbError
     from llmb.values.recipe import Recipe, Window
 
@@ -47,12 +47,12 @@ def parse(
 ) -> None:
     """Read training logs: every step, and the mean over a window."""
     from llmb.cli import parsed
-    from llmb.engine.log_folders import LogReader
-    from llmb.plugins.pool import PluginPool
+    from llmb.parsing.directories import LogReader
+    from llmb.plugins.registry import PluginRegistry
     from llmb.values.errors import LogError
 
     refuse_together({"--json": as_json, "--csv": as_csv})
-    pool = PluginPool()
+    pool = PluginRegistry()
     logs = logs or [_own_directory(pool.framework(framework).log_files.directory, framework)]
     logs = [STANDARD_INPUT if str(each) == "-" else each for each in logs]
     reader = LogReader(framework=framework, pool=pool, window=_window(window), steps_asked=steps)
@@ -87,7 +87,7 @@ def _end(read: Sequence[ParsedPath], error: LlmbError | None, framework: str, *,
     for path, why in without_step:
         typer.echo(f"llmb: {path}: {why}", err=True)
     if error or without_step:
-        raise typer.Exit(error.exit_status if error else 1)
+        raise typer.Exit(error.exit_code if error else 1)
 
 
 def _own_directory(name: str | None, framework: str) -> Path:
@@ -122,8 +122,8 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Compute figures from a step time, logged TFLOP/s, or both. They are those of a published point of a recipe."""
+    from llmb.api import metrics as compute
     from llmb.cli.results import print_metrics
-    from llmb.library import metrics as compute
 
     if step_time is None and tflops_per_gpu is None:
         raise typer.BadParameter("one of them is needed", param_hint="--step-time, --tflops-per-gpu")
@@ -154,10 +154,10 @@ def recipes(
 
 def _all_recipes(*, as_json: bool) -> None:
     from llmb.cli import recipe_tables
-    from llmb.plugins.pool import PluginPool
-    from llmb.plugins.recipes import addresses_of
+    from llmb.plugins.recipe_files import addresses_of
+    from llmb.plugins.registry import PluginRegistry
 
-    pool = PluginPool()
+    pool = PluginRegistry()
     found = [pool.recipe(each) for each in addresses_of(pool.installed)]
     if as_json:
         print_json({"recipes": [recipe_tables.brief(each) for each in found]})
@@ -167,7 +167,7 @@ def _all_recipes(*, as_json: bool) -> None:
 
 def _one_recipe(address: str, *, as_toml: bool, as_json: bool) -> None:
     from llmb.cli import recipe_tables
-    from llmb.plugins.recipes import load_recipe
+    from llmb.plugins.recipe_files import load_recipe
 
     recipe = load_recipe(address)
     if as_toml:
@@ -183,12 +183,12 @@ def _schedulers(recipe: Recipe) -> dict[str, dict[str, str]]:
 
     First are those that could hold the recipe's first point, and of them those that need no further key.
     """
-    from llmb.plugins.pool import PluginPool
+    from llmb.plugins.registry import PluginRegistry
     from llmb.spec.check import required_options
     from llmb.spec.resolve import known_accelerators
     from llmb.values.errors import LlmbError
 
-    pool, point = PluginPool(), recipe.points[0]
+    pool, point = PluginRegistry(), recipe.points[0]
     accelerator = known_accelerators(pool).get(point.gpu_type)
     several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
     ranked: list[tuple[bool, int, str, dict[str, str]]] = []

@@ -14,7 +14,7 @@ from llmb.cli.run import AsJson
 @app.command()
 def plugins(as_json: AsJson = False) -> None:
     """List the installed plugins, and what is wrong with one."""
-    from llmb.plugins.listing import list_plugins
+    from llmb.plugins.list import list_plugins
 
     found = list_plugins()
     if as_json:
@@ -35,9 +35,9 @@ def doctor(
     """Look at a target: what is there, what is missing, what to do. Exits with 1 where something is missing."""
     import attrs
 
-    from llmb.engine import doctor as engine
+    from llmb import doctor_checks
 
-    checks = engine.doctor(target)
+    checks = doctor_checks.doctor(target)
     if as_json:
         # for programs, ok is true or false: what depends on the run is not wrong
         print_json({"checks": [attrs.asdict(check) | {"ok": check.ok is not False} for check in checks]})

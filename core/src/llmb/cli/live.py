@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from llmb.engine.observe import Observer, Progress
-from llmb.values.status import END_STATES
+from llmb.drive.observe import Observer, Progress
+from llmb.values.job_status import END_STATES
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -56,7 +56,7 @@ def _exit_status(arguments: list[str]) -> int:
     except OutputLostError as lost:
         for told in lost.args:
             typer.echo(f"llmb: {told}", err=True)
-        return lost.exit_status
+        return lost.exit_code
     return status
 
 
@@ -66,7 +66,7 @@ def _run(arguments: list[str]) -> int:
         return app(arguments or ["--help"], standalone_mode=False, prog_name="llmb") or 0
     except LlmbError as error:
         _tell(error, as_json)
-        return error.exit_status
+        return error.exit_code
     except typer.TyperException as error:  # an option or argument that is not one
         _tell(_as_fault(error), as_json)
         return 2

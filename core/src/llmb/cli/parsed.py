@@ -12,13 +12,13 @@ from typing import Any
 
 import typer
 
+from llmb.analysis.window import outlier_median_s
 from llmb.cli.results import number
 from llmb.cli.tables import ABSENT, Column, print_table
-from llmb.engine.log_folders import ParsedPath
-from llmb.engine.parsing import ParsedLog
-from llmb.engine.record import steps_csv as csv_of_steps
-from llmb.figures.window import unlike_the_others
-from llmb.values.faults import counted
+from llmb.drive.record import steps_csv as csv_of_steps
+from llmb.parsing.directories import ParsedPath
+from llmb.parsing.parse import ParsedLog
+from llmb.values.error_text import counted
 from llmb.values.recipe import Window
 
 MOST_NAMES = 3
@@ -133,7 +133,7 @@ def _why_no_mean(log: ParsedLog) -> str:
 
 def _print_if_unusual(log: ParsedLog) -> None:
     """A word where the one step that the figures are of is unlike the others: an acceptance would rest on it."""
-    median_s = unlike_the_others(log.steps, log.summary)
+    median_s = outlier_median_s(log.steps, log.summary)
     if median_s is not None and log.summary.step_time_s is not None:
         times = number(log.summary.step_time_s / median_s)
         typer.echo(

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from llmb.analysis.metrics import Metrics
 from llmb.cli.sweeps import differing_values, swept_values
 from llmb.cli.tables import Column, print_table
-from llmb.engine.result import RunResult
-from llmb.figures.metrics import Metrics
-from llmb.plugins.listing import ListedPlugin
-from llmb.values.check import Check
+from llmb.drive.result import RunResult
+from llmb.plugins.list import PluginInfo
+from llmb.values.doctor_check import DoctorCheck
+from llmb.values.error_text import counted
 from llmb.values.failure import Failure
-from llmb.values.faults import counted
 
 PROSE = 30
 """How narrow a column of text may become, in characters."""
@@ -209,7 +209,7 @@ def print_metrics(metrics: Metrics) -> None:
     print_table(NAMED_VALUES, rows)
 
 
-def print_plugins(plugins: Iterable[ListedPlugin]) -> None:
+def print_plugins(plugins: Iterable[PluginInfo]) -> None:
     """One line a plugin, with its hooks or with what is wrong with it."""
     titles = ("kind", "name", "distribution", "version")
     rows = [
@@ -222,7 +222,7 @@ def print_plugins(plugins: Iterable[ListedPlugin]) -> None:
 MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "")}  # text, style
 
 
-def print_checks(checks: Iterable[Check]) -> None:
+def print_checks(checks: Iterable[DoctorCheck]) -> None:
     """One line a check, and below those that fail what to do."""
     rows: list[tuple[str | Text, ...]] = []
     for check in checks:

@@ -14,8 +14,8 @@ from llmb.cli.main import app, errors_of, tell
 from llmb.values.errors import LlmbError
 
 if TYPE_CHECKING:
-    from llmb.engine.result import RunResult
-    from llmb.engine.runs import Session
+    from llmb.drive.result import RunResult
+    from llmb.drive.runs import Session
     from llmb.values.workload import Workload
 
 Spec = Annotated[
@@ -50,7 +50,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a workload: prepare, submit, follow, measure, record."""
-    from llmb.engine.load import load
+    from llmb.drive.load import load
 
     refuse_together({"--dry-run": dry_run, "--detach": detach})
     workload = load(spec, overrides=overrides or (), target=target)
@@ -58,7 +58,7 @@ def run(
         _dry_run(workload, as_json)
         return
     from llmb.cli.live import observer
-    from llmb.engine.runs import start
+    from llmb.drive.runs import start
 
     with observer() as watching:
         session = start(workload, observer=watching)
@@ -70,12 +70,12 @@ def run(
 @app.command()
 def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec: every fault in it at once, nothing touched."""
-    from llmb.engine.load import load
-    from llmb.engine.plan import plan
-    from llmb.plugins.pool import PluginPool
+    from llmb.drive.load import load
+    from llmb.planning import plan
+    from llmb.plugins.registry import PluginRegistry
 
     workload = load(spec, overrides=overrides or (), target=target)
-    plan(workload, pool=PluginPool())
+    plan(workload, pool=PluginRegistry())
     _tell_notes(workload)
     if as_json:
         print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
@@ -88,7 +88,7 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
 def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = False) -> None:
     """Follow runs to their end. It does not matter who started them, nor what became of that process."""
     from llmb.cli.live import observer
-    from llmb.engine.runs import resume
+    from llmb.drive.runs import resume
 
     with observer() as watching:
         session = resume(runs or None, observer=watching)
@@ -103,14 +103,14 @@ def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = F
 def cancel(runs: Runs, as_json: AsJson = False) -> None:
     """End these runs and no others, and wait until they have ended."""
     from llmb.cli.live import observer
-    from llmb.engine import runs as engine
+    from llmb.drive import runs as engine
 
     with observer() as watching:
         session = engine.cancel(runs, observer=watching)
         error = _drive(session, as_json)
     _print(session, as_json, error)
     if error:
-        raise typer.Exit(error.exit_status)
+        raise typer.Exit(error.exit_code)
 
 
 def _drive(session: Session, as_json: bool, detach: bool = False) -> LlmbError | None:
@@ -147,7 +147,7 @@ def worst_status(results: Iterable[RunResult], *, check: bool, error: LlmbError 
     """The exit status of several runs: 4 where a target refused one or cannot be reached, else 1 where one did not
     complete, else 2 where something else stood in the way of one, else 3 where a checked verdict is fail.
     """
-    found = {error.exit_status} if error else set()
+    found = {error.exit_code} if error else set()
     for result in results:
         if result.refused:
             found.add(4)
@@ -178,10 +178,10 @@ def _tell_notes(workload: Workload) -> None:
 
 def _dry_run(workload: Workload, as_json: bool) -> None:
     from llmb.cli.dry_run import as_table, print_plan
-    from llmb.engine.plan import plan
-    from llmb.plugins.pool import PluginPool
+    from llmb.planning import plan
+    from llmb.plugins.registry import PluginRegistry
 
-    planned = plan(workload, pool=PluginPool())
+    planned = plan(workload, pool=PluginRegistry())
     if as_json:
         _tell_notes(workload)
         print_json({"runs": [as_table(each) for each in planned]})

@@ -22,7 +22,7 @@ OneRun = Annotated[str, typer.Argument(metavar="RUN", help="A run id, or a uniqu
 def list_runs(as_json: AsJson = False) -> None:
     """List all runs of the record, the newest last."""
     from llmb.cli.results import print_runs
-    from llmb.engine import index
+    from llmb.drive import index
     from llmb.paths import home_folder
 
     found = index.list_runs()
@@ -38,7 +38,7 @@ def list_runs(as_json: AsJson = False) -> None:
 def show(run: OneRun, as_json: AsJson = False) -> None:
     """Show one run: state, figures, verdict, why it broke if it did."""
     from llmb.cli.results import print_results
-    from llmb.engine.result import find_run
+    from llmb.drive.result import find_run
 
     found = find_run(run)
     if as_json:
@@ -53,8 +53,8 @@ def logs(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the run has ended.")] = False,
 ) -> None:
     """Print the logs of a run. With -f it is followed as `llmb attach` does, and its logs are shown."""
-    from llmb.engine.record import find_record
-    from llmb.engine.runs import resume
+    from llmb.drive.record import find_record
+    from llmb.drive.runs import resume
 
     record = find_record(run)
     printer = LogPrinter(record.logs)
@@ -86,7 +86,7 @@ class LogPrinter:
 
     def print_new(self) -> None:
         """What the copies hold beyond what was printed; the one that was written last comes last."""
-        from llmb.logs.reading import blocks_of
+        from llmb.logs.read_blocks import blocks_of
 
         files = sorted(self._folder.glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
         for file in files:
@@ -100,7 +100,7 @@ class LogPrinter:
 
     def print_why_none(self, run_id: str) -> None:
         """A line for people where there was no log to print."""
-        from llmb.engine.result import find_run
+        from llmb.drive.result import find_run
 
         if not self._shown:
             run = find_run(run_id)

@@ -17,7 +17,7 @@ class OutputLostError(Exception):
     """
 
     @property
-    def exit_status(self) -> int:
+    def exit_code(self) -> int:
         """That of a file that cannot be written, or of a program whose reader has gone."""
         return 2 if self.args else BY_SIGPIPE
 

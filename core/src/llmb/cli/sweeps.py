@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from llmb.engine.result import RunResult
+from llmb.drive.result import RunResult
 from llmb.values.frozen import thaw
 
 IN_EVERY_NAME = frozenset({"workload.gpu_type", "workload.dtype", "workload.gpus"})

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from llmb.hookspecs import Host
-from llmb.jobs.shipped import shipped_text
+from llmb.scripts.resources import resource_text
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
-from llmb.values.status import Cause, JobState, JobStatus, Ticket
+from llmb.values.job_status import Cause, JobHandle, JobState, JobStatus
 
 SOME_STARTED = 75  # the exit status where one could not be started, and one before it was
 
 
-def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
     """Start each script that was not started before.
 
     Raises TargetError where the host can start none, and UnknownOutcomeError where it started some of them.
@@ -46,10 +46,10 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticke
         host,
         "\n".join(f"{_submission(script)} || exit {status}" for script, status in zip(scripts, statuses, strict=False)),
     )
-    return {script.id: Ticket(id=script.id, directory=script.directory) for script in scripts}
+    return {script.id: JobHandle(id=script.id, directory=script.directory) for script in scripts}
 
 
-def poll_detached(tickets: Iterable[Ticket], host: Host) -> Mapping[str, JobStatus]:
+def poll_detached(tickets: Iterable[JobHandle], host: Host) -> Mapping[str, JobStatus]:
     """How each stands, by one command. Raises TargetError where one cannot ask."""
     calls = [shlex.join(["poll", ticket.id, ticket.directory]) for ticket in tickets]
     if not calls:
@@ -58,7 +58,7 @@ def poll_detached(tickets: Iterable[Ticket], host: Host) -> Mapping[str, JobStat
     return dict(_status(line) for line in lines)
 
 
-def cancel_detached(tickets: Iterable[Ticket], host: Host) -> None:
+def cancel_detached(tickets: Iterable[JobHandle], host: Host) -> None:
     """End these jobs: TERM to each, KILL to all its processes that live when it has ended, or when its grace is over.
 
     One that is cancelled a second time is given no more grace.
@@ -72,23 +72,23 @@ def _submission(script: Script) -> str:
 
 
 def _bash(*names: str) -> str:
-    return "\n".join(shipped_text("llmb.hosts", name) for name in names)
+    return "\n".join(resource_text("llmb.hosts", name) for name in names)
 
 
 def _run(host: Host, calls: str) -> str:
     answer = host.run(f"{_bash('processes.sh', 'detached.sh')}\n{calls}")
-    if answer.exit_status:
-        error = UnknownOutcomeError if answer.exit_status == SOME_STARTED else TargetError
-        raise error(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_status}")
+    if answer.exit_code:
+        error = UnknownOutcomeError if answer.exit_code == SOME_STARTED else TargetError
+        raise error(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_code}")
     return answer.stdout
 
 
 def _status(line: str) -> tuple[str, JobStatus]:
-    identity, state, pid, exit_status, cause, reason = line.split("\t")
+    identity, state, pid, exit_code, cause, reason = line.split("\t")
     return identity, JobStatus(
         state=cast("JobState", state),
         job_id=pid or None,
-        exit_status=int(exit_status) if exit_status else None,
+        exit_code=int(exit_code) if exit_code else None,
         cause=cast("Cause", cause),
         reason=reason,
     )

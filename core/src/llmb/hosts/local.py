@@ -11,9 +11,9 @@ from pathlib import Path
 
 from llmb.files import write_atomically
 from llmb.hookspecs import Host
-from llmb.hosts.limits import read_limit
+from llmb.hosts.read_limits import read_limit
+from llmb.values.command_result import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
-from llmb.values.host import Answer
 
 
 class LocalHost:
@@ -28,7 +28,7 @@ class LocalHost:
 
         return (self._peer or SshHost)(name)
 
-    def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
         """Run bash, which sources the script: a script that is its standard input it would read byte by byte."""
         text = "{\n" + script + "\n} </dev/null\n"
         try:
@@ -49,7 +49,7 @@ class LocalHost:
                 out, err = bash.communicate(text.encode(), timeout_s)
             except subprocess.TimeoutExpired:
                 raise UnknownOutcomeError(f"a command on this machine did not end within {timeout_s:g} s") from None
-        return Answer(exit_status=bash.returncode, stdout=_text(out), stderr=_text(err))
+        return CommandResult(exit_code=bash.returncode, stdout=_text(out), stderr=_text(err))
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files, each whole or not at all."""

@@ -10,7 +10,7 @@ from importlib.resources import files
 import attrs
 from paramiko import SSHException, Transport
 
-from llmb.hosts.watch import SILENCE_S, Watch, answers
+from llmb.hosts.connection_watchdog import SILENCE_S, ConnectionWatchdog, answers
 from llmb.values.errors import TargetError, UnknownOutcomeError
 
 LOGIN_TIMEOUT_S = 60.0  # for the user's profiles to be read
@@ -25,7 +25,7 @@ COMMAND = "exec sh -c 'exec bash -lc \"exec bash -s {mark} <&3 3<&-\" 3<&0 </dev
 class Output:
     """How a command ended, and what it wrote."""
 
-    exit_status: int
+    exit_code: int
     stdout: bytes
     stderr: bytes
 
@@ -38,7 +38,7 @@ class RemoteShell:
         self._used_at = time.monotonic()
         self._idle = True  # nothing of an earlier command is still to come
         mark = _mark()
-        with Watch(transport, LOGIN_TIMEOUT_S) as watch:
+        with ConnectionWatchdog(transport, LOGIN_TIMEOUT_S) as watch:
             try:
                 self._channel = transport.open_session()
                 self._channel.exec_command(COMMAND.format(mark=mark))
@@ -61,7 +61,7 @@ class RemoteShell:
         body = f'eval "$(head -c {len(text)})"; exit $?\n'.encode() + text + data  # not read byte by byte
         head = f"{mark} {len(body)} {int(timeout_s) + AFTERWARDS_S}\n".encode()
         self._idle = False
-        with Watch(self._transport, timeout_s) as watch:
+        with ConnectionWatchdog(self._transport, timeout_s) as watch:
             try:
                 self._send(head + body, watch)
                 output = self._receive(mark, watch)
@@ -71,13 +71,13 @@ class RemoteShell:
         self._idle, self._used_at = True, time.monotonic()
         return output
 
-    def _send(self, data: bytes, watch: Watch) -> None:
+    def _send(self, data: bytes, watch: ConnectionWatchdog) -> None:
         sent = 0
         while sent < len(data):
             sent += self._channel.send(data[sent : sent + BLOCK])
             watch.heard()
 
-    def _receive(self, mark: str, watch: Watch) -> Output:
+    def _receive(self, mark: str, watch: ConnectionWatchdog) -> Output:
         """What is written up to the mark. Raises EOFError where the shell ends before that."""
         stdout, stderr = _Stream(f"{mark} ".encode(), b"\n"), _Stream(mark.encode())
         channel = self._channel

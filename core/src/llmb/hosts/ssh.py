@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from llmb.hookspecs import Host
-from llmb.hosts.connect import Connection, connect
-from llmb.hosts.limits import read_limit
+from llmb.hosts.read_limits import read_limit
 from llmb.hosts.remote_shell import Output, RemoteShell
-from llmb.jobs.shipped import shipped_text
+from llmb.hosts.ssh_connection import Connection, connect
+from llmb.scripts.resources import resource_text
+from llmb.values.command_result import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
-from llmb.values.host import Answer
 
 SLOWEST_BYTES_PER_S = 100_000  # of a network on which moving many bytes is still waited for
 SPARE_S = 60.0  # besides the time that the bytes take
@@ -45,10 +45,10 @@ class SshHost:
         """Another machine, over a connection of its own from here."""
         return (self._peer or SshHost)(name)
 
-    def run(self, script: str, *, timeout_s: float = 60.0) -> Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
         """Run bash. What is cut off on its way does not start; what is not heard of is unknown, never failed."""
         output = self._run(f"{{\n{script}\n}} </dev/null", b"", timeout_s)
-        return Answer(exit_status=output.exit_status, stdout=_text(output.stdout), stderr=_text(output.stderr))
+        return CommandResult(exit_code=output.exit_code, stdout=_text(output.stdout), stderr=_text(output.stderr))
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files in one stream, each whole or not at all, with their mode from the first byte on."""
@@ -58,7 +58,7 @@ class SshHost:
         archive = _archive(files, mode, token)
         script = f"{_function('place.sh')}\n{shlex.join(['place', token, *files])}"
         output = self._run(script, archive, SPARE_S + len(archive) / SLOWEST_BYTES_PER_S)
-        if output.exit_status:
+        if output.exit_code:
             raise TargetError(f"cannot write on {self._host}: {_first_line(output)}")
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
@@ -69,7 +69,7 @@ class SshHost:
         words = itertools.chain.from_iterable((str(offset), path) for path, offset in offsets.items())
         script = f"{_function('read_new.sh')}\n{shlex.join(['read_new', str(limit), *words])}"
         output = self._run(script, b"", SPARE_S + limit * len(offsets) / SLOWEST_BYTES_PER_S)
-        if output.exit_status or output.stderr.strip():
+        if output.exit_code or output.stderr.strip():
             raise TargetError(f"cannot read on {self._host}: {_first_line(output)}")
         paths = list(offsets)
         return {paths[number]: data for number, data in self._blocks(output.stdout)}
@@ -109,7 +109,7 @@ class SshHost:
 
 
 def _function(name: str) -> str:
-    return shipped_text("llmb.hosts", name)
+    return resource_text("llmb.hosts", name)
 
 
 def _archive(files: Mapping[str, str], mode: int, token: str) -> bytes:
@@ -131,4 +131,4 @@ def _text(data: bytes) -> str:
 
 def _first_line(output: Output) -> str:
     lines: Iterable[str] = _text(output.stderr or output.stdout).splitlines()
-    return next((line.strip() for line in lines if line.strip()), f"exit status {output.exit_status}")
+    return next((line.strip() for line in lines if line.strip()), f"exit status {output.exit_code}")

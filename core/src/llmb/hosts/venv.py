@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from llmb.jobs.bash import assignments
-from llmb.jobs.shipped import shipped_text
+from llmb.scripts.bash import assignments
+from llmb.scripts.resources import resource_text
 from llmb.values.frozen import content_key
 from llmb.values.job import Task, Venv
 
@@ -36,7 +36,7 @@ def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task
         "cat <<'END_OF_LOCK'",
         venv.lock.rstrip("\n"),
     ]
-    lines += ["END_OF_LOCK", "}", shipped_text("llmb.hosts", "make_venv.sh")]
+    lines += ["END_OF_LOCK", "}", resource_text("llmb.hosts", "make_venv.sh")]
     return Task(
         key=venv_key(venv),
         kind="virtual environment",

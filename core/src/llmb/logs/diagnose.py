@@ -10,7 +10,7 @@ from pathlib import Path
 
 import attrs
 
-from llmb.logs.last_words import TAIL, final_error, last_error, meaningful, own_exception, shown
+from llmb.logs.log_tail import TAIL, final_error, last_error, meaningful, own_exception, shown
 from llmb.logs.search import place_of
 from llmb.values.failure import Failure, Signature
 from llmb.values.frozen import FrozenMap

@@ -1,4 +1,4 @@
-"""Where the last steps of a log begin: what the log tells before them, its run outlived."""
+"""Where the last steps of a log begin: what the log tells before them, its run superseded_until."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from llmb.logs.found import Found, UnreadSteps
-from llmb.logs.reading import blocks_of
+from llmb.logs.read_blocks import blocks_of
 from llmb.values.steps import LogParser, Notice, Step
 
 STEPS_OF_GRACE = 10
@@ -19,7 +19,7 @@ Number = tuple[int, int]
 """The attempt and the number of a step: they rise, but for lines that come late or are printed again."""
 
 
-def begin_of_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
+def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
     """The byte behind which no more than ``most`` new steps come; that of the first step where there are no more.
 
     It lies in the line of the step that is one too many, or is the first. Steps of a run before the last one do not

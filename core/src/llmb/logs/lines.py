@@ -11,8 +11,8 @@ import attrs
 
 from llmb.logs.escapes import ESCAPE, without_escapes
 from llmb.logs.found import Found, UnreadStep
-from llmb.logs.labels import LABEL, label_of
 from llmb.logs.numbering import Numbering
+from llmb.logs.rank_labels import LABEL, label_of
 from llmb.logs.search import places_of
 from llmb.values.steps import LogParser, Notice, Step
 
@@ -43,7 +43,7 @@ class LineParser(LogParser):
     in the same order.
 
     `llmb.logs.numbering` tells which steps are printed again and where a new run begins, for each source by itself;
-    ranks whose lines a launcher labels are told apart (`llmb.logs.labels`). ``read_line`` need not care about
+    ranks whose lines a launcher labels are told apart (`llmb.logs.rank_labels`). ``read_line`` need not care about
     ``Step.attempt``, nor about a loss that is NaN: the first one of a run also gives a notice.
 
     What is the parser's own begins with two underscores, so that no name of a plugin's can meet it.

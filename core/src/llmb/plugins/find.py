@@ -17,7 +17,7 @@ GROUPS = {f"llmb.{kind}s": kind for kind in KINDS}
 
 
 @attrs.frozen(kw_only=True)
-class FoundPlugin:
+class PluginEntry:
     """An entry point: the word in the TOML, and the distribution that brings it.
 
     ``requires`` is what that distribution asks of ``llmb`` itself, such as ``<2,>=1``; empty where it states nothing.
@@ -60,7 +60,7 @@ def _own_folder(spec: ModuleSpec | None) -> Path | None:
     return Path(locations[0]) if locations else None
 
 
-def find_plugins() -> tuple[FoundPlugin, ...]:
+def find_plugins() -> tuple[PluginEntry, ...]:
     """All installed plugins, sorted by kind, name and distribution; duplicates are all there."""
     found = {_describe(entry, distribution) for distribution, entries in _distributions() for entry in entries}
     return tuple(sorted(found, key=lambda plugin: (plugin.kind, plugin.name, plugin.distribution, plugin.version)))
@@ -84,8 +84,8 @@ def _distributions() -> Iterator[tuple[metadata.Distribution, list[metadata.Entr
         yield distribution, entries
 
 
-def _describe(entry: metadata.EntryPoint, distribution: metadata.Distribution) -> FoundPlugin:
-    return FoundPlugin(
+def _describe(entry: metadata.EntryPoint, distribution: metadata.Distribution) -> PluginEntry:
+    return PluginEntry(
         name=entry.name,
         kind=GROUPS[entry.group],
         value=entry.value,

@@ -7,25 +7,25 @@ from importlib import import_module
 from typing import Any, cast
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.answers import short
-from llmb.plugins.facade import Facade
-from llmb.plugins.find import FoundPlugin, find_plugins
+from llmb.plugins.call import Plugin
+from llmb.plugins.find import PluginEntry, find_plugins
+from llmb.plugins.return_types import short
 from llmb.values.errors import Fault, PluginError
 from llmb.values.nearest import nearest_name
 from llmb.version import VERSION
 
 
-def load_framework(name: str, installed: Sequence[FoundPlugin] | None = None) -> FrameworkHooks[Any]:
+def load_framework(name: str, installed: Sequence[PluginEntry] | None = None) -> FrameworkHooks[Any]:
     """The framework plugin of this name. Raises PluginError where it is missing, duplicate, broken or too new."""
     return cast("FrameworkHooks[Any]", load(choose("framework", name, installed)))
 
 
-def load_scheduler(name: str, installed: Sequence[FoundPlugin] | None = None) -> SchedulerHooks[Any]:
+def load_scheduler(name: str, installed: Sequence[PluginEntry] | None = None) -> SchedulerHooks[Any]:
     """The scheduler plugin of this name. Raises PluginError like `load_framework`."""
     return cast("SchedulerHooks[Any]", load(choose("scheduler", name, installed)))
 
 
-def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None) -> FoundPlugin:
+def choose(kind: str, name: str, installed: Sequence[PluginEntry] | None = None) -> PluginEntry:
     """The one installed plugin of this kind and name. Raises PluginError for none and for several."""
     plugins = find_plugins() if installed is None else installed
     found = [plugin for plugin in plugins if (plugin.kind, plugin.name) == (kind, name)]
@@ -37,7 +37,7 @@ def choose(kind: str, name: str, installed: Sequence[FoundPlugin] | None = None)
     return found[0]
 
 
-def _missing(kind: str, name: str, installed: Sequence[FoundPlugin]) -> Fault:
+def _missing(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fault:
     """Names no distribution to install: a misspelt name may be anybody's on an index."""
     names = sorted({plugin.name for plugin in installed if plugin.kind == kind})
     message = f"{kind} plugin {name!r} is not installed"
@@ -50,17 +50,17 @@ def _missing(kind: str, name: str, installed: Sequence[FoundPlugin]) -> Fault:
     )
 
 
-def load(found: FoundPlugin) -> Facade:
+def load(found: PluginEntry) -> Plugin:
     """Import one plugin and check it against its hooks. Raises PluginError, naming distribution and version."""
     _refuse_too_new(found)
     try:
         plugin = _resolve(found.value)
     except (Exception, SystemExit) as error:  # whatever a stranger's module raises at import
         raise PluginError(f"{found.who} is broken: {found.value} fails with {short(error)}") from error
-    return Facade(found, plugin)
+    return Plugin(found, plugin)
 
 
-def _refuse_too_new(found: FoundPlugin) -> None:
+def _refuse_too_new(found: PluginEntry) -> None:
     if not found.requires:
         return
     from packaging.specifiers import SpecifierSet  # not needed until a plugin is loaded

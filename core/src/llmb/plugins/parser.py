@@ -12,7 +12,7 @@ import attrs
 
 from llmb.logs.found import Found, ReadStep, UnreadSteps
 from llmb.logs.lines import note_line
-from llmb.plugins.answers import short
+from llmb.plugins.return_types import short
 from llmb.values.errors import Fault, PluginError
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 
@@ -22,7 +22,7 @@ MOST_SHOWN = 300
 ItemT = TypeVar("ItemT", bound=Step | Notice)
 
 
-class GuardedParser(LogParser):
+class CheckedParser(LogParser):
     """Whatever the parser raises is a PluginError, and so is what it finds or says that is not of the stated type.
 
     That holds for steps as well that it found, and that are read later. Raises PluginError itself where the parser's

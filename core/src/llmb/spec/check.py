@@ -20,8 +20,8 @@ from llmb.spec.tables import (
     TargetTable,
     WorkloadTable,
 )
+from llmb.values.error_text import MISSING, NOT_A_KEY, shown, unknown_key
 from llmb.values.errors import Fault
-from llmb.values.faults import MISSING, NOT_A_KEY, shown, unknown_key
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile
 

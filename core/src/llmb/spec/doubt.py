@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from llmb.values.error_text import NOT_A_KEY
 from llmb.values.errors import Fault
-from llmb.values.faults import NOT_A_KEY
 
 
 def keys_of(faults: Iterable[Fault]) -> frozenset[str]:

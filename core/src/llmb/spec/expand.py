@@ -13,10 +13,10 @@ import attrs
 from llmb.spec.names import nearest_key
 from llmb.spec.read import Document, flat
 from llmb.spec.scalars import SCALARS, PositiveInt, UnexpectedError
+from llmb.values.error_text import shown
 from llmb.values.errors import Fault
-from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap
-from llmb.values.workload import Written
+from llmb.values.workload import SourceMap
 
 SWEPT_KEYS = ("recipe", "gpu_type", "dtype", "gpus")
 
@@ -32,7 +32,7 @@ class Combination:
     """One combination: tables without lists to expand, where their keys were written, and what the lists gave it."""
 
     tables: dict[str, Any]
-    written: Written
+    source_map: SourceMap
     swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
 
     @property
@@ -65,17 +65,17 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
     stated = {key for key, _ in flat(base)}
     axes = [_axis(document, f"workload.{key}", value) for key, value in _listed(base)]
-    faults = [document.written.locate(fault) for axis in axes for fault in _twice(axis.key, axis.values)]
+    faults = [document.source_map.locate(fault) for axis in axes for fault in _twice(axis.key, axis.values)]
     for key, values in _sweep(document, faults):
         if fault := _sweep_fault(key, values, stated):
-            faults.append(document.written.locate(fault))
+            faults.append(document.source_map.locate(fault))
         else:
             axes.append(_axis(document, key, values, prefix="sweep."))
     if (runs := _count(base, axes)) > MOST_RUNS:
         fault = Fault(message=f"comes to {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}")
-        return [], [*faults, document.written.locate(fault)]
+        return [], [*faults, document.source_map.locate(fault)]
     product = itertools.product(*(axis.choices() for axis in axes))
-    return [_combination(base, choice, document.written) for choice in product], faults
+    return [_combination(base, choice, document.source_map) for choice in product], faults
 
 
 def _count(base: dict[str, Any], axes: list[_Axis]) -> int:
@@ -110,7 +110,7 @@ def _sweep(document: Document, faults: list[Fault]) -> Iterator[tuple[str, Any]]
         yield from sweep.items()
     else:
         fault = Fault(message="is not a table", key="sweep", expected='a table such as "parallelism.tp" = [1, 2]')
-        faults.append(document.written.locate(fault))
+        faults.append(document.source_map.locate(fault))
 
 
 def _sweep_fault(key: str, values: Any, stated: set[str]) -> Fault | None:
@@ -138,11 +138,11 @@ def _twice(key: str, values: list[Any]) -> Iterator[Fault]:
 
 
 def _axis(document: Document, key: str, values: list[Any], prefix: str = "") -> _Axis:
-    place = document.written.locate(Fault(message="", key=prefix + key))
+    place = document.source_map.locate(Fault(message="", key=prefix + key))
     return _Axis(key, values, (place.file, prefix + key))
 
 
-def _combination(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], written: Written) -> Combination:
+def _combination(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], written: SourceMap) -> Combination:
     tables = copy.deepcopy(base)
     places = dict(written.places)
     for key, value, place in choice:

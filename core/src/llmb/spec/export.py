@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.plugins.pool import PluginPool
+from llmb.plugins.registry import PluginRegistry
 from llmb.spec.load import resolve_document
 from llmb.spec.read import Document, read_toml
 from llmb.spec.structure import unstructure
@@ -15,10 +15,10 @@ from llmb.spec.tables import MeasureTable, ModelTable, ParallelismTable, TargetT
 from llmb.values.errors import RecordError
 from llmb.values.frozen import thaw
 from llmb.values.run import Run, Target
-from llmb.values.workload import PlacedRun
+from llmb.values.workload import RunSpec
 
 
-def export_run(placed: PlacedRun, provenance: dict[str, Any]) -> str:
+def export_run(placed: RunSpec, provenance: dict[str, Any]) -> str:
     """The text of ``run.toml``; ``provenance`` is kept for people; some of it is for `import_run`."""
     import tomli_w  # not needed to read a spec
 
@@ -39,13 +39,13 @@ def export_run(placed: PlacedRun, provenance: dict[str, Any]) -> str:
     return tomli_w.dumps({name: table for name, table in tables.items() if table})
 
 
-def _of_sweep(placed: PlacedRun) -> dict[str, Any]:
+def _of_sweep(placed: RunSpec) -> dict[str, Any]:
     """What tells the run from the others of its spec, where there are any."""
     repeats = {"repeats": placed.repeats} if placed.repeats > 1 else {}
     return {**repeats, "sweep": thaw(placed.swept)} if placed.swept else repeats
 
 
-def import_run(file: Path, pool: PluginPool) -> PlacedRun:
+def import_run(file: Path, pool: PluginRegistry) -> RunSpec:
     """The run of a record, under its own id. Raises RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance = tables.get("provenance", {})

@@ -9,8 +9,8 @@ import attrs
 
 from llmb.spec.check import NOT_FOR_RECORDS
 from llmb.spec.expand import SWEPT_KEYS
+from llmb.values.error_text import MISSING, shown
 from llmb.values.errors import Fault
-from llmb.values.faults import MISSING, shown
 
 OF_RECIPE = "one that `llmb recipes ADDRESS` lists"
 CHOICES = {

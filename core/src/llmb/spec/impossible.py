@@ -8,9 +8,9 @@ from typing import Any
 from llmb.spec.doubt import touches
 from llmb.spec.profile import nsys_only_faults, rank_faults, step_faults
 from llmb.spec.tables import SpecTables
+from llmb.values.error_text import counted
 from llmb.values.errors import Fault
-from llmb.values.faults import counted
-from llmb.values.rules import model_faults, node_faults, parallelism_faults
+from llmb.values.model_rules import model_faults, node_faults, parallelism_faults
 from llmb.values.run import Run
 
 MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")

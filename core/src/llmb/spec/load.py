@@ -8,7 +8,7 @@ from pathlib import Path
 
 import attrs
 
-from llmb.plugins.pool import PluginPool
+from llmb.plugins.registry import PluginRegistry
 from llmb.spec.doubt import keys_of
 from llmb.spec.expand import Combination, expand
 from llmb.spec.hints import with_hints
@@ -17,21 +17,21 @@ from llmb.spec.read import Document, read_document
 from llmb.spec.resolve import Resolver
 from llmb.spec.targets import NamedTargets
 from llmb.spec.trial import Trial
+from llmb.values.error_text import NOT_A_KEY
 from llmb.values.errors import Fault, SpecError
-from llmb.values.faults import NOT_A_KEY
-from llmb.values.workload import PlacedRun, Workload, Written
+from llmb.values.workload import RunSpec, SourceMap, Workload
 
-Ask = Callable[[Trial, PluginPool], Iterable[Fault]]
+Ask = Callable[[Trial, PluginRegistry], Iterable[Fault]]
 """What the plugins refuse of a trial; the engine alone calls their hooks."""
 
 
 def load_document(path: str | Path, ask: Ask, *, overrides: Iterable[str] = (), target: str | None = None) -> Workload:
     """The runs of a spec with what the command line puts over it. Raises SpecError with every fault found."""
-    return resolve_document(read_document(Path(path), overrides, target), distinct_run_ids(), PluginPool(), ask)
+    return resolve_document(read_document(Path(path), overrides, target), distinct_run_ids(), PluginRegistry(), ask)
 
 
 def resolve_document(
-    document: Document, run_id: Callable[[str], str], pool: PluginPool, ask: Ask | None = None
+    document: Document, run_id: Callable[[str], str], pool: PluginRegistry, ask: Ask | None = None
 ) -> Workload:
     """All runs of a document; ``run_id`` makes an id of a run's name. Raises SpecError with every fault found.
 
@@ -43,19 +43,19 @@ def resolve_document(
     if mixed := _mixed_frameworks(document, combinations):
         faults.append(mixed)
         combinations = [_without_framework(combination) for combination in combinations]
-    runs: list[PlacedRun] = []
+    runs: list[RunSpec] = []
     trials: list[Trial] = []
     resolver, targets = Resolver(pool, run_id), NamedTargets()
     schedulers = sorted({each.name for each in pool.installed if each.kind == "scheduler"})
     for combination in combinations:
         whole, unnamed = (combination, ()) if _is_record(document) else targets.apply(combination)
-        found = resolver.resolve(whole.tables, whole.written, doubt | keys_of(unnamed))
+        found = resolver.resolve(whole.tables, whole.source_map, doubt | keys_of(unnamed))
         runs += [attrs.evolve(each, swept=whole.swept) for each in found.runs]
         trials += [found.trial] if found.trial else []
         told = with_hints((*unnamed, *found.faults), whole.tables, schedulers)
-        faults += [_located(each, whole.written) for each in told]
+        faults += [_located(each, whole.source_map) for each in told]
     if faults:
-        trials += [Trial(runs=(each.run,), target=each.target, written=each.written) for each in runs]
+        trials += [Trial(runs=(each.run,), target=each.target, source_map=each.source_map) for each in runs]
         faults += [fault for trial in trials for fault in (ask(trial, pool) if ask else ())]
         raise SpecError(*dict.fromkeys(faults))
     return Workload(file=document.file, runs=tuple(runs), notes=tuple(document.notes))
@@ -66,11 +66,11 @@ def _is_record(document: Document) -> bool:
     return "provenance" in document.tables and "target.name" not in document.origins
 
 
-def _located(fault: Fault, written: Written) -> Fault:
-    located = written.locate(fault)
+def _located(fault: Fault, source_map: SourceMap) -> Fault:
+    located = source_map.locate(fault)
     if fault.message != NOT_A_KEY or fault.file or not fault.key:
         return located
-    for key, (file, place) in written.places.items():  # a table that only a key of [sweep] makes stands there alone
+    for key, (file, place) in source_map.places.items():  # a table that only a key of [sweep] makes stands there alone
         if key.startswith(f"{fault.key}.") and place.startswith("sweep."):
             located = attrs.evolve(located, file=file, key=place)
             break
@@ -82,7 +82,7 @@ def _mixed_frameworks(document: Document, combinations: list[Combination]) -> Fa
     frameworks = {combination.recipe.partition("/")[0] for combination in combinations if combination.recipe}
     if len(frameworks) < 2 or not any("framework" in combination.tables for combination in combinations):
         return None
-    return document.written.locate(
+    return document.source_map.locate(
         Fault(
             message=f"the recipes are of several frameworks ({', '.join(sorted(frameworks))})",
             key="framework",

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
+from llmb.values.error_text import counted
 from llmb.values.errors import Fault
-from llmb.values.faults import counted
 from llmb.values.recipe import Recipe
 from llmb.values.run import Profile, Run
 

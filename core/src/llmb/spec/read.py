@@ -11,7 +11,7 @@ import attrs
 
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
-from llmb.values.workload import Written
+from llmb.values.workload import SourceMap
 
 FROM_SET = "--set"
 FROM_TARGET = "--target"
@@ -32,9 +32,9 @@ class Document:
     faults: list[Fault] = attrs.field(factory=list)
 
     @property
-    def written(self) -> Written:
+    def source_map(self) -> SourceMap:
         """Where each key was written."""
-        return Written(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
+        return SourceMap(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
 
 
 def read_document(path: Path, overrides: Iterable[str] = (), target: str | None = None) -> Document:

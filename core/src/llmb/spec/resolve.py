@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import attrs
 
-from llmb.catalog.accelerators import accelerators
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.pool import PluginPool
+from llmb.plugins.registry import PluginRegistry
+from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble import against_published, assemble_target
 from llmb.spec.check import TARGET_KEYS, check_options, check_tables, place_faults
 from llmb.spec.doubt import doubtful, keys_of, touches, without
@@ -22,7 +22,7 @@ from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Target
-from llmb.values.workload import PlacedRun, Written
+from llmb.values.workload import RunSpec, SourceMap
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ class _Parts:
 class Resolved:
     """The runs of a combination; or its faults, with what the plugins are to be asked about."""
 
-    runs: tuple[PlacedRun, ...] = ()
+    runs: tuple[RunSpec, ...] = ()
     faults: list[Fault] = attrs.field(factory=list)
     trial: Trial | None = None
 
@@ -51,12 +51,12 @@ class Resolved:
 class Resolver:
     """Turns combinations into runs; recipes and plugins are loaded once however many there are."""
 
-    def __init__(self, pool: PluginPool, run_id: Callable[[str], str]) -> None:
+    def __init__(self, pool: PluginRegistry, run_id: Callable[[str], str]) -> None:
         self._pool = pool
         self._run_id = run_id
         self._accelerators = known_accelerators(pool)
 
-    def resolve(self, tables: Mapping[str, Any], written: Written, doubt: Collection[str] = ()) -> Resolved:
+    def resolve(self, tables: Mapping[str, Any], source_map: SourceMap, doubt: Collection[str] = ()) -> Resolved:
         """The runs of a combination, one for each repeat, or all that is wrong.
 
         Each rule is asked that reads nothing which is wrong, so that one answer tells all; ``doubt`` has keys that are
@@ -84,13 +84,15 @@ class Resolver:
             return Resolved(faults=faults)
         faults += impossible(run, spec, doubt)
         if faults or doubt or target is None:
-            return Resolved(faults=faults, trial=_trial(stand_ins, parts, {*doubt, *keys_of(faults)}, target, written))
+            return Resolved(
+                faults=faults, trial=_trial(stand_ins, parts, {*doubt, *keys_of(faults)}, target, source_map)
+            )
         run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
         target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
-        placed = PlacedRun(run=run, target=target, written=written, repeats=spec.workload.repeats or 1)
+        placed = RunSpec(run=run, target=target, source_map=source_map, repeats=spec.workload.repeats or 1)
         return Resolved(runs=tuple(self._repeat(placed, repeat) for repeat in range(1, placed.repeats + 1)))
 
-    def _repeat(self, placed: PlacedRun, repeat: int) -> PlacedRun:
+    def _repeat(self, placed: RunSpec, repeat: int) -> RunSpec:
         run_id = self._run_id(placed.run.name)
         run = attrs.evolve(placed.run, id=run_id, repeat=repeat, paths=placed.target.paths(run_id))
         return attrs.evolve(placed, run=run)
@@ -133,7 +135,7 @@ class Resolver:
         return known.get(name)
 
 
-def known_accelerators(pool: PluginPool) -> Mapping[str, Accelerator]:
+def known_accelerators(pool: PluginRegistry) -> Mapping[str, Accelerator]:
     """The core's table, and over it what the installed extensions add."""
     return {**accelerators(), **{each.name: each for each in pool.accelerators()}}
 
@@ -167,10 +169,10 @@ def _base(spec: SpecTables, parts: _Parts, doubt: Collection[str], faults: list[
 
 
 def _trial(
-    stand_ins: StandIns, parts: _Parts, doubt: Collection[str], target: Target[Any] | None, written: Written
+    stand_ins: StandIns, parts: _Parts, doubt: Collection[str], target: Target[Any] | None, source_map: SourceMap
 ) -> Trial | None:
     """Null where the framework, or its options without what is wrong, cannot be had."""
-    return None if parts.options is None else stand_ins.trial(parts.options, frozenset(doubt), target, written)
+    return None if parts.options is None else stand_ins.trial(parts.options, frozenset(doubt), target, source_map)
 
 
 def _of_variants(recipe: Recipe, doubt: Collection[str]) -> Iterator[str]:

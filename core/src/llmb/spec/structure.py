@@ -24,8 +24,8 @@ from cattrs.errors import (
 
 from llmb.spec.scalars import SCALARS, UnexpectedError
 from llmb.spec.validators import validated
+from llmb.values.error_text import MISSING, shown, unknown_key
 from llmb.values.errors import Fault, SpecError
-from llmb.values.faults import MISSING, shown, unknown_key
 from llmb.values.frozen import FrozenMap
 
 T = TypeVar("T")

@@ -9,17 +9,17 @@ from typing import Any
 import attrs
 
 from llmb.paths import config_folder
-from llmb.plugins.pool import PluginPool
+from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble import assemble_target
 from llmb.spec.check import TARGET_KEYS, check_options, check_target, place_faults
 from llmb.spec.expand import Combination
 from llmb.spec.read import read_toml
+from llmb.values.error_text import shown
 from llmb.values.errors import Fault, SpecError
-from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap
 from llmb.values.nearest import nearest_name
 from llmb.values.run import Target
-from llmb.values.workload import Written
+from llmb.values.workload import SourceMap
 
 
 def targets_file() -> Path:
@@ -52,7 +52,9 @@ class NamedTargets:
         whole = attrs.evolve(
             combination,
             tables={**combination.tables, "target": {**target, **added}},
-            written=attrs.evolve(combination.written, places=FrozenMap({**combination.written.places, **places})),
+            source_map=attrs.evolve(
+                combination.source_map, places=FrozenMap({**combination.source_map.places, **places})
+            ),
         )
         return whole, () if "scheduler" in target else self._without_scheduler(name, named)
 
@@ -93,12 +95,12 @@ class NamedTargets:
             raise
 
 
-def load_target(table: Mapping[str, Any], pool: PluginPool) -> tuple[Target[Any], dict[str, Any]]:
+def load_target(table: Mapping[str, Any], pool: PluginRegistry) -> tuple[Target[Any], dict[str, Any]]:
     """The target, and its whole table with what the targets file says of a ``name`` in it.
 
     Raises SpecError with every fault, PluginError for a scheduler that is missing or does not work.
     """
-    combination, unnamed = NamedTargets().apply(Combination(tables={"target": dict(table)}, written=Written()))
+    combination, unnamed = NamedTargets().apply(Combination(tables={"target": dict(table)}, source_map=SourceMap()))
     whole = combination.tables["target"]
     faults = list(unnamed)
     checked = check_target(whole, faults)
@@ -109,5 +111,5 @@ def load_target(table: Mapping[str, Any], pool: PluginPool) -> tuple[Target[Any]
         options, wrong = check_options(own, scheduler.options, "target", TARGET_KEYS)
         faults += wrong if options is not None else [*wrong, *place_faults(checked)]
     if checked is None or faults:
-        raise SpecError(*map(combination.written.locate, faults))
+        raise SpecError(*map(combination.source_map.locate, faults))
     return assemble_target(checked, pool.scheduler(checked.scheduler), options), whole

@@ -24,7 +24,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Profile, Run, Target
-from llmb.values.workload import Written
+from llmb.values.workload import SourceMap
 
 ON_NODES = frozenset((*DIVISION, *MACHINE))
 """All keys that say how a model is divided over GPUs, and these over nodes."""
@@ -48,7 +48,7 @@ class Trial:
 
     runs: Iterable[Run[Any]]
     target: Target[Any] | None
-    written: Written
+    source_map: SourceMap
     doubt: frozenset[str] = frozenset()
 
 
@@ -66,7 +66,7 @@ class StandIns:
         """The run as far as the spec says what it is; on published GPUs where those are in doubt."""
         return self._over(self.base, self.spec, doubt)
 
-    def trial(self, options: Any, doubt: frozenset[str], target: Target[Any] | None, written: Written) -> Trial:
+    def trial(self, options: Any, doubt: frozenset[str], target: Target[Any] | None, source_map: SourceMap) -> Trial:
         """The runs to ask the plugins about, with these options of the framework."""
         right = _without(self.spec, doubt)
         runs = self._possible(right, doubt)
@@ -81,7 +81,7 @@ class StandIns:
         paths = target.paths("trial") if target else Paths(run="/runs/trial", cache="/cache")
         asked = (attrs.evolve(run, options=options, paths=paths) for run in chain(first, runs))
         compared = (against_published(run, self.recipe, self.spec) for run in asked)
-        return Trial(runs=compared, target=target, written=written, doubt=doubt)
+        return Trial(runs=compared, target=target, source_map=source_map, doubt=doubt)
 
     def _possible(self, right: SpecTables, doubt: Collection[str]) -> Iterator[Run[Any]]:
         """The run of these tables, or those that take its place where its division is in doubt; each once."""

@@ -29,7 +29,7 @@ class Fault:
 class LlmbError(Exception):
     """What a user did, or what a machine refused: told in one line per fault, never as a traceback."""
 
-    exit_status = 2
+    exit_code = 2
 
     def __init__(self, *faults: Fault | str) -> None:
         self.faults = tuple(fault if isinstance(fault, Fault) else Fault(message=fault) for fault in faults)
@@ -63,7 +63,7 @@ class RecordError(LlmbError):
 class TargetError(LlmbError):
     """The target cannot be reached, or refuses. It never means that something is absent there."""
 
-    exit_status = 4
+    exit_code = 4
 
 
 class UnknownOutcomeError(TargetError):

@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 import attrs
 
+from llmb.values.choices import one_of
+from llmb.values.error_text import shown
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.faults import shown
 from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.nearest import nearest_name
 from llmb.values.tables import checked, number, string
-from llmb.values.words import one_of
 
 Ranks = Literal["all", "first", "node"]
 
@@ -127,7 +127,7 @@ class Phase:
 
     ``command`` is a list of words, always quoted: what differs by rank is done by a script among the job's files
     that reads the rank's environment. ``env`` is what the phase has beside the job's; the spec's [env] wins over both,
-    so a framework refuses there (`decided_env`) what a phase cannot do without. ``ranks``: every task, the first
+    so a framework refuses there (`forbid_env`) what a phase cannot do without. ``ranks``: every task, the first
     alone, or one on each node. ``outputs`` must be there and not be empty when the phase ends. Figures come from the
     logs of measured phases alone. A phase that is not ``contained`` runs on the node itself, outside the container or
     virtual environment.

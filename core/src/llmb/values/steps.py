@@ -9,8 +9,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 import attrs
 
+from llmb.values.choices import one_of
 from llmb.values.frozen import FrozenMap
-from llmb.values.words import one_of
 
 MOST_STEPS = 1 << 63
 """Beyond the highest number that a step may have: it goes into 8 bytes."""

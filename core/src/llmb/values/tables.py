@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from llmb.values.duration import seconds
+from llmb.values.error_text import MISSING, shown, unknown_key
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.faults import MISSING, shown, unknown_key
 from llmb.values.frozen import freeze
 
 Reader = Callable[[Any], Any]

@@ -13,7 +13,7 @@ from llmb.values.run import Run, Target
 
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
-class Written:
+class SourceMap:
     """Where the keys of a run were written, so that a fault names the author's own words.
 
     ``places`` is for keys that are not in ``file`` as they stand: for ``workload.gpus`` of the second run it may say
@@ -38,7 +38,7 @@ class Written:
 
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
-class PlacedRun:
+class RunSpec:
     """A run and the target that it goes to. Frameworks see only the run, schedulers only the target and the job.
 
     ``swept`` are the dotted keys that its spec has as lists, each with this run's value of them; ``repeats`` is how
@@ -49,7 +49,7 @@ class PlacedRun:
     target: Target[Any]
     swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     repeats: int = 1
-    written: Written = attrs.field(factory=Written, eq=False, repr=False)
+    source_map: SourceMap = attrs.field(factory=SourceMap, eq=False, repr=False)
 
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
@@ -57,5 +57,5 @@ class Workload:
     """The runs of one spec, in the order of its sweep. ``notes`` say what of the spec does not count."""
 
     file: str
-    runs: tuple[PlacedRun, ...]
+    runs: tuple[RunSpec, ...]
     notes: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from llmb_hosts.script import job_script
 from llmb_hosts.submit import submit_jobs
 
 
-def load(folder: Path, **target: Any) -> llmb.PlannedRun:
+def load(folder: Path, **target: Any) -> llmb.RunPlan:
     """A run of 16 GPUs on hosts of 8, with these keys of [target] over the usual ones."""
     usual = {"scheduler": "hosts", "hosts": ["b", "a", "c"], "workdir": "/it's shared"}
     tables = {
@@ -25,7 +25,7 @@ def load(folder: Path, **target: Any) -> llmb.PlannedRun:
     }
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps({**tables, "env": {"QUOTED": "it's"}}))
-    [run] = llmb.plan(llmb.load(file), pool=llmb.PluginPool())
+    [run] = llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
     return run
 
 
@@ -61,7 +61,7 @@ def test_what_cannot_be_is_told_with_its_key(tmp_path: Path, target: dict[str, A
 def test_an_image_is_not_left_aside_unasked(tmp_path: Path) -> None:
     image = llmb.Environment(base=llmb.Image(ref="example.org/titan:1"))
     placed = load(tmp_path)
-    hosts = llmb.PluginPool().scheduler("hosts")
+    hosts = llmb.PluginRegistry().scheduler("hosts")
     with pytest.raises(llmb.SpecError, match=r"runs in the image example.org/titan:1"):
         hosts.prepare_env(environment=image, target=placed.target)
     bare = load(tmp_path, runtime="none")
@@ -74,9 +74,9 @@ class Blind:
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def run(self, script: str, *, timeout_s: float = 60.0) -> llmb.Answer:
+    def run(self, script: str, *, timeout_s: float = 60.0) -> llmb.CommandResult:
         self.asked.append(script)
-        return llmb.Answer(exit_status=0, stdout="".join(f"{line.split()[-1]}\n" for line in script.splitlines()))
+        return llmb.CommandResult(exit_code=0, stdout="".join(f"{line.split()[-1]}\n" for line in script.splitlines()))
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         return

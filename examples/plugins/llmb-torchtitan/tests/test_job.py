@@ -25,12 +25,12 @@ def spec(tmp_path: Path) -> Any:
     return write
 
 
-def planned(spec: Path) -> llmb.PlannedRun:
-    [run] = llmb.plan(llmb.load(spec), pool=llmb.PluginPool())
+def planned(spec: Path) -> llmb.RunPlan:
+    [run] = llmb.plan(llmb.load(spec), pool=llmb.PluginRegistry())
     return run
 
 
-def config_of(run: llmb.PlannedRun) -> dict[str, Any]:
+def config_of(run: llmb.RunPlan) -> dict[str, Any]:
     [text] = run.job.files.values()
     return tomllib.loads(text)
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from llmb import shipped_text
+from llmb import resource_text
 
 
 def library(name: str) -> str:
     """The text of a file of this package, without its last line's end."""
-    return shipped_text("llmb_local", name).rstrip("\n")
+    return resource_text("llmb_local", name).rstrip("\n")

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from llmb import Check, Target
+from llmb import DoctorCheck, Target
 from llmb_local.machine import TOOLKIT_REMEDY, Gpu, gpus, probed
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes.choose import ENGINES
@@ -17,7 +17,7 @@ ENOUGH_GB = 30.0
 IDLE_GB = 1.0  # what a driver and a desktop take of a GPU's memory
 
 
-def checks(target: Target[LocalOptions]) -> tuple[Check, ...]:
+def checks(target: Target[LocalOptions]) -> tuple[DoctorCheck, ...]:
     """Container engines, disk for their images, GPUs, and whether containers may have them.
 
     What a machine simply does not have is no fault of its own, and not ok either: the recipes that need it say so.
@@ -25,35 +25,35 @@ def checks(target: Target[LocalOptions]) -> tuple[Check, ...]:
     return (*_engines(target), *_gpus(target)) if probed(target) else ()
 
 
-def _engines(target: Target[LocalOptions]) -> Iterator[Check]:
+def _engines(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
     facts = target.facts
     working = [name for name in ENGINES if f"{name}.version" in facts]
     for name in ENGINES:
         if refusal := facts.get(f"{name}.refusal"):  # another may work: then this one is not needed
             detail = f"not needed, since {working[0]} works: {refusal}" if working else refusal
-            yield Check(
+            yield DoctorCheck(
                 name=name, ok=None if working else False, detail=detail, remedy="" if working else _remedy(refusal)
             )
         elif name in working:
-            yield Check(name=name, ok=True, detail=facts[f"{name}.version"])
+            yield DoctorCheck(name=name, ok=True, detail=facts[f"{name}.version"])
         if folder := facts.get(f"{name}.folder"):
             yield from _disk(name, folder)
     if not working and not any(f"{name}.refusal" in facts for name in ENGINES):
         detail = "none of docker, podman and enroot is installed: recipes with an image cannot run here"
-        yield Check(name="containers", ok=None, detail=detail)
+        yield DoctorCheck(name="containers", ok=None, detail=detail)
 
 
 def _remedy(refusal: str) -> str:
     return refusal.partition("; ")[2]
 
 
-def _disk(name: str, folder: str) -> Iterator[Check]:
+def _disk(name: str, folder: str) -> Iterator[DoctorCheck]:
     """Room for images; nothing is said of a folder on another machine."""
     there = folder
     while there != "/" and not os.path.exists(there):
         there = os.path.dirname(there)
     free_gb = shutil.disk_usage(there).free / 1e9
-    yield Check(
+    yield DoctorCheck(
         name=f"{name} disk",
         ok=free_gb >= ENOUGH_GB,
         detail=f"{free_gb:.0f} GB free in {folder}",
@@ -61,29 +61,29 @@ def _disk(name: str, folder: str) -> Iterator[Check]:
     )
 
 
-def _gpus(target: Target[LocalOptions]) -> Iterator[Check]:
+def _gpus(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
     found = gpus(target.facts)
     if not found:
         yield _no_gpus(target)
         return
-    yield Check(name="gpus", ok=True, detail=_summary(found))
+    yield DoctorCheck(name="gpus", ok=True, detail=_summary(found))
     for gpu in found:
         if gpu.used_gb > IDLE_GB:
             detail = f"{gpu.used_gb:.0f} of {gpu.memory_gb:.0f} GB are in use already"
-            yield Check(
+            yield DoctorCheck(
                 name=f"gpu {gpu.index}", ok=False, detail=detail, remedy="end what runs there: `nvidia-smi` names it"
             )
     if any(f"{name}.version" in target.facts for name in ENGINES):
         yield _toolkit(target)
 
 
-def _no_gpus(target: Target[LocalOptions]) -> Check:
+def _no_gpus(target: Target[LocalOptions]) -> DoctorCheck:
     if (stated := target.options.machine_gpus) is not None:
-        return Check(name="gpus", ok=True, detail=f"{stated}, as target.machine_gpus states")
+        return DoctorCheck(name="gpus", ok=True, detail=f"{stated}, as target.machine_gpus states")
     why = target.facts.get("nvidia-smi.refusal", "nvidia-smi sees none")
     broken = why.startswith("nvidia-smi fails")
     remedy = "mend the NVIDIA driver, or restart the machine after its update" if broken else ""
-    return Check(name="gpus", ok=False if broken else None, detail=f"none: {why}", remedy=remedy)
+    return DoctorCheck(name="gpus", ok=False if broken else None, detail=f"none: {why}", remedy=remedy)
 
 
 def _summary(found: tuple[Gpu, ...]) -> str:
@@ -95,10 +95,10 @@ def _summary(found: tuple[Gpu, ...]) -> str:
     return f"{'; '.join(each)}, driver {found[0].driver}"
 
 
-def _toolkit(target: Target[LocalOptions]) -> Check:
+def _toolkit(target: Target[LocalOptions]) -> DoctorCheck:
     toolkit = target.facts.get("nvidia.toolkit")
     if toolkit:
-        return Check(name="gpus in containers", ok=True, detail=toolkit)
-    return Check(
+        return DoctorCheck(name="gpus in containers", ok=True, detail=toolkit)
+    return DoctorCheck(
         name="gpus in containers", ok=False, detail="there is no NVIDIA container toolkit", remedy=TOOLKIT_REMEDY
     )

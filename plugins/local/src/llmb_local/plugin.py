@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from llmb import (
-    Check,
     Dataset,
+    DoctorCheck,
     Environment,
     Fault,
     Host,
     Image,
     Job,
+    JobHandle,
     JobStatus,
     SchedulerHooks,
     Script,
@@ -23,7 +24,6 @@ from llmb import (
     Target,
     TargetError,
     Task,
-    Ticket,
     cancel_detached,
     hookimpl,
     poll_detached,
@@ -98,7 +98,7 @@ class Local(SchedulerHooks[LocalOptions]):
         return "\n".join(parts)
 
     @hookimpl
-    def checks(self, target: Target[LocalOptions], host: Host) -> Sequence[Check]:
+    def checks(self, target: Target[LocalOptions], host: Host) -> Sequence[DoctorCheck]:
         """Container engines with their disk, GPUs with their driver, and whether containers may have them."""
         return checks(target)
 
@@ -109,20 +109,20 @@ class Local(SchedulerHooks[LocalOptions]):
         return float(peak) / (target.gpus_per_node or 1) if peak else None
 
     @hookimpl
-    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
         """Start each job as a detached process; it waits for its turn by itself, after the one before it."""
         before = ("", *(script.directory for script in scripts))
         return submit_detached([_after(*pair) for pair in zip(before, scripts, strict=False)], host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Ask for all of them with one command; what a killed job left behind is removed."""
         seen = poll_detached(tickets, host)
         remove_leftovers([ticket for ticket in tickets if _was_cut_off(seen[ticket.id])], host)
         return seen
 
     @hookimpl
-    def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
+    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
         """TERM, then KILL, to all processes of these jobs."""
         cancel_detached(tickets, host)
 

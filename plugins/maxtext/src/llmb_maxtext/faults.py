@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from llmb import Fault, Run, decided_env, decided_faults, degree_faults, expert_faults
+from llmb import Fault, Run, check_experts, forbid_env, forbid_options, unsupported_degrees
 from llmb_maxtext.phases import batch, inside_a_node, mesh
 
 DECIDED = {
@@ -19,7 +19,7 @@ DECIDED = {
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    dense = [*degree_faults(run, ("pp", "cp", "ep", "etp")), *expert_faults(run)]
+    dense = [*unsupported_degrees(run, ("pp", "cp", "ep", "etp")), *check_experts(run)]
     return [*dense, *_mesh(run), *_config(run), *_profile(run), *_too_few_steps(run), *_env(run)]
 
 
@@ -37,7 +37,7 @@ def _mesh(run: Run[Any]) -> Iterator[Fault]:
 def _config(run: Run[Any]) -> Iterator[Fault]:
     """Arguments that would change what is measured behind the back of the figures."""
     decided = {**dict.fromkeys((*batch(run), *mesh(run)), "[parallelism]"), **DECIDED}
-    return decided_faults(run.options.config, decided)
+    return forbid_options(run.options.config, decided)
 
 
 def _profile(run: Run[Any]) -> Iterator[Fault]:
@@ -60,4 +60,4 @@ def _env(run: Run[Any]) -> Iterator[Fault]:
     """One value for all phases would take from each what the recipe compiles it with."""
     if "profile" in run.settings:
         why = "each phase is compiled with flags of its own, the profiled one without latency hiding"
-        yield from decided_env(run, {"XLA_FLAGS": why})
+        yield from forbid_env(run, {"XLA_FLAGS": why})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl, shipped_text
+from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl, resource_text
 from llmb_maxtext.faults import faults
 from llmb_maxtext.log import MaxTextLog
 from llmb_maxtext.phases import run_phases
@@ -36,7 +36,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
         """One phase, or profile, conversion and performance run where the recipe has a profile. Raises SpecError."""
         if wrong := faults(run):
             raise SpecError(*wrong)
-        wrapper = {f"{run.paths.run}/jax.sh": shipped_text(__package__, "jax.sh")}
+        wrapper = {f"{run.paths.run}/jax.sh": resource_text(__package__, "jax.sh")}
         return run.job(run_phases(run), env=run.settings["env"], files=wrapper)
 
     @hookimpl

@@ -8,13 +8,13 @@ from typing import Any
 from llmb import (
     Fault,
     Run,
-    decided_elsewhere,
-    decided_env,
-    degree_faults,
-    expert_faults,
+    check_experts,
+    check_query_groups,
+    check_sequence,
+    forbid_env,
+    forbid_key,
     nearest_name,
-    query_group_faults,
-    sequence_faults,
+    unsupported_degrees,
 )
 from llmb_megatron_bridge.command import ARCHITECTURE
 
@@ -35,17 +35,17 @@ DECIDED = {
 
 def faults(run: Run[Any]) -> list[Fault]:
     """All that is wrong with a run, each fault with its key."""
-    model = [*expert_faults(run), *sequence_faults(run)]
+    model = [*check_experts(run), *check_sequence(run)]
     return [*_parallelism(run), *model, *_fp8_recipe(run), *_config(run), *_profile(run), *_env(run)]
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     parallelism = run.parallelism
-    yield from degree_faults(run, ("ep", "etp"), why="the model has no experts")
+    yield from unsupported_degrees(run, ("ep", "etp"), why="the model has no experts")
     unnamed = [name for name in ("tp", "pp", "vp", "cp") if name not in run.settings["argument_names"]]
-    yield from degree_faults(run, unnamed, why=f"the script of {run.recipe} knows no such thing")
+    yield from unsupported_degrees(run, unnamed, why=f"the script of {run.recipe} knows no such thing")
     if run.settings.get("whole_query_groups"):
-        yield from query_group_faults(run)
+        yield from check_query_groups(run)
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
         message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"
@@ -70,7 +70,7 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
         table = bare.partition(".")[0]
-        if fault := decided_elsewhere(bare, DECIDED, key=key):
+        if fault := forbid_key(bare, DECIDED, key=key):
             yield fault
         elif tables and table not in tables:
             message = f"is in no table of the configuration of release {run.release}"
@@ -95,4 +95,4 @@ def _profile(run: Run[Any]) -> Iterator[Fault]:
 def _env(run: Run[Any]) -> Iterator[Fault]:
     """Where the scripts are fetched, rank.sh must find them."""
     if "repository" in run.settings:
-        yield from decided_env(run, {"SCRIPTS": "it tells the ranks where the recipe's scripts lie"})
+        yield from forbid_env(run, {"SCRIPTS": "it tells the ranks where the recipe's scripts lie"})

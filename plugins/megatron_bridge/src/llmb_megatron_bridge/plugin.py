@@ -22,7 +22,7 @@ from llmb import (
     SpecError,
     Venv,
     hookimpl,
-    shipped_text,
+    resource_text,
     with_paths,
 )
 from llmb_megatron_bridge.command import train_phase
@@ -115,7 +115,7 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
 
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
-    texts = {f"{run.paths.run}/{name}": shipped_text(__package__, name) for name in run.settings["files"]}
+    texts = {f"{run.paths.run}/{name}": resource_text(__package__, name) for name in run.settings["files"]}
     if name := run.settings.get("config_file"):
         texts[f"{run.paths.run}/{name}"] = config_file(run)
     if run.profile:

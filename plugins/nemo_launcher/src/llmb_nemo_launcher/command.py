@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from llmb import FrozenMap, Mount, Nsys, Phase, Run, shipped_text, with_paths
+from llmb import FrozenMap, Mount, Nsys, Phase, Run, resource_text, with_paths
 from llmb_nemo_launcher.config import config_file, overrides
 from llmb_nemo_launcher.places import places
 
@@ -43,7 +43,7 @@ def job_files(run: Run[Any]) -> Mapping[str, str]:
     folder = run.paths.run
     texts = {
         f"{folder}/cfg/{run.settings['config_name']}": config_file(run),
-        f"{folder}/nemo.sh": shipped_text(__package__, "nemo.sh"),
+        f"{folder}/nemo.sh": resource_text(__package__, "nemo.sh"),
     }
     if run.profile and run.profile.tool == "nsys":
         texts |= Nsys.of(run.settings).files(run)

@@ -17,7 +17,7 @@ from llmb import (
     Task,
     assignments,
     content_key,
-    shipped_text,
+    resource_text,
 )
 from llmb_nemo_launcher.places import places
 
@@ -39,14 +39,14 @@ def _tokenizer(run: Run[Any]) -> Task:
     repository = Repository.of(run.settings)
     script, settings = _copied(run, repository) if repository else _fetched(run)
     lines = [assignments(folder=folder, **settings), f"files=({shlex.join(tokenizer['files'])})"]
-    lines += [shipped_text(__package__, "whole_tokenizer.sh"), shipped_text(__package__, script)]
+    lines += [resource_text(__package__, "whole_tokenizer.sh"), resource_text(__package__, script)]
     said = f"# {folder} has {' and '.join(tokenizer['files'])}"
     whole = " && ".join(f"whole {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"])
     return Task(
         key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'])}",
         kind=f"tokenizer of {tokenizer['repository']}",
         work="\n".join(lines),
-        check=f"{said}\n{shipped_text(__package__, 'whole_tokenizer.sh')}\n{whole}",
+        check=f"{said}\n{resource_text(__package__, 'whole_tokenizer.sh')}\n{whole}",
         secrets=("HF_TOKEN",) if tokenizer["kind"] == "gated" else (),
     )
 
@@ -86,11 +86,13 @@ def _pile(run: Run[Any]) -> Task:
         tasks_per_node=1,
         gpus_per_node=0,
         environment=Environment(base=run.image),
-        files=FrozenMap({f"{directory}/nemo.sh": shipped_text(__package__, "nemo.sh")}),
+        files=FrozenMap({f"{directory}/nemo.sh": resource_text(__package__, "nemo.sh")}),
         time_limit_s=run.options.dataset_time_limit or settings["time_limit_s"],
     )
     whole = " && ".join(f"whole {shlex.quote(name)}" for name in documents)
-    check = f"# {folder} has {len(made)} files that are whole\n{shipped_text(__package__, 'whole_dataset.sh')}\n{whole}"
+    check = (
+        f"# {folder} has {len(made)} files that are whole\n{resource_text(__package__, 'whole_dataset.sh')}\n{whole}"
+    )
     return Task(key=key, kind="the Pile", work=job, check=check, space_gb=settings["space_gb"])
 
 

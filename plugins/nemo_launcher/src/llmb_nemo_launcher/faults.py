@@ -8,13 +8,13 @@ from typing import Any
 from llmb import (
     Fault,
     Run,
-    decided_elsewhere,
-    decided_env,
-    degree_faults,
-    expert_faults,
+    check_experts,
+    check_query_groups,
+    check_sequence,
+    forbid_env,
+    forbid_key,
     nearest_name,
-    query_group_faults,
-    sequence_faults,
+    unsupported_degrees,
 )
 from llmb_nemo_launcher.config import DECIDED, config_tree, has_key, keys_of
 
@@ -35,8 +35,8 @@ def _folders(run: Run[Any]) -> Iterator[Fault]:
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
     """What Megatron-Core, as the images of 2024 have it, cannot divide."""
-    yield from degree_faults(run, ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"))
-    yield from query_group_faults(run)  # TransformerConfig of Megatron-Core before 0.16.0, which is of 2026
+    yield from unsupported_degrees(run, ("etp", "fsdp") if run.model.experts > 1 else ("ep", "etp", "fsdp"))
+    yield from check_query_groups(run)  # TransformerConfig of Megatron-Core before 0.16.0, which is of 2026
     yield from _expert_parallel(run)
 
 
@@ -58,9 +58,9 @@ def _model(run: Run[Any]) -> Iterator[Fault]:
     if run.model.vocab != published.vocab:
         message = f"is {run.model.vocab}, and the vocabulary is that of the recipe's tokenizer"
         yield Fault(message=message, key="model.vocab", expected=str(published.vocab))
-    yield from expert_faults(run)
+    yield from check_experts(run)
     sequence_parallel = "model.sequence_parallel" in run.settings["flags"].get("tp", ())
-    yield from sequence_faults(run, tensor_ranks=run.parallelism.tp if sequence_parallel else 1)
+    yield from check_sequence(run, tensor_ranks=run.parallelism.tp if sequence_parallel else 1)
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
@@ -69,7 +69,7 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
     decided = {**DECIDED, **flags}
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
-        if fault := decided_elsewhere(bare, decided, key=key):
+        if fault := forbid_key(bare, decided, key=key):
             yield fault
         elif name.startswith("~"):
             yield Fault(message="would remove a key", key=key, expected="a key of the configuration")
@@ -87,4 +87,4 @@ def _env(run: Run[Any]) -> Iterator[Fault]:
     """Without these there is no trace, or it lies elsewhere; what is traced is for the user to choose."""
     if run.profile and run.profile.tool == "nccl-trace":
         why = 'it is what tool = "nccl-trace" sets'
-        yield from decided_env(run, {"NCCL_DEBUG": why, "NCCL_DEBUG_FILE": why})
+        yield from forbid_env(run, {"NCCL_DEBUG": why, "NCCL_DEBUG_FILE": why})

@@ -70,7 +70,7 @@ class _Drawn:
     figures: bytes = b""
     told: bytes = b""
 
-    def is_news(self, place: bytes, figures: bytes) -> bool:
+    def is_new_step(self, place: bytes, figures: bytes) -> bool:
         """Whether these are figures of this very step; ``place`` is the 2/20 of the bar.
 
         A bar is drawn two or three times a step: the first time with the figures of the step before, and at the end
@@ -120,7 +120,7 @@ class NeMoLog(LineParser):
         bar = _USUAL_BAR.search(line)
         if bar is None or bar[3] != self._total or line.count(_BAR_BEGIN) > 1:
             return None
-        if not self._drawn_here().is_news(bar[1], bar[4]):
+        if not self._drawn_here().is_new_step(bar[1], bar[4]):
             return self.nothing_new
         return int(bar[2]), line[bar.start() :]
 
@@ -174,7 +174,7 @@ class NeMoLog(LineParser):
 
     def _read_bar(self, line: bytes, begin: int, end: int) -> list[Step | Notice]:
         bar = _Bar.of(line, begin, end)
-        if bar is None or not self._drawn_here().is_news(bar.place, bar.figures):
+        if bar is None or not self._drawn_here().is_new_step(bar.place, bar.figures):
             return []
         step = self._bar(bar)
         if step is None:

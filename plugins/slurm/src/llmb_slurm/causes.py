@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 
-from llmb import ExtensionHooks, Signature, hookimpl, shipped_text
+from llmb import ExtensionHooks, Signature, hookimpl, resource_text
 
 
 class SlurmCauses(ExtensionHooks):
@@ -14,5 +14,5 @@ class SlurmCauses(ExtensionHooks):
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:
         """The table of ``causes.toml``."""
-        tables = tomllib.loads(shipped_text("llmb_slurm", "causes.toml"))["signatures"]
+        tables = tomllib.loads(resource_text("llmb_slurm", "causes.toml"))["signatures"]
         return tuple(Signature(**table) for table in tables)

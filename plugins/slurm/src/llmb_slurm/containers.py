@@ -16,7 +16,7 @@ from llmb import (
     Target,
     Task,
     content_key,
-    shipped_text,
+    resource_text,
     shown,
     squashfs_check,
     squashfs_functions,
@@ -55,7 +55,7 @@ def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
     """Import an image on a compute node, where there is room and time for it; checked by the file itself."""
     key, file = image_key(image), image_file(image, target.cache)
     directory = f"{target.workdir}/tasks/{key}"
-    script = shipped_text("llmb_slurm", "import_image.sh")
+    script = resource_text("llmb_slurm", "import_image.sh")
     command = ("bash", f"{directory}/import_image.sh", file, enroot_address(image))
     job = Job(
         id=key,

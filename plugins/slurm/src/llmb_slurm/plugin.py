@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llmb import (
-    Check,
+    DoctorCheck,
     Environment,
     Host,
     Image,
     Job,
+    JobHandle,
     JobStatus,
     LogParser,
     Run,
@@ -18,10 +19,9 @@ from llmb import (
     Script,
     Target,
     Task,
-    Ticket,
     Venv,
     hookimpl,
-    shipped_text,
+    resource_text,
     venv_task,
 )
 from llmb_slurm.checks import checks
@@ -68,29 +68,29 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:
         """All for people who ask what is there; for runs only whether srun takes container images."""
-        whole = shipped_text("llmb_slurm", "probe.sh")
+        whole = resource_text("llmb_slurm", "probe.sh")
         if not target.gpu_types:
             return whole
         asks = target.images and target.options.runtime in (None, "pyxis")
         return f"only_images=yes\n{whole}" if asks else ""
 
     @hookimpl
-    def checks(self, target: Target[SlurmOptions], host: Host) -> Sequence[Check]:
+    def checks(self, target: Target[SlurmOptions], host: Host) -> Sequence[DoctorCheck]:
         """Slurm itself, the partition and its GPUs, the account, containers, the clock."""
         return tuple(checks(target))
 
     @hookimpl
-    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
         """One command on the host, a few sbatch at a time, under a lock, for those that were not submitted before."""
         return submit_jobs(scripts, host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """One squeue for all; sacct for those that have left the queue."""
         return poll_jobs(tickets, host)
 
     @hookimpl
-    def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
+    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
         """By their own ids, so no others of the user."""
         cancel_jobs(tickets, host)
 

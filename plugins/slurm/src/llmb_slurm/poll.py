@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from llmb import Cause, Host, JobStatus, TargetError, Ticket, shipped_text
+from llmb import Cause, Host, JobHandle, JobStatus, TargetError, resource_text
 from llmb_slurm.directives import job_mark
 from llmb_slurm.status import Row, from_sacct, from_squeue, job_status
 
@@ -40,7 +40,7 @@ class Accounts:
     can_tell: bool
 
 
-def poll_jobs(tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
     """How each stands. Raises TargetError where one cannot ask."""
     ids, queue = _ask_queue(tickets, host)
     running = {ticket.id: job_status(row) for ticket in tickets if (row := _row(ticket, ids, queue))}
@@ -55,12 +55,12 @@ def poll_jobs(tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
     return {**absent, **running, **told}
 
 
-def find_jobs(tickets: Sequence[Ticket], host: Host) -> list[str]:
+def find_jobs(tickets: Sequence[JobHandle], host: Host) -> list[str]:
     """The ids of those jobs that there are."""
     return list(_ask_queue(tickets, host)[0].values())
 
 
-def _ask_queue(tickets: Sequence[Ticket], host: Host) -> tuple[dict[str, str], dict[str, Row]]:
+def _ask_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, Row]]:
     """Each ticket's job id, where there is one, and the rows of the queue by job id."""
     nameless = [shlex.join(["known", each.id, each.directory]) for each in tickets if not each.job_id]
     named = [each.job_id for each in tickets if each.job_id]
@@ -84,11 +84,11 @@ def _may_be_over(status: JobStatus) -> bool:
     return status.state == "ended" or (status.state == "pending" and status.cause == "launch failure")
 
 
-def _row(ticket: Ticket, ids: Mapping[str, str], queue: Mapping[str, Row]) -> Row | None:
+def _row(ticket: JobHandle, ids: Mapping[str, str], queue: Mapping[str, Row]) -> Row | None:
     return queue.get(ids.get(ticket.id, ""))
 
 
-def _ask_directories(over: Iterable[Ticket], ended: Mapping[str, JobStatus], host: Host) -> dict[str, Left]:
+def _ask_directories(over: Iterable[JobHandle], ended: Mapping[str, JobStatus], host: Host) -> dict[str, Left]:
     calls = [shlex.join(["left", each.id, each.directory, "" if each.id in ended else "missing"]) for each in over]
     if not calls:
         return {}
@@ -128,9 +128,7 @@ def _told(job_id: str, left: Left, queue: Mapping[str, Row], accounts: Accounts)
     if left.ended and left.ended[0] == job_id:
         status, why = left.ended[1:]
         cause: Cause = "failed" if status else "completed"
-        return JobStatus(
-            state="ended", job_id=job_id, cause=cause, exit_status=status, reason=why, attempt=left.attempt
-        )
+        return JobStatus(state="ended", job_id=job_id, cause=cause, exit_code=status, reason=why, attempt=left.attempt)
     if not accounts.can_tell or left.missing_s < FORGOTTEN_AFTER_S:
         reason = "waiting for Slurm's accounts" + ("" if accounts.can_tell else ", which cannot be asked")
         return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=left.attempt)
@@ -145,7 +143,7 @@ def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
     cancelled, and counts as completed.
     """
     if status.cause == "launch failure" and left.ended and left.ended[:2] == (status.job_id, 0):
-        return attrs.evolve(status, cause="completed", exit_status=0, reason="", remedy="", attempt=left.attempt)
+        return attrs.evolve(status, cause="completed", exit_code=0, reason="", remedy="", attempt=left.attempt)
     if status.state != "ended":
         return status
     attempt = max(status.attempt, left.attempt)
@@ -155,9 +153,9 @@ def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
 
 def ask(host: Host, calls: str, what: str) -> str:
     """What bash prints with the functions of poll.sh. Raises TargetError where it fails."""
-    functions = shipped_text("llmb_slurm", "poll.sh")
+    functions = resource_text("llmb_slurm", "poll.sh")
     answer = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)
-    if answer.exit_status:
-        told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_status}"]
+    if answer.exit_code:
+        told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_code}"]
         raise TargetError(f"Slurm cannot be asked ({what}): {told[-1]}")
     return answer.stdout

@@ -16,8 +16,8 @@ from llmb import (
     Target,
     Venv,
     environment_function,
+    resource_text,
     script_template,
-    shipped_text,
     shown,
     venv_folder,
 )
@@ -56,7 +56,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
 @functools.cache
 def _template() -> jinja2.Template:
     """Compiled once: a sweep has many jobs."""
-    return script_template(shipped_text("llmb_slurm", "job.sh.j2"))
+    return script_template(resource_text("llmb_slurm", "job.sh.j2"))
 
 
 def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:

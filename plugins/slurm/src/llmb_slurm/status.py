@@ -123,7 +123,7 @@ def job_status(row: Row) -> JobStatus:
         state="ended",
         job_id=row.job_id,
         cause=cause,
-        exit_status=status or (128 + signal if signal else 0),
+        exit_code=status or (128 + signal if signal else 0),
         reason=reason,
         remedy=_remedy(row, cause),
         attempt=attempt,

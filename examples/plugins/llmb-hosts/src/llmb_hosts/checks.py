@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
-from llmb import Check, Host, Target, TargetError
+from llmb import DoctorCheck, Host, Target, TargetError
 from llmb_hosts.options import HostsOptions
 
 
-def host_checks(target: Target[HostsOptions], host: Host) -> Iterator[Check]:
+def host_checks(target: Target[HostsOptions], host: Host) -> Iterator[DoctorCheck]:
     """Whether each can be reached, and sees the same work directory, once that is there."""
     look = f"stat -c %i -- {shlex.quote(target.workdir)} 2>/dev/null; true"
     there = host.run(look).stdout
@@ -18,7 +18,7 @@ def host_checks(target: Target[HostsOptions], host: Host) -> Iterator[Check]:
         try:
             same = host.peer(name).run(look).stdout == there
         except TargetError as error:
-            yield Check(name=name, ok=False, detail=str(error), remedy=remedy)
+            yield DoctorCheck(name=name, ok=False, detail=str(error), remedy=remedy)
             continue
         detail = "answers" if same else f"does not see the work directory of {target.host}"
-        yield Check(name=name, ok=same, detail=detail, remedy="" if same else remedy)
+        yield DoctorCheck(name=name, ok=same, detail=detail, remedy="" if same else remedy)

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from llmb import (
-    Check,
     Dataset,
+    DoctorCheck,
     Environment,
     Fault,
     Host,
     Image,
     Job,
+    JobHandle,
     JobStatus,
     LineParser,
     LogParser,
@@ -23,7 +24,6 @@ from llmb import (
     SpecError,
     Target,
     Task,
-    Ticket,
     Venv,
     cancel_detached,
     hookimpl,
@@ -95,22 +95,22 @@ class Hosts(SchedulerHooks[HostsOptions]):
         return LostHosts()
 
     @hookimpl
-    def checks(self, target: Target[HostsOptions], host: Host) -> Sequence[Check]:
+    def checks(self, target: Target[HostsOptions], host: Host) -> Sequence[DoctorCheck]:
         """The other hosts."""
         return tuple(host_checks(target, host))
 
     @hookimpl
-    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
         """Start each job on each of its hosts."""
         return submit_jobs(scripts, host)
 
     @hookimpl
-    def poll(self, tickets: Sequence[Ticket], host: Host) -> Mapping[str, JobStatus]:
+    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Ask the first host, by one command for all jobs."""
         return poll_detached(tickets, host)
 
     @hookimpl
-    def cancel(self, tickets: Sequence[Ticket], host: Host) -> None:
+    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
         """End the first host's part; the others end theirs when they see it."""
         cancel_detached(tickets, host)
 

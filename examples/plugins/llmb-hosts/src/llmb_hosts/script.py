@@ -13,7 +13,7 @@ from llmb import (
     Venv,
     assignments,
     environment_function,
-    shipped_text,
+    resource_text,
     task_functions,
     venv_folder,
 )
@@ -22,7 +22,7 @@ from llmb_hosts.options import HostsOptions
 
 def job_script(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> str:
     """Settings, with every value quoted; what hosts.sh does with them; the phases."""
-    return "\n".join([*_settings(job, hosts, target), shipped_text("llmb_hosts", "hosts.sh"), *_phases(job)])
+    return "\n".join([*_settings(job, hosts, target), resource_text("llmb_hosts", "hosts.sh"), *_phases(job)])
 
 
 def _settings(job: Job, hosts: tuple[str, ...], target: Target[HostsOptions]) -> Iterator[str]:

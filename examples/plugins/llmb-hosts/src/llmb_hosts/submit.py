@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from llmb import FrozenMap, Host, Script, Ticket, submit_detached
+from llmb import FrozenMap, Host, JobHandle, Script, submit_detached
 
 REMEDY = "set target.workdir to a directory that all of target.hosts share"
 
 
-def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, Ticket]:
+def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
     """The first host last: nothing begins before all are there. Raises TargetError where one cannot be reached."""
     parts: dict[str, dict[str, Script]] = {}
     for script in scripts:
@@ -40,6 +40,6 @@ def _unseen(parts: Mapping[str, Script], host: Host) -> list[str]:
     return host.run("\n".join(looks)).stdout.split()
 
 
-def _refused(script: Script, name: str) -> Ticket:
+def _refused(script: Script, name: str) -> JobHandle:
     refused = f"{name} does not see {script.directory}"
-    return Ticket(id=script.id, directory=script.directory, refused=refused, remedy=REMEDY)
+    return JobHandle(id=script.id, directory=script.directory, refused=refused, remedy=REMEDY)

@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, decided_faults, degree_faults, merged, shown, with_paths
+from llmb import Fault, Run, forbid_options, merged, shown, unsupported_degrees, with_paths
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -55,7 +55,7 @@ def faults(run: Run[Any]) -> list[Fault]:
 
 
 def _parallelism(run: Run[Any]) -> Iterator[Fault]:
-    yield from degree_faults(run, ("pp", "ep", "etp"))
+    yield from unsupported_degrees(run, ("pp", "ep", "etp"))
     replicas = run.parallelism.data_parallel(run.gpus)
     if replicas % run.parallelism.fsdp:
         message = f"is {run.parallelism.fsdp}, and the batch is divided over {replicas}"
@@ -71,7 +71,7 @@ def _model(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _config(run: Run[Any]) -> Iterator[Fault]:
-    return decided_faults((f"{table}.{key}" for table, keys in run.options.config.items() for key in keys), DECIDED)
+    return forbid_options((f"{table}.{key}" for table, keys in run.options.config.items() for key in keys), DECIDED)
 
 
 def _steps(run: Run[Any]) -> Iterator[Fault]:

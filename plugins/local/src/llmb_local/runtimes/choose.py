@@ -32,7 +32,7 @@ def choose_runtime(environment: Environment, target: Target[LocalOptions]) -> Ru
 
 def runtime(name: RuntimeName) -> Runtime:
     """The runtime of this name."""
-    from llmb_local.runtimes.direct import AsTheyAre, InVenv
+    from llmb_local.runtimes.direct import DirectRuntime, InVenv
     from llmb_local.runtimes.docker import Docker
     from llmb_local.runtimes.enroot import Enroot
 
@@ -40,7 +40,7 @@ def runtime(name: RuntimeName) -> Runtime:
         return Docker(name)
     if name == "enroot":
         return Enroot()
-    return InVenv() if name == "venv" else AsTheyAre()
+    return InVenv() if name == "venv" else DirectRuntime()
 
 
 def _refuse_unsuitable(wanted: RuntimeName, base: Image | Venv | None) -> None:

@@ -8,7 +8,7 @@ from llmb import Environment, Job, Target, Task, Venv, venv_folder, venv_task
 from llmb_local.options import LocalOptions
 
 
-class AsTheyAre:
+class DirectRuntime:
     """Nothing is made: the user has prepared what the commands need."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
@@ -24,7 +24,7 @@ class AsTheyAre:
         return ""
 
 
-class InVenv(AsTheyAre):
+class InVenv(DirectRuntime):
     """A virtual environment, made by uv once for each lock file."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:

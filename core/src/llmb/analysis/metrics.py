@@ -1,0 +1,126 @@
+"""How fast a run was, in the figures by which training is compared. SI units; fractions as fractions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from llmb.analysis.flops import flops_per_sequence
+from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
+from llmb.values.model import FlopFormula, Model
+from llmb.values.recipe import Baseline, MfuSource
+
+_TERA = 1e12
+_TRAINING_TOKENS = 1e12
+_SECONDS_PER_DAY = 86400
+
+
+@attrs.frozen(kw_only=True)
+class Comparison:
+    """What the publisher measured (seconds, tokens/s, a fraction, days), and measured / published step time."""
+
+    step_time_s: float
+    tokens_per_s: float | None
+    mfu: float | None
+    days_per_1t_tokens: float | None
+    step_time_ratio: float | None
+    release: str
+    source: str
+
+
+@attrs.frozen(kw_only=True)
+class Metrics:
+    """The metrics of one run; its fields are the keys of the JSON. A figure that cannot be had is null.
+
+    ``mfu`` is the one that the recipe's publisher uses: ``mfu_computed`` (from step time and formula) or
+    ``mfu_logged`` (from the TFLOP/s that the framework logs), never one in place of the other.
+    """
+
+    step_time_s: float | None
+    tokens_per_s: float | None
+    tokens_per_s_per_gpu: float | None
+    model_tflops_per_gpu: float | None
+    mfu: float | None
+    mfu_computed: float | None
+    mfu_logged: float | None
+    days_per_1t_tokens: float | None
+    flops_per_sequence: float
+    peak_flops: float | None
+    global_batch_size: int
+    seq_len: int
+    baseline: Comparison | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``--json`` prints them: absent figures as None, and NaN nowhere."""
+        return {name: stated_only(value) for name, value in attrs.asdict(self).items()}
+
+
+def measure(
+    *,
+    model: Model,
+    flop_formula: FlopFormula,
+    mfu_from: MfuSource,
+    global_batch_size: int,
+    gpus: int,
+    step_time_s: float | None,
+    tflops_per_gpu: float | None = None,
+    peak_flops: float | None = None,
+    proxy: bool = False,
+    baseline: Baseline | None = None,
+) -> Metrics:
+    """The metrics of a run of this step time (s), of the logged model TFLOP/s per GPU, or of both.
+
+    Either follows from the other by TFLOP/s per GPU = FLOPs per sequence x global batch / (step time x GPUs x 1e12).
+    Where only TFLOP/s is given, the step time and all that rests on it is derived so: right as far as the framework
+    counts FLOPs by the recipe's formula. Where only the step time is given, ``model_tflops_per_gpu`` is derived, and
+    ``mfu_logged`` stays null, since nothing was logged. A figure that cannot be (outside STEP_TIME_S or
+    TFLOPS_PER_GPU) counts as absent, since a log may print any: NaN, or the 0 that rounding leaves of a small model.
+    ``peak_flops`` is the dense peak of one GPU in FLOP/s; without it every MFU is null.
+    Proxies have no days per 1T tokens: they train no real model.
+    """
+    flops = flops_per_sequence(model, flop_formula)
+    flops_per_gpu = flops * global_batch_size / gpus
+    logged = possible(tflops_per_gpu, TFLOPS_PER_GPU)
+    step_time = possible(step_time_s, STEP_TIME_S)
+    if step_time is None and logged is not None:
+        step_time = flops_per_gpu / (logged * _TERA)
+    achieved = _per(flops_per_gpu / _TERA, step_time)
+    tokens = _per(model.seq_len * global_batch_size, step_time)
+    computed, from_log = _utilisation(achieved, peak_flops), _utilisation(logged, peak_flops)
+    return Metrics(
+        step_time_s=step_time,
+        tokens_per_s=tokens,
+        tokens_per_s_per_gpu=None if tokens is None else tokens / gpus,
+        model_tflops_per_gpu=achieved,
+        mfu=from_log if mfu_from == "logged" else computed,
+        mfu_computed=computed,
+        mfu_logged=from_log,
+        days_per_1t_tokens=None if proxy else _per(_TRAINING_TOKENS / _SECONDS_PER_DAY, tokens),
+        flops_per_sequence=flops,
+        peak_flops=stated(peak_flops),
+        global_batch_size=global_batch_size,
+        seq_len=model.seq_len,
+        baseline=None if baseline is None else _compare(baseline, step_time),
+    )
+
+
+def _per(amount: float, divisor: float | None) -> float | None:
+    return None if divisor is None else amount / divisor
+
+
+def _utilisation(tflops_per_gpu: float | None, peak_flops: float | None) -> float | None:
+    peak = stated(peak_flops)
+    return None if tflops_per_gpu is None or not peak else tflops_per_gpu * _TERA / peak
+
+
+def _compare(baseline: Baseline, step_time_s: float | None) -> Comparison:
+    return Comparison(
+        step_time_s=baseline.step_time_s,
+        tokens_per_s=baseline.tokens_per_s,
+        mfu=baseline.mfu,
+        days_per_1t_tokens=baseline.days_per_1t_tokens,
+        step_time_ratio=None if step_time_s is None else step_time_s / baseline.step_time_s,
+        release=baseline.release,
+        source=baseline.source,
+    )

@@ -1,0 +1,93 @@
+"""What is in a log that somebody names, or in the logs of a directory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+
+from llmb.parsing.compressed import beginning_unpacked
+from llmb.parsing.file_names import beginning, files_below, is_named_like_a_log, is_training_log
+from llmb.parsing.parse import ParsedLog, parse_run, why_no_step
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.errors import Fault, LogError, PluginError
+from llmb.values.log_files import LogFiles
+from llmb.values.recipe import Window
+
+
+@attrs.frozen(kw_only=True)
+class PassedOver:
+    """A file of a directory that one could take for a log, and why it is none of the framework's."""
+
+    path: Path
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class ParsedPath:
+    """The logs at one path, what was passed over there, and what could not be read. ``path`` is as it was named."""
+
+    path: Path
+    logs: tuple[ParsedLog, ...]
+    passed_over: tuple[PassedOver, ...]
+    faults: tuple[Fault, ...]
+
+    def why_no_step(self, framework: str) -> str | None:
+        """Why not one step of the framework was found; null where one was, or where a fault says it."""
+        if self.faults or any(log.no_step is None for log in self.logs):
+            return None
+        return f"no file in it has a step of {framework}" if self.path.is_dir() else self.logs[0].no_step
+
+
+@attrs.frozen(kw_only=True)
+class LogReader:
+    """How logs are to be read: as those of which framework, over which window, and of how many steps a whole one is."""
+
+    framework: str
+    pool: PluginRegistry
+    window: Window | None = None
+    steps_asked: int | None = None
+
+    def read(self, path: Path) -> ParsedPath:
+        """A log, or those of a directory; there the framework's by their names, and what else has a step of it.
+
+        So is what people would take for a log, where it tells of a failure: that run broke before its first step.
+        """
+        found = list(self._found(path))
+        return ParsedPath(
+            path=path,
+            logs=tuple(each for each in found if isinstance(each, ParsedLog)),
+            passed_over=tuple(each for each in found if isinstance(each, PassedOver)),
+            faults=tuple(each for each in found if isinstance(each, Fault)),
+        )
+
+    def _found(self, path: Path) -> Iterator[ParsedLog | PassedOver | Fault]:
+        known = self.pool.framework(self.framework).log_files
+        try:
+            files = list(files_below(path, known)) if path.is_dir() else [path]
+        except LogError as error:
+            yield from error.faults
+            return
+        for each in files:
+            try:
+                found = self._parse(each) if each is path else self._parse_if_log(each, known)
+            except (LogError, PluginError) as error:
+                yield from error.faults
+            else:
+                if found:
+                    yield found
+
+    def _parse(self, path: Path) -> ParsedLog:
+        return parse_run([path], self.framework, self.pool, self.window, self.steps_asked)
+
+    def _parse_if_log(self, path: Path, known: LogFiles) -> ParsedLog | PassedOver | None:
+        if is_training_log(path, known):
+            return self._parse(path)
+        like_a_log = is_named_like_a_log(path)
+        begin = beginning_unpacked(path) if like_a_log else beginning(path)
+        log = self._parse(path) if begin and b"\0" not in begin else None
+        if log and (log.no_step is None or (like_a_log and log.failure)):
+            return log
+        reason = log.no_step if log else why_no_step(begin, self.framework)
+        return PassedOver(path=path, reason=reason) if like_a_log and reason else None

@@ -1,0 +1,186 @@
+"""Logs that somebody else made, read with a framework's parser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from llmb.analysis.valid_range import stated_only
+from llmb.analysis.window import Summary, summarise
+from llmb.hookspecs import FrameworkHooks
+from llmb.logs.read_blocks import feed_file
+from llmb.logs.series import StepSeries
+from llmb.logs.status import LogStatus
+from llmb.parsing.compressed import compression, unpacked
+from llmb.parsing.ending import classify_log_end
+from llmb.parsing.file_names import beginning, experiment
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.error_text import counted
+from llmb.values.errors import Fault, LogError, PluginError, located
+from llmb.values.failure import Failure
+from llmb.values.recipe import Window
+from llmb.values.steps import Step
+
+
+@attrs.frozen(kw_only=True)
+class ParsedLog:
+    """One run: how far it got, its steps, the mean over the window, and why it broke if it did.
+
+    Of one log, whose last run it is, or of the logs of one run's ranks. ``steps_asked`` is what the caller takes for a
+    whole run, null where the log itself is believed; ``no_step`` is why not one step was found, where that is so.
+    """
+
+    paths: tuple[Path, ...]
+    framework: str
+    status: LogStatus
+    series: StepSeries
+    summary: Summary
+    failure: Failure | None
+    experiment: str
+    steps_asked: int | None = None
+    no_step: str | None = None
+
+    @property
+    def path(self) -> Path:
+        """The log, the first of several."""
+        return self.paths[0]
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        """The steps of the run, in the order of their numbers; each is made when it is asked for."""
+        return self.series.steps
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether it is a result: every step of the window, of a whole run.
+
+        Where a window of steps is behind it, a run that goes on, or was cut off and nothing says that it broke, has
+        its result too; unless the caller asked for more steps.
+        """
+        if not self.summary.complete:
+            return False
+        passed = self.summary.window != "last" and self.steps_asked is None and self.failure is None
+        return self.status == "complete" or (self.status == "incomplete" and passed)
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is no result, in a few words; null where it is one."""
+        if self.succeeded:
+            return None
+        if self.failure:
+            return self.failure.cause
+        if self.no_step:
+            return self.no_step
+        if self.status == "nan":
+            return "the loss was NaN"
+        return self._too_few_steps if self.status == "incomplete" else self._not_measured
+
+    @property
+    def _too_few_steps(self) -> str:
+        total = self.series.total_steps if self.steps_asked is None else self.steps_asked
+        return "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
+
+    @property
+    def _not_measured(self) -> str:
+        if self.summary.window == "last":
+            return "the last step has no time"
+        first, last = self.summary.window
+        return (
+            f"steps {first} to {last} are not all measured" if self.summary.printed else f"no step of {first} to {last}"
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``llmb parse --json`` prints it."""
+        return {
+            "framework": self.framework,
+            "status": self.status,
+            "steps": [_step(step) for step in self.series.steps],
+            "summary": self.summary.as_dict(),
+            "failure": attrs.asdict(self.failure) if self.failure else None,
+        }
+
+
+def parse_run(
+    paths: Sequence[Path],
+    name: str,
+    pool: PluginRegistry,
+    window: Window | None = None,
+    steps_asked: int | None = None,
+) -> ParsedLog:
+    """Read the log of a run, or those of its ranks, to their present end.
+
+    Raises LogError where one cannot be read, and PluginError where the framework's parser fails at it.
+    """
+    if not paths:
+        raise LogError("no log is named")
+    framework = pool.framework(name)
+    with _naming(paths), ExitStack() as stack:
+        plain = {path: stack.enter_context(unpacked(path)) for path in paths}
+        series = _read_steps(framework, plain)
+        status, failure = classify_log_end([*plain.values()], framework, pool, series, steps_asked)
+        return ParsedLog(
+            paths=tuple(paths),
+            framework=name,
+            status=status,
+            series=series,
+            summary=summarise(series.steps, window or framework.window),
+            failure=failure,
+            experiment=experiment(paths[0], framework.log_files),
+            steps_asked=steps_asked,
+            no_step=None if series.steps else why_no_step(_begin(plain.values()), name, broke=failure is not None),
+        )
+
+
+def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> StepSeries:
+    """The steps of logs, each with where its plain text is."""
+    parser = framework.parse_log(run=None)
+    series = StepSeries()
+    for path, text in plain.items():
+        try:
+            feed_file(parser, text, 0, series.add, source=str(path))
+        except OSError as error:
+            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    series.add(parser.close())
+    series.first_step = parser.first_step  # it may be known by now
+    return series
+
+
+@contextmanager
+def _naming(paths: Sequence[Path]) -> Iterator[None]:
+    try:
+        yield
+    except PluginError as error:
+        raise PluginError(*located(error.faults, str(paths[0]) if len(paths) == 1 else None)) from error
+
+
+def _begin(texts: Iterable[Path]) -> bytes:
+    """How the first of them begins that is not empty."""
+    return next(filter(None, map(beginning, texts)), b"")
+
+
+def why_no_step(begin: bytes, name: str, *, broke: bool = False) -> str:
+    """What one can say of a log that begins so, in which there is not one step of this framework.
+
+    ``broke``: it tells of a failure, which may have come before the first step.
+    """
+    if not begin:
+        return "is empty"
+    if kind := compression(begin):
+        return f"is compressed by {kind}; unpack it first"
+    if b"\0" in begin:
+        return f"is binary, and not a log of {name}"
+    if broke:
+        return f"no step of {name} is in it; it broke before the first, or is the log of another framework"
+    return f"no step of {name} is in it; is it the log of another framework?"
+
+
+def _step(step: Step) -> dict[str, Any]:
+    """A step as JSON: what has a name of its own, then whatever else was printed; NaN is null."""
+    named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
+    table = {name: getattr(step, name) for name in named} | dict(step.figures)
+    stated: dict[str, Any] = stated_only(table)
+    return stated

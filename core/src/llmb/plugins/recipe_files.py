@@ -1,0 +1,86 @@
+"""Find and read the recipes that framework plugins ship, without importing a plugin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from llmb.plugins.find import PluginEntry, find_plugins
+from llmb.plugins.load import choose
+from llmb.recipes.read import read_recipe
+from llmb.values.errors import Fault, RecipeError
+from llmb.values.nearest import nearest_name
+from llmb.values.recipe import Recipe
+
+
+def load_recipe(address: str) -> Recipe:
+    """The recipe at ``framework/name`` or ``framework/name@release``, which may be its own release.
+
+    Raises RecipeError or PluginError.
+    """
+    return find_recipe(address, find_plugins())
+
+
+def find_recipe(address: str, installed: Sequence[PluginEntry]) -> Recipe:
+    """As `load_recipe`, of plugins that were looked for before."""
+    framework, slash, name = address.partition("/")
+    if not slash or not name:
+        raise RecipeError(
+            Fault(
+                message=f"recipe {address!r} is not an address",
+                expected="framework/name, as `llmb recipes` lists them",
+                nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
+            )
+        )
+    plugin = choose("framework", framework, installed)
+    files = dict(_files(plugin))
+    if address not in files and (recipe := _of_release(address, files, framework)):
+        return recipe
+    if address not in files:
+        raise RecipeError(
+            Fault(
+                message=f"{plugin.who} has no recipe {address!r}",
+                expected=f"one of {', '.join(files)}" if files else None,
+                nearest=nearest_name(address, files),
+            )
+        )
+    return _read(files[address], address, framework)
+
+
+def recipe_addresses() -> tuple[str, ...]:
+    """The addresses of all recipes of all installed frameworks, sorted."""
+    return addresses_of(find_plugins())
+
+
+def addresses_of(installed: Sequence[PluginEntry]) -> tuple[str, ...]:
+    """As `recipe_addresses`, of plugins that were looked for before."""
+    frameworks = [plugin for plugin in installed if plugin.kind == "framework"]
+    return tuple(sorted({address for plugin in frameworks for address, _ in _files(plugin)}))
+
+
+def _files(plugin: PluginEntry) -> Iterator[tuple[str, Path]]:
+    folder = plugin.folder
+    if folder is None:
+        return
+    for file in sorted((folder / "recipes").glob("*.toml")):
+        yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
+
+
+def _of_release(address: str, files: Mapping[str, Path], framework: str) -> Recipe | None:
+    """The recipe that has no release in its address, where the one asked for is its own."""
+    name, _, release = address.rpartition("@")
+    unreleased = name in files and "@" not in name
+    recipe = _read(files[name], address, framework) if unreleased else None
+    return recipe if recipe and recipe.release == release else None
+
+
+def _read(file: Path, address: str, framework: str) -> Recipe:
+    shared = {each.name.removesuffix(".toml"): _text(each) for each in (file.parent / "shared").glob("*.toml")}
+    return read_recipe(_text(file), address=address, framework=framework, file=str(file), shared=shared)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise RecipeError(Fault(message=f"cannot be read: {error}", file=str(file))) from error

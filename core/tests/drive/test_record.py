@@ -1,0 +1,233 @@
+"""The record: what is written is whole, what is torn is dropped, and a run is found by its prefix."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb.drive.pending_sweep import PendingSweep
+from llmb.drive.record import RunRecord, all_records, create_records, find_record, runs_folder
+from llmb.paths import home_folder
+from llmb.values.errors import RecordError
+from llmb.values.frozen import FrozenMap
+from llmb.values.steps import Step
+
+
+@pytest.fixture
+def home() -> Path:
+    return home_folder()
+
+
+@pytest.fixture
+def record() -> RunRecord:
+    return made("abcde-llama")
+
+
+def made(run_id: str) -> RunRecord:
+    record = RunRecord(runs_folder() / run_id)
+    record.create("[workload]\n", "#!/bin/bash\n")
+    return record
+
+
+def test_a_new_record_is_planned_and_holds_what_was_asked(record: RunRecord) -> None:
+    assert record.state()["state"] == "planned"
+    assert (record.directory / "run.toml").read_text() == "[workload]\n"
+    assert (record.directory / "job.sh").read_text() == "#!/bin/bash\n"
+    assert record.result() is None
+    assert not record.ended
+
+
+def test_the_last_event_of_each_key_counts(record: RunRecord) -> None:
+    record.add_event(state="queued", job_id="12")
+    record.add_event(state="running")
+    record.add_event(attempt=1)
+    known = record.state()
+    assert (known["state"], known["job_id"], known["attempt"]) == ("running", "12", 1)
+
+
+@pytest.mark.parametrize(
+    "torn", ['{"time": 1, "state": "comple', "{", "\x00\x00", '{"time": 1, "state": "failed"}tail']
+)
+def test_a_torn_last_line_is_dropped_and_the_next_event_is_not_glued_to_it(record: RunRecord, torn: str) -> None:
+    events = record.directory / "events.jsonl"
+    events.write_text(events.read_text() + torn)
+    assert record.state()["state"] == "planned"
+    record.add_event(state="running")
+    assert record.state()["state"] == "running"
+    assert [each["state"] for each in record.events()] == ["planned", "running"]
+
+
+def test_a_whole_event_without_its_end_of_line_counts(record: RunRecord) -> None:
+    events = record.directory / "events.jsonl"
+    events.write_text(events.read_text() + '{"state": "running"}')
+    record.add_event(job_id="7")
+    assert record.state()["state"] == "running"
+    assert record.state()["job_id"] == "7"
+
+
+def test_an_event_that_does_not_fit_leaves_no_trace(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (record.directory / "events.jsonl").read_bytes()
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
+    with pytest.raises(RecordError, match=r"No space left on device; .* `llmb attach abcde-llama` goes on"):
+        record.add_event(state="running")
+    assert (record.directory / "events.jsonl").read_bytes() == before
+
+
+def test_a_result_that_does_not_fit_leaves_the_old_one(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    record.write_result({"state": "failed"}, [])
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(RecordError, match="No space left"):
+        record.write_result({"state": "completed"}, [])
+    assert record.result() == {"state": "failed"}
+    assert not list(record.directory.glob(".*"))
+
+
+def test_steps_keep_every_figure(record: RunRecord) -> None:
+    steps = [Step(step=1, time_s=0.5, loss=2.5), Step(step=2, time_s=0.25, figures=FrozenMap({"lr": 0.1}), attempt=1)]
+    record.write_result({}, steps)
+    assert (record.directory / "steps.csv").read_text().splitlines() == [
+        "step,time_s,loss,tflops_per_gpu,tokens_per_s_per_gpu,mean_of,attempt,lr",
+        "1,0.5,2.5,,,1,0,",
+        "2,0.25,,,,1,1,0.1",
+    ]
+
+
+def test_the_size_of_a_copy_is_how_much_of_the_log_was_read(record: RunRecord) -> None:
+    assert record.log_size("train.0.log") == 0
+    record.append_log("train.0.log", b"one\n")
+    record.append_log("train.0.log", b"two\n")
+    assert record.log_size("train.0.log") == 8
+
+
+def test_one_process_drives_a_run(record: RunRecord) -> None:
+    other = RunRecord(record.directory)
+    assert record.try_lock()
+    assert record.try_lock()
+    assert not other.try_lock()
+    assert not other.locked
+    record.unlock()
+    assert other.try_lock()
+    other.unlock()
+
+
+def test_a_run_is_found_by_its_id_or_a_unique_prefix() -> None:
+    for run_id in ("abcde-one", "abxyz-two", "abcde-one-more"):
+        made(run_id)
+    assert find_record("abx").run_id == "abxyz-two"
+    assert find_record("abcde-one").run_id == "abcde-one"
+    with pytest.raises(RecordError, match="'abcde' is not unique: abcde-one, abcde-one-more"):
+        find_record("abcde")
+    with pytest.raises(RecordError, match=r"there is no run 'zz' in .*; `llmb runs` lists them"):
+        find_record("zz")
+    with pytest.raises(RecordError, match="there is no run ''"):
+        find_record("")
+
+
+def test_what_is_not_a_record_is_not_found(tmp_path: Path) -> None:
+    (runs_folder() / "half-made").mkdir(parents=True)
+    with pytest.raises(RecordError):
+        find_record("half")
+
+
+def test_a_result_that_is_damaged_is_told_and_never_guessed(record: RunRecord) -> None:
+    (record.directory / "result.json").write_text("{")
+    with pytest.raises(RecordError, match="is not the result of a run any more"):
+        record.result()
+
+
+def test_a_record_that_was_taken_back_is_gone(record: RunRecord) -> None:
+    record.remove()
+    assert not record.directory.exists()
+
+
+def test_events_are_lines_of_json(record: RunRecord) -> None:
+    record.add_event(state="failed", detail="two\nlines")
+    lines = (record.directory / "events.jsonl").read_text().splitlines()
+    assert [json.loads(line)["state"] for line in lines] == ["planned", "failed"]
+
+
+def test_a_sweep_is_recorded_whole_where_the_process_was_killed_meanwhile(home: Path) -> None:
+    texts = {f"r{number}": (f"spec {number}", f"job {number}") for number in range(3)}
+    with PendingSweep.write(home / "recording", texts):  # it is killed when the second is half made
+        RunRecord(runs_folder() / "r0").create(*texts["r0"])
+        RunRecord(runs_folder() / "r0").add_event(state="submitting")
+        (runs_folder() / "r1").mkdir()
+    records = {record.run_id: record for record in all_records()}
+    assert {name: (record.directory / "run.toml").read_text() for name, record in records.items()} == {
+        name: spec for name, (spec, _) in texts.items()
+    }
+    assert [records[name].state()["state"] for name in texts] == ["submitting", "planned", "planned"]
+    assert list((home / "recording").iterdir()) == []
+
+
+def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> None:
+    texts = {f"r{number}": ("spec", "job") for number in range(3)}
+    runs_folder().mkdir(parents=True)
+    (runs_folder() / "r2").touch()
+    with pytest.raises(RecordError, match="nothing was started"):
+        create_records(texts)
+    (runs_folder() / "r2").unlink()
+    assert all_records() == []
+
+
+def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
+    home.touch()
+    for use in (all_records, lambda: create_records({"r1": ("spec", "job")}), lambda: made("r2")):
+        with pytest.raises(RecordError, match=r"Not a directory; (nothing was started; )?LLMB_HOME can name another"):
+            use()
+
+
+def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
+    with PendingSweep.write(home / "recording", {"r1": ("spec", "job")}):
+        assert all_records() == []
+    assert [record.run_id for record in all_records()] == ["r1"]
+
+
+@pytest.mark.parametrize("damaged", [b"[workload", b"\xff\xfe"])
+def test_a_spec_that_is_damaged_stays_as_it_is_when_more_is_known_of_its_run(record: RunRecord, damaged: bytes) -> None:
+    (record.directory / "run.toml").write_bytes(damaged)
+    record.add_provenance({"gpu": "H100"})
+    assert (record.directory / "run.toml").read_bytes() == damaged
+
+
+def test_a_result_that_cannot_be_read_is_a_fault_of_one_line(record: RunRecord) -> None:
+    (record.directory / "result.json").mkdir()
+    with pytest.raises(RecordError, match=r"result\.json cannot be read: Is a directory$"):
+        record.result()
+
+
+JUNK = b"\x00\xff junk\n"
+
+
+@pytest.mark.parametrize("command", ["show", "logs", "attach", "cancel"])
+@pytest.mark.parametrize(
+    ("file", "content", "told"),
+    [
+        ("run.toml", JUNK, "is not the spec of a run any more"),
+        ("run.toml", b"workload = 3\n", "is not the spec of a run any more"),
+        ("run.toml", None, "cannot be read: Is a directory"),
+        ("events.jsonl", None, "cannot be read: Is a directory"),
+    ],
+)
+def test_a_run_whose_record_cannot_be_read_is_a_fault_of_one_line(
+    record: RunRecord, run_llmb: Any, command: str, file: str, content: bytes | None, told: str
+) -> None:
+    (record.directory / "result.json").write_bytes(JUNK)
+    (record.directory / file).unlink()
+    if content is None:
+        (record.directory / file).mkdir()
+    else:
+        (record.directory / file).write_bytes(content)
+    done = run_llmb(command, record.run_id)
+    assert (done.returncode, done.stderr) == (2, f"llmb: {record.directory / file} {told}\n")
+    [listed] = run_llmb.json("runs")["runs"]
+    assert (listed["state"], listed["reason"]) == ("lost", f"{record.directory / file} {told}")

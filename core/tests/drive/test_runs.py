@@ -1,0 +1,77 @@
+"""Which runs a session takes up, and that nothing is left open without one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb.drive import runs
+from llmb.drive.record import RunRecord, runs_folder
+from llmb.values.errors import RecordError
+
+
+@pytest.fixture
+def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
+    """A run that cannot be resumed."""
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path))
+    record = RunRecord(runs_folder() / "k3x9f")
+    record.create("workload = 3\n", "")
+    return record
+
+
+class Heard:
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def progress(self, progress: object) -> None: ...
+
+    def message(self, text: str) -> None:
+        self.messages.append(text)
+
+
+def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: RunRecord) -> None:
+    heard = Heard()
+    assert (runs.resume([], observer=heard).run_ids, runs.cancel([], observer=heard).run_ids, heard.messages) == (
+        [],
+        [],
+        [],
+    )
+    assert runs.resume(observer=heard).run_ids == []
+    [message] = heard.messages
+    assert message.startswith(f"{broken.run_id} is left alone: ")
+
+
+def test_a_bug_in_one_run_s_plugin_holds_up_no_other_where_it_was_not_named(
+    broken: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "import_run", lambda *_: 1 / 0)
+    heard = Heard()
+    assert runs.resume(observer=heard).run_ids == []
+    assert heard.messages == [f"{broken.run_id} is left alone: ZeroDivisionError: division by zero"]
+
+
+def test_a_record_of_which_one_cannot_tell_holds_up_no_other(broken: RunRecord) -> None:
+    unreadable = broken.directory.with_name("unreadable")
+    (unreadable / "events.jsonl").mkdir(parents=True)
+    (unreadable / "run.toml").touch()
+    heard = Heard()
+    assert runs.resume(observer=heard).run_ids == []
+    assert sorted(message.partition(" ")[0] for message in heard.messages) == ["k3x9f", "unreadable"]
+
+
+@pytest.mark.parametrize("take", [runs.resume, runs.cancel])
+def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
+    with pytest.raises(TypeError, match=r"\['k3x9f'\]"):
+        take(broken.run_id)  # type: ignore[operator]  # either of two
+
+
+@pytest.mark.parametrize("take", [runs.resume, runs.cancel])
+def test_all_runs_that_cannot_be_taken_are_told_at_once(broken: RunRecord, take: Any) -> None:
+    with pytest.raises(RecordError) as raised:
+        take(["x", broken.run_id, "y", "x"])
+    told = [str(fault).removeprefix(str(broken.directory))[:20] for fault in raised.value.faults]
+    assert told == ["there is no run 'x' ", "/run.toml is not the", "there is no run 'y' "]

@@ -1,0 +1,319 @@
+"""Reading recipes: what a file comes to, and every fault of a wrong one at once."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Mapping
+
+import attrs
+import pytest
+
+from llmb.recipes import read as recipes
+from llmb.recipes.read import read_recipe
+from llmb.spec.structure import unstructure
+from llmb.values.errors import Fault, RecipeError
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Image
+from llmb.values.model import Model, Parallelism
+from llmb.values.recipe import Baseline, Recipe
+
+HEAD = """
+release = "1.0"
+description = "an invented mixture of experts"
+source = "a README"
+flop_formula = "causal"
+mfu_from = "logged"
+window = [35, 44]
+steps = 50
+profile_steps = {{ nccl-trace = 10 }}
+time_limit = "1h30m"
+memory_gb = 80
+
+[image]
+ref = "registry.example/train:1"
+digest = "sha256:{digest}"
+
+[model]
+layers = 16
+hidden = 64
+ffn = 128
+heads = 8
+query_groups = 4
+vocab = 1000
+seq_len = 2048
+experts = 8
+top_k = 2
+
+[framework]
+arguments = ["--common"]
+[framework.env]
+COMMON = "1"
+CHUNK = "small"
+""".format(digest="0" * 64)
+
+POINTS = """
+[[points]]
+gpu_type = ["h100", "b200"]
+dtype = ["bf16", "fp8"]
+gpus = [64, 128]
+tp = 4
+pp = 2
+vp = 8
+ep = 8
+fsdp = "gpus / 8"
+micro_batch_size = 2
+global_batch_size = "2 * gpus"
+recompute_layers = 5
+offload_layers = 1
+cuda_graphs = true
+
+[[points]]
+gpu_type = "h100"
+dtype = "bf16"
+gpus = 8
+tp = 4
+vp = 1
+ep = 2
+global_batch_size = 32
+proxy = true
+model = { layers = 2, seq_len = 1024 }
+framework = { env = { CHUNK = "large" }, arguments = [] }
+"""
+
+BASELINES = """
+[[baselines]]
+gpu_type = "h100"
+dtype = "bf16"
+gpus = [8, 64]
+step_time_s = [24.03, 20]
+mfu_percent = [45.4, nan]
+notes = { 64 = "one node was replaced" }
+
+[[baselines]]
+gpu_type = "h100"
+dtype = "fp8"
+gpus = 128
+step_time_s = 10.5
+tokens_per_s = 400000
+days_per_1t_tokens = 28.9
+release = "1.1"
+source = "another README"
+"""
+
+
+def read(text: str, shared: Mapping[str, str] = FrozenMap()) -> Recipe:
+    return read_recipe(text, address="acme/moe@1.0", framework="acme", file="moe.toml", shared=shared)
+
+
+def faults_of(text: str) -> tuple[Fault, ...]:
+    with pytest.raises(RecipeError) as caught:
+        read(text)
+    assert {fault.file for fault in caught.value.faults} == {"moe.toml"}
+    return caught.value.faults
+
+
+def test_what_holds_for_the_whole_recipe() -> None:
+    recipe = read(HEAD + POINTS)
+    assert (recipe.address, recipe.framework, recipe.release) == ("acme/moe@1.0", "acme", "1.0")
+    assert (recipe.flop_formula, recipe.mfu_from, recipe.window) == ("causal", "logged", (35, 44))
+    assert (recipe.steps, recipe.time_limit_s, recipe.memory_gb) == (50, 5400, 80)
+    assert recipe.profile_steps == {"nccl-trace": 10}
+    assert recipe.image == Image(ref="registry.example/train:1", digest="sha256:" + 64 * "0")
+    assert recipe.model == Model(
+        layers=16, hidden=64, ffn=128, heads=8, query_groups=4, vocab=1000, seq_len=2048, experts=8, top_k=2
+    )
+
+
+def test_lists_stand_for_every_combination() -> None:
+    recipe = read(HEAD + POINTS)
+    assert [(point.gpu_type, point.dtype, point.gpus) for point in recipe.points] == [
+        *((gpu_type, dtype, gpus) for gpu_type in ("h100", "b200") for dtype in ("bf16", "fp8") for gpus in (64, 128)),
+        ("h100", "bf16", 8),
+    ]
+
+
+def test_rules_follow_the_number_of_gpus() -> None:
+    point = read(HEAD + POINTS).find("b200", "fp8", 128)
+    assert point is not None
+    assert point.parallelism == Parallelism(
+        tp=4, pp=2, vp=8, ep=8, fsdp=16, micro_batch_size=2, global_batch_size=256
+    )  # fmt: skip
+    assert (point.recompute_layers, point.offload_layers, point.cuda_graphs, point.proxy) == (5, 1, True, False)
+
+
+def test_a_point_may_have_a_smaller_model_and_settings_of_its_own() -> None:
+    recipe = read(HEAD + POINTS)
+    point, other = recipe.find("h100", "bf16", 8), recipe.find("h100", "bf16", 64)
+    assert point is not None
+    assert other is not None
+    assert point.proxy
+    assert point.model == attrs.evolve(recipe.model, layers=2, seq_len=1024)
+    assert point.parallelism.vp is None  # 1 is off
+    assert unstructure(point.settings) == {"arguments": [], "env": {"COMMON": "1", "CHUNK": "large"}}
+    assert other.model == recipe.model
+    assert unstructure(other.settings) == {"arguments": ["--common"], "env": {"COMMON": "1", "CHUNK": "small"}}
+    assert isinstance(other.settings["env"], FrozenMap)
+
+
+def test_a_recipe_is_a_value() -> None:
+    assert hash(read(HEAD + POINTS + BASELINES)) == hash(read(HEAD + POINTS + BASELINES))
+
+
+def test_what_recipes_share_comes_below_their_own() -> None:
+    shared = {
+        "release": 'release = "0.9"\nmfu_from = "logged"\n[framework.env]\nCOMMON = "0"\nCHUNK = "none"',
+        "model": '[model]\nlayers = 99\nhidden = 64\n[framework.env]\nCHUNK = "tiny"\nMORE = "1"',
+        "unused": "not TOML",
+    }
+    own = HEAD.replace('mfu_from = "logged"', "").replace("hidden = 64", "").replace('CHUNK = "small"', "") + POINTS
+    recipe = read('shared = ["release", "model"]' + own, shared)
+    assert (recipe.release, recipe.mfu_from) == ("1.0", "logged")
+    assert (recipe.model.layers, recipe.model.hidden) == (16, 64)
+    assert unstructure(recipe.points[0].settings["env"]) == {"COMMON": "1", "CHUNK": "tiny", "MORE": "1"}
+
+
+@pytest.mark.parametrize(
+    ("line", "file", "told"),
+    [
+        ('shared = "nemo"', "moe.toml", "shared: is \"nemo\"; expected a list of names of shared files"),
+        ('shared = ["modle"]', "moe.toml", "shared[0]: is \"modle\"; expected one of broken, model"),
+        ('shared = ["model", "broken"]', "shared/broken.toml", "is not TOML"),
+    ],
+)  # fmt: skip
+def test_a_shared_file_that_is_not_there_or_wrong_is_told(line: str, file: str, told: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(f"{file}: {told}")):
+        read(line + HEAD + POINTS, {"model": "", "broken": "="})
+
+
+VARIANT = """
+[[points]]
+gpu_type = "h100"
+dtype = "fp8"
+gpus = 128
+tp = 2
+ep = 8
+global_batch_size = 256
+options = { scaling = "mx" }
+"""
+
+
+def test_a_point_with_options_is_a_variant_and_no_point() -> None:
+    recipe = read(HEAD + POINTS + VARIANT + BASELINES)
+    [variant] = recipe.variants
+    assert recipe.points == read(HEAD + POINTS + BASELINES).points
+    assert (dict(variant.options), variant.parallelism.tp, variant.baseline) == ({"scaling": "mx"}, 2, None)
+
+
+def test_baselines_are_attached_to_their_points() -> None:
+    recipe = read(HEAD + POINTS + BASELINES)
+    found = {(each.gpu_type, each.dtype, each.gpus): each.baseline for each in recipe.points if each.baseline}
+    assert found == {
+        ("h100", "bf16", 8): Baseline(step_time_s=24.03, mfu=0.454, release="1.0", source="a README"),
+        ("h100", "bf16", 64): Baseline(
+            step_time_s=20, release="1.0", source="a README", note="one node was replaced"
+        ),
+        ("h100", "fp8", 128): Baseline(
+            step_time_s=10.5,
+            tokens_per_s=400_000,
+            days_per_1t_tokens=28.9,
+            release="1.1",
+            source="another README",
+        ),
+    }  # fmt: skip
+
+
+def test_a_publisher_may_state_the_tokens_that_one_gpu_takes_in_a_second() -> None:
+    rates = BASELINES.replace("step_time_s = [24.03, 20]", "tokens_per_s_per_gpu = [512, 400]")
+    [baseline] = [each.baseline for each in read(HEAD + POINTS + rates).points if each.gpus == 8]
+    assert baseline is not None
+    assert baseline.tokens_per_s == 8 * 512
+    assert baseline.step_time_s == 32 * 1024 / (8 * 512)
+    assert baseline.mfu == 0.454
+
+
+def test_what_may_be_left_out() -> None:
+    optional = ("mfu_from", "profile_steps", "memory_gb", "[image]", "ref", "digest", "experts", "top_k")
+    text = "\n".join(line for line in HEAD.splitlines() if not line.startswith(optional))
+    recipe = read(text + POINTS.replace("ep = 8\n", "").replace("ep = 2\n", ""))
+    assert (recipe.mfu_from, recipe.memory_gb, recipe.image) == ("step time", None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fault"),
+    [
+        ('source = "a README"\n', "", "source: is missing"),
+        ('release = "1.0"', 'realease = "1.0"', "(did you mean 'release'?)"),
+        ("steps = 50", 'steps = "50"', 'steps: is "50"; expected a whole number of at least 1'),
+        ("steps = 50", "steps = true", "steps: is true; expected a whole number of at least 1"),
+        ("steps = 50", "steps = 40", "window: ends at step 44 of 40; expected at most 40"),
+        ("nccl-trace = 10", "nccl = 10", "profile_steps: is a table; expected a table of steps by tool: nsys or nccl-"),
+        ("nccl-trace = 10", "nsys = 0", "profile_steps: is a table; expected a whole number of at least 1"),
+        ("[35, 44]", "[44, 35]", "window: is [44, 35]; expected"),
+        ("[35, 44]", '"first"', 'window: is "first"; expected "last", or [first, last]'),
+        ('"causal"', '"casual"', 'flop_formula: is "casual"; expected "full" or "causal" or "full-without-gqa"'),
+        ('"logged"', '"log"', 'mfu_from: is "log"; expected "step time" or "logged"'),
+        ('"1h30m"', '"soon"', 'time_limit: is "soon"; expected a duration'),
+        ("memory_gb = 80", "memory_gb = nan", "memory_gb: is nan; expected a number above 0"),
+        ("sha256:0", "sha256:x", "image.digest: is"),
+        ("layers = 16", "layer = 16", "model.layer: is not a key here"),
+        ("layers = 16", "layers = -1", "model.layers: is -1; expected a whole number of at least 1"),
+        ("query_groups = 4", "query_groups = 5", "model.query_groups: 8 heads cannot be divided into 5 query groups"),
+        ("top_k = 2", "top_k = 9", "model.top_k: 9 experts a token are more than the 8 there are"),
+        ("tp = 4", "tp = 3", "points[0].tp: 8 heads cannot be divided by tp = 3 (on 64 GPUs)"),
+        ("pp = 2", "pp = 3", "points[0].model.layers: 16 layers cannot be divided by pp x vp = 3 x 8 = 24"),
+        ("ep = 8", "ep = 3", "points[0].ep: 8 experts cannot be divided by ep = 3 (on 64 GPUs)"),
+        ("pp = 2", "pp = 2\ncp = 3", "points[0].gpus: 64 GPUs cannot be divided by tp x pp x cp = 4 x 2 x 3 = 24"),
+        ('"gpus / 8"', '"gpus / 7"', 'points[0].fsdp: "gpus / 7" is 9.14286 on 64 GPUs'),
+        ('"2 * gpus"', '"2 * nodes"', 'points[0].global_batch_size: is "2 * nodes"; expected a whole number'),
+        ("micro_batch_size = 2", "micro_batch_size = 3", "points[0].global_batch_size: a global batch of 128 cannot"),
+        ("global_batch_size = 32\n", "", "points[1].global_batch_size: is missing"),
+        ("proxy = true", 'proxy = "yes"', 'points[1].proxy: is "yes"; expected true or false'),
+        ("recompute_layers = 5", "recompute_layers = -1", "points[0].recompute_layers: is -1; expected"),
+        ("{ layers = 2, ", "{ layres = 2, ", "points[1].model.layres: is not a key here"),
+        ("{ layers = 2, ", "{ query_groups = 3, ", "points[1].model.query_groups: 8 heads cannot"),
+        ("gpus = [64, 128]", "gpus = [64, 64]", "points[0].gpus: is [64, 64]; expected each value once"),
+        ("gpus = [64, 128]", "gpus = []", "points[0].gpus: is []; expected a list that is not empty"),
+        ("gpus = 8\n", "gpus = 64\n", "points[1]: h100 bf16 on 64 GPUs is in points[0] already"),
+        ("gpus = 128\n", "gpus = 256\n", "baselines[1].gpus: h100 fp8 on 256 GPUs is not a point of this recipe"),
+        ("[24.03, 20]", "[24.03]", "baselines[0].step_time_s: has 1 figures; expected 2, one for each of gpus"),
+        ("[24.03, 20]", "[24.03, 0]", "baselines[0].step_time_s: is [24.03, 0]; expected a number above 0"),
+        ("step_time_s = [24.03, 20]\n", "", "baselines[0].step_time_s: is missing; expected it, or tokens_per_s"),
+        ("notes = { 64", "notes = { 65", "baselines[0].notes.65: is not one of gpus"),
+        ('"fp8"\ngpus = 128', '"bf16"\ngpus = 64', "h100 bf16 on 64 GPUs has its baseline in baselines[0]"),
+    ],
+)  # fmt: skip
+def test_a_fault_names_its_place_and_what_was_expected(old: str, new: str, fault: str) -> None:
+    whole = HEAD + POINTS + BASELINES
+    assert old in whole
+    told = [str(each) for each in faults_of(whole.replace(old, new, 1))]
+    assert any(fault in each for each in told), told
+
+
+def test_all_faults_are_told_at_once() -> None:
+    text = HEAD.replace("steps = 50", "steps = 0").replace("hidden = 64\n", "") + POINTS.replace("tp = 4", "tq = 4", 1)
+    assert [fault.key for fault in faults_of(text)] == ["steps", "model.hidden", "points[0].tq"]
+
+
+def test_what_is_not_toml_is_told_with_its_line() -> None:
+    (fault,) = faults_of("release = \n")
+    assert "line 1" in fault.message
+
+
+def test_variants_alone_are_no_recipe() -> None:
+    (fault,) = faults_of(HEAD + VARIANT)
+    assert str(fault).startswith("moe.toml: points: all have options; expected one that a spec without [framework]")
+
+
+def test_a_recipe_without_points_is_none() -> None:
+    (fault,) = faults_of(HEAD)
+    assert str(fault) == "moe.toml: points: is missing"
+
+
+def test_the_layout_in_the_documentation_is_one_that_can_be_read() -> None:
+    assert recipes.__doc__ is not None
+    layout = textwrap.dedent(recipes.__doc__.partition("::\n")[2])
+    layout = layout.replace("{ ... }", '{ any = "thing" }').replace("sha256:...", "sha256:" + 64 * "0")
+    sizes = "layers = 80\nhidden = 8192\nffn = 28672\nheads = 64\nquery_groups = 8\nvocab = 32000\nseq_len = 4096\n"
+    recipe = read(layout.replace("[model]", f"[model]\n{sizes}", 1), {"common": ""})
+    assert len(recipe.points) == 4

@@ -1,0 +1,47 @@
+"""Rules of the number of GPUs."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmb.recipes.scaling import is_rule, scaled
+
+
+@pytest.mark.parametrize(
+    ("rule", "gpus", "expected"),
+    [
+        (128, 64, 128),
+        ("128", 64, 128),
+        ("gpus", 64, 64),
+        ("2 * gpus", 64, 128),
+        ("gpus*2", 64, 128),
+        ("gpus / 2", 64, 32),
+        ("252 * gpus / 576", 1152, 504),
+        ("gpus / 576 * 252", 1152, 504),
+        ("gpus / 4 / 2", 64, 8),
+    ],
+)
+def test_a_rule_is_evaluated_exactly(rule: int | str, gpus: int, expected: int) -> None:
+    assert is_rule(rule)
+    assert scaled(rule, gpus) == expected
+
+
+@pytest.mark.parametrize(
+    ("rule", "gpus", "value"),
+    [("gpus / 3", 64, "21.3333"), ("252 * gpus / 576", 100, "43.75"), ("gpus / 128", 64, "0.5"), ("0", 8, "0")],
+)
+def test_a_rule_that_does_not_come_out_is_refused(rule: str, gpus: int, value: str) -> None:
+    with pytest.raises(ValueError, match=f"^{value}$"):
+        scaled(rule, gpus)
+
+
+def test_a_division_by_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="a division by 0"):
+        scaled("gpus / 0", 8)
+
+
+@pytest.mark.parametrize(
+    "rule", ["", "nodes", "2 ** gpus", "gpus + 1", "gpus gpus", "__import__('os')", "-2", 0, -1, True, 1.5, None]
+)
+def test_nothing_else_is_a_rule(rule: object) -> None:
+    assert not is_rule(rule)
