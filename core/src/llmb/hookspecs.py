@@ -1,11 +1,16 @@
-"""The hooks of the three kinds of plugin.
+"""The hook specifications of the three kinds of plugin.
 
-Each Protocol is the specification, the type and the documentation of its kind at once. A plugin inherits from it
-(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker names what is missing, and marks what it
-implements with `hookimpl`. A hook that a plugin does not implement answers with the Protocol's own default.
+Each Protocol is the type, the specification and the reference of one kind. A plugin inherits from its Protocol
+(``class MyTrainer(FrameworkHooks[MyOptions])``), so that a type checker reports a missing hook or a wrong signature,
+and marks each hook that it implements with `hookimpl`. A hook that the plugin does not implement has the default of
+the Protocol.
 
-Hooks take values and return values; the effects are the core's. Values grow fields, hooks grow arguments at most;
-nothing is renamed or removed.
+Hooks take values and return values, and core performs the effects. Only `submit`, `poll`, `cancel` and `checks` run
+commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to hooks and
+fields to values, but never renames or removes one.
+
+What a hook raises: SpecError for a run that the plugin cannot do, and TargetError or UnknownOutcomeError for a host
+that cannot be reached. Any other exception is reported as an error of the plugin.
 """
 
 from __future__ import annotations
@@ -34,172 +39,179 @@ _first = hookspec(firstresult=True)
 
 
 class Host(Protocol):
-    """The machine on which commands run: this one, or one behind SSH."""
+    """The machine that runs the commands of a target: this machine, or a machine reached over SSH."""
 
     def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
-        """Run bash there. A command that fails is an answer.
+        """Run a bash script on the host. A non-zero exit code is returned, not raised.
 
-        Raises TargetError where one cannot ask, and UnknownOutcomeError, which is one, where the command may have been
-        done: it did not end within ``timeout_s``, or the connection was lost meanwhile.
+        Raises TargetError if the host cannot be reached: the script did not run. Raises UnknownOutcomeError, a
+        TargetError, if the script may have run: it exceeded ``timeout_s``, or the connection was lost.
         """
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
-        """Place text files, each whole or not at all; folders are made."""
+        """Write text files on the host, each atomically. Missing directories are created."""
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
-        """What many files hold beyond an offset, in one command; at most a few MiB of each at a time.
+        """Read many files from an offset on, in one command and at most a few MiB of each file.
 
-        A file that is not there, or that has nothing new, is left out.
+        The result leaves out files that do not exist or have no new bytes.
         """
 
     def peer(self, name: str) -> Host:
-        """Another machine, as ``ssh`` where llmb runs knows it; its connection is kept as long as this one.
+        """Return another machine, named as in the SSH configuration of the machine that runs llmb.
 
-        For schedulers that start a job's processes on several machines themselves. Nothing is connected before
-        something is asked there.
+        For schedulers that start the processes of a job on several machines themselves. llmb connects to the peer when
+        it is first used, and keeps the connection as long as that of this host.
         """
 
 
 class FrameworkHooks(Protocol[OptionsT]):
-    """What a training framework knows: its environment, its data, its command, its log. It knows no scheduler."""
+    """A training framework: its environment, dataset, command line and log format. It knows no scheduler."""
 
     options: type[OptionsT]
-    """The attrs class of the spec's [framework] table; every field has a default.
+    """The attrs class of the spec's [framework] table. Every field has a default.
 
-    With an option that is not its default a run is not comparable with the baseline, unless the field's metadata say
+    A run with an option other than its default is not compared with the baseline, unless the field has the metadata
     ``{"comparable": True}``.
     """
 
     window: Window = "last"
-    """The measuring window of a log whose recipe is not known."""
+    """The measuring window of a log that is parsed without a recipe."""
 
     log_files: LogFiles = LogFiles()
-    """Which files of a directory are logs, and where they lie when nobody says so."""
+    """The names of log files in a directory, and the directory that is used if the user names none."""
 
     @_first
     def prepare_env(self, run: Run[OptionsT]) -> Environment:
-        """The image or virtual environment in which the run's command works, and the secrets that it needs."""
+        """Return the image or virtual environment of the job, and the names of the secrets that it needs."""
         return Environment()
 
     @_first
     def prepare_dataset(self, run: Run[OptionsT]) -> Dataset | None:
-        """Tasks that make the training data, each with the check that it is whole; null for synthetic data."""
+        """Return the tasks that create the dataset, each with its check, or None for synthetic data."""
         return None
 
     @_first
     def build_job(self, run: Run[OptionsT]) -> Job:
-        """The run as a neutral job. Raises SpecError for what the framework cannot do.
+        """Return the run as a job that names no scheduler.
 
-        The core fills in ``environment``, with what `prepare_env` answers, and adds the spec's [env] and [mounts].
+        Core sets ``Job.environment`` to the result of `prepare_env`, and adds [env] and [mounts] of the spec. Raises
+        SpecError for a run that the framework does not support.
         """
         raise NotImplementedError
 
     @_first
     def parse_log(self, run: Run[OptionsT] | None) -> LogParser:
-        """A fresh parser for one log of this framework; ``run`` is null for a log that someone else made."""
+        """Return a new parser for one log of this framework. ``run`` is None for a log without a record."""
         raise NotImplementedError
 
     @_first
     def peak_flops(self, gpu_type: str, dtype: str) -> float | None:
-        """Dense peak in FLOP/s of a GPU type and dtype that the core's table lacks."""
+        """Return the dense peak, in FLOP/s, of a GPU type and dtype that core's table lacks, or None if unknown."""
         return None
 
 
 class SchedulerHooks(Protocol[OptionsT]):
-    """What a scheduler knows: how to start, watch and end a job on its machines. It knows no framework."""
+    """A scheduler: how jobs are built, submitted, polled and cancelled. It knows no framework."""
 
     options: type[OptionsT]
-    """The attrs class of the keys of [target] beyond the core's own; a field without a default must be stated."""
+    """The attrs class of the scheduler's own keys of [target]. A field without a default is required."""
 
     single_node: bool = False
-    """All GPUs of a run are on one machine, however many there are."""
+    """True if all GPUs of a run are on one node, for any number of GPUs."""
 
     poll_interval_s: tuple[float, float] = (2.0, 30.0)
-    """How long to wait between two polls: at first, and at most, while nothing changes."""
+    """The shortest and the longest pause between two polls. The pause grows while nothing changes."""
 
     @_first
     def host(self, target: Target[OptionsT]) -> str | None:
-        """The machine through which the target is reached, null for this one; as a rule what [target] says.
+        """Return the machine through which llmb reaches the target, or None for this machine.
 
-        Raises SpecError, at the key ``target.host``, where the scheduler has no jobs on such a machine.
+        The default is ``host`` of [target]. Raises SpecError, with the key ``target.host``, for a machine on which the
+        scheduler cannot run jobs.
         """
         return target.host
 
     @_first
     def prepare_env(self, environment: Environment, target: Target[OptionsT]) -> tuple[Task, ...]:
-        """Tasks by which the environment comes to be on this target."""
+        """Return the tasks that create the environment on this target."""
         return ()
 
     @_first
     def prepare_dataset(self, dataset: Dataset, target: Target[OptionsT]) -> Dataset:
-        """The data's tasks as they run here; as a rule unchanged."""
+        """Return the dataset, with its tasks changed if they run differently on this target."""
         return dataset
 
     @_first
     def build_job(self, job: Job, target: Target[OptionsT]) -> Script:
-        """The text that the scheduler takes. Pure: a dry run prints it. Raises SpecError for what it cannot do.
+        """Return the script of the job. Pure: ``--dry-run`` prints the script.
 
-        The core adds the job's ``secrets`` to those that the scheduler itself needs, and fills in a task's ``check``.
+        Core adds the secrets of the job to those of the script, and sets the check of a task's script. Raises SpecError
+        for a job that the scheduler does not support.
         """
         raise NotImplementedError
 
     @_first
     def parse_log(self, run: Run[Any] | None) -> LogParser | None:
-        """A fresh parser of the scheduler's own messages in a job's log; null where it writes none.
+        """Return a new parser for the scheduler's own messages in a job's log, or None if it writes none.
 
-        ``run`` is null for a log that someone else made, of which only the end is read.
+        ``run`` is None for a log without a record, of which only the end is parsed.
         """
         return None
 
     @_first
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[OptionsT]) -> float | None:
-        """Dense peak in FLOP/s of the machine at hand, from what the probe found."""
+        """Return the dense peak, in FLOP/s, of the target's own GPUs, derived from ``target.facts``, or None."""
         return None
 
     @_first
     def probe(self, target: Target[OptionsT]) -> str:
-        """Bash that prints ``key=value`` lines about the target; they become ``target.facts``."""
+        """Return a bash script that prints ``key=value`` lines about the target. They become ``target.facts``."""
         return ""
 
     @_first
     def checks(self, target: Target[OptionsT], host: Host) -> Sequence[DoctorCheck]:
-        """What ``llmb doctor`` tells of the target, from what the probe found there, and from what else it asks."""
+        """Return the checks of ``llmb doctor`` for this target, from ``target.facts`` and from commands on the host."""
         return ()
 
     @_first
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-        """Start many jobs. Idempotent by id: what was submitted before is not submitted again.
+        """Submit jobs, and return a handle for each id. A job that was submitted before is not submitted again.
 
-        Secrets lie in each script's directory already (`Script`). Raises TargetError where nothing was submitted, whose
-        secrets are removed then, and UnknownOutcomeError where some jobs were submitted, or may have been.
+        The secrets of each script are in its directory already (`Script`). A job that the scheduler rejects is a handle
+        with ``refused``. Raises TargetError if no job was submitted: core then removes the secrets. Raises
+        UnknownOutcomeError if some jobs were submitted, or may have been.
         """
         raise NotImplementedError
 
     @_first
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
-        """How many jobs stand, by one question. Raises TargetError where one cannot ask."""
+        """Query the status of all jobs with one command, and return a status for each id.
+
+        Raises TargetError if the scheduler cannot be queried.
+        """
         raise NotImplementedError
 
     @_first
     def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
-        """End these jobs and no others. Those that have ended already are left alone.
+        """Cancel these jobs and no others. Jobs that have ended are left unchanged.
 
-        It is called again for a run whose user asks again: that job need be given no more time to end by itself.
+        Core calls this hook again if the user cancels a run a second time: kill that job without a grace period.
         """
         raise NotImplementedError
 
 
 class ExtensionHooks(Protocol):
-    """What an extension adds to every run, whatever its framework and scheduler."""
+    """An extension, which adds data to every run, for any framework and scheduler."""
 
     @_first
     def accelerators(self) -> Iterable[Accelerator]:
-        """GPU types that the core's table lacks, or that replace those there."""
+        """Return GPU types that core's table lacks, or that replace GPU types of that table."""
         return ()
 
     @_first
     def diagnose(self) -> Iterable[Signature]:
-        """Further causes of failure, each known by a text in the log."""
+        """Return further causes of failure, each identified by a text in the log."""
         return ()
 
 
@@ -208,11 +220,11 @@ KINDS: Mapping[str, Any] = {
     "scheduler": SchedulerHooks,
     "extension": ExtensionHooks,
 }
-"""The kinds of plugin; the entry-point group is ``llmb.`` and the plural."""
+"""The hooks of each kind of plugin. The entry-point group is ``llmb.`` and the plural of the kind."""
 
 REQUIRED: Mapping[str, tuple[str, ...]] = {
     "framework": ("build_job", "parse_log"),
     "scheduler": ("build_job", "submit", "poll", "cancel"),
     "extension": (),
 }
-"""The hooks without a default: a plugin of the kind that lacks one is refused before anything is done with it."""
+"""The hooks without a default, by kind. llmb rejects a plugin that does not implement all of them."""
