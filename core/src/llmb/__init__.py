@@ -18,9 +18,24 @@ if TYPE_CHECKING:
     from llmb.api import parse as parse
     from llmb.api import run as run
     from llmb.doctor_checks import doctor as doctor
+    from llmb.drive.events import AttemptStarted as AttemptStarted
+    from llmb.drive.events import CancelSent as CancelSent
+    from llmb.drive.events import Ended as Ended
+    from llmb.drive.events import Event as Event
+    from llmb.drive.events import JobEnded as JobEnded
+    from llmb.drive.events import Note as Note
+    from llmb.drive.events import Planned as Planned
+    from llmb.drive.events import Preparing as Preparing
+    from llmb.drive.events import Progress as Progress
+    from llmb.drive.events import Queued as Queued
+    from llmb.drive.events import Running as Running
+    from llmb.drive.events import Skipped as Skipped
+    from llmb.drive.events import SubmissionUnanswered as SubmissionUnanswered
+    from llmb.drive.events import Submitting as Submitting
+    from llmb.drive.events import TargetBack as TargetBack
+    from llmb.drive.events import TargetLost as TargetLost
     from llmb.drive.index import list_runs as list_runs
     from llmb.drive.observe import Observer as Observer
-    from llmb.drive.observe import Progress as Progress
     from llmb.drive.result import RunResult as RunResult
     from llmb.drive.result import find_run as find_run
     from llmb.drive.runs import Session as Session
@@ -135,7 +150,25 @@ if TYPE_CHECKING:
 _MODULES = {
     "llmb.doctor_checks": ("doctor",),
     "llmb.drive.index": ("list_runs",),
-    "llmb.drive.observe": ("Observer", "Progress"),
+    "llmb.drive.events": (
+        "AttemptStarted",
+        "CancelSent",
+        "Ended",
+        "Event",
+        "JobEnded",
+        "Note",
+        "Planned",
+        "Preparing",
+        "Progress",
+        "Queued",
+        "Running",
+        "Skipped",
+        "SubmissionUnanswered",
+        "Submitting",
+        "TargetBack",
+        "TargetLost",
+    ),
+    "llmb.drive.observe": ("Observer",),
     "llmb.parsing.parse": ("ParsedLog",),
     "llmb.planning": ("RunPlan", "TaskPlan", "plan"),
     "llmb.drive.result": ("RunResult", "find_run"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from llmb.cli.live import PlainLines, clock, describe
-from llmb.drive.observe import Progress
+from llmb.drive.events import Progress
 
 
 def running(step: int | None = None, **more: object) -> Progress:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from llmb.drive.observe import Observer, Progress
+from llmb.drive.events import Progress
+from llmb.drive.observe import Observer
 from llmb.values.job_status import END_STATES
 
 if TYPE_CHECKING:

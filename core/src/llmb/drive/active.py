@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, possible
-from llmb.drive.observe import Progress
+from llmb.drive.events import Progress
 from llmb.drive.record import RunRecord
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.last_steps import find_last_steps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 
 import attrs
 
@@ -53,8 +53,20 @@ def drive(
     be asked, else PluginError for a scheduler that answered wrongly, and SpecError for runs that lack a secret. What is
     no LlmbError is a bug, and raised before all else. Only what an observer raises ends the drive at once.
     """
+    for _ in drive_rounds(drivers, done, wait, clock, besides):
+        pass
+
+
+def drive_rounds(
+    drivers: Sequence[Driver],
+    done: Callable[[Driver], bool],
+    wait: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+    besides: Sequence[Exception] = (),
+) -> Iterator[None]:
+    """Drive as `drive` does, and yield after each round of ticks."""
     try:
-        faults = _tick_on(drivers, done, wait, clock)
+        faults = yield from _tick_on(drivers, done, wait, clock)
         raise_all([*besides, *faults, *(error for driver in drivers for error in driver.held)])
     except ObserverError as error:
         raise (error.__cause__ or error) from None
@@ -68,7 +80,7 @@ def _tick_on(
     done: Callable[[Driver], bool],
     wait: Callable[[float], None],
     clock: Callable[[], float],
-) -> list[Exception]:
+) -> Generator[None, None, list[Exception]]:
     going = [_Paced(driver) for driver in drivers if not done(driver)]
     faults, began_s, now_s = list[Exception](), clock(), 0.0
     while going:
@@ -85,6 +97,7 @@ def _tick_on(
         now_s = max(now_s, clock() - began_s)
         for each in ticked:
             each.due_s = now_s + each.pause_s
+        yield
         if going:
             next_s = min(each.due_s for each in going)
             wait(max(0.0, next_s - now_s))

@@ -5,27 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-import attrs
-
-from llmb.values.job_status import RunState
+from llmb.drive.events import Event, Note, Progress
 
 ToldT = TypeVar("ToldT")
-
-
-@attrs.frozen(kw_only=True)
-class Progress:
-    """How a run stands: state, phase, steps done of how many, step time and time left in seconds, MFU as a fraction."""
-
-    run_id: str
-    name: str
-    state: RunState
-    phase: str = ""
-    step: int | None = None
-    steps: int | None = None
-    step_time_s: float | None = None
-    mfu: float | None = None
-    left_s: float | None = None
-    detail: str = ""
 
 
 class Observer(Protocol):
@@ -72,3 +54,23 @@ class Unhindered:
             tell(told)
         except Exception as error:
             raise ObserverError from error
+
+
+class EventCollector:
+    """Observer that keeps what it receives as events, for a session that yields them."""
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+
+    def progress(self, progress: Progress) -> None:
+        """Keep the event."""
+        self._events.append(progress)
+
+    def message(self, text: str) -> None:
+        """Keep the text as a Note."""
+        self._events.append(Note(text=text))
+
+    def take(self) -> list[Event]:
+        """Return the events since the last call."""
+        taken, self._events = self._events, []
+        return taken

@@ -6,14 +6,15 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
 from llmb.drive.active import ActiveRun
-from llmb.drive.drive import drive, raise_all
+from llmb.drive.drive import drive, drive_rounds, raise_all
 from llmb.drive.driver import Driver
-from llmb.drive.observe import Observer, Silent
+from llmb.drive.events import Event
+from llmb.drive.observe import EventCollector, Observer
 from llmb.drive.open_files import allow_open_files
 from llmb.drive.record import RunRecord, all_records, create_records, find_record
 from llmb.drive.result import RunResult, read_result
@@ -38,6 +39,7 @@ class Session:
     _drivers: list[Driver] = attrs.field(repr=False)
     _hosts: Hosts = attrs.field(repr=False)
     _left: Sequence[Exception] = attrs.field(repr=False, default=(), kw_only=True)
+    _collector: EventCollector = attrs.field(repr=False, factory=EventCollector, kw_only=True)
 
     def __enter__(self) -> Session:
         return self
@@ -58,6 +60,38 @@ class Session:
     def run_ids(self) -> list[str]:
         """The ids of these runs."""
         return [each.run.id for each in self._active]
+
+    def events(
+        self, *, until: Literal["ended", "submitted"] = "ended", sleep: Callable[[float], None] = time.sleep
+    ) -> Iterator[Event]:
+        """Drive the runs and yield what happens, until all have ended, or are submitted.
+
+        ``sleep`` is called between two polls with the seconds that it may take. At the end raise LlmbError if this
+        process could not finish something.
+        """
+        try:
+            rounds = drive_rounds(
+                self._drivers,
+                (lambda driver: driver.submitted) if until == "submitted" else (lambda driver: driver.ended),
+                sleep,
+                besides=self._left,
+            )
+            yield from self._collector.take()
+            for _ in rounds:
+                yield from self._collector.take()
+        finally:
+            self.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def wait(
+        self, *, until: Literal["ended", "submitted"] = "ended", sleep: Callable[[float], None] = time.sleep
+    ) -> list[RunResult]:
+        """Drive the runs without looking at their events, and return their results."""
+        for _ in self.events(until=until, sleep=sleep):
+            pass
+        return self.results
 
     def drive(self, *, detach: bool = False, wait: Callable[[float], None] = time.sleep) -> None:
         """Until every run has ended, or with ``detach`` until nothing is left to submit.
@@ -81,18 +115,19 @@ def start(workload: Workload, *, observer: Observer | None = None) -> Session:
 
     Raises SpecError with all faults and TargetError before anything is recorded; RecordError where it cannot be.
     """
+    observer = observer or EventCollector()
     pool = PluginRegistry()
     planned = plan(workload, pool=pool)
     refuse_missing_secrets((each.script, "run") for each in planned)
     with _open(Hosts()) as hosts:
         sites = _sites([attrs.evolve(each.target, images=each.images) for each in planned], pool, hosts)
-        _probe(sites.values(), observer or Silent())
+        _probe(sites.values(), observer)
         probed = attrs.evolve(workload, runs=tuple(_as_probed(each, sites) for each in workload.runs))
         planned = plan(probed, pool=pool)  # what was found there may refuse a run, or change its script
         for each in planned:
             sites[_site_key(each.target)].refuse_without_secrets(each.tasks)
         for note in dict.fromkeys((*workload.notes, *(note for each in planned for note in each.script.notes))):
-            (observer or Silent()).message(note)
+            (observer).message(note)
         records = _create_records(planned, pool)
         active = [_active(each, record, pool) for each, record in zip(planned, records, strict=True)]
         return _session(active, sites, hosts, pool, observer)
@@ -120,9 +155,10 @@ def resume(wanted: Iterable[str] | None = None, *, observer: Observer | None = N
     Raises RecordError for a run that is not there. A run whose spec or plugins are gone is left alone, and told of;
     where it was named that is raised, after the others were driven if there are any.
     """
+    observer = observer or EventCollector()
     if wanted is None:
-        return _take_up(_going(observer or Silent()), observer or Silent(), named=False)
-    return _take_up(_named(wanted), observer or Silent(), named=True)
+        return _take_up(_going(observer), observer, named=False)
+    return _take_up(_named(wanted), observer, named=True)
 
 
 def _going(observer: Observer) -> Iterator[RunRecord]:
@@ -195,11 +231,12 @@ def cancel(wanted: Iterable[str], *, observer: Observer | None = None) -> Sessio
 
     The wish is recorded before anything else of a run is read: whoever drives it, now or later, finds it there.
     """
+    observer = observer or EventCollector()
     records = _named(wanted)
     for record in records:
         if not record.ended:
             record.request_cancel()
-    return _take_up(records, observer or Silent(), named=True)
+    return _take_up(records, observer, named=True)
 
 
 def _probe(sites: Iterable[Site], observer: Observer, *, keep_refusals: bool = False) -> None:
@@ -219,7 +256,7 @@ def _session(
     sites: dict[tuple[str, ...], Site],
     hosts: Hosts,
     pool: PluginRegistry,
-    observer: Observer | None,
+    observer: Observer,
 ) -> Session:
     allow_open_files(len(active))  # a lock for each run
     drivers = [
@@ -227,11 +264,12 @@ def _session(
             site,
             [each for each in active if not each.ended and _site_key(each.planned.target) == key],
             pool,
-            observer or Silent(),
+            observer,
         )
         for key, site in sites.items()
     ]
-    return Session(list(active), drivers, hosts)
+    collector = observer if isinstance(observer, EventCollector) else EventCollector()
+    return Session(list(active), drivers, hosts, collector=collector)
 
 
 def _site_key(target: Target[Any]) -> tuple[str, ...]:

@@ -1,0 +1,201 @@
+"""Events: what happens to runs, as typed values, and their form in a record's ``events.jsonl``."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any, cast
+
+import attrs
+
+from llmb.values.job_status import JobStatus, RunState, Verdict
+
+
+def _now() -> float:
+    return round(time.time(), 3)
+
+
+@attrs.frozen(kw_only=True)
+class Event:
+    """Base of all events. ``time`` is in seconds since 1970; ``run_id`` is empty for events of a whole target."""
+
+    run_id: str = ""
+    time: float = attrs.field(factory=_now)
+
+
+@attrs.frozen(kw_only=True)
+class Planned(Event):
+    """The run is recorded. Nothing was done on the target."""
+
+
+@attrs.frozen(kw_only=True)
+class Preparing(Event):
+    """The run waits for a shared task: ``task`` is the task's key, ``kind`` its name for users, such as "image"."""
+
+    task: str
+    kind: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Submitting(Event):
+    """All shared tasks of the run are complete. The job is about to be submitted."""
+
+
+@attrs.frozen(kw_only=True)
+class SubmissionUnanswered(Event):
+    """The target did not confirm the submission, so the job may exist or not."""
+
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class Queued(Event):
+    """The scheduler has the job. ``reason`` is the scheduler's word for why the job waits."""
+
+    job_id: str | None = None
+    reason: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Running(Event):
+    """The job has started."""
+
+    job_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AttemptStarted(Event):
+    """The scheduler started the job again: a new attempt, which writes new logs."""
+
+    attempt: int
+
+
+@attrs.frozen(kw_only=True)
+class CancelSent(Event):
+    """The scheduler was asked to cancel the job. ``request`` identifies the user's request."""
+
+    request: int
+
+
+@attrs.frozen(kw_only=True)
+class JobEnded(Event):
+    """The job is over. Logs and metrics are complete only after ``Ended``."""
+
+    status: JobStatus
+
+
+@attrs.frozen(kw_only=True)
+class Ended(Event):
+    """The run is over, and its result is recorded."""
+
+    state: RunState
+    reason: str = ""
+    verdict: Verdict | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Progress(Event):
+    """How far a run is: state, phase, steps, step time and time left in seconds, MFU as a fraction. Not recorded."""
+
+    name: str = ""
+    state: RunState = "planned"
+    phase: str = ""
+    step: int | None = None
+    steps: int | None = None
+    step_time_s: float | None = None
+    mfu: float | None = None
+    left_s: float | None = None
+    detail: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class Skipped(Event):
+    """This process no longer drives the run, because of an error. Another process may resume the run. Not recorded."""
+
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class TargetLost(Event):
+    """The target does not respond. llmb keeps asking, and jobs there continue. Not recorded."""
+
+    target: str
+    reason: str
+
+
+@attrs.frozen(kw_only=True)
+class TargetBack(Event):
+    """The target responds again. Not recorded."""
+
+    target: str
+
+
+@attrs.frozen(kw_only=True)
+class Note(Event):
+    """A sentence for the user. Not recorded."""
+
+    text: str
+
+
+RECORDED: Mapping[str, type[Event]] = {
+    "planned": Planned,
+    "preparing": Preparing,
+    "submitting": Submitting,
+    "submission_unanswered": SubmissionUnanswered,
+    "queued": Queued,
+    "running": Running,
+    "attempt_started": AttemptStarted,
+    "cancel_sent": CancelSent,
+    "job_ended": JobEnded,
+    "ended": Ended,
+}
+"""The names of recorded events in ``events.jsonl``. Renaming one makes old records unreadable."""
+
+_NAMES = {cls: name for name, cls in RECORDED.items()}
+_STATES: Mapping[type[Event], RunState] = {
+    Planned: "planned",
+    Preparing: "preparing",
+    Submitting: "submitting",
+    Queued: "queued",
+    Running: "running",
+}
+
+
+def encode_event(event: Event) -> str:
+    """Return a recorded event as a line of JSON. It has the key ``state`` if the event changes the run's state."""
+    fields = attrs.asdict(event, filter=lambda field, value: field.name != "run_id" and value not in ("", None))
+    state = {"state": _STATES[type(event)]} if type(event) in _STATES else {}
+    return json.dumps({"time": fields.pop("time"), "event": _NAMES[type(event)], **state, **fields})
+
+
+def decode_event(line: str | bytes, run_id: str) -> Event | None:
+    """Return the event of a line of ``events.jsonl``. Return None for a torn line or an event of a later version."""
+    try:
+        table = json.loads(line)
+        return _decode_table(table, run_id) if isinstance(table, dict) else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _decode_table(table: dict[str, Any], run_id: str) -> Event | None:
+    cls = RECORDED.get(table["event"]) if "event" in table else _guess_class(table)
+    if cls is None:
+        return None
+    if cls is JobEnded:
+        known = {field.name for field in attrs.fields(JobStatus)}
+        status = {name: value for name, value in table["status"].items() if name in known}
+        table = {**table, "status": JobStatus(**status)}
+    known = {field.name for field in attrs.fields(cast("Any", cls))} - {"run_id"}
+    return cls(run_id=run_id, **{name: value for name, value in table.items() if name in known})
+
+
+def _guess_class(table: Mapping[str, Any]) -> type[Event] | None:
+    """Return the class of a line that llmb wrote before events had names."""
+    if "unanswered" in table:
+        return None  # an explanation only; the state is in the line before it
+    if "attempt" in table:
+        return AttemptStarted
+    return next(
+        (cls for cls, state in _STATES.items() if state == table.get("state")), Ended if "state" in table else None
+    )
