@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from parts.repository import ROOT, is_test, tracked_files
 
-ROOT = Path(__file__).parents[1]
 CORE = ROOT / "core/src/llmb"
 
 LONGEST_FILE = 300
@@ -36,28 +35,13 @@ ALLOWED = {
 }
 
 
-def tracked(*patterns: str) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard", *patterns],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
-
-
-def is_test(path: Path) -> bool:
-    return "tests" in path.relative_to(ROOT).parts
-
-
 def test_no_file_is_too_long_to_be_read_at_once() -> None:
     lengths = {
         str(path.relative_to(ROOT)): (
             len(path.read_text().splitlines()),
             LONGEST_TEST_FILE if is_test(path) else LONGEST_FILE,
         )
-        for path in tracked("*.py", "*.sh")
+        for path in tracked_files("*.py", "*.sh")
         if "golden" not in path.parts  # written by the code that they test
     }
     assert {name: length for name, (length, most) in lengths.items() if length > most} == {}
@@ -70,14 +54,14 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 
 
 def test_every_function_fits_a_screen() -> None:
-    lengths = dict(each for path in tracked("*.py") for each in functions(path))
+    lengths = dict(each for path in tracked_files("*.py") for each in functions(path))
     assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
 
 
 def test_the_core_names_no_framework_and_no_scheduler() -> None:
     found = {
         f"{name}: {word}"
-        for file in tracked("core/src")
+        for file in tracked_files("core/src")
         for word in {each.lower() for each in WORDS.findall(file.read_text())}
         if word not in ALLOWED.get(name := str(file.relative_to(CORE)), ())
     }
