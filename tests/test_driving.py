@@ -30,7 +30,7 @@ def test_a_cancelled_run_is_not_submitted_though_the_target_could_not_be_asked_m
         return poll(*arguments)
 
     monkeypatch.setattr(Site, "poll", answer_the_second_time)
-    session = llmb.resume([*first.run_ids, cancelled])
+    session = llmb.attach([*first.run_ids, cancelled])
     session.drive(detach=True, wait=lambda _pause_s: None)
     assert session.results[1].state == "cancelled"
     assert not (toy.work(cancelled) / "started").exists()
@@ -114,7 +114,7 @@ def test_a_run_that_lacks_its_secret_is_left_as_it_is_and_the_others_go_on(
     [waiting] = llmb.start(llmb.load(toy.spec("waiting", framework=options))).run_ids
     [other] = llmb.start(llmb.load(toy.spec("other"))).run_ids
     monkeypatch.delenv("TOY_TOKEN")
-    session = llmb.resume([waiting, other])
+    session = llmb.attach([waiting, other])
     told = f"{waiting}: TOY_TOKEN is not set, and the {what} needs it; export it .* `llmb attach {waiting}` goes on$"
     with pytest.raises(llmb.SpecError, match=told):
         session.drive()
@@ -135,7 +135,7 @@ def test_a_job_that_is_there_is_followed_without_its_secret(toy: Any, monkeypatc
         with pytest.raises(ZeroDivisionError):
             session.drive()
     monkeypatch.delenv("TOY_TOKEN")
-    session = llmb.resume(session.run_ids)
+    session = llmb.attach(session.run_ids)
     session.drive()
     assert [result.state for result in session.results] == ["completed"]
 
@@ -182,7 +182,7 @@ def test_a_run_whose_record_cannot_be_written_is_left_and_the_others_go_on(
         with pytest.raises(llmb.RecordError, match=f"{session.run_ids[0]} cannot be written"):
             session.drive()
     assert [result.ended for result in session.results] == [False, True]
-    llmb.resume(session.run_ids).drive()
+    llmb.attach(session.run_ids).drive()
     assert [result.state for result in session.results] == ["completed", "completed"]
 
 
@@ -191,14 +191,14 @@ def test_of_several_named_runs_one_that_cannot_be_taken_up_holds_up_no_other(toy
     spec = next(record for record in toy.records if record.name == gone) / "run.toml"
     spec.write_text(spec.read_text().replace("toy/tiny", "gone/tiny"))
     with pytest.raises(llmb.LlmbError, match="gone"):
-        llmb.resume([gone])
+        llmb.attach([gone])
     session = llmb.cancel([gone, going])
     with pytest.raises(llmb.LlmbError, match="gone"):
         session.drive()
     assert [(result.run_id, result.state) for result in session.results] == [(going, "cancelled")]
     assert (spec.parent / "cancel").exists(), "whoever can drive it will end it"
     spec.write_text(spec.read_text().replace("gone/tiny", "toy/tiny"))
-    session = llmb.resume([gone])
+    session = llmb.attach([gone])
     session.drive()
     assert [result.state for result in session.results] == ["cancelled"]
 

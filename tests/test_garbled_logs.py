@@ -36,7 +36,7 @@ def test_it_can_be_cancelled_and_taken_up_again(toy: Any) -> None:
 
     session.drive(wait=cancel_once_it_is_read)
     assert [result.state for result in session.results] == ["cancelled"]
-    assert [result.state for result in llmb.resume([run_id]).results] == ["cancelled"]
+    assert [result.state for result in llmb.attach([run_id]).results] == ["cancelled"]
 
 
 def logs(folder: Path) -> list[Path]:

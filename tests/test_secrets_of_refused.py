@@ -65,5 +65,5 @@ def test_a_refusal_takes_them_back_and_the_run_goes_on_later(
 def test_a_job_that_was_perhaps_submitted_keeps_them_also_when_the_next_try_is_refused(toy: Any, drive: Any) -> None:
     session = drive(JOB, PERHAPS, REFUSED)
     assert len(secrets(toy)) == 1
-    drive(JOB, REFUSED, session=llmb.resume(session.run_ids))
+    drive(JOB, REFUSED, session=llmb.attach(session.run_ids))
     assert len(secrets(toy)) == 1

@@ -88,7 +88,7 @@ def test_a_job_that_left_no_word_and_that_slurm_has_forgotten_is_lost(
     run_id = forgotten(toy_forgetful)
     (toy_forgetful.work(run_id) / "ended").unlink()
     monkeypatch.setattr(poll, "FORGOTTEN_AFTER_S", 1)
-    run = toy_forgetful.drive(llmb.resume([run_id]))
+    run = toy_forgetful.drive(llmb.attach([run_id]))
     assert (run["state"], run["job_id"] is None) == ("lost", False)
     assert "neither Slurm's queue nor its accounts" in run["reason"]
 

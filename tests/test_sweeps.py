@@ -26,7 +26,7 @@ def test_runs_are_listed_in_the_order_of_their_sweep_with_its_values_and_their_r
     assert [run.as_dict() for run in started] == listed
     assert llmb.find_run(listed[3]["run_id"]).as_dict() == listed[3]
     assert [llmb.find_run(each.run_id).sweep for each in started] == [placed.swept for placed in workload.runs]
-    with llmb.resume([listed[3]["run_id"]]) as again:
+    with llmb.attach([listed[3]["run_id"]]) as again:
         assert again.results[0] == started[3]
 
 

@@ -103,7 +103,7 @@ def test_a_run_of_the_same_session_has_it_still(toy: Any) -> None:
 
     run_id, other = leave_waiting(toy, "first"), leave_waiting(toy, "second")
     find_record(run_id).request_cancel()
-    session = llmb.resume([run_id, other])
+    session = llmb.attach([run_id, other])
     session.drive(wait=lambda _pause_s: toy.task_gate.touch())
     assert [result.state for result in session.results] == ["cancelled", "completed"]
     assert len(toy.journal("task-begin")) == 1

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from llmb.drive.result import RunResult as RunResult
     from llmb.drive.result import find_run as find_run
     from llmb.drive.runs import Session as Session
+    from llmb.drive.runs import attach as attach
     from llmb.drive.runs import cancel as cancel
-    from llmb.drive.runs import resume as resume
     from llmb.drive.runs import start as start
     from llmb.hookspecs import ExtensionHooks as ExtensionHooks
     from llmb.hookspecs import FrameworkHooks as FrameworkHooks
@@ -172,7 +172,7 @@ _MODULES = {
     "llmb.parsing.parse": ("ParsedLog",),
     "llmb.planning": ("RunPlan", "TaskPlan", "plan"),
     "llmb.drive.result": ("RunResult", "find_run"),
-    "llmb.drive.runs": ("Session", "cancel", "resume", "start"),
+    "llmb.drive.runs": ("Session", "attach", "cancel", "start"),
     "llmb.analysis.metrics": ("Comparison", "Metrics"),
     "llmb.analysis.window": ("Summary",),
     "llmb.hookspecs": ("ExtensionHooks", "FrameworkHooks", "Host", "SchedulerHooks", "hookimpl"),

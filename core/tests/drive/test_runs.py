@@ -35,12 +35,12 @@ class Heard:
 
 def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: RunRecord) -> None:
     heard = Heard()
-    assert (runs.resume([], observer=heard).run_ids, runs.cancel([], observer=heard).run_ids, heard.messages) == (
+    assert (runs.attach([], observer=heard).run_ids, runs.cancel([], observer=heard).run_ids, heard.messages) == (
         [],
         [],
         [],
     )
-    assert runs.resume(observer=heard).run_ids == []
+    assert runs.attach(observer=heard).run_ids == []
     [message] = heard.messages
     assert message.startswith(f"{broken.run_id} is left alone: ")
 
@@ -50,7 +50,7 @@ def test_a_bug_in_one_run_s_plugin_holds_up_no_other_where_it_was_not_named(
 ) -> None:
     monkeypatch.setattr(runs, "import_run", lambda *_: 1 / 0)
     heard = Heard()
-    assert runs.resume(observer=heard).run_ids == []
+    assert runs.attach(observer=heard).run_ids == []
     assert heard.messages == [f"{broken.run_id} is left alone: ZeroDivisionError: division by zero"]
 
 
@@ -59,17 +59,17 @@ def test_a_record_of_which_one_cannot_tell_holds_up_no_other(broken: RunRecord) 
     (unreadable / "events.jsonl").mkdir(parents=True)
     (unreadable / "run.toml").touch()
     heard = Heard()
-    assert runs.resume(observer=heard).run_ids == []
+    assert runs.attach(observer=heard).run_ids == []
     assert sorted(message.partition(" ")[0] for message in heard.messages) == ["k3x9f", "unreadable"]
 
 
-@pytest.mark.parametrize("take", [runs.resume, runs.cancel])
+@pytest.mark.parametrize("take", [runs.attach, runs.cancel])
 def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
     with pytest.raises(TypeError, match=r"\['k3x9f'\]"):
         take(broken.run_id)  # type: ignore[operator]  # either of two
 
 
-@pytest.mark.parametrize("take", [runs.resume, runs.cancel])
+@pytest.mark.parametrize("take", [runs.attach, runs.cancel])
 def test_all_runs_that_cannot_be_taken_are_told_at_once(broken: RunRecord, take: Any) -> None:
     with pytest.raises(RecordError) as raised:
         take(["x", broken.run_id, "y", "x"])

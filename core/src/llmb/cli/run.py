@@ -88,10 +88,10 @@ def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_js
 def attach(runs: MaybeRuns = None, check: WithCheck = False, as_json: AsJson = False) -> None:
     """Follow runs to their end. It does not matter who started them, nor what became of that process."""
     from llmb.cli.live import observer
-    from llmb.drive.runs import resume
+    from llmb.drive import runs as engine
 
     with observer() as watching:
-        session = resume(runs or None, observer=watching)
+        session = engine.attach(runs or None, observer=watching)
         error = _drive(session, as_json)
     if not session.results and not as_json:
         typer.echo("llmb: there is no run to follow; `llmb runs` lists all", err=True)

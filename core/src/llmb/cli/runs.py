@@ -54,7 +54,7 @@ def logs(
 ) -> None:
     """Print the logs of a run. With -f it is followed as `llmb attach` does, and its logs are shown."""
     from llmb.drive.record import find_record
-    from llmb.drive.runs import resume
+    from llmb.drive.runs import attach
 
     record = find_record(run)
     printer = LogPrinter(record.logs)
@@ -68,7 +68,7 @@ def logs(
         time.sleep(min(pause_s, FOLLOW_PAUSE_S))
 
     try:
-        resume([record.run_id]).drive(wait=show_and_wait)
+        attach([record.run_id]).drive(wait=show_and_wait)
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
     printer.print_new()

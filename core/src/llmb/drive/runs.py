@@ -149,7 +149,7 @@ def _active(planned: RunPlan, record: RunRecord, pool: PluginRegistry) -> Active
     return ActiveRun(planned, record, pool.framework(planned.run.framework), pool.scheduler(planned.target.scheduler))
 
 
-def resume(wanted: Iterable[str] | None = None, *, observer: Observer | None = None) -> Session:
+def attach(wanted: Iterable[str] | None = None, *, observer: Observer | None = None) -> Session:
     """Runs of the record, by their ids or unique prefixes, ready to be driven on; with None all that have not ended.
 
     Raises RecordError for a run that is not there. A run whose spec or plugins are gone is left alone, and told of;
