@@ -1,4 +1,4 @@
-"""docs/maxtext.md: every variable of the original script has its row, and every key does what is said there."""
+"""docs/maxtext.md documents every variable of the original script, and every key has the documented effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
 }
 
-# What users of the script write, by its README and launch script
+# Variables and options that users of the script set, from its README and launch script
 VARIABLES = re.findall(
     r"\S+",
     """
@@ -32,35 +32,39 @@ KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 
 def shown(tmp_path: Path, *overrides: str) -> str:
-    """All that a dry run shows of the job, as one text."""
+    """Return everything that a dry run prints of the job, as one text."""
     table = as_table(planned(tmp_path, SPEC, *overrides))
     return json.dumps(table["job"]) + table["script"] + json.dumps([task["key"] for task in table["preparation"]])
 
 
-def test_every_variable_of_the_script_has_its_row() -> None:
-    told = {name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])}
-    assert set(VARIABLES) - told == set()
+def test_every_variable_of_the_script_has_a_row() -> None:
+    documented = {name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])}
+    assert set(VARIABLES) - documented == set()
 
 
-@pytest.mark.parametrize(("key", "comes"), KEYS, ids=[key for key, _ in KEYS])
-def test_every_key_does_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, comes: str) -> None:
+@pytest.mark.parametrize(("key", "effect"), KEYS, ids=[key for key, _ in KEYS])
+def test_every_key_has_the_documented_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, effect: str
+) -> None:
     for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
         monkeypatch.delenv(name, raising=False)
     name, _, value = key.partition(" = ")
 
-    assert comes in shown(tmp_path, f"{name}={value}")
-    assert comes not in shown(tmp_path)
+    assert effect in shown(tmp_path, f"{name}={value}")
+    assert effect not in shown(tmp_path)
 
 
-def test_the_phases_are_those_of_the_run_and_leave_what_is_said(tmp_path: Path) -> None:
+def test_the_documented_phases_and_their_outputs_are_those_of_the_job(tmp_path: Path) -> None:
     phases = planned(tmp_path, SPEC).job.phases
-    told = re.findall(r"^\| `(\w+)` \| (all|the first) \| .* \| `(.+)` \|$", DOCUMENT, re.MULTILINE)
-    assert [(name, ranks == "all") for name, ranks, _ in told] == [(each.name, each.ranks == "all") for each in phases]
-    for phase, (_, _, left) in zip(phases, told, strict=True):
+    documented = re.findall(r"^\| `(\w+)` \| (all|the first) \| .* \| `(.+)` \|$", DOCUMENT, re.MULTILINE)
+    assert [(name, ranks == "all") for name, ranks, _ in documented] == [
+        (each.name, each.ranks == "all") for each in phases
+    ]
+    for phase, (_, _, left) in zip(phases, documented, strict=True):
         assert all(output.endswith(left.partition("<run>")[2]) for output in phase.outputs)
 
 
-def test_arguments_of_one_s_own_win_in_both_trainings(tmp_path: Path) -> None:
+def test_arguments_of_the_spec_override_the_recipe_in_both_training_phases(tmp_path: Path) -> None:
     [arguments] = re.findall(r"```toml\n\[framework.config\]\n(.*?)```", DOCUMENT, re.DOTALL)
     lines = [f"framework.config.{line}" for line in arguments.splitlines()]
     profiled, _, measured = planned(tmp_path, SPEC, *lines).job.phases

@@ -1,4 +1,4 @@
-"""The runs of these tests."""
+"""Fixtures of the MaxText tests."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ from llmb import Run
 
 @pytest.fixture
 def load_run(load_run_of: Callable[..., Run[Any]]) -> Callable[..., Run[Any]]:
-    """Loads a run of ``maxtext/llama2-70b`` by GPU type, dtype and number of GPUs."""
+    """Return a function that loads a run of ``maxtext/llama2-70b`` by GPU type, dtype and number of GPUs."""
     return partial(load_run_of, "maxtext/llama2-70b")

@@ -1,4 +1,4 @@
-"""The job of Llama 2 70B, whole: profile, conversion and performance run, at every published point."""
+"""The complete job of Llama 2 70B: profile, conversion and performance run, at every published point."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def phases_of(run: Run[Any]) -> tuple[Phase, Phase, Phase]:
 
 
 def arguments_of(phase: Phase) -> dict[str, str]:
-    """MaxText's own ``key=value`` arguments."""
+    """Return the ``key=value`` arguments of MaxText."""
     words = phase.command[phase.command.index("/opt/maxtext/MaxText/configs/base.yml") + 1 :]
     pairs = [word.split("=", 1) for word in words]
     assert len(dict(pairs)) == len(pairs), "an argument is given twice"  # type: ignore[arg-type]  # pairs of two
@@ -48,7 +48,7 @@ def flags_of(phase: Phase) -> dict[str, str]:
     return {name: value for name, _, value in words}
 
 
-def faults_of(run: Run[Any]) -> dict[str | None, str]:
+def errors_of(run: Run[Any]) -> dict[str | None, str]:
     with pytest.raises(SpecError) as raised:
         job_of(run)
     return {fault.key: str(fault) for fault in raised.value.faults}
@@ -108,9 +108,7 @@ def test_the_thresholds_are_eight_gib_divided_by_dtype_and_scale(
 
 
 @pytest.mark.parametrize(("gpu_type", "dtype", "gpus"), POINTS)
-def test_the_activations_that_are_kept_follow_the_dtype(
-    load_run: LoadRun, gpu_type: str, dtype: str, gpus: int
-) -> None:
+def test_the_kept_activations_depend_on_the_dtype(load_run: LoadRun, gpu_type: str, dtype: str, gpus: int) -> None:
     arguments = arguments_of(phases_of(load_run(gpu_type, dtype, gpus))[2])
     kept = {name for name, value in arguments.items() if value == "device"}
 
@@ -124,7 +122,7 @@ def test_the_activations_that_are_kept_follow_the_dtype(
 @pytest.mark.parametrize(
     ("gpu_type", "dtype", "gpus"), [("h100", "bf16", 64), ("h100", "fp8", 2048), ("a100", "bf16", 512)]
 )
-def test_the_whole_job_is_as_it_was(
+def test_the_complete_job_equals_the_golden_text(
     load_run: LoadRun, is_golden: Callable[[str, Path], None], gpu_type: str, dtype: str, gpus: int
 ) -> None:
     run = load_run(gpu_type, dtype, gpus)
@@ -132,7 +130,7 @@ def test_the_whole_job_is_as_it_was(
 
 
 def text_of(run: Run[Any], job: Job) -> str:
-    """All of a job that a reader should see, one thing a line."""
+    """Return everything that a reviewer should see of a job, one item per line."""
     image = MaxText().prepare_env(run).base
     assert isinstance(image, Image)
     lines = [f"image {image.ref}", f"nodes {job.nodes} x {job.tasks_per_node} tasks, {job.gpus_per_node} GPUs each"]
@@ -159,7 +157,7 @@ def test_only_the_performance_run_is_measured_and_only_the_first_rank_converts(l
     ]
 
 
-def test_each_phase_begins_only_with_what_the_one_before_must_leave(load_run: LoadRun) -> None:
+def test_each_phase_reads_the_required_output_of_the_phase_before(load_run: LoadRun) -> None:
     profile, convert, performance = phases_of(load_run("h100", "fp8", 128))
     [report], [converted] = profile.outputs, convert.outputs
 
@@ -169,7 +167,7 @@ def test_each_phase_begins_only_with_what_the_one_before_must_leave(load_run: Lo
     assert flags_of(performance)["xla_gpu_pgle_profile_file_or_directory_path"] == converted
 
 
-def test_the_reports_of_both_runs_are_told_apart_by_their_names(load_run: LoadRun) -> None:
+def test_the_reports_of_both_training_phases_have_different_names(load_run: LoadRun) -> None:
     profile, _, performance = phases_of(load_run("h100", "bf16", 64))
 
     for phase, name in ((profile, "prof"), (performance, "perf")):
@@ -178,7 +176,7 @@ def test_the_reports_of_both_runs_are_told_apart_by_their_names(load_run: LoadRu
         assert arguments_of(phase)["run_name"] == f"RUN-{name}"
 
 
-def test_the_profile_tells_true_latencies_and_the_performance_run_hides_them(load_run: LoadRun) -> None:
+def test_only_the_performance_run_is_compiled_with_latency_hiding(load_run: LoadRun) -> None:
     profile, _, performance = phases_of(load_run("h100", "bf16", 64))
     only = flags_of(profile).keys() ^ flags_of(performance).keys()
 
@@ -190,25 +188,27 @@ def test_the_profile_tells_true_latencies_and_the_performance_run_hides_them(loa
     assert (arguments_of(profile)["steps"], arguments_of(performance)["steps"]) == ("15", "50")
 
 
-# What a spec may change
+# Values that a spec may change
 
 
-def test_steps_change_the_performance_run_alone(load_run: LoadRun) -> None:
+def test_steps_change_only_the_performance_run(load_run: LoadRun) -> None:
     profile, _, performance = phases_of(load_run("h100", "bf16", 64, "workload.steps=100"))
 
     assert (arguments_of(profile)["steps"], arguments_of(performance)["steps"]) == ("15", "100")
 
 
-def test_fewer_steps_than_the_profiler_skips_are_refused(load_run: LoadRun) -> None:
-    faults = faults_of(load_run("h100", "bf16", 64, "workload.steps=9"))
+def test_fewer_steps_than_the_profiler_skips_are_an_error(load_run: LoadRun) -> None:
+    errors = errors_of(load_run("h100", "bf16", 64, "workload.steps=9"))
 
-    assert faults == {"workload.steps": faults["workload.steps"]}
-    assert "at least 10" in faults["workload.steps"]
+    assert errors == {
+        "workload.steps": "workload.steps: 9 steps are too few, because MaxText's profiler starts at step 9; "
+        "expected at least 10"
+    }
     assert job_of(load_run("h100", "bf16", 64, "workload.steps=10"))
     assert job_of(load_run("h100", "bf16", 64, "workload.steps=5", framework={"config": {"profiler": ""}}))
 
 
-def test_the_user_s_arguments_win_over_the_recipe_s_in_both_runs(load_run: LoadRun) -> None:
+def test_arguments_of_the_spec_override_the_recipe_in_both_training_phases(load_run: LoadRun) -> None:
     changed = {"remat_policy": "full", "scan_layers": False, "base_output_directory": "/elsewhere", "ratio": 0.5}
     profile, _, performance = phases_of(load_run("h100", "bf16", 64, framework={"config": changed}))
 
@@ -220,13 +220,13 @@ def test_the_user_s_arguments_win_over_the_recipe_s_in_both_runs(load_run: LoadR
 @pytest.mark.parametrize(
     "name", ["steps", "run_name", "per_device_batch_size", "max_target_length", "dcn_data_parallelism"]
 )
-def test_arguments_that_the_figures_depend_on_are_set_elsewhere(load_run: LoadRun, name: str) -> None:
-    faults = faults_of(load_run("h100", "bf16", 64, framework={"config": {name: 1}}))
+def test_arguments_that_determine_the_metrics_cannot_be_set_in_config(load_run: LoadRun, name: str) -> None:
+    errors = errors_of(load_run("h100", "bf16", 64, framework={"config": {name: 1}}))
 
-    assert list(faults) == [f"framework.config.{name}"]
+    assert list(errors) == [f"framework.config.{name}"]
 
 
-def test_another_model_is_given_by_its_sizes(load_run: LoadRun) -> None:
+def test_a_changed_model_is_passed_as_its_sizes(load_run: LoadRun) -> None:
     run = load_run("h100", "bf16", 64, model={"layers": 40, "seq_len": 2048})
     arguments = arguments_of(phases_of(run)[2])
 
@@ -235,7 +235,7 @@ def test_another_model_is_given_by_its_sizes(load_run: LoadRun) -> None:
     assert (arguments["max_target_length"], arguments["head_dim"]) == ("2048", "128")
 
 
-def test_another_model_on_gpus_that_are_not_published_is_not_forgotten(load_run: LoadRun) -> None:
+def test_a_changed_model_is_kept_at_an_unpublished_number_of_gpus(load_run: LoadRun) -> None:
     run = load_run("h100", "bf16", 32, model={"layers": 40}, parallelism={"global_batch_size": 64, "fsdp": 32})
 
     assert arguments_of(phases_of(run)[2])["base_num_decoder_layers"] == "40"
@@ -247,20 +247,20 @@ def test_tensor_parallelism_stays_inside_a_node(load_run: LoadRun) -> None:
 
     mesh = [int(value) for name, value in arguments.items() if name.startswith(("ici_", "dcn_"))]
     assert mesh == [2, 4, 1, 8, 1]
-    # dp is 32: 128 samples are 2 passes of 2 on each replica, so of 1 on each GPU
+    # dp is 32: 128 samples are 2 passes with 2 samples per replica, so 1 per GPU
     assert (arguments["per_device_batch_size"], arguments["gradient_accumulation_steps"]) == ("1", "2")
 
 
 @pytest.mark.parametrize(("tp", "fsdp", "key"), [(2, 64, "fsdp"), (16, 4, "tp"), (8, 16, "fsdp")])
-def test_a_mesh_that_does_not_fit_is_refused(load_run: LoadRun, tp: int, fsdp: int, key: str) -> None:
-    assert list(faults_of(load_run("h100", "bf16", 64, parallelism={"tp": tp, "fsdp": fsdp}))) == [f"parallelism.{key}"]
+def test_a_mesh_that_does_not_fit_is_an_error(load_run: LoadRun, tp: int, fsdp: int, key: str) -> None:
+    assert list(errors_of(load_run("h100", "bf16", 64, parallelism={"tp": tp, "fsdp": fsdp}))) == [f"parallelism.{key}"]
 
 
 @pytest.mark.parametrize("gpus_per_node", [4, 8])
 @pytest.mark.parametrize(
     ("gpus", "tp", "fsdp"), [(96, 1, 12), (96, 2, 24), (64, 4, 2), (24, 1, 3), (8, 1, 8), (24, 4, 6)]
 )
-def test_a_mesh_always_holds_all_gpus(load_run: LoadRun, gpus: int, tp: int, fsdp: int, gpus_per_node: int) -> None:
+def test_a_mesh_always_contains_all_gpus(load_run: LoadRun, gpus: int, tp: int, fsdp: int, gpus_per_node: int) -> None:
     parallelism = {"tp": tp, "fsdp": fsdp, "global_batch_size": 2 * gpus}
     target = {"scheduler": "many_nodes", "gpus_per_node": gpus_per_node}
     arguments = arguments_of(phases_of(load_run("h100", "bf16", gpus, parallelism=parallelism, target=target))[2])
@@ -278,40 +278,40 @@ def test_a_larger_batch_is_accumulated(load_run: LoadRun) -> None:
     assert (arguments["per_device_batch_size"], arguments["gradient_accumulation_steps"]) == ("2", "4")
 
 
-# What is refused
+# Errors
 
 
-def test_a_profile_of_one_s_own_is_refused_with_the_reason(load_run: LoadRun) -> None:
-    faults = faults_of(load_run("h100", "bf16", 64, profile={"tool": "nsys"}))
+def test_a_profile_table_is_an_error_with_the_reason(load_run: LoadRun) -> None:
+    errors = errors_of(load_run("h100", "bf16", 64, profile={"tool": "nsys"}))
 
-    assert list(faults) == ["profile"]
-    assert "nsys, whose report feeds the compiler" in faults["profile"]
-
-
-def test_flags_of_one_s_own_would_take_from_each_phase_what_it_needs(load_run: LoadRun) -> None:
-    faults = faults_of(load_run("h100", "bf16", 64, env={"XLA_FLAGS": "--mine", "NCCL_IB_SL": "0"}))
-    assert list(faults) == ["env.XLA_FLAGS"]
-    assert "without latency hiding" in faults["env.XLA_FLAGS"]
+    assert list(errors) == ["profile"]
+    assert "the compiler uses the first report" in errors["profile"]
 
 
-def test_flags_of_one_s_own_are_taken_where_there_is_one_phase_without_any(load_run_of: LoadRun) -> None:
+def test_xla_flags_in_env_are_an_error_if_each_phase_has_its_own(load_run: LoadRun) -> None:
+    errors = errors_of(load_run("h100", "bf16", 64, env={"XLA_FLAGS": "--mine", "NCCL_IB_SL": "0"}))
+    assert list(errors) == ["env.XLA_FLAGS"]
+    assert "without latency hiding" in errors["env.XLA_FLAGS"]
+
+
+def test_xla_flags_in_env_are_allowed_if_the_recipe_sets_none(load_run_of: LoadRun) -> None:
     run = load_run_of("maxtext/llama2-tiny", "cpu", "fp32", 1, env={"XLA_FLAGS": "--mine"})
     assert job_of(run).phases[0].env == {}
 
 
 @pytest.mark.parametrize("degree", ["pp", "cp"])
-def test_degrees_that_the_recipe_lacks_are_refused(load_run: LoadRun, degree: str) -> None:
-    assert list(faults_of(load_run("h100", "bf16", 64, parallelism={degree: 2}))) == [f"parallelism.{degree}"]
+def test_degrees_that_the_recipe_does_not_support_are_errors(load_run: LoadRun, degree: str) -> None:
+    assert list(errors_of(load_run("h100", "bf16", 64, parallelism={degree: 2}))) == [f"parallelism.{degree}"]
 
 
-def test_fp8_on_a100_is_refused_before_there_is_a_job(load_run: LoadRun) -> None:
+def test_fp8_on_a100_is_an_error_of_the_spec(load_run: LoadRun) -> None:
     with pytest.raises(SpecError) as raised:
         load_run("a100", "fp8", 64)
 
     assert [fault.key for fault in raised.value.faults] == ["workload.dtype"]
 
 
-# The wrapper, really run
+# The wrapper, executed
 
 STAND_INS = {
     "nsys": """#!{python}
@@ -337,7 +337,7 @@ print("arguments", *[word for word in words if word.startswith(("steps=", "run_n
 
 
 def run_phase(phase: Phase, bin_folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """One rank of a phase, with the stand-ins before everything else on PATH."""
+    """Run one rank of a phase with the stand-ins first on PATH."""
     ranks = {"LLMB_WORLD_SIZE": "1", "XLA_FLAGS": "", **phase.env, **env}
     path = f"{bin_folder}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
@@ -345,7 +345,7 @@ def run_phase(phase: Phase, bin_folder: Path, **env: str) -> subprocess.Complete
     )
 
 
-def test_the_phases_find_their_folders_and_hand_on_their_files(load_run: LoadRun, tmp_path: Path) -> None:
+def test_the_phases_find_their_folders_and_pass_on_their_files(load_run: LoadRun, tmp_path: Path) -> None:
     bin_folder, folder = tmp_path / "bin", tmp_path / "run"
     bin_folder.mkdir()
     folder.mkdir()
@@ -370,8 +370,8 @@ def test_the_phases_find_their_folders_and_hand_on_their_files(load_run: LoadRun
 
 
 def environment_after(world: int, rank: int, **env: str) -> dict[str, str]:
-    """The environment that the wrapper gives to its command."""
-    script = resources.files("llmb_maxtext").joinpath("jax.sh").read_text()
+    """Return the environment that the wrapper passes to its command."""
+    script = resources.files("llmb_maxtext").joinpath("jax_rank_wrapper.sh").read_text()
     ranks = {
         "LLMB_WORLD_SIZE": str(world),
         "LLMB_RANK": str(rank),
@@ -381,12 +381,16 @@ def environment_after(world: int, rank: int, **env: str) -> dict[str, str]:
         "PATH": os.environ["PATH"],
     }
     done = subprocess.run(
-        ["bash", "-c", script, "jax.sh", "--", "env"], env={**ranks, **env}, capture_output=True, text=True, check=True
+        ["bash", "-c", script, "jax_rank_wrapper.sh", "--", "env"],
+        env={**ranks, **env},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return dict(line.split("=", 1) for line in done.stdout.splitlines())
 
 
-def test_jax_is_told_its_rank_in_the_words_of_a_launcher_that_it_knows() -> None:
+def test_the_wrapper_exports_the_rank_in_the_variables_of_open_mpi() -> None:
     env = environment_after(64, 13)
 
     assert env["JAX_COORDINATOR_ADDRESS"] == "node-1:29500"
@@ -398,7 +402,7 @@ def test_jax_is_told_its_rank_in_the_words_of_a_launcher_that_it_knows() -> None
     assert env["OMPI_MCA_orte_hnp_uri"]
 
 
-def test_one_process_alone_is_told_nothing() -> None:
+def test_the_wrapper_exports_no_rank_for_a_single_process() -> None:
     assert not [name for name in environment_after(1, 0) if name.startswith(("JAX_", "OMPI_"))]
 
 
@@ -408,4 +412,4 @@ def test_a_run_without_a_profile_is_one_phase(load_run: LoadRun) -> None:
     [phase] = job_of(attrs.evolve(run, settings=FrozenMap(plain))).phases
 
     assert (phase.name, phase.measured, phase.outputs, phase.env) == ("train", True, (), {})
-    assert phase.command[1:4] == ("/w/runs/RUN/jax.sh", "--", "python3")
+    assert phase.command[1:4] == ("/w/runs/RUN/jax_rank_wrapper.sh", "--", "python3")

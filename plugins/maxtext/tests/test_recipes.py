@@ -1,4 +1,4 @@
-"""The recipes that the plugin ships: what they hold, and that their published figures agree with each other."""
+"""Recipes of the plugin: their content, and the consistency of their published metrics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_published_combination_is_a_point() -> None:
 
 
 @pytest.mark.parametrize("point", [*LLAMA2_70B.points, *TINY.points], ids=lambda p: f"{p.gpu_type}-{p.dtype}-{p.gpus}")
-def test_every_point_runs_on_a_gpu_that_can(point: Point) -> None:
+def test_every_point_runs_on_a_gpu_that_supports_its_dtype(point: Point) -> None:
     gpu = accelerators()[point.gpu_type]
     assert point.dtype in gpu.dtypes
     assert point.gpus % gpu.gpus_per_node == 0
@@ -61,7 +61,7 @@ def test_the_mesh_is_the_published_one(gpus: int, shards: int, dcn_fsdp: int, dc
 
 @pytest.mark.parametrize("gpus", SCALES)
 @pytest.mark.parametrize("dtype", ["bf16", "fp8"])
-def test_the_published_figures_follow_from_the_published_step_times(dtype: str, gpus: int) -> None:
+def test_the_published_metrics_follow_from_the_published_step_times(dtype: str, gpus: int) -> None:
     point = point_of("h100", dtype, gpus)
     baseline = point.baseline
     assert baseline is not None
@@ -100,7 +100,7 @@ def test_the_thresholds_are_8_gib_divided(dtype: str, gpus: int, divisors: tuple
     assert [flags[name] for name in names] == [8 * 2**30 // divisor for divisor in divisors]
 
 
-def test_bf16_keeps_one_activation_more_than_fp8() -> None:
+def test_bf16_keeps_one_more_activation_than_fp8() -> None:
     bf16, fp8 = (settings_of(point_of("h100", dtype, 64))["config"] for dtype in ("bf16", "fp8"))
     assert bf16.keys() - fp8.keys() == {"mlpwo"}
     assert (bf16["quantization"], fp8["quantization"]) == ("", "fp8")

@@ -1,4 +1,4 @@
-"""The MaxText framework: its environment, its command lines, its log."""
+"""Framework plugin for MaxText."""
 
 from __future__ import annotations
 
@@ -7,39 +7,42 @@ from collections.abc import Mapping
 import attrs
 
 from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl, resource_text
-from llmb_maxtext.faults import faults
+from llmb_maxtext.job_phases import WRAPPER, job_phases
 from llmb_maxtext.log import MaxTextLog
-from llmb_maxtext.phases import run_phases
+from llmb_maxtext.validation import find_errors
 
 
 @attrs.frozen(kw_only=True)
 class MaxTextOptions:
-    """[framework]: ``config`` holds further ``key=value`` arguments of MaxText; they win over the recipe's."""
+    """Options in [framework].
+
+    ``config`` holds further ``key=value`` arguments of MaxText, which override those of the recipe.
+    """
 
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
 
 
 class MaxText(FrameworkHooks[MaxTextOptions]):
-    """Trains with MaxText: one JAX process per task."""
+    """Training with MaxText, one JAX process per task."""
 
     options = MaxTextOptions
 
     @hookimpl
     def prepare_env(self, run: Run[MaxTextOptions]) -> Environment:
-        """The recipe's image, or the locked virtual environment that stands in its place."""
+        """Return the run's image, or the locked virtual environment of the recipe if the run has no image."""
         if run.image is not None:
             return Environment(base=run.image)
         return Environment(base=Venv.shipped("llmb_maxtext", run.settings))
 
     @hookimpl
     def build_job(self, run: Run[MaxTextOptions]) -> Job:
-        """One phase, or profile, conversion and performance run where the recipe has a profile. Raises SpecError."""
-        if wrong := faults(run):
-            raise SpecError(*wrong)
-        wrapper = {f"{run.paths.run}/jax.sh": resource_text(__package__, "jax.sh")}
-        return run.job(run_phases(run), env=run.settings["env"], files=wrapper)
+        """Return the job with its phases and the rank wrapper. Raise SpecError with all errors of the run."""
+        if errors := find_errors(run):
+            raise SpecError(*errors)
+        wrapper = {f"{run.paths.run}/{WRAPPER}": resource_text(__package__, WRAPPER)}
+        return run.job(job_phases(run), env=run.settings["env"], files=wrapper)
 
     @hookimpl
     def parse_log(self, run: Run[MaxTextOptions] | None) -> LogParser:
-        """A parser of step lines, whatever the version that printed them."""
+        """Return a parser for the step lines of every MaxText version since 2023."""
         return MaxTextLog()
