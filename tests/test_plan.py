@@ -15,6 +15,7 @@ import tomli_w
 import llmb
 from llmb.planning import plan
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.run_ids import draw_run_ids
 
 EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")
 _seen: list[str] | None = None
@@ -56,7 +57,7 @@ def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, reques
 
 
 def test_a_plan_is_the_same_each_time(toy: Any) -> None:
-    workload = llmb.load(toy.spec(framework={"task": "data"}))
+    workload = draw_run_ids(llmb.load(toy.spec(framework={"task": "data"})))
     assert plan(workload, pool=PluginRegistry()) == plan(workload, pool=PluginRegistry())
 
 

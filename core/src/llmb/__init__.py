@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from llmb.analysis.metrics import Metrics as Metrics
     from llmb.analysis.window import Summary as Summary
     from llmb.api import load as load
+    from llmb.api import loads as loads
     from llmb.api import metrics as metrics
     from llmb.api import parse as parse
     from llmb.api import run as run
@@ -182,7 +183,7 @@ _MODULES = {
     "llmb.scripts.nsys": ("Nsys",),
     "llmb.scripts.resources": ("resource_text",),
     "llmb.scripts.squashfs": ("squashfs_check", "squashfs_functions"),
-    "llmb.api": ("load", "metrics", "parse", "run"),
+    "llmb.api": ("load", "loads", "metrics", "parse", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.logs.series": ("StepSeries",),
     "llmb.logs.status": ("LogStatus",),

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
-from llmb.drive.load import load as load
 from llmb.drive.observe import Observer
 from llmb.drive.result import RunResult
 from llmb.drive.runs import start
 from llmb.parsing.parse import ParsedLog, parse_run
+from llmb.planning import refusals
 from llmb.plugins.peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.load import resolve_document
 from llmb.spec.published import published_point
+from llmb.spec.read import parse_toml, read_document, read_toml
 from llmb.spec.resolve import known_accelerators
 from llmb.values.errors import Fault, LlmbError
 from llmb.values.recipe import Window
 from llmb.values.workload import Workload
+
+
+def load(
+    spec: str | Path | Mapping[str, Any], *, overrides: str | Iterable[str] = (), target: str | None = None
+) -> Workload:
+    """Load a workload spec from a file, or from tables such as ``{"workload": {...}, "target": {...}}``.
+
+    A string is always a path; `loads` takes text. ``overrides``, one or several, are ``key=value`` with dotted keys; a
+    value is read as TOML, else as a string. ``target`` names a table of the targets file.
+
+    Nothing is started and nothing is written. Raises SpecError with all errors of the spec.
+    """
+    if isinstance(spec, Mapping):
+        return _load(spec, None, overrides, target)
+    return _load(read_toml(Path(spec)), str(spec), overrides, target)
+
+
+def loads(text: str, *, overrides: str | Iterable[str] = (), target: str | None = None) -> Workload:
+    """Load a workload spec from TOML text. The other arguments and errors are those of `load`."""
+    return _load(parse_toml(text), None, overrides, target)
+
+
+def _load(tables: Mapping[str, Any], file: str | None, overrides: str | Iterable[str], target: str | None) -> Workload:
+    overrides = [overrides] if isinstance(overrides, str) else overrides
+    document = read_document(tables, file=file, overrides=overrides, target=target)
+    return resolve_document(document, PluginRegistry(), refusals)
 
 
 def run(workload: Workload, *, detach: bool = False, observer: Observer | None = None) -> list[RunResult]:

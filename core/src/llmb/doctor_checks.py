@@ -174,10 +174,10 @@ def _smallest(recipe: Recipe, table: Mapping[str, Any]) -> Iterator[dict[str, An
 
 def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginRegistry, site: Site) -> str:
     """What refuses a workload there: spec, framework, scheduler, or a secret that it or a task of it lacks."""
-    found = Resolver(pool, lambda name: name).resolve(tables, SourceMap())
+    found = Resolver(pool).resolve(tables, SourceMap())
     if found.faults:
         return found.faults[0].message
-    [placed] = found.runs
+    placed = found.runs[0].with_run_id("doctor")
     placed = attrs.evolve(placed, target=attrs.evolve(placed.target, facts=target.facts))
     try:
         planned = plan_run(placed, pool)

@@ -12,6 +12,7 @@ import attrs
 from llmb.hosts.repository import repository_task
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.doubt import touches
+from llmb.spec.run_ids import draw_run_ids
 from llmb.spec.trial import Trial
 from llmb.spec.window_check import window_faults
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
@@ -69,15 +70,16 @@ class RunPlan:
 
 
 def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[RunPlan, ...]:
-    """All runs of a workload, planned; nothing is started. ``pool`` may have the plugins that are loaded already.
+    """Plan all runs of a workload; nothing is started. Runs without an id get one.
 
+    ``pool`` may have the plugins that are loaded already.
     Raises SpecError with the faults of every run that its plugins refuse, RecipeError where one finds a fault in the
     recipe's own tables.
     """
     pool = pool or PluginRegistry()
     planned: list[RunPlan] = []
     faults: list[Fault] = []
-    for placed in workload.runs:
+    for placed in _with_run_ids(workload).runs:
         try:
             faults += map(placed.source_map.locate, window_faults(placed.run, pool.framework(placed.run.framework)))
             planned.append(plan_run(placed, pool))
@@ -89,6 +91,10 @@ def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[Run
     if faults:
         raise SpecError(*dict.fromkeys(faults))
     return tuple(planned)
+
+
+def _with_run_ids(workload: Workload) -> Workload:
+    return workload if all(spec.run.id for spec in workload.runs) else draw_run_ids(workload)
 
 
 def refusals(trial: Trial, pool: PluginRegistry) -> Iterator[Fault]:

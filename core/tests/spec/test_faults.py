@@ -359,8 +359,8 @@ def test_what_a_plugin_refuses_names_the_file_and_the_key_as_written(spec: Any) 
     [
         (b"\xff\xfe[workload]", "is not UTF-8 (byte 0); expected a TOML file in UTF-8"),
         (b"[workload]\nrecipe = 'caf\xe9'", "is not UTF-8 (byte 24); expected a TOML file in UTF-8"),
-        (b"", "is empty; expected at least a [workload] and a [target] table"),
-        (b" \n# a comment\n", "is empty; expected at least a [workload] and a [target] table"),
+        (b"", "the spec is empty; expected at least a [workload] and a [target] table"),
+        (b" \n# a comment\n", "the spec is empty; expected at least a [workload] and a [target] table"),
         (b"[workload", "is not TOML: Expected ']' at the end of a table declaration (at end of document)"),
         (b"a = 1\na = 2", "is not TOML: Cannot overwrite a value (at end of document)"),
         (b"a = " + b"[" * 5000, "is nested too deeply"),

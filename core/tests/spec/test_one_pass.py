@@ -188,7 +188,7 @@ def test_two_faults_together_make_no_third() -> None:
         for table, key, value in wrong:
             tables.setdefault(table, {})[key] = value
         try:
-            llmb.plan(resolve_document(Document("spec.toml", tables), lambda name: name, pool, refusals), pool=pool)
+            llmb.plan(resolve_document(Document("spec.toml", tables), pool, refusals), pool=pool)
         except llmb.SpecError as error:
             return {fault.key for fault in error.faults}
         return set()

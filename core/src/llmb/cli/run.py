@@ -50,7 +50,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a workload: prepare, submit, follow, measure, record."""
-    from llmb.drive.load import load
+    from llmb.api import load
 
     refuse_together({"--dry-run": dry_run, "--detach": detach})
     workload = load(spec, overrides=overrides or (), target=target)
@@ -70,7 +70,7 @@ def run(
 @app.command()
 def validate(spec: Spec, overrides: Set = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec: every fault in it at once, nothing touched."""
-    from llmb.drive.load import load
+    from llmb.api import load
     from llmb.planning import plan
     from llmb.plugins.registry import PluginRegistry
 

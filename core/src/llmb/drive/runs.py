@@ -25,6 +25,7 @@ from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.plugins.return_types import short
 from llmb.spec.export import export_run, import_run
+from llmb.spec.run_ids import draw_run_ids
 from llmb.values.errors import Fault, LlmbError, RecordError
 from llmb.values.run import Target
 from llmb.values.workload import RunSpec, Workload
@@ -117,6 +118,7 @@ def start(workload: Workload, *, observer: Observer | None = None) -> Session:
     """
     observer = observer or EventCollector()
     pool = PluginRegistry()
+    workload = draw_run_ids(workload)
     planned = plan(workload, pool=pool)
     refuse_missing_secrets((each.script, "run") for each in planned)
     with _open(Hosts()) as hosts:

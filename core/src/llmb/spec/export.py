@@ -52,7 +52,8 @@ def import_run(file: Path, pool: PluginRegistry) -> RunSpec:
     run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
     if not isinstance(run_id, str):
         raise RecordError(f"{file} has no provenance.run_id; it is not the record of a run")
-    [placed] = resolve_document(Document(str(file), tables), lambda _name: run_id, pool).runs
+    [placed] = resolve_document(Document(str(file), tables), pool).runs
+    placed = placed.with_run_id(run_id)
     return attrs.evolve(
         placed,
         run=attrs.evolve(placed.run, repeat=provenance.get("repeat", 1)),

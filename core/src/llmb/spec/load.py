@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 import attrs
 
@@ -12,8 +11,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.doubt import keys_of
 from llmb.spec.expand import Combination, expand
 from llmb.spec.hints import with_hints
-from llmb.spec.ids import distinct_run_ids
-from llmb.spec.read import Document, read_document
+from llmb.spec.read import Document
 from llmb.spec.resolve import Resolver
 from llmb.spec.targets import NamedTargets
 from llmb.spec.trial import Trial
@@ -25,15 +23,8 @@ Ask = Callable[[Trial, PluginRegistry], Iterable[Fault]]
 """What the plugins refuse of a trial; the engine alone calls their hooks."""
 
 
-def load_document(path: str | Path, ask: Ask, *, overrides: Iterable[str] = (), target: str | None = None) -> Workload:
-    """The runs of a spec with what the command line puts over it. Raises SpecError with every fault found."""
-    return resolve_document(read_document(Path(path), overrides, target), distinct_run_ids(), PluginRegistry(), ask)
-
-
-def resolve_document(
-    document: Document, run_id: Callable[[str], str], pool: PluginRegistry, ask: Ask | None = None
-) -> Workload:
-    """All runs of a document; ``run_id`` makes an id of a run's name. Raises SpecError with every fault found.
+def resolve_document(document: Document, pool: PluginRegistry, ask: Ask | None = None) -> Workload:
+    """All runs of a document. Raises SpecError with every fault found.
 
     Where there is a fault, ``ask`` adds those of the plugins; else they are asked when the runs are planned.
     """
@@ -45,7 +36,7 @@ def resolve_document(
         combinations = [_without_framework(combination) for combination in combinations]
     runs: list[RunSpec] = []
     trials: list[Trial] = []
-    resolver, targets = Resolver(pool, run_id), NamedTargets()
+    resolver, targets = Resolver(pool), NamedTargets()
     schedulers = sorted({each.name for each in pool.installed if each.kind == "scheduler"})
     for combination in combinations:
         whole, unnamed = (combination, ()) if _is_record(document) else targets.apply(combination)

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from llmb.values.errors import Fault, SpecError
+from llmb.values.errors import Fault, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.workload import SourceMap
 
@@ -25,7 +25,7 @@ class Document:
     ``faults`` what of it cannot be read.
     """
 
-    file: str
+    file: str | None
     tables: dict[str, Any]
     origins: dict[str, str] = attrs.field(factory=dict)
     notes: list[str] = attrs.field(factory=list)
@@ -37,14 +37,17 @@ class Document:
         return SourceMap(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
 
 
-def read_document(path: Path, overrides: Iterable[str] = (), target: str | None = None) -> Document:
-    """The spec with what the command line puts over it. Raises SpecError for a file that cannot be read."""
-    tables = read_toml(path)
+def read_document(
+    tables: Mapping[str, Any], *, file: str | None = None, overrides: Iterable[str] = (), target: str | None = None
+) -> Document:
+    """Return the tables of a spec with the overrides and the target of the command line applied.
+
+    Raises SpecError if there are no tables, or if a key is not a string.
+    """
     if not tables:
-        raise SpecError(
-            Fault(message="is empty", file=str(path), expected="at least a [workload] and a [target] table")
-        )
-    document = Document(str(path), _flat_sweep(tables))
+        expected = "at least a [workload] and a [target] table"
+        raise SpecError(Fault(message="the spec is empty", file=file, expected=expected))
+    document = Document(file, _flat_sweep(_copy(tables)))
     if target is not None:
         _name_target(document, target)
     for override in overrides:
@@ -55,11 +58,31 @@ def read_document(path: Path, overrides: Iterable[str] = (), target: str | None 
     return document
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """A TOML file as tables. Raises SpecError that names the file and says why it cannot be used."""
+def _copy(value: Any) -> Any:
+    """Return a copy in the types that TOML is read into: dict with string keys, and list."""
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise SpecError(Fault(message=f"invalid key {wrong[0]!r}", expected="a string"))
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML text into tables. Raises SpecError with the reason if the text is invalid."""
     try:
-        text = path.read_bytes().decode("utf-8-sig")
         return _tables(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"is not TOML: {error}") from None
+    except RecursionError:
+        raise SpecError("is nested too deeply") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file into tables. Raises SpecError with the file and the reason if the file is unusable."""
+    try:
+        return parse_toml(path.read_bytes().decode("utf-8-sig"))
+    except SpecError as error:
+        raise SpecError(*located(error.faults, str(path))) from None
     except FileNotFoundError:
         raise _unreadable(path, "there is no such file") from None
     except IsADirectoryError:
@@ -70,10 +93,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise _unreadable(path, f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise _unreadable(path, f"is not UTF-8 (byte {error.start})", "a TOML file in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise _unreadable(path, f"is not TOML: {error}") from None
-    except RecursionError:
-        raise _unreadable(path, "is nested too deeply") from None
 
 
 def _tables(text: str) -> dict[str, Any]:

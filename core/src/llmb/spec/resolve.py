@@ -21,7 +21,7 @@ from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Target
+from llmb.values.run import Paths, Target
 from llmb.values.workload import RunSpec, SourceMap
 
 T = TypeVar("T")
@@ -51,9 +51,8 @@ class Resolved:
 class Resolver:
     """Turns combinations into runs; recipes and plugins are loaded once however many there are."""
 
-    def __init__(self, pool: PluginRegistry, run_id: Callable[[str], str]) -> None:
+    def __init__(self, pool: PluginRegistry) -> None:
         self._pool = pool
-        self._run_id = run_id
         self._accelerators = known_accelerators(pool)
 
     def resolve(self, tables: Mapping[str, Any], source_map: SourceMap, doubt: Collection[str] = ()) -> Resolved:
@@ -87,15 +86,11 @@ class Resolver:
             return Resolved(
                 faults=faults, trial=_trial(stand_ins, parts, {*doubt, *keys_of(faults)}, target, source_map)
             )
-        run = against_published(attrs.evolve(run, options=parts.options), parts.recipe, spec)
+        paths = Paths(run="", cache=target.cache)
+        run = against_published(attrs.evolve(run, options=parts.options, paths=paths), parts.recipe, spec)
         target = attrs.evolve(target, gpus_per_node=run.gpus_per_node)
         placed = RunSpec(run=run, target=target, source_map=source_map, repeats=spec.workload.repeats or 1)
-        return Resolved(runs=tuple(self._repeat(placed, repeat) for repeat in range(1, placed.repeats + 1)))
-
-    def _repeat(self, placed: RunSpec, repeat: int) -> RunSpec:
-        run_id = self._run_id(placed.run.name)
-        run = attrs.evolve(placed.run, id=run_id, repeat=repeat, paths=placed.target.paths(run_id))
-        return attrs.evolve(placed, run=run)
+        return Resolved(runs=tuple(_repeat(placed, repeat) for repeat in range(1, placed.repeats + 1)))
 
     def _look_up(self, tables: Mapping[str, Any], faults: list[Fault]) -> _Parts:
         address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")
@@ -133,6 +128,10 @@ class Resolver:
             nearest = nearest_name(name, known)
             faults.append(Fault(message=f'is "{name}"', key="workload.gpu_type", expected=expected, nearest=nearest))
         return known.get(name)
+
+
+def _repeat(placed: RunSpec, repeat: int) -> RunSpec:
+    return attrs.evolve(placed, run=attrs.evolve(placed.run, repeat=repeat))
 
 
 def known_accelerators(pool: PluginRegistry) -> Mapping[str, Accelerator]:

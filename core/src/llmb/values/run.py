@@ -40,6 +40,7 @@ class Profile:
 class Run(Generic[OptionsT]):
     """All that a framework sees of what it shall run: no scheduler, no target.
 
+    ``id`` and ``paths.run`` are empty until the run is planned or started.
     ``published_model`` is the recipe's own, which ``model``, what is trained, may differ from. ``settings`` is the
     framework's part of the recipe, ``options`` the spec's [framework] table in the plugin's own class. ``baseline`` is
     null where none is published; it does not count where the run differs from what was published: ``differences``

@@ -51,11 +51,19 @@ class RunSpec:
     repeats: int = 1
     source_map: SourceMap = attrs.field(factory=SourceMap, eq=False, repr=False)
 
+    def with_run_id(self, run_id: str) -> RunSpec:
+        """Return the same run under this id, with its directory on the target."""
+        return attrs.evolve(self, run=attrs.evolve(self.run, id=run_id, paths=self.target.paths(run_id)))
+
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Workload:
-    """The runs of one spec, in the order of its sweep. ``notes`` say what of the spec does not count."""
+    """The runs of one spec, in the order of its sweep.
 
-    file: str
+    ``file`` is None for a spec that was not read from a file. ``notes`` name the parts of the spec that are ignored.
+    The runs have no ids: ids are drawn when a workload is started, so it can be started any number of times.
+    """
+
+    file: str | None
     runs: tuple[RunSpec, ...]
     notes: tuple[str, ...] = ()
