@@ -151,17 +151,6 @@ def test_nothing_is_told_of_the_usual_node_in_place_of_a_wrong_one(spec: Any) ->
     assert set(spec.write(HEAD + tables).faults()) == {"target.gpus_per_node"}
 
 
-def test_a_plugin_that_fails_hides_no_fault(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_arguments: object, **_named: object) -> Any:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("llmb_maxtext.plugin.run_phases", fail)
-    assert set(spec.write(HEAD + SLURM).faults("bogus", "measure.tolerance=5")) == {
-        "'bogus' has no value",
-        "measure.tolerance",
-    }
-
-
 WRONG: tuple[tuple[str, str, Any], ...] = (
     ("parallelism", "pp", 3),
     ("parallelism", "tp", 16),
