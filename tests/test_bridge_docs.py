@@ -1,4 +1,4 @@
-"""docs/megatron-bridge.md: every variable of the original scripts has its row, every key does what is said there."""
+"""docs/megatron-bridge.md documents every variable of the original scripts, and every key has the documented effect."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
 }
 
-# What users of the scripts write, by their README and launch script
+# Variables and options that users of the scripts set, from their README and launch script
 VARIABLES = re.findall(
     r"\S+",
     """
@@ -40,33 +40,35 @@ KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 
 def shown(tmp_path: Path, *overrides: str) -> str:
-    """All that a dry run shows of the run, as one text."""
+    """Return everything that a dry run prints of the run, as one text."""
     table = as_table(planned(tmp_path, SPEC, *overrides))
     words = [", ".join(json.dumps(word) for word in phase["command"]) for phase in table["job"]["phases"]]
     return "\n".join([json.dumps(table), table["script"], *words])
 
 
-def test_every_variable_and_option_of_the_scripts_has_its_row() -> None:
-    told = [name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])]
-    launcher = {word for name in told if name.startswith("llmb-run ") for word in name.split()[1:]}
-    parameters = {match[1] for name in told if (match := re.match(r'ADDITIONAL_SLURM_PARAMS="(\w+)=', name))}
+def test_every_variable_and_option_of_the_scripts_has_a_row() -> None:
+    documented = [name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])]
+    launcher = {word for name in documented if name.startswith("llmb-run ") for word in name.split()[1:]}
+    parameters = {match[1] for name in documented if (match := re.match(r'ADDITIONAL_SLURM_PARAMS="(\w+)=', name))}
 
-    assert set(VARIABLES) - set(told) == set()
+    assert set(VARIABLES) - set(documented) == set()
     assert set(LAUNCHER) - launcher == set()
     assert set(SLURM_PARAMETERS) - parameters == set()
 
 
-@pytest.mark.parametrize(("key", "comes"), KEYS, ids=[key for key, _ in KEYS])
-def test_every_key_does_what_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, comes: str) -> None:
+@pytest.mark.parametrize(("key", "effect"), KEYS, ids=[key for key, _ in KEYS])
+def test_every_key_has_the_documented_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, effect: str
+) -> None:
     for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
         monkeypatch.delenv(name, raising=False)
     name, _, value = key.partition(" = ")
 
-    assert comes in shown(tmp_path, f"{name}={value}")
-    assert comes not in shown(tmp_path)
+    assert effect in shown(tmp_path, f"{name}={value}")
+    assert effect not in shown(tmp_path)
 
 
-def test_the_figures_of_the_example_are_printed(tmp_path: Path) -> None:
+def test_the_example_command_prints_the_published_metrics(tmp_path: Path) -> None:
     [command] = re.findall(r"^llmb (metrics .*)$", DOCUMENT, re.MULTILINE)
     done = subprocess.run(
         [sys.executable, "-m", "llmb", *command.split()], capture_output=True, text=True, cwd=tmp_path, check=True

@@ -1,4 +1,4 @@
-"""The runs of these tests."""
+"""Fixtures of the Megatron-Bridge tests."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from llmb import Run
 
 @pytest.fixture
 def load_run(load_run_of: Callable[..., Run[Any]]) -> Callable[..., Run[Any]]:
-    """Loads a run by the recipe's name, GPU type, dtype and number of GPUs."""
+    """Return a function that loads a run by the recipe's name, GPU type, dtype and number of GPUs."""
     return lambda recipe, *point, **tables: load_run_of(f"megatron_bridge/{recipe}", *point, **tables)

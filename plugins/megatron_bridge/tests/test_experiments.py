@@ -1,4 +1,4 @@
-"""``llmb parse`` on a directory of experiments, as the published launcher leaves it."""
+"""``llmb parse`` on a directory of experiments, as written by the published launcher."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def training(last: int = 50, grad_norm: str = "1.5") -> str:
 
 @pytest.fixture
 def here(tmp_path: Path) -> Path:
-    """A folder with experiments: one whole, one too short, one with NaN, one that broke early; and other files."""
+    """Create a folder with experiments (complete, too short, with NaN, failed before a step) and other files."""
     logs = {
         f"log-me-account.{NAME}_0.out": training(),
         "log-me-account.pretrain_llama3_8b_fp8_cs_gpus8_1_0.out": training(last=40),
@@ -81,7 +81,7 @@ def test_the_table_is_the_published_one(here: Path) -> None:
     assert counts == "1 succeeded, 3 failed; mean of steps 35 to 44"
 
 
-def test_the_directory_is_the_one_named_experiments_unless_another_is_named(here: Path, tmp_path: Path) -> None:
+def test_the_default_directory_is_experiments(here: Path, tmp_path: Path) -> None:
     assert llmb(here, "experiments").stdout == llmb(here).stdout
     elsewhere = here / "experiments"
     done = llmb(elsewhere)
@@ -92,21 +92,21 @@ def test_the_directory_is_the_one_named_experiments_unless_another_is_named(here
 @pytest.mark.parametrize(
     ("options", "name"), [((), NAME), (("--full-names",), f"log-me-account.{NAME}_0.out")], ids=["short", "full"]
 )
-def test_names_are_short_or_full_in_every_form(here: Path, options: tuple[str, ...], name: str) -> None:
+def test_names_are_short_or_full_in_every_output_format(here: Path, options: tuple[str, ...], name: str) -> None:
     assert name in llmb(here, *options).stdout.splitlines()[1].split()
     assert name in [log["experiment"] for log in parsed(here, *options)["logs"]]
     rows = list(csv.DictReader(io.StringIO(llmb(here, *options, "--csv").stdout)))
     assert name in [row["experiment"] for row in rows]
 
 
-def test_programs_are_told_the_same(here: Path) -> None:
+def test_json_output_contains_the_same_results(here: Path) -> None:
     document = parsed(here)
     assert document["summary"] == {"succeeded": 1, "failed": 3}
     assert [log["status"] for log in document["logs"]] == ["complete", "no_data", "nan", "incomplete"]
-    whole = document["logs"][0]
-    assert (whole["summary"]["window"], whole["summary"]["count"]) == ([35, 44], 10)
-    assert whole["summary"]["step_time_s"] == pytest.approx(5.7415)
-    assert len(whole["steps"]) == 50
+    complete = document["logs"][0]
+    assert (complete["summary"]["window"], complete["summary"]["count"]) == ([35, 44], 10)
+    assert complete["summary"]["step_time_s"] == pytest.approx(5.7415)
+    assert len(complete["steps"]) == 50
 
 
 @pytest.mark.parametrize("steps", [(), ("--steps", "40")])
@@ -125,7 +125,7 @@ def test_another_window_makes_a_shorter_run_a_result(here: Path, steps: tuple[st
         (46, f"RuntimeError: {CUDA_ERROR}\n", (), "Failed (last step 46) the program accessed GPU memory"),
     ],
 )
-def test_a_run_that_is_past_the_window_is_a_result_unless_it_broke(
+def test_a_run_that_passed_the_window_has_a_result_unless_it_failed(
     tmp_path: Path, last: int, end: str, options: tuple[str, ...], row: str
 ) -> None:
     log = tmp_path / "experiments" / f"log-me.{NAME}_0.out"

@@ -1,4 +1,4 @@
-"""The job of a published point: its command, its environment, its ranks, and what cannot be asked of it."""
+"""The job of a published point: command, environment, ranks and errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def train_of(run: Run[Any]) -> Phase:
     return job_of(run).phases[-1]
 
 
-def faults_of(run: Run[Any]) -> dict[str | None, str]:
+def errors_of(run: Run[Any]) -> dict[str | None, str]:
     with pytest.raises(SpecError) as raised:
         job_of(run)
     return {fault.key: str(fault) for fault in raised.value.faults}
@@ -45,7 +45,7 @@ def published_options(release: str) -> set[str]:
 
 
 def split(phase: Phase) -> tuple[dict[str, str], dict[str, str]]:
-    """The script's options with their values, and the overrides behind them."""
+    """Return the options of the script with their values, and the overrides after them."""
     words = list(phase.command)
     words = words[next(place for place, word in enumerate(words) if word.endswith("run_script.py")) + 1 :]
     count = next(place for place, word in enumerate(words) if re.fullmatch(r"[a-z][\w.]+=.*", word))
@@ -64,7 +64,9 @@ def config_of(run: Run[Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("recipe", "gpu_type", "dtype", "gpus"), POINTS)
-def test_the_script_knows_every_argument(load_run: LoadRun, recipe: str, gpu_type: str, dtype: str, gpus: int) -> None:
+def test_the_script_accepts_every_argument(
+    load_run: LoadRun, recipe: str, gpu_type: str, dtype: str, gpus: int
+) -> None:
     run = load_run(recipe, gpu_type, dtype, gpus)
     options, overrides = split(train_of(run))
     assert set(options) <= published_options(run.release)
@@ -80,7 +82,7 @@ def test_the_script_knows_every_argument(load_run: LoadRun, recipe: str, gpu_typ
     [("llama3.1-405b", "gb200", "fp8", 128), ("llama3.1-70b", "h100", "fp8", 64), ("llama3.1-8b", "b200", "bf16", 8),
      ("llama3.1-70b@25.12", "gb300", "nvfp4", 64)],
 )  # fmt: skip
-def test_the_command_is_the_golden_one(
+def test_the_command_equals_the_golden_text(
     load_run: LoadRun, is_golden: Callable[[str, Path], None], recipe: str, gpu_type: str, dtype: str, gpus: int
 ) -> None:
     job = job_of(load_run(recipe, gpu_type, dtype, gpus))
@@ -89,7 +91,7 @@ def test_the_command_is_the_golden_one(
     is_golden("\n".join([*env, "", *phase.command, ""]), HERE / "golden" / f"{recipe}-{gpu_type}-{dtype}-{gpus}.txt")
 
 
-def test_the_first_release_takes_from_its_file_what_it_has_no_argument_for(load_run: LoadRun) -> None:
+def test_the_configuration_file_of_25_10_contains_the_settings_without_arguments(load_run: LoadRun) -> None:
     run = load_run("llama3.1-405b", "gb200", "fp8", 256)
     config = config_of(run)
     matrix = config["perf_matrix"]["gb200"]["num_gpus_256"]["common"]
@@ -108,7 +110,7 @@ def test_the_first_release_takes_from_its_file_what_it_has_no_argument_for(load_
     ("recipe", "gpu_type", "key", "value"),
     [("llama3.1-8b", "h100", "cuda_graphs", True), ("llama3.1-70b", "h100", "recompute_num_layers", 5)],
 )
-def test_where_table_and_code_differ_the_table_is_run(
+def test_25_10_follows_the_table_if_table_and_code_differ(
     load_run: LoadRun, recipe: str, gpu_type: str, key: str, value: object
 ) -> None:
     [common] = [
@@ -129,7 +131,7 @@ def test_fp8_means_current_scaling_and_mx_is_an_option(load_run: LoadRun) -> Non
     assert split(train_of(later))[0]["--virtual_pipeline_model_parallel_size"] == "4"
 
 
-def test_what_a_spec_overrides_is_what_is_run(load_run: LoadRun) -> None:
+def test_overrides_of_the_spec_reach_the_command_and_the_file(load_run: LoadRun) -> None:
     run = load_run("llama3.1-405b", "gb200", "fp8", 256, parallelism={"tp": 4, "fsdp": 1, "cp": 2, "pp": 8, "vp": 8},
                    framework={"config": {"optimizer.lr": 1e-4}}, workload={"steps": 60})  # fmt: skip
     options, overrides = split(train_of(run))
@@ -139,25 +141,25 @@ def test_what_a_spec_overrides_is_what_is_run(load_run: LoadRun) -> None:
     assert common["use_megatron_fsdp"] is False
 
 
-@pytest.mark.parametrize(("fsdp", "told"), [(16, True), (1, False)])
-def test_later_scripts_are_told_to_shard_where_they_would_not(load_run: LoadRun, fsdp: int, told: bool) -> None:
+@pytest.mark.parametrize(("fsdp", "passed"), [(16, True), (1, False)])
+def test_scripts_of_25_12_receive_an_argument_that_enables_fsdp(load_run: LoadRun, fsdp: int, passed: bool) -> None:
     run = load_run("llama3.1-8b@25.12", "h100", "fp8", 16, parallelism={"fsdp": fsdp})
     options, _ = split(train_of(run))
-    assert (options.get("--use_megatron_fsdp") == "true") is told
+    assert (options.get("--use_megatron_fsdp") == "true") is passed
     assert set(options) <= published_options("25.12")
 
 
-@pytest.mark.parametrize(("pp", "told"), [(1, True), (4, True), (None, False)])
-def test_a_pipeline_that_is_not_interleaved_is_told_to_a_script_that_would_interleave_it(
-    load_run: LoadRun, pp: int | None, told: bool
+@pytest.mark.parametrize(("pp", "overridden"), [(1, True), (4, True), (None, False)])
+def test_interleaving_is_overridden_if_the_spec_disables_it(
+    load_run: LoadRun, pp: int | None, overridden: bool
 ) -> None:
-    own = {"pp": pp, "vp": 1} if pp else {}
-    options, overrides = split(train_of(load_run("llama3.1-70b@25.12", "gb200", "nvfp4", 64, parallelism=own)))
-    assert (overrides.get("model.virtual_pipeline_model_parallel_size") == "null") == told
-    assert ("--virtual_pipeline_model_parallel_size" in options) != told
+    chosen = {"pp": pp, "vp": 1} if pp else {}
+    options, overrides = split(train_of(load_run("llama3.1-70b@25.12", "gb200", "nvfp4", 64, parallelism=chosen)))
+    assert (overrides.get("model.virtual_pipeline_model_parallel_size") == "null") == overridden
+    assert ("--virtual_pipeline_model_parallel_size" in options) != overridden
 
 
-def test_a_proxy_says_its_sizes(load_run: LoadRun) -> None:
+def test_the_sizes_of_a_proxy_are_overrides(load_run: LoadRun) -> None:
     run = load_run("llama3.1-70b", "gb200", "fp8", 64, model={"layers": 8, "seq_len": 4096})
     _, overrides = split(train_of(run))
     assert (overrides["model.num_layers"], overrides["model.seq_length"]) == ("8", "4096")
@@ -165,7 +167,7 @@ def test_a_proxy_says_its_sizes(load_run: LoadRun) -> None:
     assert "model.num_layers" not in split(train_of(load_run("llama3.1-70b", "gb200", "fp8", 64)))[1]
 
 
-# Where and how it runs
+# Placement and environment
 
 
 @pytest.mark.parametrize(
@@ -176,8 +178,8 @@ def test_a_proxy_says_its_sizes(load_run: LoadRun) -> None:
 def test_nodes_tasks_and_nvlink_domains(
     load_run: LoadRun, gpu_type: str, gpus: int, nodes: int, per_node: int, domain: int | None, numa_gpus: str
 ) -> None:
-    own = {"global_batch_size": 2 * gpus, "fsdp": gpus} if gpus == 72 else {}
-    job = job_of(load_run("llama3.1-70b", gpu_type, "fp8", gpus, parallelism=own))
+    chosen = {"global_batch_size": 2 * gpus, "fsdp": gpus} if gpus == 72 else {}
+    job = job_of(load_run("llama3.1-70b", gpu_type, "fp8", gpus, parallelism=chosen))
     assert (job.nodes, job.tasks_per_node, job.gpus_per_node, job.domain_nodes) == (nodes, per_node, per_node, domain)
     assert job.phases[-1].env["NUMA_GPUS"] == numa_gpus
     assert (job.phases[-1].ranks, job.phases[-1].measured, job.time_limit_s) == ("all", True, 1800)
@@ -196,9 +198,9 @@ def test_the_scripts_come_from_the_repository_at_its_commit(load_run: LoadRun, r
     assert job.phases[-1].env["SCRIPTS"] == scripts
 
 
-def test_the_folder_of_the_scripts_cannot_be_set_away(load_run: LoadRun) -> None:
+def test_the_folder_of_the_scripts_cannot_be_set_in_env(load_run: LoadRun) -> None:
     run = load_run("llama3.1-8b", "h100", "fp8", 8, env={"SCRIPTS": "/mine", "NUMA_GPUS": "8"})
-    assert set(faults_of(run)) == {"env.SCRIPTS"}
+    assert set(errors_of(run)) == {"env.SCRIPTS"}
 
 
 def test_image_token_and_cache_of_the_hub(load_run: LoadRun) -> None:
@@ -221,12 +223,12 @@ def test_vboost_is_a_phase_on_each_node_before_the_training(load_run: LoadRun) -
 
 
 def nsys_words(phase: Phase) -> tuple[str, ...]:
-    """What the script around nsys is given before the rank's own command."""
+    """Return the arguments of the nsys wrapper before the rank's command."""
     assert phase.command[:2] == ("bash", "/w/runs/RUN/nsys.sh")
     return phase.command[2 : phase.command.index("--")]
 
 
-def test_a_profile_is_of_steps_45_to_50_on_all_ranks(load_run: LoadRun) -> None:
+def test_a_capture_covers_steps_45_to_50_of_all_ranks(load_run: LoadRun) -> None:
     run = load_run("llama3.1-8b", "h100", "fp8", 16, profile={"tool": "nsys"})
     phase = train_of(run)
     _, overrides = split(phase)
@@ -236,10 +238,10 @@ def test_a_profile_is_of_steps_45_to_50_on_all_ranks(load_run: LoadRun) -> None:
     assert (report, ranks, metrics) == ("/w/runs/RUN/nsys_profile/profile_RUN", ",".join(map(str, range(16))), "")
     assert (nsys[:4], nsys[-2:]) == (["nsys", "profile", "-t", "cuda"], ["-s", "none"])
     assert phase.outputs == tuple(f"{report}_{node}_{local}.nsys-rep" for node in (0, 1) for local in range(8))
-    assert train_of(load_run("llama3.1-8b", "h100", "fp8", 16)).command[1] == "/w/runs/RUN/rank.sh"
+    assert train_of(load_run("llama3.1-8b", "h100", "fp8", 16)).command[1] == "/w/runs/RUN/numa_rank_wrapper.sh"
 
 
-def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -> None:
+def test_a_spec_selects_steps_ranks_and_metrics_of_a_capture(load_run: LoadRun) -> None:
     profile = {"tool": "nsys", "start_step": 20, "stop_step": 25, "ranks": [8, 0], "gpu_metrics": True, "cpu": True}
     phase = train_of(load_run("llama3.1-8b@25.12", "h100", "fp8", 16, profile=profile))
     _, overrides = split(phase)
@@ -250,13 +252,14 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
     assert phase.outputs == (f"{report}_0_0.nsys-rep", f"{report}_1_0.nsys-rep")
 
 
-# What cannot be
+# Errors
 
 
 @pytest.mark.parametrize(
     ("recipe", "tables", "key", "words"),
     [
-        ("llama3.1-8b", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe", 'on h100 in fp8 does not have'),
+        ("llama3.1-8b", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe",
+         'no configuration for "mx" on h100 in fp8'),
         ("llama3.1-8b", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
         ("llama3.1-8b", {"parallelism": {"tp": 16}}, "parallelism.tp", "8 query groups cannot be divided by tp = 16"),
         ("llama3.1-8b@25.12", {"parallelism": {"tp": 16}}, "parallelism.tp", "expected a divisor of 8"),
@@ -273,25 +276,27 @@ def test_steps_ranks_and_metrics_of_a_profile_can_be_chosen(load_run: LoadRun) -
          "would replace a table; expected one of its keys, as optimizer.name"),
         ("llama3.1-8b", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
         ("llama3-tiny", {"profile": {"tool": "nsys"}}, "profile", "runs without a profiler"),
-        ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "knows no such thing"),
+        ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "does not support it"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_told(load_run: LoadRun, recipe: str, tables: dict[str, Any], key: str, words: str) -> None:
-    where = ("cpu", "fp32", 2) if "tiny" in recipe else ("h100", "fp8", 16)
-    faults = faults_of(load_run(recipe, *where, **tables))
-    assert words in faults[key]
+def test_invalid_values_are_errors_with_their_keys(
+    load_run: LoadRun, recipe: str, tables: dict[str, Any], key: str, words: str
+) -> None:
+    point = ("cpu", "fp32", 2) if "tiny" in recipe else ("h100", "fp8", 16)
+    errors = errors_of(load_run(recipe, *point, **tables))
+    assert words in errors[key]
 
 
-def test_scripts_that_shard_and_cannot_be_kept_from_it_are_told_of(load_run: LoadRun) -> None:
-    faults = faults_of(load_run("llama3.1-70b@25.12", "gb200", "fp8", 64, parallelism={"fsdp": 1}))
-    assert "with no way to turn it off" in faults["parallelism.fsdp"]
+def test_disabling_fsdp_is_an_error_if_the_script_sets_it(load_run: LoadRun) -> None:
+    errors = errors_of(load_run("llama3.1-70b@25.12", "gb200", "fp8", 64, parallelism={"fsdp": 1}))
+    assert "have no option to disable it" in errors["parallelism.fsdp"]
 
 
-def test_all_faults_of_a_run_are_told_at_once(load_run: LoadRun) -> None:
+def test_all_errors_of_a_run_are_reported_in_one_pass(load_run: LoadRun) -> None:
     run = load_run("llama3.1-8b", "h100", "fp8", 16, framework={"fp8_recipe": "mx"}, parallelism={"fsdp": 4})
-    assert set(faults_of(run)) == {"framework.fp8_recipe", "parallelism.fsdp"}
+    assert set(errors_of(run)) == {"framework.fp8_recipe", "parallelism.fsdp"}
 
 
-def test_nothing_of_the_job_depends_on_a_scheduler(load_run: LoadRun) -> None:
+def test_the_job_does_not_depend_on_a_scheduler(load_run: LoadRun) -> None:
     job = job_of(load_run("llama3.1-405b", "gb200", "fp8", 128, profile={"tool": "nsys"}))
     assert "SLURM" not in repr(attrs.asdict(job))

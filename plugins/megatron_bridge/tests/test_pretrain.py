@@ -1,4 +1,4 @@
-"""Megatron-Bridge's own ``pretrain()`` on this machine's CPU, under llmb with the local scheduler."""
+"""Megatron-Bridge's ``pretrain()`` on this machine's CPU, run by llmb with the local scheduler."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ TINY: dict[str, dict[str, Any]] = {
 }
 
 
-def where_torch_is() -> dict[str, str]:
-    """Tells uv where the CPU build of PyTorch is: where pip is told to look, else at its publisher's."""
+def torch_source() -> dict[str, str]:
+    """Return the variable by which uv finds the CPU build of PyTorch: pip's folder if set, else PyTorch's index."""
     if os.environ.get("UV_FIND_LINKS") or os.environ.get("UV_TORCH_BACKEND"):
         return {}
-    asked = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.find-links"],
-                           capture_output=True, text=True, check=False)  # fmt: skip
-    links = os.environ.get("PIP_FIND_LINKS") or asked.stdout.strip()
+    configured = subprocess.run([sys.executable, "-m", "pip", "config", "get", "global.find-links"],
+                                capture_output=True, text=True, check=False)  # fmt: skip
+    links = os.environ.get("PIP_FIND_LINKS") or configured.stdout.strip()
     return {"UV_FIND_LINKS": links} if links else {"UV_TORCH_BACKEND": "cpu"}
 
 
 class Trainings:
-    """Runs that share a home, so that the environment is made once."""
+    """Runs that share a home, so that the environment is created once."""
 
     def __init__(self, folder: Path) -> None:
         self.spec = folder / "tiny.toml"
         self.spec.write_text(tomli_w.dumps(TINY))
-        self.env = {**os.environ, **where_torch_is(), "LLMB_HOME": str(folder / "home")}
+        self.env = {**os.environ, **torch_source(), "LLMB_HOME": str(folder / "home")}
 
     def __call__(self, *overrides: str) -> tuple[dict[str, Any], list[dict[str, str]]]:
-        """The run and its steps."""
+        """Run the spec with the overrides. Return the run and its steps."""
         words = [word for override in overrides for word in ("--set", override)]
         done = subprocess.run(
             [sys.executable, "-m", "llmb", "run", str(self.spec), *words, "--json"],
@@ -72,20 +72,22 @@ def test_one_process_trains_and_its_steps_are_measured(train: Trainings) -> None
 
 
 @pytest.mark.parametrize(("tp", "batch"), [(1, 16.0), (2, 16.0)])
-def test_two_processes_train_as_one_and_each_prints_a_part(train: Trainings, tp: int, batch: float) -> None:
+def test_two_processes_train_one_model_and_each_logs_a_part(train: Trainings, tp: int, batch: float) -> None:
     run, steps = train("workload.gpus=2", f"parallelism.tp={tp}", "workload.steps=6", "measure.window=[3, 6]")
     assert run["state"] == "completed", run
     assert [float(step["global batch size"]) for step in steps] == [batch] * 6
-    assert [float(step["tflops_per_gpu"]) for step in steps] == [0.0] * 6  # one decimal, of a very small model
+    assert [float(step["tflops_per_gpu"]) for step in steps] == [
+        0.0
+    ] * 6  # the log has one decimal, and the model is very small
     first, last = (Path(run["directory"]) / "logs" / f"train.0.{rank}.log" for rank in (0, 1))
     assert ("Step Time : " in first.read_text(), "elapsed time" in first.read_text()) == (True, False)
     assert ("Step Time : " in last.read_text(), "elapsed time" in last.read_text()) == (False, True)
 
 
-def test_overrides_reach_the_framework_and_a_wrong_one_is_told(train: Trainings) -> None:
+def test_overrides_reach_the_framework_and_an_unknown_key_is_reported(train: Trainings) -> None:
     shorter = ("workload.steps=4", "measure.window='last'")
     run, steps = train(*shorter, "framework.config={'optimizer.lr' = 5e-4}")
     assert (run["state"], {float(step["learning rate"]) for step in steps}) == ("completed", {5e-4})
     run, _ = train(*shorter, "framework.config={'optimizer.no_such_key' = 1}")
     assert run["state"] == "failed"
-    assert "optimizer.no_such_key is not in Megatron-Bridge's configuration" in str(run["failure"])
+    assert "unknown key optimizer.no_such_key in Megatron-Bridge's configuration" in str(run["failure"])

@@ -1,4 +1,4 @@
-"""The recipes that the plugin ships: the published tables, and the figures that follow from them."""
+"""Recipes of the plugin: the published tables, and the metrics that follow from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GPUS = {
     "405b": {"gb300": (128, 256, 512, 1024), "gb200": (128, 256, 512), "b200": (128, 256, 512, 1024), "h100": (1024,)},
 }
 
-# The README of 25.10, FP8, row by row: FSDP, TP, PP, CP, VP, MBS, GA, CUDA graphs, recomputed and offloaded layers.
+# README of 25.10, table for FP8: FSDP, TP, PP, CP, VP, MBS, GA, CUDA graphs, recomputed and offloaded layers.
 README = {
     ("gb300", "405b"): (True, 2, 1, 1, None, 1, 1, False, 0, 80),
     ("gb300", "70b"): (True, 1, 1, 1, None, 2, 1, False, 0, 40),
@@ -60,7 +60,7 @@ def row(point: Point) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(("gpu_type", "size"), README)
-def test_fp8_is_the_published_table_at_every_number_of_gpus(gpu_type: str, size: str) -> None:
+def test_fp8_equals_the_published_table_at_every_number_of_gpus(gpu_type: str, size: str) -> None:
     for gpus in GPUS[size][gpu_type]:
         point = point_of(SEED[size], gpu_type, "fp8", gpus)
         assert row(point) == README[gpu_type, size]
@@ -69,13 +69,13 @@ def test_fp8_is_the_published_table_at_every_number_of_gpus(gpu_type: str, size:
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_the_points_are_the_published_numbers_of_gpus_and_no_others(size: str) -> None:
+def test_the_points_have_exactly_the_published_numbers_of_gpus(size: str) -> None:
     found = {(point.gpu_type, point.dtype, point.gpus) for point in SEED[size].points}
     assert found == {(gpu, dtype, each) for gpu in GPUS[size] for dtype in ("fp8", "bf16") for each in GPUS[size][gpu]}
 
 
 @pytest.mark.parametrize("recipe", [*SEED.values(), *NEXT.values()], ids=lambda recipe: recipe.address)
-def test_every_point_runs_on_a_gpu_that_can(recipe: Recipe) -> None:
+def test_every_point_runs_on_a_gpu_that_supports_its_dtype(recipe: Recipe) -> None:
     for point in (*recipe.points, *recipe.variants):
         gpu = accelerators()[point.gpu_type]
         assert point.dtype in gpu.dtypes
@@ -107,13 +107,13 @@ def test_a_release_is_data(size: str) -> None:
         ("8b", "h100", "bf16", 8, (False, 1, 1, 2, None, 1, 32, False, 0, 0)),
     ],
 )
-def test_the_later_release_has_points_of_its_own(
+def test_the_later_release_has_its_own_points(
     size: str, gpu_type: str, dtype: str, gpus: int, expected: tuple[Any, ...]
 ) -> None:
     assert row(point_of(NEXT[size], gpu_type, dtype, gpus)) == expected
 
 
-# Environment: release, size, GPU type, dtype; what is set, and what is not.
+# Environment of a point: recipe, GPU type, dtype, variables that are set, variables that are not.
 ENVIRONMENT = [
     (SEED["70b"], "h100", "fp8", {"NVTE_FWD_LAYERNORM_SM_MARGIN": "20", "CUDA_DEVICE_MAX_CONNECTIONS": "1",
                                   "NCCL_P2P_NET_CHUNKSIZE": "2097152", "NVTE_NORM_FWD_USE_CUDNN": "1"}, ()),
@@ -134,7 +134,7 @@ ENVIRONMENT = [
 
 
 @pytest.mark.parametrize(("recipe", "gpu_type", "dtype", "present", "absent"), ENVIRONMENT)
-def test_the_environment_is_that_of_release_gpu_size_and_dtype(
+def test_the_environment_depends_on_release_gpu_size_and_dtype(
     recipe: Recipe, gpu_type: str, dtype: str, present: dict[str, str], absent: tuple[str, ...]
 ) -> None:
     for point in recipe.points:
@@ -144,7 +144,7 @@ def test_the_environment_is_that_of_release_gpu_size_and_dtype(
             assert not set(absent) & set(env)
 
 
-def test_the_published_example_comes_out_and_its_two_mfu_differ() -> None:
+def test_the_published_example_is_reproduced_and_its_two_mfu_differ() -> None:
     found = llmb.metrics(
         "megatron_bridge/llama3.1-405b",
         gpu_type="gb200", dtype="fp8", gpus=128, step_time_s=5.74147, tflops_per_gpu=1636.80,
@@ -158,7 +158,7 @@ def test_the_published_example_comes_out_and_its_two_mfu_differ() -> None:
 
 
 @pytest.mark.parametrize(("size", "flops"), [("8b", 4.2165e14), ("70b", 3.68e15), ("405b", 2.068e16)])
-def test_flops_are_counted_as_the_framework_counts_them(size: str, flops: float) -> None:
+def test_flops_equal_those_of_the_framework(size: str, flops: float) -> None:
     found = llmb.metrics(f"megatron_bridge/llama3.1-{size}", gpu_type="h100", dtype="fp8", gpus=1024 if size == "405b"
                          else 64, step_time_s=10.0)  # fmt: skip
     assert found.flops_per_sequence == pytest.approx(flops, rel=1e-3)

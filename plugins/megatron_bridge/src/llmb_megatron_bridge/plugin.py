@@ -1,4 +1,4 @@
-"""The Megatron-Bridge framework: its environment, its command lines, its log."""
+"""Framework plugin for Megatron-Bridge."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from llmb import (
     resource_text,
     with_paths,
 )
-from llmb_megatron_bridge.command import train_phase
-from llmb_megatron_bridge.config_file import config_file
-from llmb_megatron_bridge.faults import faults
+from llmb_megatron_bridge.config_yaml import config_yaml
 from llmb_megatron_bridge.log import MegatronLog
+from llmb_megatron_bridge.train_command import train_phase
+from llmb_megatron_bridge.validation import find_errors
 
 VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
-"""Steers power towards the tensor cores; it needs the right to, on the nodes themselves."""
+"""Command that gives the tensor cores priority for power. It needs root permission on the nodes."""
 
 
 @attrs.frozen(kw_only=True)
 class BridgeOptions:
-    """[framework].
+    """Options in [framework].
 
-    ``fp8_recipe`` is how FP8 is scaled: "cs" (current scaling, the recipes' own) or "mx". ``config`` holds further
-    overrides of Megatron-Bridge's configuration (``"optimizer.lr" = 1e-4``); they win over the recipe's. ``vboost``
-    gives power to the tensor cores first, on each node before the training. ``hf_token``: whether HF_TOKEN is needed;
-    absent, the recipe tells.
+    ``fp8_recipe`` selects the FP8 scaling: "cs" (current scaling, the default of the recipes) or "mx" (MXFP8).
+    ``config`` holds further overrides of Megatron-Bridge's configuration (``"optimizer.lr" = 1e-4``), which take
+    precedence over those of the recipe. ``vboost`` gives the tensor cores priority for power on each node before the
+    training. ``hf_token`` states whether the run needs HF_TOKEN; None means the default of the recipe.
     """
 
     fp8_recipe: Literal["cs", "mx"] | None = None
@@ -51,10 +51,10 @@ class BridgeOptions:
 
 
 class MegatronBridge(FrameworkHooks[BridgeOptions]):
-    """Trains with Megatron-Bridge: one process per GPU."""
+    """Training with Megatron-Bridge, one process per GPU."""
 
     options = BridgeOptions
-    window = (35, 44)  # of the published recipes
+    window = (35, 44)  # the window of the published recipes
     log_files = LogFiles(
         directory="experiments",
         training=("log-*.out",),
@@ -71,7 +71,7 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[BridgeOptions]) -> Environment:
-        """The recipe's image with the repository of its scripts, or the locked virtual environment."""
+        """Return the image or the locked virtual environment, the repository of the scripts and the needed secrets."""
         fetched = Repository.of(run.settings)
         return Environment(
             base=run.image or Venv.shipped("llmb_megatron_bridge", run.settings),
@@ -81,16 +81,19 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
     @hookimpl
     def build_job(self, run: Run[BridgeOptions]) -> Job:
-        """One training phase, after one on each node where vboost is asked for. Raises SpecError."""
-        if wrong := faults(run):
-            raise SpecError(*wrong)
+        """Return the job: the training phase, preceded by vboost on each node if the spec enables it.
+
+        Raise SpecError with all errors of the run.
+        """
+        if errors := find_errors(run):
+            raise SpecError(*errors)
         vboost = Phase(name="vboost", command=VBOOST, ranks="node", measured=False, contained=False)
         phases = (vboost, train_phase(run)) if run.options.vboost else (train_phase(run),)
         return run.job(phases, env=_env(run), mounts=_mounts(run), files=_files(run))
 
     @hookimpl
     def parse_log(self, run: Run[BridgeOptions] | None) -> LogParser:
-        """A parser of iteration and step time lines, of Megatron-LM and its forks too."""
+        """Return a parser for the iteration and step time lines of Megatron-LM, its forks and Megatron-Bridge."""
         return MegatronLog()
 
 
@@ -106,7 +109,7 @@ def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
 
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
-    """The scripts alone: the rest of the repository must not be taken for what the image has."""
+    """Return a mount of the scripts only, so that Python imports the library from the image, not the repository."""
     fetched = Repository.of(run.settings)
     if fetched is None:
         return ()
@@ -117,7 +120,7 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
     texts = {f"{run.paths.run}/{name}": resource_text(__package__, name) for name in run.settings["files"]}
     if name := run.settings.get("config_file"):
-        texts[f"{run.paths.run}/{name}"] = config_file(run)
+        texts[f"{run.paths.run}/{name}"] = config_yaml(run)
     if run.profile:
         texts |= Nsys.of(run.settings).files(run)
     return FrozenMap(texts)

@@ -1,7 +1,7 @@
-"""Lets Megatron-Bridge train on a CPU: it never asks whether there is a GPU, and imports what only runs on one.
+"""Emulation of CUDA on a CPU for Megatron-Bridge, which neither checks for a GPU nor runs without GPU packages.
 
-Its training loop, model, optimizer and log are its own. What is replaced is the device below PyTorch's interface, and
-packages that are imported whether they are used or not.
+The training loop, model, optimizer and log of Megatron-Bridge stay unchanged. This module replaces the device below
+PyTorch's interface and packages that Megatron-Bridge imports even if it does not use them.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from torch.overrides import TorchFunctionMode
 ABSENT = ("nvidia_resiliency_ext",)
 """Packages that Megatron-Bridge imports and this run does not use."""
 
-ABSENT_BUT_ASKED_FOR = ("transformer_engine", "triton", "datasets", "modelopt", "torch.utils.tensorboard")
-"""Likewise; but Megatron-Core asks for them first, and must learn that they are not here."""
+ABSENT_AND_DETECTED = ("transformer_engine", "triton", "datasets", "modelopt", "torch.utils.tensorboard")
+"""Further unused packages. Megatron-Core must first detect that they are not installed."""
 
 
 def install() -> None:
-    """Call it before anything of Megatron is imported."""
+    """Replace CUDA and the missing packages. Call this function before importing any Megatron package."""
     torch.compile = lambda function=None, **_: function or (lambda inner: inner)
     _replace_cuda()
     sys.meta_path.insert(0, _Stubs(ABSENT))
     importlib.import_module("megatron.core.models.gpt.gpt_layer_specs")
-    sys.meta_path.insert(0, _Stubs(ABSENT_BUT_ASKED_FOR))
+    sys.meta_path.insert(0, _Stubs(ABSENT_AND_DETECTED))
     initialize: Any = importlib.import_module("megatron.bridge.training.initialize")
-    initialize.compile_helpers = lambda: None  # they come compiled, and without a makefile
+    initialize.compile_helpers = lambda: None  # the wheel contains them compiled, without a makefile
     train: Any = importlib.import_module("megatron.bridge.training.train")
     train.get_tensor_shapes_adjust_fn_for_distillation = lambda *_, **__: None
     _EverythingOnCpu().__enter__()
 
 
 class _EverythingOnCpu(TorchFunctionMode):
-    """Makes every tensor on the CPU, whatever device is asked for."""
+    """Mode in which PyTorch creates every tensor on the CPU, whatever device the caller passes."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        asked = dict(kwargs or {})
-        if asked.get("device") is not None:
-            asked["device"] = torch.device("cpu")
-        return func(*args, **asked)
+        options = dict(kwargs or {})
+        if options.get("device") is not None:
+            options["device"] = torch.device("cpu")
+        return func(*args, **options)
 
 
 class _NoStream:
-    """A stream of a device that does all things at once."""
+    """CUDA stream of a device that executes everything synchronously."""
 
     def __init__(self, *_: Any, **__: Any) -> None:
         pass
@@ -61,11 +61,11 @@ class _NoStream:
         pass
 
     def wait_stream(self, *_: Any) -> None:
-        """There is nothing to wait for."""
+        """Do nothing: all work is already complete."""
 
 
-def _nothing() -> Callable[..., None]:
-    return lambda *_, **__: None  # each a function of its own: PyTorch keeps a table of them
+def _no_operation() -> Callable[..., None]:
+    return lambda *_, **__: None  # a new function for each name: PyTorch keeps a table of them
 
 
 def _replace_cuda() -> None:
@@ -74,7 +74,7 @@ def _replace_cuda() -> None:
     cuda.device_count = lambda: 1
     cuda.current_device = lambda: 0
     for name in ("set_device", "synchronize", "empty_cache", "manual_seed", "reset_peak_memory_stats"):
-        setattr(cuda, name, _nothing())
+        setattr(cuda, name, _no_operation())
     cuda.Stream = cuda.stream = _NoStream
     cuda.current_stream = lambda *_, **__: _NoStream()
     cuda.default_generators = (torch.default_generator,)
@@ -90,7 +90,7 @@ def _replace_cuda() -> None:
 
 
 class _StubType(type):
-    """A class whose attributes are such classes: enough for annotations, base classes and decorators."""
+    """Metaclass of stubs, whose attributes are stubs again: enough for annotations, base classes and decorators."""
 
     def __getattr__(cls, name: str) -> Any:
         return _stub(name)
@@ -106,27 +106,27 @@ def _stub(name: str) -> Any:
 
 
 class _StubModule(types.ModuleType):
-    __path__: list[str] = []  # noqa: RUF012  # it marks a package, and nobody changes it
+    __path__: list[str] = []  # noqa: RUF012  # marks a package and is never changed
 
     def __getattr__(self, name: str) -> Any:
         return _stub(name)
 
 
 class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds empty modules of these names, and below them."""
+    """Finder of stub modules for the packages ``names`` and their submodules."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = names
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> Any:
-        """A module that has whatever is asked of it."""
+        """Return the specification of a stub module, or None for another package."""
         if any(fullname == name or fullname.startswith(f"{name}.") for name in self.names):
             return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
         return None
 
     def create_module(self, spec: Any) -> types.ModuleType:
-        """An empty one."""
+        """Return a module whose attributes are stubs."""
         return _StubModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """There is nothing to execute."""
+        """Do nothing: a stub module has no code."""

@@ -1,6 +1,6 @@
-"""One rank of Megatron-Bridge's ``pretrain()`` on a CPU: a small Llama-shaped model on mock data.
+"""Training script for one rank on a CPU: Megatron-Bridge's ``pretrain()`` with a small Llama model on mock data.
 
-Runs in the environment of environments/cpu.txt, with the rank environment that every scheduler gives.
+The script needs the environment of environments/cpu.txt and the rank variables that every scheduler sets.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import cuda_on_cpu
 
 cuda_on_cpu.install()
 
-import torch  # noqa: E402  # after the above, as are the others
+import torch  # noqa: E402  # these imports must follow install()
 import yaml  # noqa: E402
 from megatron.bridge.models.llama.llama_provider import Llama3ModelProvider  # noqa: E402
 from megatron.bridge.training import config as bridge  # noqa: E402
@@ -27,38 +27,38 @@ NUMBERS = (
 
 
 def main() -> None:
-    """Train as the arguments say; further ones are ``table.key=value`` of Megatron-Bridge's configuration."""
+    """Train with the arguments of the command line, including overrides ``table.key=value`` of the configuration."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in NUMBERS:
         parser.add_argument(f"--{name}", type=int, required=True)
     parser.add_argument("overrides", nargs="*")
-    asked = parser.parse_args()
-    config = _config(asked)
-    for override in asked.overrides:
+    arguments = parser.parse_args()
+    config = _config(arguments)
+    for override in arguments.overrides:
         _override(config, override)
     pretrain(config=config, forward_step_func=forward_step)
 
 
-def _config(asked: argparse.Namespace) -> Any:
+def _config(arguments: argparse.Namespace) -> Any:
     return bridge.ConfigContainer(
-        model=_model(asked),
+        model=_model(arguments),
         train=bridge.TrainingConfig(
-            train_iters=asked.steps,
+            train_iters=arguments.steps,
             eval_iters=0,
-            eval_interval=asked.steps + 1,
-            global_batch_size=asked.global_batch_size,
-            micro_batch_size=asked.micro_batch_size,
+            eval_interval=arguments.steps + 1,
+            global_batch_size=arguments.global_batch_size,
+            micro_batch_size=arguments.micro_batch_size,
         ),
         optimizer=bridge.OptimizerConfig(optimizer="adam", lr=1e-3, min_lr=1e-4, use_distributed_optimizer=False),
         scheduler=bridge.SchedulerConfig(
             lr_decay_style="constant",
-            lr_decay_iters=asked.steps,
+            lr_decay_iters=arguments.steps,
             start_weight_decay=0.01,
             end_weight_decay=0.01,
             weight_decay_incr_style="constant",
         ),
         dataset=bridge.MockGPTDatasetConfig(
-            seq_length=asked.seq_len,
+            seq_length=arguments.seq_len,
             random_seed=1234,
             reset_attention_mask=False,
             reset_position_ids=False,
@@ -72,23 +72,23 @@ def _config(asked: argparse.Namespace) -> Any:
             use_distributed_optimizer=False, overlap_grad_reduce=False, overlap_param_gather=False
         ),
         dist=bridge.DistributedInitConfig(distributed_backend="gloo"),
-        tokenizer=bridge.TokenizerConfig(tokenizer_type="NullTokenizer", vocab_size=asked.vocab),
+        tokenizer=bridge.TokenizerConfig(tokenizer_type="NullTokenizer", vocab_size=arguments.vocab),
         logger=bridge.LoggerConfig(log_interval=1, log_throughput=True),
         checkpoint=bridge.CheckpointConfig(save=None, load=None),
     )
 
 
-def _model(asked: argparse.Namespace) -> Any:
-    """Layers of Megatron-Core's own, in 32 bits, without what needs a GPU's kernels."""
+def _model(arguments: argparse.Namespace) -> Any:
+    """Return a model with Megatron-Core's local layers in 32 bits, without features that need GPU kernels."""
     return Llama3ModelProvider(
-        num_layers=asked.layers,
-        hidden_size=asked.hidden,
-        ffn_hidden_size=asked.ffn,
-        num_attention_heads=asked.heads,
-        num_query_groups=asked.query_groups,
-        vocab_size=asked.vocab,
-        seq_length=asked.seq_len,
-        tensor_model_parallel_size=asked.tp,
+        num_layers=arguments.layers,
+        hidden_size=arguments.hidden,
+        ffn_hidden_size=arguments.ffn,
+        num_attention_heads=arguments.heads,
+        num_query_groups=arguments.query_groups,
+        vocab_size=arguments.vocab,
+        seq_length=arguments.seq_len,
+        tensor_model_parallel_size=arguments.tp,
         transformer_layer_spec=lambda _: get_gpt_layer_local_spec(normalization="RMSNorm"),
         params_dtype=torch.float32,
         pipeline_dtype=torch.float32,
@@ -98,7 +98,7 @@ def _model(asked: argparse.Namespace) -> Any:
         **dict.fromkeys(
             (
                 *("gradient_accumulation_fusion", "bias_activation_fusion", "bias_dropout_fusion"),
-                *("masked_softmax_fusion", "apply_rope_fusion", "cross_entropy_loss_fusion", "persist_layer_norm"),
+                *("marguments_softmax_fusion", "apply_rope_fusion", "cross_entropy_loss_fusion", "persist_layer_norm"),
             ),
             False,
         ),
@@ -106,12 +106,13 @@ def _model(asked: argparse.Namespace) -> Any:
 
 
 def _override(config: Any, text: str) -> None:
+    """Set one key of the configuration from ``table.key=value``. Exit with an error if the key does not exist."""
     path, _, value = text.partition("=")
     *above, last = path.split(".")
     for name in above:
         config = getattr(config, name, None)
     if not hasattr(config, last):
-        raise SystemExit(f"{path} is not in Megatron-Bridge's configuration")
+        raise SystemExit(f"unknown key {path} in Megatron-Bridge's configuration")
     setattr(config, last, yaml.safe_load(value))
 
 

@@ -1,4 +1,4 @@
-"""rank.sh, run as a scheduler runs it: which processors a rank gets, and which modules."""
+"""numa_rank_wrapper.sh, executed as by a scheduler: the processors and the PYTHONPATH of a rank."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = resources.files("llmb_megatron_bridge") / "rank.sh"
+SCRIPT = resources.files("llmb_megatron_bridge") / "numa_rank_wrapper.sh"
 NUMACTL = '#!/bin/sh\necho "numactl $1 $2"\nshift 2\nexec "$@"\n'
 
 
@@ -25,7 +25,7 @@ def programs(tmp_path: Path) -> Path:
 def rank(
     folder: Path, local_rank: int, *, node_rank: int = 0, per_node: int = 8, **env: str
 ) -> subprocess.CompletedProcess[str]:
-    """One rank, whose command prints PYTHONPATH."""
+    """Run one rank, whose command prints PYTHONPATH."""
     ranks = {
         "LLMB_RANK": node_rank * per_node + local_rank,
         "LLMB_LOCAL_RANK": local_rank,
@@ -44,27 +44,29 @@ def rank(
     ("numa_gpus", "local_rank", "node"),
     [("4", 0, 0), ("4", 3, 0), ("4", 4, 1), ("4", 7, 1), ("2", 0, 0), ("2", 1, 0), ("2", 2, 1), ("2", 3, 1)],
 )
-def test_a_rank_is_bound_to_its_gpus_numa_node(tmp_path: Path, numa_gpus: str, local_rank: int, node: int) -> None:
-    """Of 8 GPUs four are on a node, of 4 two. A machine with one node, as most that run tests, says which it lacks."""
+def test_a_rank_is_bound_to_the_numa_node_of_its_gpu(
+    tmp_path: Path, numa_gpus: str, local_rank: int, node: int
+) -> None:
+    """A NUMA node has 4 of 8 GPUs, or 2 of 4. On a machine without the NUMA node, the wrapper reports it."""
     done = rank(tmp_path, local_rank, NUMA_GPUS=numa_gpus)
     if Path(f"/sys/devices/system/node/node{node}").is_dir():
         assert done.stdout.splitlines() == [f"numactl --cpunodebind={node} --membind={node}", "trains "]
     else:
-        assert f"rank {local_rank} is not bound: no numactl, or no NUMA node {node}," in done.stderr
+        assert f"rank {local_rank} is not bound: numactl or NUMA node {node} does not exist" in done.stderr
 
 
 @pytest.mark.usefixtures("programs")
-def test_a_machine_without_that_numa_node_trains_unbound_and_says_so(tmp_path: Path) -> None:
+def test_a_rank_without_its_numa_node_runs_unbound_with_a_warning(tmp_path: Path) -> None:
     done = rank(tmp_path, 7, NUMA_GPUS="1")
     if not Path("/sys/devices/system/node/node7").exists():
         assert (done.returncode, done.stdout) == (0, "trains \n")
-        assert "rank 7 is not bound: no numactl, or no NUMA node 7" in done.stderr
+        assert "rank 7 is not bound: numactl or NUMA node 7 does not exist" in done.stderr
 
 
-def test_scripts_come_first_on_the_path_of_modules(tmp_path: Path) -> None:
+def test_the_folder_of_the_scripts_comes_first_in_pythonpath(tmp_path: Path) -> None:
     assert rank(tmp_path, 0, SCRIPTS="/s").stdout == "trains /s\n"
     assert rank(tmp_path, 0, SCRIPTS="/s", PYTHONPATH="/of/the/image").stdout == "trains /s:/of/the/image\n"
 
 
-def test_the_exit_status_is_the_trainings_own(tmp_path: Path) -> None:
+def test_the_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
     assert rank(tmp_path, 0, STATUS="7").returncode == 7

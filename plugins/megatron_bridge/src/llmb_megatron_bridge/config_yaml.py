@@ -1,4 +1,4 @@
-"""The configuration file of the scripts of release 25.10, which take from it what they have no argument for."""
+"""YAML configuration file of release 25.10, for settings that its script has no arguments for."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from llmb import Run, with_paths
 
 
-def config_file(run: Run[Any]) -> str:
-    """YAML (written as JSON, which is YAML too): the recipe's ConfigContainer, and this run's own performance matrix.
+def config_yaml(run: Run[Any]) -> str:
+    """Return the recipe's ConfigContainer and the performance matrix of this run as YAML.
 
-    The published file has a matrix of one number of GPUs for each GPU type, from which the script extrapolates. This
-    one has the run and nothing else, so that whatever a spec overrides is what is run.
+    The text is JSON, which is valid YAML. The published file has one number of GPUs per GPU type, and the script
+    extrapolates from that entry. The returned matrix contains only this run, so overrides of the spec take effect.
     """
     config = with_paths(run.settings["config"], run.paths)
     config["model"]["seq_length"] = run.model.seq_len
@@ -21,6 +21,7 @@ def config_file(run: Run[Any]) -> str:
 
 
 def _matrix(run: Run[Any]) -> dict[str, Any]:
+    """Return the matrix entry of this run."""
     parallelism = run.parallelism
     matrix = {
         "num_gpus_per_node": run.gpus_per_node,

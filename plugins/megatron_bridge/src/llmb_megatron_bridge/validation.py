@@ -1,4 +1,4 @@
-"""What Megatron-Bridge, or its release, cannot do."""
+"""Validation of a run against what Megatron-Bridge and the release of its scripts support."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llmb import (
     nearest_name,
     unsupported_degrees,
 )
-from llmb_megatron_bridge.command import ARCHITECTURE
+from llmb_megatron_bridge.train_command import ARCHITECTURE
 
 DECIDED = {
     "train.train_iters": "workload.steps",
@@ -30,42 +30,45 @@ DECIDED = {
     "profiling": "[profile]",
     **{key: f"model.{name}" for name, keys in ARCHITECTURE.items() for key in keys},
 }
-"""Overrides that the rest of the spec decides, and what decides them."""
+"""Overrides that [framework] config must not set, each with the key of the spec that sets it."""
 
 
-def faults(run: Run[Any]) -> list[Fault]:
-    """All that is wrong with a run, each fault with its key."""
-    model = [*check_experts(run), *check_sequence(run)]
-    return [*_parallelism(run), *model, *_fp8_recipe(run), *_config(run), *_profile(run), *_env(run)]
+def find_errors(run: Run[Any]) -> list[Fault]:
+    """Return all errors of a run, each with its key."""
+    errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run), *_check_fp8_recipe(run)]
+    return [*errors, *_check_config(run), *_check_profile(run), *_check_env(run)]
 
 
-def _parallelism(run: Run[Any]) -> Iterator[Fault]:
+def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
     parallelism = run.parallelism
     yield from unsupported_degrees(run, ("ep", "etp"), why="the model has no experts")
     unnamed = [name for name in ("tp", "pp", "vp", "cp") if name not in run.settings["argument_names"]]
-    yield from unsupported_degrees(run, unnamed, why=f"the script of {run.recipe} knows no such thing")
+    yield from unsupported_degrees(run, unnamed, why=f"the script of {run.recipe} does not support it")
     if run.settings.get("whole_query_groups"):
         yield from check_query_groups(run)
     shards = parallelism.data_parallel(run.gpus) * parallelism.cp
     if parallelism.fsdp not in (1, shards):
-        message = f"is {parallelism.fsdp}, and Megatron-FSDP shards over all data-parallel ranks"
+        message = f"invalid value {parallelism.fsdp}: Megatron-FSDP shards over all data-parallel ranks"
         yield Fault(message=message, key="parallelism.fsdp", expected=f"1 or {shards}")
     elif parallelism.fsdp == 1 and run.settings.get("fsdp") and "config_file" not in run.settings:
-        message = f"is 1, and the scripts of release {run.release} have FSDP on here, with no way to turn it off"
+        message = f"the scripts of release {run.release} enable FSDP here and have no option to disable it"
         yield Fault(message=message, key="parallelism.fsdp", expected=str(shards))
 
 
-def _fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
+def _check_fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
     wanted, has = run.options.fp8_recipe, run.settings.get("fp8_recipe")
     if wanted is None or wanted == has:
         return
-    where = f"{run.recipe} on {run.gpu_type} in {run.dtype}"
+    message = f'{run.recipe} has no configuration for "{wanted}" on {run.gpu_type} in {run.dtype}'
     expected = f'"{has}", or no such key' if has else 'no such key, or dtype = "fp8"'
-    yield Fault(message=f'is "{wanted}", which {where} does not have', key="framework.fp8_recipe", expected=expected)
+    yield Fault(message=message, key="framework.fp8_recipe", expected=expected)
 
 
-def _config(run: Run[Any]) -> Iterator[Fault]:
-    """Of a key that the image lacks only the table is known here: Megatron-Bridge itself tells of the others."""
+def _check_config(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for each override that contradicts the spec, has an unknown table, or replaces a table.
+
+    The recipe lists only the tables of the configuration. Megatron-Bridge reports unknown keys when it starts.
+    """
     tables = run.settings.get("config_tables", ())
     for name, value in run.options.config.items():
         bare, key = name.lstrip("+~"), f"framework.config.{name}"
@@ -73,26 +76,26 @@ def _config(run: Run[Any]) -> Iterator[Fault]:
         if fault := forbid_key(bare, DECIDED, key=key):
             yield fault
         elif tables and table not in tables:
-            message = f"is in no table of the configuration of release {run.release}"
+            message = f"unknown table in the configuration of release {run.release}"
             expected = f"a key of one of {', '.join(tables)}"
             nearest = nearest_name(table, tables)
             yield Fault(message=message, key=key, expected=expected, nearest=nearest)
-        elif name == table and not isinstance(value, str):  # a string may be null, or a whole table
+        elif name == table and not isinstance(value, str):  # a string may be null or a complete table
             expected = f"one of its keys, as {table}.name"
             yield Fault(message="would replace a table", key=key, expected=expected)
 
 
-def _profile(run: Run[Any]) -> Iterator[Fault]:
+def _check_profile(run: Run[Any]) -> Iterator[Fault]:
     if run.profile is None:
         return
     if run.profile.tool != "nsys":
-        expected = '"nsys", or NCCL_DEBUG and its like in [env]'
-        yield Fault(message=f'is "{run.profile.tool}"', key="profile.tool", expected=expected)
+        expected = '"nsys", or the NCCL_DEBUG variables in [env]'
+        yield Fault(message=f'unsupported tool "{run.profile.tool}"', key="profile.tool", expected=expected)
     if "nsys" not in run.settings:
         yield Fault(message="this recipe runs without a profiler", key="profile", expected="no [profile] table")
 
 
-def _env(run: Run[Any]) -> Iterator[Fault]:
-    """Where the scripts are fetched, rank.sh must find them."""
+def _check_env(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for SCRIPTS in [env], which would hide the folder of the scripts from the rank wrapper."""
     if "repository" in run.settings:
-        yield from forbid_env(run, {"SCRIPTS": "it tells the ranks where the recipe's scripts lie"})
+        yield from forbid_env(run, {"SCRIPTS": "the ranks find the recipe's scripts by it"})

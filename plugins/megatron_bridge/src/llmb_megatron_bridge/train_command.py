@@ -1,4 +1,4 @@
-"""The command of one rank, from the recipe's own data."""
+"""Training phase: wrapper, script, its arguments and the overrides of Megatron-Bridge's configuration."""
 
 from __future__ import annotations
 
@@ -17,19 +17,21 @@ ARCHITECTURE = {
     "vocab": ("tokenizer.vocab_size",),
     "seq_len": ("model.seq_length", "dataset.sequence_length"),
 }
-"""Where the configuration of Megatron-Bridge holds a model's sizes."""
+"""Keys of Megatron-Bridge's configuration for each size of a model."""
+
+WRAPPER = "numa_rank_wrapper.sh"
 
 
 def train_phase(run: Run[Any]) -> Phase:
-    """The training, of every rank; the spec's own overrides come after all others."""
+    """Return the training phase. The overrides of the spec come last, so they take precedence."""
     fetched = Repository.of(run.settings)
     names = {"repository": fetched.folder(run.paths.cache)} if fetched else {}
     recipe = run.settings.get("overrides", {})
-    overrides = {**recipe, **_architecture(run), **_decided(run), **_profiling(run), **run.options.config}
+    overrides = {**recipe, **_model_sizes(run), **_spec_overrides(run), **_capture(run), **run.options.config}
     report = f"{run.paths.run}/nsys_profile/profile_{run.id}"
     command = (
         *(Nsys.of(run.settings).words(run, report) if run.profile else ()),
-        *("bash", f"{run.paths.run}/rank.sh"),
+        *("bash", f"{run.paths.run}/{WRAPPER}"),
         *with_paths(run.settings["command"], run.paths, names=names),
         *run.settings["arguments"],
         *_arguments(run),
@@ -40,7 +42,7 @@ def train_phase(run: Run[Any]) -> Phase:
 
 
 def _arguments(run: Run[Any]) -> list[str]:
-    """The script's arguments: those that its release has, and that have a value in this run."""
+    """Return the arguments of the script: those that its release accepts and that have a value in this run."""
     values: dict[str, Any] = {
         "gpu_type": run.gpu_type,
         "gpus": run.gpus,
@@ -57,24 +59,25 @@ def _arguments(run: Run[Any]) -> list[str]:
     return [word for name, option in named if values[name] is not None for word in (option, str(values[name]))]
 
 
-def _architecture(run: Run[Any]) -> dict[str, int]:
-    """A proxy's sizes; what is published needs none, since the script knows the model by its name."""
+def _model_sizes(run: Run[Any]) -> dict[str, int]:
+    """Return the overrides for the sizes of a proxy. The script selects a published model by its name."""
     if not run.proxy or "layers" in run.settings["argument_names"]:
         return {}
     return {key: getattr(run.model, name) for name, keys in ARCHITECTURE.items() for key in keys}
 
 
-def _decided(run: Run[Any]) -> dict[str, Any]:
-    """What the rest of the spec decides, and the script has no argument for."""
+def _spec_overrides(run: Run[Any]) -> dict[str, Any]:
+    """Return the overrides for values of the spec that the script has no argument for."""
     names = run.settings["argument_names"]
-    decided: dict[str, Any] = {} if "steps" in names else {"train.train_iters": run.steps}
-    own = run.parallelism.pp > 1 or "parallelism.vp" in run.differences
-    if own and run.parallelism.vp is None and "vp" in names and "config_file" not in names:
-        decided["model.virtual_pipeline_model_parallel_size"] = "null"  # an absent argument means the script's own
-    return decided
+    overrides: dict[str, Any] = {} if "steps" in names else {"train.train_iters": run.steps}
+    chosen = run.parallelism.pp > 1 or "parallelism.vp" in run.differences
+    if chosen and run.parallelism.vp is None and "vp" in names and "config_file" not in names:
+        overrides["model.virtual_pipeline_model_parallel_size"] = "null"  # without the argument the script sets its own
+    return overrides
 
 
-def _profiling(run: Run[Any]) -> dict[str, Any]:
+def _capture(run: Run[Any]) -> dict[str, Any]:
+    """Return the overrides that select the steps and ranks of an nsys capture."""
     if run.profile is None:
         return {}
     return {
@@ -87,10 +90,10 @@ def _profiling(run: Run[Any]) -> dict[str, Any]:
 
 
 def _wrapper_env(run: Run[Any]) -> dict[str, str]:
-    """What rank.sh is told."""
+    """Return the variables that the rank wrapper reads."""
     env = {}
     if run.gpu_type != "cpu":
-        env["NUMA_GPUS"] = str(max(1, run.accelerator.gpus_per_node // 2))  # nodes of all these GPUs have two sockets
+        env["NUMA_GPUS"] = str(max(1, run.accelerator.gpus_per_node // 2))  # all these nodes have two sockets
     fetched = Repository.of(run.settings)
     if fetched:
         env["SCRIPTS"] = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
