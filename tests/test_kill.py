@@ -13,7 +13,7 @@ from parts.killer import STAGES, Killer
 
 pytestmark = pytest.mark.xdist_group("kill")  # what may be killed is listed once
 
-GATED = {"preparing": 60, "running": 40}  # stages that wait at a gate until the kill, and so have no end of moments
+GATED = {"preparing": 85, "running": 40}  # stages that wait at a gate until the kill, so that moments never run out
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def _whole_lines(file: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def listing(killer: Killer, tmp_path_factory: pytest.TempPathFactory, toy_class: Any) -> dict[str, list[str]]:
-    """What is done in each stage of a run that nobody kills."""
+    """Return the moments in each stage of a run that is not killed."""
     case = Case(toy_class(tmp_path_factory.mktemp("listing")))
     job = case.job("run", case.spec, "--json", kill=("", 0))
     assert killer.run([job]) == [0]
@@ -86,9 +86,8 @@ def listing(killer: Killer, tmp_path_factory: pytest.TempPathFactory, toy_class:
 
 
 def up_to_the_first_poll(names: list[str]) -> list[str]:
-    """How often a job that is about to start is asked for is a matter of luck: once is certain."""
-    _, first_poll = [place for place, name in enumerate(names) if name == "after run"][:2]
-    return names[: first_poll + 1]
+    """Return the moments that every run has: how many polls find the job still in the queue is a matter of luck."""
+    return names[: 1 + names.index("process ended") + 2]  # and the next effect
 
 
 def kill_and_attach(killer: Killer, cases: list[Case]) -> None:
@@ -112,9 +111,11 @@ def test_a_run_that_was_killed_at_any_moment_has_its_true_end_and_ran_once(
 def test_it_may_be_killed_while_bash_submits(
     listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
 ) -> None:
-    """Bash goes on alone: the job is there, and attaching does not submit it again."""
-    number = 1 + listing["before the start"].index("within run")
-    kill_and_attach(killer, [Case(toy_class(tmp_path / "orphan"), "before the start", number)])
+    """Bash continues alone and submits the job; attaching does not submit it again."""
+    numbers = [number for number, name in enumerate(listing["before the start"], 1) if name == "within bash"]
+    assert numbers
+    cases = [Case(toy_class(tmp_path / str(number)), "before the start", number) for number in numbers]
+    kill_and_attach(killer, cases)
 
 
 def test_attaching_may_be_killed_too(

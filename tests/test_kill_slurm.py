@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +17,43 @@ pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("kill_
 
 RUNS = 3
 MOMENTS = 10  # of each stage in the slow test
-WAITING = {"preparing": 40, "running": 30}  # stages that wait at a gate until the kill, and so have no end of moments
-CERTAIN = 18  # moments of "after the start" that come before the first answer of the queue, however long jobs wait
+GATED = {"preparing": 40, "running": 30}  # stages that wait at a gate until the kill, so that moments never run out
 STEPS = [f"{number},0.5,2.5,,,1,0" for number in range(1, 6)]
+
+# In the folder of a case, or in one above it: the number of the accepted job after which to kill (of the task that
+# comes first and of the runs), the file with the process id of llmb, and whether bash is killed too.
+KILL_AT_SBATCH = "kill-at-sbatch"
+
+SBATCH = """#!/bin/bash
+answer=$({sbatch} "$@") || exit
+folder=$PWD
+while [ "$folder" ] && [ ! -e "$folder/{plan}" ]; do folder=${{folder%/*}}; done
+number=1
+if [ "$folder" ] && read -r wanted pid_file with_bash <"$folder/{plan}"; then
+  until mkdir "$folder/accepted.$number"; do ((number += 1)); done 2>/dev/null
+  if [ "$number" = "$wanted" ]; then
+    kill -KILL "$(<"$pid_file")"
+    shells=() pid=$PPID
+    while [ "$(</proc/$pid/comm)" = bash ]; do
+      shells+=("$pid") pid=$(awk '/^PPid/ {{ print $2 }}' "/proc/$pid/status")
+    done
+    if [ "$with_bash" ]; then kill -KILL "${{shells[@]}}" && exit; fi
+  fi
+fi
+echo "$answer"
+"""
 
 
 @pytest.fixture(scope="module")
-def way(slurm_session: Any) -> Iterator[Sshd]:
-    """The cluster's login node."""
-    with Sshd(env=slurm_session.env) as server:
+def way(slurm_session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    """Return the cluster's login node, on which sbatch may kill whoever called it."""
+    home = tmp_path_factory.mktemp("login")
+    (home / "bin").mkdir()
+    sbatch = home / "bin/sbatch"
+    sbatch.write_text(SBATCH.format(sbatch=shutil.which("sbatch"), plan=KILL_AT_SBATCH))
+    sbatch.chmod(0o755)
+    (home / ".profile").write_text(f"PATH={home}/bin:$PATH\n")
+    with Sshd(env={**slurm_session.env, "HOME": str(home)}) as server:
         yield server
 
 
@@ -72,6 +101,13 @@ class Case:
     def killed(self) -> dict[str, Any]:
         return self.job("run", self.spec, "--json", kill=(self.stage, self.number))
 
+    def killed_by_sbatch(self, number: int, *, with_bash: bool) -> dict[str, Any]:
+        """Return a job that is killed when that many jobs were accepted."""
+        job = self.job("run", self.spec, "--json")
+        plan = f"{number} {job['output']}.pid {'yes' if with_bash else ''}\n"
+        (self.toy.folder / KILL_AT_SBATCH).write_text(plan)
+        return job
+
     def attached(self) -> dict[str, Any]:
         return self.job("attach", "--json")
 
@@ -99,20 +135,25 @@ class Case:
 def listing(
     killer: Killer, way: Sshd, tmp_path_factory: pytest.TempPathFactory, toy_class: Any
 ) -> dict[str, list[str]]:
-    """What is done in each stage of a sweep that nobody kills."""
+    """Return the moments in each stage of a sweep that is not killed."""
     case = Case(toy_class(tmp_path_factory.mktemp("listing")), way)
     job = case.job("run", case.spec, "--json", kill=("", 0))
     assert killer.run([job]) == [0]
     moments = json.loads(Path(f"{job['output']}.moments").read_text())
     names = {stage: [name for at, name in moments if at == stage] for stage in STAGES}
-    names["after the start"] = names["after the start"][:CERTAIN]
-    return names | {stage: ["whatever comes"] * count for stage, count in WAITING.items()}
+    certain = 1 + names["after the start"].index("answered")  # how often a job is polled until it runs varies
+    names["after the start"] = names["after the start"][:certain]
+    return names | {stage: ["whatever comes"] * count for stage, count in GATED.items()}
 
 
 def kill_and_attach(killer: Killer, cases: list[Case], cluster: Any) -> None:
     ends = killer.run([case.killed() for case in cases])
     assert set(ends) <= {-9, 0}  # three that end together do it in fewer moments than one after another
     assert ends.count(-9) >= min(len(cases), 5)
+    attach(killer, cases, cluster)
+
+
+def attach(killer: Killer, cases: list[Case], cluster: Any) -> None:
     for case in cases:
         case.open_gates()
     assert set(killer.run([case.attached() for case in cases])) == {0}
@@ -132,11 +173,14 @@ def test_at_ten_moments_of_each_stage(
 
 
 def test_between_the_acceptance_of_a_job_and_its_record(
-    listing: Any, killer: Killer, way: Sshd, tmp_path: Path, toy_class: Any, slurm_session: Any
+    killer: Killer, way: Sshd, tmp_path: Path, toy_class: Any, slurm_session: Any
 ) -> None:
-    """After each of the three, with and without the shell that asked."""
-    names = listing["before the start"]
-    numbers = [number for number, name in enumerate(names, 1) if "accepted" in name]
-    assert len(numbers) == 2 * RUNS
-    cases = [Case(toy_class(tmp_path / str(number)), way, "before the start", number) for number in numbers]
-    kill_and_attach(killer, cases, slurm_session)
+    """After the task and each of the three, with and without the shell that called sbatch."""
+    cases, jobs = [], []
+    for number in range(1, RUNS + 2):
+        for with_bash in (False, True):
+            case = Case(toy_class(tmp_path / f"{number}{'-with-bash' * with_bash}"), way)
+            cases.append(case)
+            jobs.append(case.killed_by_sbatch(number, with_bash=with_bash))
+    assert killer.run(jobs) == [-9] * len(jobs)
+    attach(killer, cases, slurm_session)
