@@ -173,7 +173,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def counted(stats: str, arguments: list[str]) -> int:
     """``llmb`` itself, in this process, with its ticks and its questions counted."""
-    from llmb.cli.main import main
+    from llmb.cli.app import main
     from llmb.drive.driver import Driver
     from llmb.hosts.ssh import SshHost
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from llmb.cli.recipe_tables import list_row
+from llmb.cli.views.recipes import list_row
 from llmb.plugins.recipe_files import load_recipe, recipe_addresses
 
 README = Path(__file__).parents[1] / "README.md"

@@ -180,13 +180,13 @@ def line_of(text: str, name: str) -> str:
 def test_a_framework_that_exits_at_once(toy: Any) -> None:
     out = failed(toy, end="exit 3", end_step=0)
     assert line_of(out, "cause") == "phase train, rank 0: exit status 3 (after 0 of 5 steps)"
-    assert line_of(out, "log says") == "toy: giving up"
+    assert line_of(out, "log") == "toy: giving up"
 
 
 def test_a_framework_that_is_killed_whatever_it_warned_of_before_its_first_step(toy: Any) -> None:
     out = failed(toy, warning="UserWarning: [Errno 12] Cannot allocate memory", end="kill 9", end_step=2)
     assert "phase train, rank 0: killed by signal 9 (exit status 137) (after 2 of 5 steps)" in line_of(out, "cause")
-    assert "toy step 2 time 0.5" in line_of(out, "log says")
+    assert "toy step 2 time 0.5" in line_of(out, "log")
 
 
 def test_a_framework_that_crashes(toy: Any) -> None:
@@ -215,4 +215,4 @@ def test_a_framework_that_runs_out_of_memory(toy: Any, little_memory: Path) -> N
     done = subprocess.run(command, env=toy.env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1, done.stderr
     assert line_of(done.stdout, "cause").startswith("out of memory: phase train, rank 0: killed by signal 9")
-    assert "toy step 3" in line_of(done.stdout, "log says")
+    assert "toy step 3" in line_of(done.stdout, "log")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from parts.script_tables import DOCS, planned, rows
 
-from llmb.cli.dry_run import as_table
+from llmb.cli.views.dry_run import plan_document
 
 DOCUMENT = (DOCS / "maxtext.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 def shown(tmp_path: Path, *overrides: str) -> str:
     """Return everything that a dry run prints of the job, as one text."""
-    table = as_table(planned(tmp_path, SPEC, *overrides))
+    table = plan_document(planned(tmp_path, SPEC, *overrides))
     return json.dumps(table["job"]) + table["script"] + json.dumps([task["key"] for task in table["preparation"]])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from parts.script_tables import DOCS, planned, rows
 
-from llmb.cli.dry_run import as_table
+from llmb.cli.views.dry_run import plan_document
 
 DOCUMENT = (DOCS / "nemo-launcher.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
@@ -38,7 +38,7 @@ KEYS = [(row[0].strip("|` ").partition("`")[0], row[1].strip("`"), row[2].strip(
 
 def shown(tmp_path: Path, *overrides: str) -> str:
     """All that a dry run shows of the job, as one text."""
-    table = as_table(planned(tmp_path, SPEC, *overrides))
+    table = plan_document(planned(tmp_path, SPEC, *overrides))
     keys = [task["key"] for task in table["preparation"]]
     text = "\n".join([json.dumps(table["job"], indent=0), table["script"], *keys])
     return re.sub(r"\s*\n\s*", "\n", text)

@@ -352,7 +352,7 @@ def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> Non
     answer = parse()
 
     assert answer.status == 2
-    assert "maxtext has no directory of its own for logs" in answer.err
+    assert "maxtext has no log directory of its own" in answer.err
 
 
 # Bad input: one clear line

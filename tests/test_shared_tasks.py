@@ -138,7 +138,7 @@ def test_of_a_run_without_a_log_its_cause_is_told_in_place_of_that(
     refused = toy.run(framework=task(space_gb=1e9))
     done = command_line(capsys)("logs", refused["run_id"])
     assert (done.out, done.err.count("\n")) == ("", 1)
-    assert f"{refused['run_id']} (failed) has no log: toy data could not be made: it takes" in done.err
+    assert f"{refused['run_id']} (failed) has no logs: toy data could not be made: it takes" in done.err
 
 
 def test_what_to_do_about_a_known_cause_is_told_of_a_task_too(toy: Any) -> None:

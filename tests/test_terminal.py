@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import llmb
-from llmb.cli.recipe_tables import workload_toml
+from llmb.cli.views.recipes import workload_toml
 from llmb.plugins.recipe_files import load_recipe, recipe_addresses
 
 ROOT = Path(__file__).parents[1]
@@ -109,10 +109,10 @@ def test_every_command_has_a_whole_line_in_the_help() -> None:
     [
         (["stauts"], "llmb: No such command 'stauts'; see `llmb --help`"),
         (["run"], "llmb: Missing argument 'SPEC'; see `llmb run --help`"),
-        (["recipes", "--toml"], "llmb: Invalid value for --toml: needs a recipe's ADDRESS; see `llmb recipes --help`"),
+        (["recipes", "--toml"], "llmb: --toml requires the ADDRESS of a recipe; see `llmb recipes --help`"),
         (
             ["run", "x.toml", "--dry-run", "--detach"],
-            "llmb: Invalid value for --dry-run, --detach: only one of them; see `llmb run --help`",
+            "llmb: --dry-run and --detach cannot be combined; see `llmb run --help`",
         ),
     ],
 )
@@ -136,7 +136,7 @@ def test_a_recipe_that_needs_many_nodes_is_not_offered_for_one_machine(address: 
 
 
 ENDS_OF_OUTPUT = {
-    "full": (2, "llmb: standard output cannot be written: No space left on device\n"),
+    "full": (2, "llmb: cannot write standard output: No space left on device\n"),
     "no reader": (141, ""),
 }
 

@@ -20,7 +20,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.cli.main import main
+from llmb.cli.app import main
 from llmb.planning import plan
 from llmb.plugins.registry import PluginRegistry
 

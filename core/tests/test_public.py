@@ -126,13 +126,13 @@ def test_importing_llmb_imports_nothing_else() -> None:
 
 
 def test_importing_the_command_line_imports_no_heavy_module() -> None:
-    assert packages(imported_by("import llmb.cli.main")) & (HEAVY - {"typer", "rich"}) == set()
+    assert packages(imported_by("import llmb.cli.app")) & (HEAVY - {"typer", "rich"}) == set()
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_imports_no_plugin_and_looks_for_none(arguments: list[str]) -> None:
     modules = imported_by(
-        f"import sys\nfrom llmb.cli.main import main\nsys.argv = ['llmb', *{arguments}]\n"
+        f"import sys\nfrom llmb.cli.app import main\nsys.argv = ['llmb', *{arguments}]\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code"
     )
     assert packages(modules) & (HEAVY - {"typer", "rich"}) == set()

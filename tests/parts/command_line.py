@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb.cli import figures, inspect, main, run, runs  # noqa: F401  # they add their commands
+from llmb.cli import app
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Llmb:
     def call(*arguments: object) -> Answer:
         capsys.readouterr()
         try:
-            status = main._exit_status([str(each) for each in arguments])
+            status = app.execute([str(each) for each in arguments])
         except SystemExit as end:
             status = int(end.code or 0)
         return Answer(status, *capsys.readouterr())

@@ -1,5 +1,5 @@
-"""``python -m llmb`` is ``llmb``."""
+"""Entry point of ``python -m llmb``."""
 
-from llmb.cli.main import main
+from llmb.cli.app import main
 
 main()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.cli.runs import LogPrinter
+from llmb.cli.views.logs import LogPrinter
 
 
 def test_a_heading_stands_wherever_it_changes_from_one_log_to_another(

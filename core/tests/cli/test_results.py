@@ -1,4 +1,4 @@
-"""How runs are shown at their end, and the exit status of several."""
+"""Results as users read them, and the exit code of several runs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from llmb.cli.results import print_results, print_runs
-from llmb.cli.run import worst_status
+from llmb.cli.follow import combined_exit_code
+from llmb.cli.views.results import print_results, print_run_list
 from llmb.drive.result import RunResult
 from llmb.values.errors import LlmbError, SpecError, TargetError
 
@@ -20,7 +20,7 @@ METRICS = {
     "peak_flops": 989e12, "global_batch_size": 128, "seq_len": 4096, "baseline": None,
 }  # fmt: skip
 
-NO_FIGURES = {"flops_per_sequence": 1.82e15, "peak_flops": 989e12}
+NOTHING_MEASURED = {"flops_per_sequence": 1.82e15, "peak_flops": 989e12}
 
 
 def result(**changes: Any) -> RunResult:
@@ -33,44 +33,44 @@ def result(**changes: Any) -> RunResult:
     return RunResult.from_dict(whole | changes)
 
 
-def test_a_result_shows_the_figures_that_training_is_compared_by(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_result_shows_the_metrics_by_which_trainings_are_compared(capsys: pytest.CaptureFixture[str]) -> None:
     print_results([result()])
     shown = " ".join(capsys.readouterr().out.split())
-    for figure in ("step time 7.908 s", "tokens/s 66,298", "TFLOP/s per GPU 460.5", "MFU 46.56 % of 989 TFLOP/s",
+    for metric in ("step time 7.908 s", "tokens/s 66,298", "TFLOP/s per GPU 460.5", "MFU 46.56 % of 989 TFLOP/s",
                    "days to 1T tokens 174.6", "record /home/me/.local/share/llmb/runs/k3x9f"):  # fmt: skip
-        assert figure in shown
+        assert metric in shown
 
 
 @pytest.mark.parametrize(("computed", "noted"), [(0.3673, True), (0.33, False), (0.334, False), (None, False)])
-def test_two_ways_to_have_the_mfu_that_differ_by_more_than_3_percent_are_pointed_out(
+def test_a_logged_and_a_computed_mfu_that_differ_by_more_than_3_percent_need_a_note(
     computed: float | None, noted: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     by_step_time = {"mfu_computed": computed, "model_tflops_per_gpu": computed and computed * 989}
     print_results([result(metrics=METRICS | {"mfu": 0.334, "mfu_logged": 0.334, **by_step_time})])
     shown = " ".join(capsys.readouterr().out.split())
-    assert ("MFU is 33.40 % by the logged TFLOP/s and 36.73 % by step time" in shown) == noted
+    assert ("MFU is 33.40 % by logged TFLOP/s but 36.73 % by step time" in shown) == noted
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "note"),
     [
         ({"mfu_computed": 0.3675, "peak_flops": 14.7e15}, "by step time it is 36.75 % of 14,700 TFLOP/s"),
-        ({"mfu_computed": None, "peak_flops": None}, "no MFU: the peak of this GPU type and dtype is not known here"),
+        ({"mfu_computed": None, "peak_flops": None}, "no MFU: the peak FLOP/s of this GPU type and dtype are unknown"),
         ({"mfu": 0.4656}, None),
         ({"step_time_s": None, "mfu_computed": None}, None),
     ],
 )
-def test_figures_without_an_mfu_say_why(
-    changes: dict[str, Any], told: str | None, capsys: pytest.CaptureFixture[str]
+def test_a_missing_mfu_is_explained(
+    changes: dict[str, Any], note: str | None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_results([result(metrics=METRICS | {"mfu": None} | changes)])
     shown = " ".join(capsys.readouterr().out.split())
-    assert told in shown if told else "note" not in shown
+    assert note in shown if note else "note" not in shown
 
 
 @pytest.mark.parametrize("mfu_from", ["mfu_logged", "mfu_computed"])
 @pytest.mark.parametrize("computed", [0.3673, 0.33, 0.334])
-def test_figures_of_two_kinds_are_both_shown_with_what_the_mfu_is_of(
+def test_logged_and_computed_tflops_that_differ_are_both_shown_and_the_mfu_names_its_basis(
     computed: float, mfu_from: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     two = {"mfu_computed": computed, "mfu_logged": 0.334, "model_tflops_per_gpu": computed * 989}
@@ -82,14 +82,14 @@ def test_figures_of_two_kinds_are_both_shown_with_what_the_mfu_is_of(
     assert (f"MFU {100 * two[mfu_from]:.2f} % of 989 TFLOP/s, {of}" in shown) == differ
 
 
-def test_a_result_of_a_sweep_shows_its_values_and_which_repeat_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_of_a_sweep_shows_its_values_and_its_repeat(capsys: pytest.CaptureFixture[str]) -> None:
     sweep = {"workload.gpus": 64, "parallelism.tp": 2, "measure.window": [35, 44], "env.A": "on"}
     print_results([result(sweep=sweep, repeat=2, repeats=3)])
     shown = " ".join(capsys.readouterr().out.split())
     assert "sweep parallelism.tp = 2, measure.window = [35, 44], env.A = on repeat 2 of 3 step time" in shown
 
 
-def test_the_table_of_runs_shows_in_what_runs_of_one_name_differ(
+def test_the_list_shows_the_values_by_which_runs_of_one_name_differ(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     long = "v" * 30
@@ -101,41 +101,41 @@ def test_the_table_of_runs_shows_in_what_runs_of_one_name_differ(
         for size in (4, 8)
     ]
     repeats = [result(run_id=f"abcd{each}-other-64", sweep={"a.tp": 3}, repeat=each, repeats=2) for each in (1, 2)]
-    print_runs([*matrix, *repeats, result(run_id="zzzzz-third-64", sweep={"a.tp": 5})])
+    print_run_list([*matrix, *repeats, result(run_id="zzzzz-third-64", sweep={"a.tp": 5})])
     titles, *rows = capsys.readouterr().out.splitlines()
     swept = [row[titles.index("sweep") :].partition("  ")[0] for row in rows]
     assert swept[:2] == [f"tp=1, b.size={size}, c.size=-{size}, x={'v' * 23}…" for size in (4, 8)]
     assert swept[4:] == ["repeat=1", "repeat=2", ""]
 
 
-def test_runs_that_no_sweep_tells_apart_need_no_column_for_it(capsys: pytest.CaptureFixture[str]) -> None:
-    print_runs([result(run_id="aaaaa-x", sweep={"a.tp": 1}), result(run_id="bbbbb-y", sweep={"a.tp": 2})])
+def test_the_list_has_no_sweep_column_if_names_differ_anyway(capsys: pytest.CaptureFixture[str]) -> None:
+    print_run_list([result(run_id="aaaaa-x", sweep={"a.tp": 1}), result(run_id="bbbbb-y", sweep={"a.tp": 2})])
     assert capsys.readouterr().out.split()[:3] == ["run", "state", "verdict"]
 
 
 @pytest.mark.parametrize(
     ("steps_done", "metrics", "shown"),
     [
-        (2, METRICS, "so far 2 of 50 steps: the measuring window is not complete step time so far 7.908 s"),
+        (2, METRICS, "so far 2 of 50 steps: the measuring window is incomplete step time so far 7.908 s"),
         (2, METRICS, "MFU so far 46.56 %"),
-        (50, METRICS, "in part the measuring window is not complete step time in part 7.908 s"),
-        (50, NO_FIGURES, "figures none: no step of the measuring window was measured record"),
+        (50, METRICS, "in part the measuring window is incomplete step time in part 7.908 s"),
+        (50, NOTHING_MEASURED, "metrics none: no step of the measuring window was measured record"),
     ],
 )
-def test_figures_of_a_part_of_the_window_are_marked_and_no_list_compares_them(
+def test_metrics_of_an_incomplete_window_are_marked_and_left_out_of_the_list(
     steps_done: int, metrics: dict[str, Any], shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     part = result(metrics=metrics, steps=50, steps_done=steps_done, window_complete=False)
     print_results([part])
     assert shown in " ".join(capsys.readouterr().out.split())
-    print_runs([part])
+    print_run_list([part])
     assert "7.908" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("mfu", "noted"), [(1.0, False), (2.13, True)])
-def test_an_mfu_above_100_percent_is_pointed_out(mfu: float, noted: bool, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_mfu_above_100_percent_needs_a_note(mfu: float, noted: bool, capsys: pytest.CaptureFixture[str]) -> None:
     print_results([result(metrics=METRICS | {"mfu": mfu, "mfu_computed": mfu})])
-    assert ("an MFU above 100 % cannot be" in capsys.readouterr().out) == noted
+    assert ("MFU above 100 % is impossible" in capsys.readouterr().out) == noted
 
 
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,22 +150,22 @@ def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("state", "verdict", "shown"),
     [
-        ("failed", None, "reason rank 0: exit status 1 cause too little memory"),
-        ("failed", "undecided", "verdict undecided reason rank 0: exit status 1 cause too little memory"),
-        ("completed", None, "verdict none: rank 0: exit status 1"),
+        ("failed", None, "reason rank 0: exit code 1 cause too little memory"),
+        ("failed", "undecided", "verdict undecided reason rank 0: exit code 1 cause too little memory"),
+        ("completed", None, "verdict none: rank 0: exit code 1"),
     ],
 )
-def test_how_a_run_broke_is_no_verdict(
+def test_the_reason_of_a_failure_is_separate_from_its_verdict(
     state: str, verdict: str | None, shown: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = None if state == "completed" else {"cause": "too little memory"}
-    print_results([result(state=state, verdict=verdict, reason="rank 0: exit status 1", failure=failure)])
+    print_results([result(state=state, verdict=verdict, reason="rank 0: exit code 1", failure=failure)])
     assert shown in " ".join(capsys.readouterr().out.split())
 
 
-def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_lines_are_complete_and_have_no_trailing_blanks(capsys: pytest.CaptureFixture[str]) -> None:
     long_id = "k3x9f-" + "x" * 150
-    print_runs([result(run_id=long_id), result(state="failed", metrics=None)])
+    print_run_list([result(run_id=long_id), result(state="failed", metrics=None)])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3
     assert long_id in lines[1]
@@ -173,7 +173,7 @@ def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.Captur
 
 
 @pytest.mark.parametrize(
-    ("results", "check", "status"),
+    ("results", "check", "exit_code"),
     [
         ([result()], False, 0),
         ([result(verdict="fail")], False, 0),
@@ -185,12 +185,12 @@ def test_piped_lines_are_whole_and_have_no_trailing_blanks(capsys: pytest.Captur
         ([result(state="failed"), result(state="failed", refused=True), result()], True, 4),
     ],
 )
-def test_the_exit_status_is_the_worst_of_all_runs(results: list[RunResult], check: bool, status: int) -> None:
-    assert worst_status(results, check=check) == status
+def test_the_exit_code_is_the_worst_of_all_runs(results: list[RunResult], check: bool, exit_code: int) -> None:
+    assert combined_exit_code(results, check=check) == exit_code
 
 
 @pytest.mark.parametrize(
-    ("results", "error", "status"),
+    ("results", "error", "exit_code"),
     [
         ([result()], SpecError("a secret is not set"), 2),
         ([result(verdict="fail")], SpecError("a secret is not set"), 2),
@@ -199,13 +199,13 @@ def test_the_exit_status_is_the_worst_of_all_runs(results: list[RunResult], chec
         ([result(state="timeout")], TargetError("no route to host"), 4),
     ],
 )
-def test_what_stood_in_the_way_of_some_hides_no_worse_end_of_others(
-    results: list[RunResult], error: LlmbError, status: int
+def test_an_error_does_not_hide_a_worse_result_of_another_run(
+    results: list[RunResult], error: LlmbError, exit_code: int
 ) -> None:
-    assert worst_status(results, check=True, error=error) == status
+    assert combined_exit_code(results, check=True, error=error) == exit_code
 
 
-def test_a_result_goes_through_json_and_is_the_same() -> None:
+def test_a_result_survives_json() -> None:
     failure = {"cause": "a disk is full", "evidence": "No space left on device", "line": 12, "remedy": "free some"}
     whole = result(state="failed", failure=failure)
     assert RunResult.from_dict(json.loads(json.dumps(whole.as_dict()))) == whole
@@ -216,6 +216,6 @@ def test_a_result_goes_through_json_and_is_the_same() -> None:
     )
 
 
-def test_a_result_of_an_older_version_lacks_what_that_did_not_know() -> None:
+def test_a_result_of_an_older_version_lacks_newer_keys() -> None:
     old = result(metrics={"step_time_s": 7.9, "mfu": None}, failure={"cause": "a disk is full"})
     assert (old.metrics and old.metrics.as_dict()["tokens_per_s"], old.failure and old.failure.line) == (None, None)

@@ -9,7 +9,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.cli.recipe_tables import workload_toml
+from llmb.cli.views.recipes import workload_toml
 
 WORKLOAD = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
 BEGIN = """

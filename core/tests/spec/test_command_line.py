@@ -14,7 +14,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.cli.dry_run import print_plan
+from llmb.cli.views.dry_run import print_plan
 
 JOB_KEYS = {
     "image",
@@ -38,7 +38,7 @@ def nothing_touched(folder: Path) -> bool:
 def test_validate_tells_how_many_runs_there_are(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
     spec.usual(workload={"gpus": [1, 2]})
     done = run_llmb("validate", spec.file)
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{spec.file}: 2 runs, no fault\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{spec.file}: valid, 2 runs\n", "")
     assert run_llmb.json("validate", spec.file)["file"] == str(spec.file)
     assert nothing_touched(tmp_path)
 
@@ -121,8 +121,8 @@ def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_pat
 def test_an_option_that_would_be_ignored_is_refused(spec: Any, run_llmb: Any, arguments: list[str]) -> None:
     address = "maxtext/llama2-tiny" if arguments[0] == "recipes" else spec.usual().file
     [error] = run_llmb.json(*arguments, address, status=2)["errors"]
-    given = ", ".join(arguments[-2:] if len(arguments) > 2 else ["--toml", "--json"])
-    assert f"{given}: only one of them" in error["message"]
+    given = " and ".join(arguments[-2:] if len(arguments) > 2 else ["--toml", "--json"])
+    assert f"{given} cannot be combined" in error["message"]
 
 
 def test_whether_a_verdict_is_checked_is_for_the_command_line_of_every_run(spec: Any, run_llmb: Any) -> None:
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_used_is_one_line(
 
 WITHOUT_CAPABILITIES = """
 import ctypes, json, os, sys
-from llmb.cli.main import main
+from llmb.cli.app import main
 if os.getuid() == 0:  # root without its capabilities is denied what the mode of a file denies
     header, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     assert ctypes.CDLL(None).capset(header, none) == 0

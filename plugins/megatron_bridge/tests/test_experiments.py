@@ -86,7 +86,7 @@ def test_the_default_directory_is_experiments(here: Path, tmp_path: Path) -> Non
     elsewhere = here / "experiments"
     done = llmb(elsewhere)
     assert done.returncode == 2
-    assert "there is no directory experiments here, where megatron_bridge has its logs" in done.stderr
+    assert "no directory experiments here, where megatron_bridge writes its logs" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -202,8 +202,7 @@ def test_bars_without_any_line_end_cost_no_memory_and_hide_no_step() -> None:
 def test_the_logs_of_the_original_scripts_are_found_below_their_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from llmb.cli import figures  # noqa: F401  # it adds its command
-    from llmb.cli.main import _exit_status
+    from llmb.cli.app import execute
 
     folder = tmp_path / "results" / "24.11" / "fp8" / "70b" / "64"
     folder.mkdir(parents=True)
@@ -212,7 +211,7 @@ def test_the_logs_of_the_original_scripts_are_found_below_their_results(
     (folder / "log-nemo_llama3.1_70b_64_2.out").write_text("no step yet\n")
     (folder / "log-nemo_llama3.1_70b_64_1.err").write_bytes(whole)
     monkeypatch.chdir(tmp_path)
-    _exit_status(["parse", "--framework", "nemo_launcher", "--json"])
+    execute(["parse", "--framework", "nemo_launcher", "--json"])
     found = json.loads(capsys.readouterr().out)
 
     assert {log["experiment"]: log["status"] for log in found["logs"]} == {

@@ -10,15 +10,13 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-import typer
-
 from llmb.analysis.window import outlier_median_s
-from llmb.cli.results import number
-from llmb.cli.tables import ABSENT, Column, print_table
+from llmb.cli import output
+from llmb.cli.views.tables import ABSENT, Column, print_table
+from llmb.cli.views.text import counted, format_number
 from llmb.drive.record import steps_csv as csv_of_steps
 from llmb.parsing.directories import ParsedPath
 from llmb.parsing.parse import ParsedLog
-from llmb.values.error_text import counted
 from llmb.values.recipe import Window
 
 MOST_NAMES = 3
@@ -33,7 +31,7 @@ REASON = 20
 SUMMARY = ("count", "step_time_s", "step_time_std_s", "tflops_per_gpu", "tflops_per_gpu_std")
 
 
-def several(read: Sequence[ParsedPath], *, full_names: bool) -> dict[str, Any]:
+def logs_document(read: Sequence[ParsedPath], *, full_names: bool) -> dict[str, Any]:
     """The JSON of several logs; ``reason`` is why one is no result, ``passed_over`` is there where files were."""
     found = [log for each in read for log in each.logs]
     passed_over = [{"path": str(file.path), "reason": file.reason} for each in read for file in each.passed_over]
@@ -82,14 +80,16 @@ def logs_csv(logs: Sequence[ParsedLog], *, full_names: bool) -> str:
     return text.getvalue()
 
 
-def print_one(log: ParsedLog) -> None:
+def print_log(log: ParsedLog) -> None:
     """The steps, then the mean, then why it broke if it did."""
     if log.series.steps:
         _print_steps(log)
-        typer.echo(_mean(log))
+        output.print_text(_mean(log))
         _print_if_unusual(log)
     if log.failure:
-        typer.echo(f"{log.failure.cause}: {log.failure.evidence} (line {log.failure.line}); {log.failure.remedy}")
+        output.print_text(
+            f"{log.failure.cause}: {log.failure.evidence} (line {log.failure.line}); {log.failure.remedy}"
+        )
 
 
 def _print_steps(log: ParsedLog) -> None:
@@ -97,7 +97,7 @@ def _print_steps(log: ParsedLog) -> None:
     rows = []
     for step in log.series.steps:
         cells = (step.time_s, step.tflops_per_gpu, step.tokens_per_s_per_gpu, step.loss)
-        rows.append((str(step.step), *map(number, cells)))
+        rows.append((str(step.step), *map(format_number, cells)))
     print_table([Column(title, right=True) for title in titles], rows)
 
 
@@ -107,11 +107,11 @@ def _mean(log: ParsedLog) -> str:
     if summary.step_time_s is None:
         parts.append(_why_no_mean(log))
     else:
-        spread = f" (standard deviation {number(summary.step_time_std_s)})" if summary.step_time_std_s else ""
+        spread = f" (standard deviation {format_number(summary.step_time_std_s)})" if summary.step_time_std_s else ""
         partly = "" if summary.complete else f", {summary.count} of them measured"
-        parts.append(f"{window.removeprefix('the ')}{partly}: {number(summary.step_time_s)} s{spread}")
+        parts.append(f"{window.removeprefix('the ')}{partly}: {format_number(summary.step_time_s)} s{spread}")
     if summary.tflops_per_gpu is not None:
-        parts.append(f"{number(summary.tflops_per_gpu)} TFLOP/s per GPU")
+        parts.append(f"{format_number(summary.tflops_per_gpu)} TFLOP/s per GPU")
     if summary.mean_of > 1:
         parts.append(f"printed as means of {summary.mean_of} steps")
     return ", ".join(parts)
@@ -135,14 +135,14 @@ def _print_if_unusual(log: ParsedLog) -> None:
     """A word where the one step that the figures are of is unlike the others: an acceptance would rest on it."""
     median_s = outlier_median_s(log.steps, log.summary)
     if median_s is not None and log.summary.step_time_s is not None:
-        times = number(log.summary.step_time_s / median_s)
-        typer.echo(
-            f"note: {_told(log.summary.window)} took {times} times the median of all ({number(median_s)} s); "
+        times = format_number(log.summary.step_time_s / median_s)
+        output.print_text(
+            f"note: {_told(log.summary.window)} took {times} times the median of all ({format_number(median_s)} s); "
             "--window FIRST:LAST takes the mean of several"
         )
 
 
-def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
+def print_logs(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
     """One line a log, then how many succeeded; nothing where there is no log."""
     if not logs:
         return
@@ -155,7 +155,7 @@ def print_several(logs: Sequence[ParsedLog], *, full_names: bool) -> None:
         rows = [(*row, log.reason or "") for row, log in zip(rows, logs, strict=True)]
     print_table(columns, rows)
     counts, summary = _counts(logs), logs[0].summary
-    typer.echo(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {_told(summary.window)}")
+    output.print_text(f"{counts['succeeded']} succeeded, {counts['failed']} failed; mean of {_told(summary.window)}")
 
 
 def _distinct_names(logs: Sequence[ParsedLog], full_names: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""What ``llmb run --dry-run`` shows."""
+"""The plan that ``llmb run --dry-run`` prints."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from textwrap import shorten
 from typing import Any
 
 import attrs
-import typer
 
-from llmb.cli.sweeps import swept_values
+from llmb.cli import output
+from llmb.cli.views.sweep import describe_sweep
+from llmb.cli.views.text import counted
 from llmb.planning import RunPlan, TaskPlan
 from llmb.spec.structure import unstructure
-from llmb.values.error_text import counted
 from llmb.values.job import Environment, Image, Job, Task
 from llmb.values.run import Profile
 from llmb.values.workload import RunSpec
@@ -24,7 +24,7 @@ COMMAND = 120
 RANKS = {"all": "all ranks", "first": "the first rank", "node": "one rank a node"}
 
 
-def as_table(planned: RunPlan) -> dict[str, Any]:
+def plan_document(planned: RunPlan) -> dict[str, Any]:
     """The spec's values, and ``job``, ``script`` and ``preparation`` as they would be."""
     run = planned.run
     return {
@@ -56,13 +56,13 @@ def as_table(planned: RunPlan) -> dict[str, Any]:
             "workdir": planned.target.workdir,
             **unstructure(planned.target.options),
         },
-        "job": job_table(planned.job),
+        "job": job_document(planned.job),
         "script": planned.script.text,
-        "preparation": [_task_table(task) for task in planned.tasks],
+        "preparation": [_task_document(task) for task in planned.tasks],
     }
 
 
-def job_table(job: Job) -> dict[str, Any]:
+def job_document(job: Job) -> dict[str, Any]:
     """The neutral job as JSON."""
     return {
         "image": _image(job.environment),
@@ -91,12 +91,12 @@ def _image(environment: Environment) -> str | None:
     return environment.base.ref if isinstance(environment.base, Image) else None
 
 
-def _task_table(planned: TaskPlan) -> dict[str, Any]:
+def _task_document(planned: TaskPlan) -> dict[str, Any]:
     work = planned.task.work
     return {
         "key": planned.key,
         "kind": planned.task.kind,
-        "job": None if isinstance(work, str) else job_table(work),
+        "job": None if isinstance(work, str) else job_document(work),
         "script": planned.script.text,
         "check": planned.task.check,
         "space_gb": planned.task.space_gb,
@@ -107,31 +107,33 @@ def _task_table(planned: TaskPlan) -> dict[str, Any]:
 def print_plan(runs: Iterable[RunPlan], notes: Iterable[str] = ()) -> None:
     """The plan for people: what comes first, the phases, and the script; ``notes`` are those of the workload."""
     for note in notes:
-        typer.echo(f"# {note}")
+        output.print_text(f"# {note}")
     for planned in runs:
         run, job = planned.run, planned.job
-        typer.echo(f"# {run.name} ({_of_sweep(planned.placed)}): {run.recipe}, release {run.release}")
+        output.print_text(f"# {run.name} ({_of_sweep(planned.placed)}): {run.recipe}, release {run.release}")
         batch = run.parallelism.global_batch_size
         ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
-        typer.echo(f"# {ranks}, {counted(run.steps, 'step')}, global batch size {batch}")
+        output.print_text(f"# {ranks}, {counted(run.steps, 'step')}, global batch size {batch}")
         if run.differences:
             what = "not comparable with the baseline" if run.baseline else "not as the recipe has it"
-            typer.echo(f"# {what}: {', '.join(run.differences)}")
+            output.print_text(f"# {what}: {', '.join(run.differences)}")
         if run.profile:
-            typer.echo(f"# captured by {_capture(run.profile, run.steps)}: recorded, and not judged")
+            output.print_text(f"# captured by {_capture(run.profile, run.steps)}: recorded, and not judged")
         for note in planned.script.notes:
-            typer.echo(f"# {note}")
+            output.print_text(f"# {note}")
         for task in planned.tasks:
-            typer.echo(f"# first, unless it is there: {task.task.kind} {task.key}{_needs(task.task)}")
+            output.print_text(f"# first, unless it is there: {task.task.kind} {task.key}{_needs(task.task)}")
         for phase in job.phases:
-            typer.echo(f"# phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND)}")
-        typer.echo(planned.script.text)
+            output.print_text(
+                f"# phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND)}"
+            )
+        output.print_text(planned.script.text)
 
 
 def _of_sweep(placed: RunSpec) -> str:
     """Which of the runs of its spec it is."""
     of = f" of {placed.repeats}" if placed.repeats > 1 else ""
-    swept = swept_values(placed.swept)
+    swept = describe_sweep(placed.swept)
     return f"repeat {placed.run.repeat}{of}{'; ' if swept else ''}{swept}"
 
 

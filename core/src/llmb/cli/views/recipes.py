@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import typer
 
-from llmb.cli.results import number
-from llmb.cli.tables import Column, print_table
-from llmb.values.recipe import Baseline, Point, Recipe
+from llmb import Baseline, Point, Recipe
+from llmb.cli import output
+from llmb.cli.views.tables import Column, print_table
+from llmb.cli.views.text import format_number
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
 PROXIES = (
@@ -20,7 +20,7 @@ PROXIES = (
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp")
 
 
-def brief(recipe: Recipe) -> dict[str, Any]:
+def list_entry(recipe: Recipe) -> dict[str, Any]:
     """One recipe of the list."""
     return {
         "address": recipe.address,
@@ -32,7 +32,7 @@ def brief(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def whole(recipe: Recipe) -> dict[str, Any]:
+def recipe_document(recipe: Recipe) -> dict[str, Any]:
     """One recipe with all its points."""
     return {
         "address": recipe.address,
@@ -126,7 +126,7 @@ def print_list(recipes: Iterable[Recipe]) -> None:
 
 def list_row(recipe: Recipe) -> tuple[str, ...]:
     """Address, GPU types, dtypes, numbers of GPUs, release and description."""
-    row = brief(recipe)
+    row = list_entry(recipe)
     numbers = [str(each) for each in row["gpus"]]
     span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     return (
@@ -155,8 +155,8 @@ POINTS = (
 
 def print_points(recipe: Recipe) -> None:
     """The recipe, then one line a point with the figures of its baseline."""
-    typer.echo(f"{recipe.address}, release {recipe.release}: {recipe.description}")
-    typer.echo(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
+    output.print_text(f"{recipe.address}, release {recipe.release}: {recipe.description}")
+    output.print_text(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
     rows = [
         (
             point.gpu_type,
@@ -171,9 +171,9 @@ def print_points(recipe: Recipe) -> None:
     ]
     print_table(POINTS, rows)
     for note in _each(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
-        typer.echo(f"note: {note}")
+        output.print_text(f"note: {note}")
     if any(point.proxy for point in recipe.points):
-        typer.echo(f"note: {PROXIES}")
+        output.print_text(f"note: {PROXIES}")
 
 
 def _in_order(points: Sequence[Point]) -> list[Point]:
@@ -187,7 +187,7 @@ def _published(baseline: Baseline | None) -> tuple[str, ...]:
         return ("", "", "", "")
     mfu = None if baseline.mfu is None else 100 * baseline.mfu
     figures = (baseline.step_time_s, baseline.tokens_per_s, mfu, baseline.days_per_1t_tokens)
-    return tuple(number(figure) for figure in figures)
+    return tuple(format_number(figure) for figure in figures)
 
 
 def _degrees(point: Point) -> str:

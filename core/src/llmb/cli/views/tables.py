@@ -1,4 +1,4 @@
-"""Tables as text: within a terminal's width without breaking a figure, in whole lines where the output is piped."""
+"""Tables as text: they fit a terminal's width without breaking a number, and print complete lines into a pipe."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
 import attrs
-from rich.console import Console
 from rich.text import Text
+
+from llmb.cli import output
 
 GAP = "  "
 
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f]")
-"""Colours, titles and other orders to a terminal, which a log's line may have: they are not for ours."""
+"""Escape sequences and control characters, for example colours and window titles in the line of a log."""
 
 ABSENT = "-"
-"""A cell for a figure that is not there, where a blank could be taken for a slip."""
+"""A cell for a missing number, if an empty cell could look like an error."""
 
 Cell = str | Text
 
 
 @attrs.frozen
 class Column:
-    """A column of figures or names, which is never broken, unless ``wraps`` says down to which width it may be.
+    """A column of a table. If the terminal is too narrow, only columns with ``wraps`` are broken, down to that width.
 
-    ``optional`` columns give way where a terminal is too narrow for all: those that are empty, then the last.
+    ``optional`` columns are dropped if the terminal is too narrow for all: first the empty columns, then the last.
     """
 
     title: str = ""
@@ -37,31 +38,31 @@ class Column:
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
-    """To the terminal's width, and what it has no room for; piped output is for programs, so its lines are whole."""
-    console = Console(highlight=False)
+    """Print a table as wide as the terminal, and name the columns that did not fit. Keep lines in a pipe complete."""
+    console = output.console()
     width, rows = console.width if console.is_terminal else None, list(rows)
     for line in table_lines(columns, rows, width):
         console.print(line, soft_wrap=True)
     if missing := left_out(columns, rows, width):
-        console.print(f"note: no room here for {', '.join(missing)}; a wider terminal has it, and so has a pipe")
+        console.print(f"note: columns left out: {', '.join(missing)}; use a wider terminal or a pipe", soft_wrap=True)
 
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None) -> list[Text]:
-    """The lines, with the titles first where there are any; None is any width."""
+    """Return the lines of a table, titles first. Without ``width`` the lines may be of any length."""
     cells = _cells(columns, rows)
     kept = _kept(columns, cells, width)
     columns, cells = [columns[each] for each in kept], _only(cells, kept)
     widths = _widths(columns, cells, width) or _least(columns, cells)
-    lines = _row([Text(column.title, "bold") for column in columns], columns, widths, down=True)
+    lines = _row([Text(column.title, "bold") for column in columns], columns, widths, at_bottom=True)
     lines = lines if any(column.title for column in columns) else []
     return lines + [line for row in cells for line in _row(row, columns, widths)]
 
 
 def left_out(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None) -> list[str]:
-    """The titles of the columns that hold something and find no room."""
+    """Return the titles of the columns that are not empty but do not fit."""
     cells = _cells(columns, rows)
     kept = _kept(columns, cells, width)
-    return [column.title for at, column in enumerate(columns) if at not in kept and _holds_something(at, cells)]
+    return [column.title for at, column in enumerate(columns) if at not in kept and _is_filled(at, cells)]
 
 
 def _cells(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[list[Text]]:
@@ -69,10 +70,10 @@ def _cells(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[li
 
 
 def _kept(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int | None) -> list[int]:
-    """Which columns are shown."""
+    """Return the indices of the columns that are shown."""
     kept = list(range(len(columns)))
     if width is not None and _total(_natural(columns, cells)) > width:
-        kept = [each for each in kept if not columns[each].optional or _holds_something(each, cells)]
+        kept = [each for each in kept if not columns[each].optional or _is_filled(each, cells)]
     while _widths([columns[each] for each in kept], _only(cells, kept), width) is None:
         optional = [each for each in kept if columns[each].optional]
         if not optional:
@@ -81,7 +82,7 @@ def _kept(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int
     return kept
 
 
-def _holds_something(at: int, cells: Sequence[Sequence[Text]]) -> bool:
+def _is_filled(at: int, cells: Sequence[Sequence[Text]]) -> bool:
     return any(row[at].plain not in ("", ABSENT) for row in cells)
 
 
@@ -103,7 +104,7 @@ def _natural(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[
 
 
 def _least(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[int]:
-    """Titles are broken between words, wrapping columns to their least; nothing else is."""
+    """Return the least widths: titles are broken between words, cells of wrapping columns down to ``wraps``."""
     least = []
     for at, column in enumerate(columns):
         widest = max((len(row[at]) for row in rows), default=0)
@@ -113,7 +114,7 @@ def _least(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[in
 
 
 def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int | None) -> list[int] | None:
-    """The width of each column, or None where they do not fit. What is to spare goes to text, then to titles."""
+    """Return the width of each column, or None if the columns do not fit. Give spare width to text, then to titles."""
     natural = _natural(columns, rows)
     if width is None or _total(natural) <= width:
         return natural
@@ -128,11 +129,13 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: in
     return widths
 
 
-def _row(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], *, down: bool = False) -> list[Text]:
-    """One row as lines; ``down``: cells of fewer lines stand at the bottom, as titles do."""
+def _row(
+    cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], *, at_bottom: bool = False
+) -> list[Text]:
+    """Return one row as lines. With ``at_bottom``, cells of fewer lines are aligned at the bottom, as in titles."""
     last = len(cells) - 1
     broken = [_broken(cell, width, at == last) for at, (cell, width) in enumerate(zip(cells, widths, strict=True))]
-    if down:
+    if at_bottom:
         height = max(map(len, broken))
         broken = [[Text("")] * (height - len(each)) + each for each in broken]
     lines = []
@@ -146,7 +149,7 @@ def _row(cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int]
 
 
 def _broken(cell: Text, width: int, last: bool) -> list[Text]:
-    """Between words; within a word only where another column follows, so that a path can be copied whole."""
+    """Break a cell between words. Break within a word only if another column follows, so that paths can be copied."""
     if len(cell) <= width:
         return [cell]
     lines = textwrap.wrap(cell.plain, max(width, 1), break_long_words=not last, break_on_hyphens=not last)

@@ -1,0 +1,21 @@
+"""``llmb attach``."""
+
+from __future__ import annotations
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.follow import combined_exit_code, follow_runs, print_runs
+from llmb.cli.options import AsJson, RunsOrAll, WithCheck
+
+
+def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = False) -> None:
+    """Follow runs to their end, even if another process started them."""
+    with llmb.attach(runs or None) as session:
+        error = follow_runs(session, as_json=as_json)
+        if not session.run_ids and not as_json:
+            output.print_message("no unfinished runs; `llmb runs` lists all runs")
+        print_runs(session, error, as_json=as_json)
+    results = [result for result in session.results if result.ended or not error]
+    raise typer.Exit(combined_exit_code(results, check=check, error=error))

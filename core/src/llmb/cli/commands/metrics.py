@@ -1,0 +1,40 @@
+"""``llmb metrics``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.options import AsJson, OptionsError
+
+Address = Annotated[
+    str, typer.Argument(metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", show_default=False)
+]
+
+
+def metrics(
+    address: Address,
+    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
+    dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
+    step_time: Annotated[float | None, typer.Option("--step-time", metavar="S", help="Step time in seconds.")] = None,
+    tflops_per_gpu: Annotated[
+        float | None, typer.Option("--tflops-per-gpu", metavar="X", help="Logged TFLOP/s per GPU.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute metrics from a step time, logged TFLOP/s, or both."""
+    if step_time is None and tflops_per_gpu is None:
+        raise OptionsError("--step-time, --tflops-per-gpu or both are required")
+    found = llmb.metrics(
+        address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
+    )
+    if as_json:
+        output.print_json(found.as_dict())
+        return
+    from llmb.cli.views.metrics import print_metrics
+
+    print_metrics(found)

@@ -1,0 +1,48 @@
+"""``llmb run``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.follow import combined_exit_code, follow_runs, print_attach_command, print_runs
+from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, reject_combination
+
+
+def run(
+    spec: Spec,
+    overrides: Overrides = None,
+    target: TargetName = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")] = False,
+    detach: Annotated[bool, typer.Option("--detach", help="Exit once all jobs are submitted.")] = False,
+    check: WithCheck = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a workload: prepare, submit, follow, measure, record."""
+    reject_combination({"--dry-run": dry_run, "--detach": detach})
+    workload = llmb.load(spec, overrides=overrides or (), target=target)
+    if dry_run:
+        _print_plan(workload, as_json)
+        return
+    with llmb.start(workload) as session:
+        error = follow_runs(session, as_json=as_json, detach=detach)
+        print_runs(session, error, as_json=as_json)
+    if detach and not as_json and not error:
+        print_attach_command(session)
+    results = [result for result in session.results if result.ended or not (detach or error)]
+    raise typer.Exit(combined_exit_code(results, check=check, error=error))
+
+
+def _print_plan(workload: llmb.Workload, as_json: bool) -> None:
+    from llmb.cli.views.dry_run import plan_document, print_plan
+
+    planned = llmb.plan(workload)
+    if as_json:
+        for note in workload.notes:
+            output.print_message(note)
+        output.print_json({"runs": [plan_document(each) for each in planned]})
+    else:
+        print_plan(planned, workload.notes)

@@ -1,0 +1,20 @@
+"""``llmb validate``."""
+
+from __future__ import annotations
+
+import llmb
+from llmb.cli import output
+from llmb.cli.options import AsJson, Overrides, Spec, TargetName
+
+
+def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
+    """Check a spec, report all errors together, and change nothing."""
+    workload = llmb.load(spec, overrides=overrides or (), target=target)
+    llmb.plan(workload)
+    for note in workload.notes:
+        output.print_message(note)
+    if as_json:
+        output.print_json({"file": workload.file, "runs": [each.run.name for each in workload.runs]})
+    else:
+        count = len(workload.runs)
+        output.print_text(f"{spec}: valid, {count} run{'' if count == 1 else 's'}")

@@ -1,0 +1,74 @@
+"""Follow the runs of a session: show events, print results, and determine the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NoReturn
+
+import typer
+
+import llmb
+from llmb.cli import output
+
+
+def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -> llmb.LlmbError | None:
+    """Show events until all runs have ended or, with ``detach``, are submitted. Return the error that stopped some.
+
+    Ctrl-C detaches: print how to attach again and exit. The runs continue.
+    """
+    from llmb.cli.views.progress import open_view
+
+    try:
+        with open_view() as view:
+            for event in session.events(until="submitted" if detach else "ended"):
+                view.show(event)
+    except llmb.LlmbError as error:
+        return error
+    except KeyboardInterrupt:
+        _detach_after_interrupt(session, as_json)
+    return None
+
+
+def _detach_after_interrupt(session: llmb.Session, as_json: bool) -> NoReturn:
+    if as_json:
+        print_runs(session, None, as_json=True)
+    print_attach_command(session)
+    raise typer.Exit(130)
+
+
+def print_attach_command(session: llmb.Session) -> None:
+    """Print how to follow the runs that have not ended, if there are any."""
+    if unfinished := [result.run_id for result in session.results if not result.ended]:
+        output.print_progress(f"detached; follow with: llmb attach {' '.join(unfinished)}")
+
+
+def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> None:
+    """Print all runs or, after an error, the runs that have ended and then the error."""
+    if as_json:
+        errors = {"errors": output.error_documents(error)} if error else {}
+        output.print_json({"runs": [result.as_dict() for result in session.results], **errors})
+        return
+    from llmb.cli.views.results import print_results
+
+    print_results(result for result in session.results if result.ended or not error)
+    if error:
+        output.print_error(error)
+
+
+def combined_exit_code(
+    results: Iterable[llmb.RunResult], *, check: bool = False, error: llmb.LlmbError | None = None
+) -> int:
+    """Return the exit code of several runs: the first of 4, 1, 2, 3 that applies, else 0.
+
+    4: a target is unreachable or rejected a run; 1: a run did not complete; 2: another error stopped a run;
+    3: with ``check``, a verdict is fail.
+    """
+    found = {error.exit_code} if error else set()
+    for result in results:
+        if result.refused:
+            found.add(4)
+        elif result.state != "completed":
+            found.add(1)
+        elif check and result.verdict == "fail":
+            found.add(3)
+    return next((code for code in (4, 1, 2, 3) if code in found), 0)

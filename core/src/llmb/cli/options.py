@@ -1,0 +1,51 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Spec = Annotated[
+    Path,
+    typer.Argument(
+        metavar="SPEC",
+        help="Workload spec: a TOML file.",
+        show_default=False,
+        readable=False,  # llmb itself reports a file that cannot be read
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key of the spec. May be repeated."),
+]
+TargetName = Annotated[
+    str | None, typer.Option("--target", metavar="NAME", help="Use this target of the targets file.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 if a verdict is fail.")]
+
+RUN_HELP = "Run id or a unique prefix of one."
+OneRun = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, show_default=False)]
+Runs = Annotated[list[str], typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default=False)]
+RunsOrAll = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default="all unfinished runs"),
+]
+
+
+class OptionsError(typer.BadParameter):
+    """Options that are invalid together, although each is valid alone."""
+
+    def format_message(self) -> str:
+        """Return the message alone, without the words "Invalid value"."""
+        return self.message
+
+
+def reject_combination(options: Mapping[str, bool]) -> None:
+    """Raise OptionsError if more than one of these options is given, because llmb would ignore the others."""
+    given = [name for name, is_given in options.items() if is_given]
+    if len(given) > 1:
+        raise OptionsError(f"{' and '.join(given)} cannot be combined")

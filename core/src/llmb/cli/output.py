@@ -1,0 +1,138 @@
+"""Standard output and standard error: everything that ``llmb`` prints goes through this module."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    import llmb
+
+KILLED_BY_SIGPIPE = 141
+"""The exit code that a shell reports for a program killed by SIGPIPE: 128 + 13."""
+
+
+def print_text(text: str, *, newline: bool = True) -> None:
+    """Print text on standard output."""
+    typer.echo(text, nl=newline)
+
+
+def print_json(document: Any) -> None:
+    """Print one indented JSON document on standard output."""
+    import json  # only for --json
+
+    typer.echo(json.dumps(document, indent=2))
+
+
+def print_message(text: str) -> None:
+    """Print a line on standard error that begins with ``llmb:``."""
+    typer.echo(f"llmb: {text}", err=True)
+
+
+def print_progress(text: str) -> None:
+    """Print a line on standard error."""
+    typer.echo(text, err=True)
+
+
+def print_error(error: llmb.LlmbError) -> None:
+    """Print every fault of an error as a line on standard error."""
+    for fault in error.faults:
+        print_message(str(fault))
+
+
+def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
+    """Return the faults of an error as ``--json`` prints them."""
+    import attrs
+
+    return [attrs.asdict(fault) for fault in error.faults]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console for styled text, which does not highlight numbers and paths on its own."""
+    from rich.console import Console  # only for output in colour
+
+    return Console(stderr=stderr, highlight=False)
+
+
+class OutputLostError(Exception):
+    """Output could not be written. Without arguments: the reader closed the pipe, which is not an error.
+
+    This class is not an OSError, because typer and rich handle some OSErrors themselves, with other exit codes.
+    """
+
+    @property
+    def exit_code(self) -> int:
+        """2 if the output cannot be written, 141 if the reader closed the pipe."""
+        return 2 if self.args else KILLED_BY_SIGPIPE
+
+
+class _Stream(io.FileIO):
+    """A stream that raises OutputLostError once and drops all later writes, such as Python's flush at exit."""
+
+    def __init__(self, descriptor: int, title: str) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._title = title
+        self._lost = False
+
+    def write(self, data: Any, /) -> int:
+        """Write any bytes-like object. Raise OutputLostError if that fails."""
+        if self._lost:
+            return len(data)
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            self._lost = True
+            raise OutputLostError from None
+        except OSError as error:
+            self._lost = True
+            raise OutputLostError(f"cannot write {self._title}: {error.strerror}") from None
+
+
+class _ClosedStream(io.RawIOBase):
+    """A replacement for a standard output that was closed before the program started, so that ``sys.stdout`` is None.
+
+    Like `_Stream`, this class raises OutputLostError once.
+    """
+
+    _lost = False
+
+    def writable(self) -> bool:
+        """Return True, because only the write itself may fail."""
+        return True
+
+    def write(self, data: Any, /) -> int:
+        """Raise OutputLostError."""
+        if self._lost:
+            return len(data)
+        self._lost = True
+        raise OutputLostError("standard output is closed")
+
+
+def watch_streams() -> None:
+    """Make failed writes raise OutputLostError. Leave streams that a caller replaced, such as a test's, as they are."""
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_ClosedStream()), encoding="utf-8")
+    for name, title in (("stdout", "standard output"), ("stderr", "standard error")):
+        stream = getattr(sys, name)
+        if stream and stream is getattr(sys, f"__{name}__"):
+            setattr(sys, name, _watched(stream, title))
+
+
+def flush() -> None:
+    """Write buffered output. Raise OutputLostError if that fails."""
+    if sys.stdout:
+        sys.stdout.flush()
+
+
+def _watched(stream: io.TextIOWrapper, title: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Stream(stream.fileno(), title)),
+        encoding=stream.encoding,
+        errors=stream.errors,
+        line_buffering=stream.line_buffering,
+    )

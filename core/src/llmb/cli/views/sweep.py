@@ -1,0 +1,63 @@
+"""The values by which the runs of a sweep differ."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import llmb
+
+KEYS_IN_NAME = frozenset({"workload.gpu_type", "workload.dtype", "workload.gpus"})
+"""Keys whose values are part of a run's name, and so of its id."""
+
+LONGEST_VALUE = 24
+"""The number of characters that a table shows of a value."""
+
+
+def describe_sweep(sweep: Mapping[str, Any]) -> str:
+    """Return values such as ``parallelism.tp = 2, env.A = on``, without those that are part of the run's name."""
+    return ", ".join(f"{key} = {_format_value(value)}" for key, value in sweep.items() if key not in KEYS_IN_NAME)
+
+
+def describe_differences(runs: Sequence[llmb.RunResult]) -> list[str]:
+    """Return for each run the values, such as ``tp=2, repeat=1``, that differ between runs of its name.
+
+    Shorten a key to its last part if no other key in the list ends in the same part.
+    """
+    by_name = defaultdict(list)
+    for run in runs:
+        by_name[_name(run)].append(_values(run))
+    differing = {name: _differing_keys(values) for name, values in by_name.items()}
+    last_parts = Counter(key.rpartition(".")[2] for key in set().union(*differing.values()))
+    return [_describe(_values(run), differing[_name(run)], last_parts) for run in runs]
+
+
+def _name(run: llmb.RunResult) -> str:
+    return run.run_id.partition("-")[2]
+
+
+def _values(run: llmb.RunResult) -> dict[str, str]:
+    repeat = {"repeat": str(run.repeat)} if run.repeats > 1 else {}
+    return {key: _format_value(value) for key, value in run.sweep.items()} | repeat
+
+
+def _differing_keys(runs: Sequence[Mapping[str, str]]) -> set[str]:
+    keys = {key for values in runs for key in values}
+    return {key for key in keys if len({values.get(key) for values in runs}) > 1}
+
+
+def _describe(values: Mapping[str, str], keys: Collection[str], last_parts: Mapping[str, int]) -> str:
+    descriptions = []
+    for key, value in values.items():
+        if key in keys:
+            last = key.rpartition(".")[2]
+            shown = value if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 1]}…"
+            descriptions.append(f"{last if last_parts[last] == 1 else key}={shown}")
+    return ", ".join(descriptions)
+
+
+def _format_value(value: Any) -> str:
+    """Return a value as TOML writes it, but strings without quotes."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=dict)
