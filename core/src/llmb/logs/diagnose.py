@@ -1,4 +1,4 @@
-"""Why a run broke, from its logs: the earliest text that is known to be a cause."""
+"""Cause of a failed run: the earliest known signature in its logs, else its last exception."""
 
 from __future__ import annotations
 
@@ -7,42 +7,40 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from llmb.logs.log_tail import TAIL, final_error, last_error, meaningful, own_exception, shown
-from llmb.logs.search import place_of
+from llmb.logs.read_blocks import blocks_of
+from llmb.logs.search import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Failure, Signature
 from llmb.values.frozen import FrozenMap
 
-BLOCK = 4 << 20
-OVERLAP = 4096  # so that a text which lies across two blocks is found
-AROUND = 400  # bytes of a line that are shown after the text that was found
-PREFIX = 200  # bytes before it that are shown, where the line began there
-SEE_TRACEBACK = "the log's lines before it tell where; what other processes said later follows from it"
+OVERLAP: Final = 4096
+"""Bytes of a block that are searched again with the next one, so that no signature is lost between two blocks."""
 
-NOTHING_LEFT_OUT: Mapping[Path, int] = FrozenMap()
+PREFIX: Final = 200
+AROUND: Final = 400
+"""Bytes of a line that are shown as evidence before and after the beginning of a signature."""
+
+SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
+
+FROM_THE_START: Mapping[Path, int] = FrozenMap()
 
 
 @attrs.frozen
 class _Hit:
+    """A signature found in a log, or the line of an exception, and the byte where it begins."""
+
     path: Path
     offset: int
     signature: Signature
 
 
 @attrs.frozen
-class FoundCause:
-    """Why a run broke, the log that tells it, and from which byte of it on."""
-
-    failure: Failure
-    path: Path
-    offset: int
-
-
-@attrs.frozen
 class _Error:
-    """The line of an exception, and where it begins."""
+    """The line of an exception, and the byte where the line begins."""
 
     path: Path
     offset: int
@@ -50,98 +48,79 @@ class _Error:
 
 
 def known_signatures() -> tuple[Signature, ...]:
-    """The core's own tables of causes."""
-    rooms = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
-    tables = [table for file in rooms for table in tomllib.loads(file.read_text())["signatures"]]
-    return tuple(Signature(**table) for table in tables)
+    """Return the signatures that core ships."""
+    tables = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
+    return tuple(Signature(**entry) for file in tables for entry in tomllib.loads(file.read_text())["signatures"])
 
 
-def diagnose(
-    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = NOTHING_LEFT_OUT
-) -> Failure | None:
-    """The cause that the logs of one run tell, or null where they know none. Logs that are not there are left out.
-
-    A primary text is the cause wherever it is. Where there are only secondary ones, which tell that something else
-    broke before, that is looked for: an exception that stands before such a text, or that a log ends with. It is the
-    cause, unless it tells of other processes itself; then it is shown as evidence.
-
-    What lies before the byte that ``starts`` names of a log does not count.
-    """
-    found = find_cause(logs, more, starts)
-    return found.failure if found else None
-
-
-def known_remedy(told: str, more: Iterable[Signature] = ()) -> str:
-    """What to do where these words, which somebody else chose to tell, hold a known cause; empty where they do not."""
-    signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in told)
+def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
+    """Return the remedy of the first primary signature in ``message``, or "" if it contains none."""
+    signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
     return next((each.remedy for each in signatures), "")
 
 
-def find_cause(
-    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = NOTHING_LEFT_OUT
-) -> FoundCause | None:
-    """As `diagnose`, and where it is told."""
-    paths = [path for path in logs if path.is_file() and path.stat().st_size]
+def diagnose(
+    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = FROM_THE_START
+) -> Failure | None:
+    """Return the cause that the logs of one run contain, or None. Missing and empty logs are skipped.
+
+    A primary signature is the cause, wherever it is. A secondary signature means that something else failed before:
+    the cause is then the last exception before the signature, or at the end of a log without a signature. If that
+    exception only reports another process, it becomes the evidence of the secondary signature. ``more`` are
+    signatures besides those of core. ``starts`` is the first byte of a log that counts.
+    """
+    paths = _not_empty(logs)
     hits = _hits(paths, [*known_signatures(), *more], starts)
     if not hits:
         return None
     best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
     if not best.signature.primary and (errors := [*_errors(paths, starts, {hit.path: hit.offset for hit in hits})]):
-        return _behind(best.signature, errors)
-    return _found(best.signature.cause, best.signature.remedy, best.path, best.offset)
+        return _first_own_exception(errors) or _failure(best.signature, errors[0].path, errors[0].offset)
+    return _failure(best.signature, best.path, best.offset)
 
 
-def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = NOTHING_LEFT_OUT) -> FoundCause | None:
-    """The exception that a log ends with, and that no other process brought about: a cause where no text is known.
+def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = FROM_THE_START) -> Failure | None:
+    """Return the exception that ended a log, unless it only reports another process; ``starts`` as for `diagnose`."""
+    return _first_own_exception(_errors(_not_empty(logs), starts, {}, final_error))
 
-    ``starts`` is as for `diagnose`.
-    """
-    paths = [path for path in logs if path.is_file() and path.stat().st_size]
-    for error in _errors(paths, starts, {}, final_error):
+
+def _not_empty(logs: Iterable[Path]) -> list[Path]:
+    return [path for path in logs if path.is_file() and path.stat().st_size]
+
+
+def _first_own_exception(errors: Iterable[_Error]) -> Failure | None:
+    for error in errors:
         if name := own_exception(error.line):
-            return _found(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
+            line, text = _line_at(error.path, error.offset)
+            return Failure(cause=f"a process failed with {name}", evidence=text, line=line, remedy=SEE_TRACEBACK)
     return None
 
 
-def _behind(secondary: Signature, errors: Sequence[_Error]) -> FoundCause:
-    """The first exception that no other process brought about; where there is none, what the secondary text tells."""
-    for error in errors:
-        if name := own_exception(error.line):
-            return _found(f"a process failed with {name}", SEE_TRACEBACK, error.path, error.offset)
-    return _found(secondary.cause, secondary.remedy, errors[0].path, errors[0].offset)
-
-
-def _found(cause: str, remedy: str, path: Path, offset: int) -> FoundCause:
+def _failure(signature: Signature, path: Path, offset: int) -> Failure:
     line, text = _line_at(path, offset)
-    return FoundCause(Failure(cause=cause, evidence=text, line=line, remedy=remedy), path, offset)
+    return Failure(cause=signature.cause, evidence=text, line=line, remedy=signature.remedy)
 
 
-def _hits(paths: Sequence[Path], signatures: Sequence[Signature], starts: Mapping[Path, int]) -> list[_Hit]:
-    by_needle = {signature.needle.encode(): signature for signature in signatures if signature.needle}
-    return [hit for path in paths if (hit := _first_hit(path, by_needle, starts.get(path, 0)))]
+def _hits(paths: Sequence[Path], signatures: Iterable[Signature], starts: Mapping[Path, int]) -> list[_Hit]:
+    """Return the first hit in each log. Primary and secondary signatures may overlap, so each kind has a search."""
+    by_text = {signature.needle.encode(): signature for signature in signatures if signature.needle}
+    primary = TextSearch((text for text, signature in by_text.items() if signature.primary), MOST_TOGETHER)
+    secondary = TextSearch((text for text, signature in by_text.items() if not signature.primary), MOST_TOGETHER)
+    found = ((path, _first_text(path, primary, secondary, starts.get(path, 0))) for path in paths)
+    return [_Hit(path, match[0], by_text[match[1]]) for path, match in found if match]
 
 
-def _first_hit(path: Path, signatures: Mapping[bytes, Signature], start: int) -> _Hit | None:
-    """The earliest primary text of one log, else its earliest other one."""
-    secondary = None
-    for offset, block in _blocks(path, start):
-        places = ((place_of(needle, block), signature) for needle, signature in signatures.items())
-        hits = [_Hit(path, offset + place, signature) for place, signature in places if place >= 0]
-        hits.sort(key=lambda hit: (hit.offset, -len(hit.signature.needle)))
-        if primary := next((hit for hit in hits if hit.signature.primary), None):
-            return primary
-        secondary = secondary or next(iter(hits), None)
-    return secondary
-
-
-def _blocks(path: Path, start: int) -> Iterator[tuple[int, bytes]]:
-    with path.open("rb") as file:
-        file.seek(start)
-        kept = b""
-        while new := file.read(BLOCK):
-            yield start - len(kept), kept + new
-            start += len(new)
-            kept = (kept + new)[-OVERLAP:]
+def _first_text(path: Path, primary: TextSearch, secondary: TextSearch, start: int) -> tuple[int, bytes] | None:
+    """Return the earliest primary text in a log, else the earliest secondary one, with the byte where it begins."""
+    kept, earliest = b"", None
+    for block in blocks_of(path, start):
+        data, begin = kept + block, start - len(kept)
+        if match := primary.find_first(data):
+            return begin + match[0], match[1]
+        if earliest is None and (match := secondary.find_first(data)):
+            earliest = begin + match[0], match[1]
+        start, kept = start + len(block), data[-OVERLAP:]
+    return earliest
 
 
 def _errors(
@@ -150,7 +129,7 @@ def _errors(
     hits: Mapping[Path, int],
     find: Callable[[Sequence[bytes]], bytes | None] = last_error,
 ) -> Iterator[_Error]:
-    """The last exception before the line that was found in a log, or at the end of a log in which none was."""
+    """Yield the last exception before the hit in each log, or at the end of a log without a hit."""
     for path in paths:
         end = hits.get(path, path.stat().st_size)
         start = min(end, max(starts.get(path, 0), end - TAIL))
@@ -164,16 +143,16 @@ def _errors(
 
 
 def _line_at(path: Path, offset: int) -> tuple[int, str]:
-    """The number (from 1) and the text of the line that holds this byte; of a long line the part from there on."""
+    """Return number (from 1) and text of the line at ``offset``. A long line is cut before and after that byte."""
     number = 1
     with path.open("rb") as file:
         while (left := offset - file.tell()) > 0:
-            number += file.read(min(BLOCK, left)).count(b"\n")
+            number += file.read(min(1 << 20, left)).count(b"\n")
         file.seek(max(0, offset - PREFIX))
         before, after = file.read(min(offset, PREFIX)), file.read(AROUND)
-    while after.startswith(b"\n"):  # a text that begins with the end of the line before
+    while after.startswith(b"\n"):  # the signature begins with the end of the line before
         number, before, after = number + 1, b"", after[1:]
     prefix = re.split(rb"[\r\n]", before)[-1]
-    if len(prefix) == len(before) == PREFIX:  # the line began further ahead
+    if len(prefix) == len(before) == PREFIX:  # the line begins further ahead
         prefix = b""
     return number, shown(prefix + re.split(rb"[\r\n]", after)[0])

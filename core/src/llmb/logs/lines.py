@@ -13,7 +13,7 @@ from llmb.logs.escapes import ESCAPE, without_escapes
 from llmb.logs.found import Found, UnreadStep
 from llmb.logs.numbering import Numbering
 from llmb.logs.rank_labels import LABEL, label_of
-from llmb.logs.search import places_of
+from llmb.logs.search import search_for
 from llmb.values.steps import LogParser, Notice, Step
 
 BEFORE = 4 << 10
@@ -134,7 +134,7 @@ class LineParser(LogParser):
         for log in self.__logs.values():
             rest, log.rest = log.rest, b""
             self.source = log.source
-            if places_of(self.needles, rest):
+            if search_for(tuple(self.needles)).find_all(rest):
                 self.label, self.__before = label_of(rest), partial(_last_line, b"", 0, 0, log.last)
                 self.__take(self.read_torn_line, rest, log, found)
             self.__add(log.numbering.close(), log, found)
@@ -146,7 +146,7 @@ class LineParser(LogParser):
         self.source = log.source
         first, rows = begin, list[tuple[int, bytes]]()
         glance, nothing_new, rises, match = self.glance, self.nothing_new, log.numbering.rises, LABEL.match
-        for place, following in pairwise([*places_of(self.needles, data, begin), len(data)]):
+        for place, following in pairwise([*search_for(tuple(self.needles)).find_all(data, begin), len(data)]):
             if place < begin:
                 continue  # a second needle of the same line
             line, start, end = _line_around(data, place, begin)

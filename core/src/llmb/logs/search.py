@@ -1,77 +1,47 @@
-"""Find bytes in a large block as fast as the machine allows: training logs are mostly other things than steps."""
+"""Search blocks of bytes for many texts in one pass."""
 
 from __future__ import annotations
 
-import ctypes
-import os
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from itertools import chain
 
-WORTH_IT = 16 << 10
-"""From this size on, a call into the C library takes less time than it saves."""
-
-DENSE = 2 << 10
-"""Bytes from one place to the next, as a mean, below which it does not save that time."""
-
-MANY = 16
-"""Places after which the mean is known well enough."""
+MOST_TOGETHER = 48
+"""Texts that one automaton searches for with SIMD instructions: beyond 64, ahocorasick_rs takes one byte at a time."""
 
 
-Memmem = Callable[[int, int, ctypes.c_char_p, ctypes.c_size_t], int | None]
-"""An address and how many bytes there, what is searched for and its size: the address of the first, if any."""
+class TextSearch:
+    """Automata that find any of ``texts``, the longest one if several begin at the same byte.
 
-
-def places_of(needles: Iterable[bytes], data: bytes, start: int = 0) -> list[int]:
-    """Where any of the needles begins in the data at or after ``start``, in order."""
-    places = list[int]()
-    for needle in needles:
-        begin = start
-        if len(data) - start >= WORTH_IT and (memmem := _glibc_memmem()) is not None:
-            begin = _search_fast(memmem, needle, data, start, places)
-        place = data.find(needle, begin)
-        while place >= 0:
-            places.append(place)
-            place = data.find(needle, place + len(needle))
-    places.sort()
-    return places
-
-
-def place_of(needle: bytes, data: bytes) -> int:
-    """Where the needle begins first, or -1 where it is not there."""
-    memmem = _glibc_memmem() if len(data) >= WORTH_IT else None
-    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value if memmem else None
-    if memmem is None or address is None:
-        return data.find(needle)
-    found = memmem(address, len(data), ctypes.c_char_p(needle), ctypes.c_size_t(len(needle)))
-    return found - address if found else -1
-
-
-def _search_fast(memmem: Memmem, needle: bytes, data: bytes, start: int, places: list[int]) -> int:
-    """Append where a needle begins, by way of glibc's memmem, more than twice as fast as CPython's search.
-
-    Returns where it ended: at the end of the data, or earlier where there are so many that it saves no time.
+    ``together`` is how many texts share an automaton: alone, a text is found by its rarest bytes, at memory speed.
+    With many texts, few large automata are faster. Docs: docs/decisions/0007.
     """
-    address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value
-    if address is None:
-        return start
-    wanted, size, end = ctypes.c_char_p(needle), len(needle), address + len(data)
-    wanted_size, begin, seen = ctypes.c_size_t(size), address + start, 0
-    while found := memmem(begin, end - begin, wanted, wanted_size):
-        places.append(found - address)
-        begin = found + size
-        seen += 1
-        if seen == MANY and begin - address - start < MANY * DENSE:
-            return begin - address
-    return len(data)
+
+    def __init__(self, texts: Iterable[bytes], together: int = 1) -> None:
+        from ahocorasick_rs import BytesAhoCorasick, MatchKind  # only commands that read logs pay for it
+
+        ordered = list(dict.fromkeys(texts))
+        count = -(-len(ordered) // together)
+        self._groups = [ordered[number::count] for number in range(count)]
+        self._automata = [BytesAhoCorasick(group, MatchKind.LeftmostLongest) for group in self._groups]
+
+    def find_all(self, data: bytes, start: int = 0) -> list[int]:
+        """Return where texts begin in ``data`` at or after ``start``, in ascending order."""
+        rest = memoryview(data)[start:]
+        found = (automaton.find_matches_as_indexes(rest) for automaton in self._automata)
+        return sorted([start + begin for _, begin, _ in chain.from_iterable(found)])
+
+    def find_first(self, data: bytes) -> tuple[int, bytes] | None:
+        """Return the earliest text and where it begins, or None."""
+        return min(self._firsts(data), key=lambda match: (match[0], -len(match[1])), default=None)
+
+    def _firsts(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        for group, automaton in zip(self._groups, self._automata, strict=True):
+            for index, begin, _ in automaton.find_matches_as_indexes(data)[:1]:
+                yield begin, group[index]
 
 
-@cache
-def _glibc_memmem() -> Memmem | None:
-    """The C function, where the C library is glibc; others' is slower than ``bytes.find``."""
-    try:
-        os.confstr("CS_GNU_LIBC_VERSION")
-    except (AttributeError, ValueError):
-        return None
-    size, pointer = ctypes.c_size_t, ctypes.c_void_p
-    prototype = ctypes.PYFUNCTYPE(pointer, pointer, size, ctypes.c_char_p, size)  # it keeps the GIL, and so the data
-    return prototype(("memmem", ctypes.PyDLL(None)))
+@lru_cache(maxsize=64)
+def search_for(texts: tuple[bytes, ...]) -> TextSearch:
+    """Return a search for a few texts. It is kept for the next block, because building it takes 10 us a text."""
+    return TextSearch(texts)

@@ -11,7 +11,7 @@ from typing import Any
 
 from llmb.analysis.run_state import IN_ITS_OWN_WORDS, REMEDIES
 from llmb.hookspecs import FrameworkHooks
-from llmb.logs.diagnose import FoundCause, find_cause, last_exception
+from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.last_steps import find_last_steps
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus, log_status
@@ -59,11 +59,11 @@ def classify_log_end(
         found = _cause(paths, known, later)
     if found is None:
         return status, None
-    return ("incomplete" if status == "complete" else status), found.failure
+    return ("incomplete" if status == "complete" else status), found
 
 
-def _cause(paths: Sequence[Path], known: Sequence[Signature], starts: Mapping[Path, int]) -> FoundCause | None:
-    return find_cause(paths, known, starts) or last_exception(paths, starts)
+def _cause(paths: Sequence[Path], known: Sequence[Signature], starts: Mapping[Path, int]) -> Failure | None:
+    return diagnose(paths, known, starts) or last_exception(paths, starts)
 
 
 def _outlived(paths: Sequence[Path], framework: FrameworkHooks[Any], starts: Mapping[Path, int]) -> dict[Path, int]:
