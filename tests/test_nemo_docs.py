@@ -1,4 +1,4 @@
-"""docs/nemo-launcher.md: every variable of the original scripts has its key, and every key does what is said there."""
+"""docs/nemo-launcher.md documents every variable of the original scripts, and every key has the documented effect."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPEC: dict[str, dict[str, Any]] = {
     "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
 }
 
-# What users of the scripts write, by their READMEs
+# Variables and options that users of the scripts set, from their READMEs
 VARIABLES = re.findall(
     r"\S+",
     """
@@ -37,33 +37,33 @@ KEYS = [(row[0].strip("|` ").partition("`")[0], row[1].strip("`"), row[2].strip(
 
 
 def shown(tmp_path: Path, *overrides: str) -> str:
-    """All that a dry run shows of the job, as one text."""
+    """Return everything that a dry run prints of the job, as one text."""
     table = plan_document(planned(tmp_path, SPEC, *overrides))
     keys = [task["key"] for task in table["preparation"]]
     text = "\n".join([json.dumps(table["job"], indent=0), table["script"], *keys])
     return re.sub(r"\s*\n\s*", "\n", text)
 
 
-def test_every_variable_of_the_scripts_has_its_row() -> None:
-    told = {name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])}
+def test_every_variable_of_the_scripts_has_a_row() -> None:
+    documented = {name for row in [*rows(DOCUMENT, 3), *rows(DOCUMENT, 2)] for name in re.findall(r"`([^`]+)`", row[0])}
 
-    assert set(VARIABLES) - told == set()
+    assert set(VARIABLES) - documented == set()
 
 
-@pytest.mark.parametrize(("variable", "key", "comes"), KEYS, ids=[variable for variable, _, _ in KEYS])
-def test_every_key_does_what_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, key: str, comes: str
+@pytest.mark.parametrize(("variable", "key", "effect"), KEYS, ids=[variable for variable, _, _ in KEYS])
+def test_every_key_has_the_documented_effect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, key: str, effect: str
 ) -> None:
     for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
         monkeypatch.delenv(name, raising=False)
     name, _, value = key.partition(" = ")
 
-    assert comes in shown(tmp_path, f"{name}={value}")
-    if key != 'target.gpu_request = "gres"':  # which is what comes without it
-        assert comes not in shown(tmp_path)
+    assert effect in shown(tmp_path, f"{name}={value}")
+    if key != 'target.gpu_request = "gres"':  # the default
+        assert effect not in shown(tmp_path)
 
 
-def test_the_token_is_the_tokenizer_s_alone(tmp_path: Path) -> None:
+def test_only_the_tokenizer_task_receives_the_token(tmp_path: Path) -> None:
     run = planned(tmp_path, SPEC)
 
     assert {task.task.kind: task.task.secrets for task in run.tasks if task.task.secrets} == {

@@ -1,4 +1,4 @@
-"""What the example of NeMo Launcher would submit, at every published scale, without touching anything."""
+"""Dry run of the NeMo Launcher example at every published scale, without side effects."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_the_example_has_a_job_for_every_published_scale_and_dtype(planned: list
         assert f"#SBATCH --nodes={nodes}" in run["script"]
 
 
-def test_image_tokenizer_and_data_come_first_and_are_the_same_for_all(planned: list[dict[str, Any]]) -> None:
+def test_all_runs_share_image_tokenizer_and_data(planned: list[dict[str, Any]]) -> None:
     for run in planned:
         image, tokenizer, pile = run["preparation"]
         assert (image["kind"], tokenizer["kind"], pile["kind"]) == (
@@ -57,7 +57,7 @@ def test_image_tokenizer_and_data_come_first_and_are_the_same_for_all(planned: l
 
 
 @pytest.mark.parametrize(
-    ("recipe", "gpus", "window", "config", "told"),
+    ("recipe", "gpus", "window", "config", "message"),
     [
         ("llama3.1-70b", 64, [0, 0], {}, "and nemo_launcher counts 50 steps from 1 to 50"),
         ("llama3.1-70b", 64, [0, 49], {}, "and nemo_launcher counts 50 steps from 1 to 50"),
@@ -70,8 +70,8 @@ def test_image_tokenizer_and_data_come_first_and_are_the_same_for_all(planned: l
         ("grok1-314b", 512, [41, 44], {"trainer.log_every_n_steps": 1}, ""),
     ],
 )
-def test_a_window_in_which_no_step_is_printed_is_refused(
-    tmp_path: Path, recipe: str, gpus: int, window: list[int], config: dict[str, int], told: str
+def test_a_window_without_a_printed_step_is_an_error(
+    tmp_path: Path, recipe: str, gpus: int, window: list[int], config: dict[str, int], message: str
 ) -> None:
     workload = {"recipe": f"nemo_launcher/{recipe}", "gpu_type": "h100", "dtype": "bf16", "gpus": gpus}
     tables = {"workload": workload, "measure": {"window": window}, "framework": {"config": config}}
@@ -82,5 +82,5 @@ def test_a_window_in_which_no_step_is_printed_is_refused(
         llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
     except llmb.SpecError as error:
         found = [(fault.key, fault.message) for fault in error.faults]
-    assert [key for key, _ in found] == (["measure.window"] if told else [])
-    assert all(message.startswith(f"is {window}, ") and message.endswith(told) for _, message in found)
+    assert [key for key, _ in found] == (["measure.window"] if message else [])
+    assert all(text.startswith(f"is {window}, ") and text.endswith(message) for _, text in found)

@@ -1,7 +1,7 @@
-"""The whole road of a NeMo run, without a container: tokenizer, data, training, figures, verdict.
+"""Complete NeMo runs without a container: tokenizer, data, training, metrics and verdict.
 
-Stand-ins take the places of NeMo and its launcher (nemo_standin/README.md), a server of the tests' own that of Hugging
-Face; all else is real, Hydra too.
+Stand-ins replace NeMo and its launcher (nemo_standin/README.md), and a server of these tests replaces Hugging Face.
+Everything else is real, including Hydra.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ STANDINS = Path(__file__).parent / "standins"
 
 pytestmark = [
     pytest.mark.real,
-    pytest.mark.skipif(not shutil.which("curl"), reason="curl, which fetches tokenizers, is not installed"),
+    pytest.mark.skipif(not shutil.which("curl"), reason="curl, which downloads tokenizers, is not installed"),
 ]
 
 
@@ -41,31 +41,31 @@ def hub() -> Iterator[str]:
 
 @pytest.fixture
 def road(tmp_path: Path, hub: str) -> NeMoRuns:
-    """Runs on this machine, which stands for one with eight GPUs and with what the image has."""
+    """Runs on this machine, which represents a machine with eight GPUs and the content of the image."""
     lock = str(tmp_path / "lock")
     return NeMoRuns(tmp_path, hub, scheduler="local", runtime="none", machine_gpus=8, lock=lock, grace_s=1)
 
 
 @pytest.fixture
 def cluster_road(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
-    """Runs on a real Slurm cluster, whose nodes have what the image has; stand-ins for enroot and pyxis."""
+    """Runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes have the content of the image."""
     runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", exclusive=False, mem="2G")
     for name in ("enroot", "srun"):
         shutil.copy(STANDINS / name, runs.folder / "bin" / name)
     return runs
 
 
-def test_the_whole_road_ends_in_figures_and_a_verdict(road: NeMoRuns) -> None:
+def test_a_complete_run_has_metrics_and_a_verdict(road: NeMoRuns) -> None:
     road.claim(step_s=12.91)
     run = road.run()
     assert run["state"] == "completed", run
-    figures = run["metrics"]
+    metrics = run["metrics"]
 
     assert {path.name for path in road.data.iterdir()} == {
         f"my-llama_0{shard}_text_document.{suffix}" for shard in (0, 1) for suffix in ("bin", "idx")
     }
-    assert (figures["step_time_s"], figures["global_batch_size"]) == (pytest.approx(12.9, abs=0.05), 128)
-    assert figures["mfu"] == pytest.approx(0.594, abs=0.005)
+    assert (metrics["step_time_s"], metrics["global_batch_size"]) == (pytest.approx(12.9, abs=0.05), 128)
+    assert metrics["mfu"] == pytest.approx(0.594, abs=0.005)
     steps = road.steps(run)
     assert [int(row["step"]) for row in steps] == list(range(1, 51))
     assert float(steps[-1]["consumed_samples"]) == 50 * 128
@@ -73,7 +73,7 @@ def test_the_whole_road_ends_in_figures_and_a_verdict(road: NeMoRuns) -> None:
 
 
 @pytest.mark.slow
-def test_the_whole_road_on_a_cluster(cluster_road: NeMoRuns) -> None:
+def test_a_complete_run_on_a_cluster(cluster_road: NeMoRuns) -> None:
     cluster_road.claim(step_s=13.0)
     run = cluster_road.run(gpus=16)
     assert run["state"] == "completed", run
@@ -92,7 +92,7 @@ def test_the_whole_road_on_a_cluster(cluster_road: NeMoRuns) -> None:
 
 
 def started(folder: Path) -> list[list[str]]:
-    """What the stand-ins for enroot and pyxis noted there, as words."""
+    """Return the calls that the stand-ins for enroot and pyxis recorded in ``folder``."""
     return [line.split() for line in (folder / "standins").read_text().splitlines()]
 
 
@@ -103,7 +103,7 @@ def test_a_run_that_is_slower_than_published_fails(road: NeMoRuns) -> None:
     assert (run["state"], run["verdict"]) == ("completed", "fail"), run
 
 
-def test_a_figure_that_is_a_mean_of_five_is_recorded_as_such(road: NeMoRuns) -> None:
+def test_step_times_that_are_means_of_five_are_recorded_as_such(road: NeMoRuns) -> None:
     run = road.run("grok1-314b", "bf16")
     steps = road.steps(run)
 
@@ -114,7 +114,7 @@ def test_a_figure_that_is_a_mean_of_five_is_recorded_as_such(road: NeMoRuns) -> 
     assert not road.data.exists()
 
 
-def test_a_token_without_access_ends_the_run_with_what_to_do(road: NeMoRuns) -> None:
+def test_a_token_without_access_fails_the_run_with_the_fix(road: NeMoRuns) -> None:
     class NoAccess(Hub):
         status = 403
 
@@ -124,11 +124,13 @@ def test_a_token_without_access_ends_the_run_with_what_to_do(road: NeMoRuns) -> 
     cause = run["failure"]["cause"]
 
     assert run["state"] == "failed"
-    assert f"HF_TOKEN may not read meta-llama/Meta-Llama-3-8B (403): ask for access at {address}/meta-llama" in cause
+    assert (
+        f"HF_TOKEN has no access to meta-llama/Meta-Llama-3-8B (403): request access at {address}/meta-llama" in cause
+    )
     assert road.env["HF_TOKEN"] not in str(run)
 
 
-def test_a_wrong_override_ends_the_run_and_is_told(road: NeMoRuns) -> None:
+def test_an_invalid_override_fails_the_run_with_its_cause(road: NeMoRuns) -> None:
     run = road.run("grok1-314b", "bf16", framework={"config": {"model.gc_interval": "[3"}})
 
     assert run["state"] == "failed"
@@ -144,7 +146,7 @@ def test_a_wrong_override_ends_the_run_and_is_told(road: NeMoRuns) -> None:
         "preprocess",
     ],
 )
-def test_data_that_could_not_be_made_name_their_log_and_are_made_anew_the_next_time(road: NeMoRuns, stage: str) -> None:
+def test_a_failed_stage_names_its_log_and_the_next_run_retries_it(road: NeMoRuns, stage: str) -> None:
     road.claim(fail=stage)
     failed = road.run()
     cause = failed["failure"]["cause"]
@@ -166,7 +168,7 @@ def test_a_loss_of_nan_is_a_failure(road: NeMoRuns) -> None:
     assert "NaN" in run["reason"]
 
 
-def test_a_capture_by_nsys_leaves_a_report_of_each_rank_and_is_not_judged(road: NeMoRuns) -> None:
+def test_a_capture_with_nsys_writes_a_report_per_rank_and_has_no_verdict(road: NeMoRuns) -> None:
     shutil.copy(STANDINS / "nsys", road.folder / "bin" / "nsys")
     run = road.run("grok1-314b", "bf16", profile={"tool": "nsys", "ranks": [0, 3], "gpu_metrics": True})
 
@@ -179,7 +181,7 @@ def test_a_capture_by_nsys_leaves_a_report_of_each_rank_and_is_not_judged(road: 
     assert {line.split()[1]: "--gpu-metrics-device=all" in line for line in started} == {"0": True, "3": False}
 
 
-def test_a_trace_of_nccl_is_recorded_and_not_judged(road: NeMoRuns) -> None:
+def test_a_trace_of_nccl_is_recorded_and_has_no_verdict(road: NeMoRuns) -> None:
     run = road.run("grok1-314b", "bf16", profile={"tool": "nccl-trace"})
 
     assert (run["state"], run["verdict"]) == ("completed", None)

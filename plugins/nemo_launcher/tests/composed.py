@@ -1,4 +1,4 @@
-"""The configuration that NeMo would see: a job's file and overrides, composed by the real Hydra."""
+"""The configuration of a job as NeMo composes it: file and overrides, merged by the real Hydra."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from omegaconf import OmegaConf
 from llmb import Job
 
 
-def words_after(command: tuple[str, ...], option: str) -> str:
-    """The value of ``--option=value`` among the words."""
-    [value] = [word.partition("=")[2] for word in command if word.startswith(f"{option}=")]
+def option(command: tuple[str, ...], name: str) -> str:
+    """Return the value of ``--option=value`` in a command."""
+    [value] = [word.partition("=")[2] for word in command if word.startswith(f"{name}=")]
     return value
 
 
 def composed(job: Job, folder: Path) -> dict[str, Any]:
-    """The configuration of the job's training phase; its file is placed in ``folder``."""
+    """Write the configuration file of the job into ``folder`` and return the composed configuration."""
     command = job.phases[-1].command
-    name, place = words_after(command, "--config-name"), words_after(command, "--config-path")
-    (folder / name).write_text(job.files[f"{place}/{name}"])
+    name, path = option(command, "--config-name"), option(command, "--config-path")
+    (folder / name).write_text(job.files[f"{path}/{name}"])
     overrides = command[command.index(f"--config-name={name}") + 1 :]
     with initialize_config_dir(str(folder), version_base=None):
         config = compose(name, overrides=list(overrides))
     OmegaConf.set_struct(config, False)
-    whole = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(whole, dict)
-    return {str(key): value for key, value in whole.items()}
+    composed_tree = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(composed_tree, dict)
+    return {str(key): value for key, value in composed_tree.items()}

@@ -1,4 +1,4 @@
-"""The configuration that results from the job's file and overrides has the published values, at every point."""
+"""The composed configuration has the published values at every point; invalid overrides are errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POINTS = [
     for point in load_recipe(f"nemo_launcher/{name}").points
 ]
 
-# What the publisher's files and scripts come to (release 24.11), for all points of a recipe
+# Values that result from the publisher's files and scripts (release 24.11), for all points of a recipe
 MODEL: dict[str, dict[str, Any]] = {
     "llama3.1-8b": {
         "hidden_size": 4096, "ffn_hidden_size": 14336, "num_attention_heads": 32, "num_query_groups": 8,
@@ -86,7 +86,7 @@ def job_of(run: Run[Any]) -> Job:
     return NeMoLauncher().build_job(run)
 
 
-def faults_of(run: Run[Any]) -> dict[str | None, str]:
+def errors_of(run: Run[Any]) -> dict[str | None, str]:
     with pytest.raises(SpecError) as raised:
         job_of(run)
     return {fault.key: str(fault) for fault in raised.value.faults}
@@ -145,9 +145,7 @@ def test_the_configuration_has_the_published_values(
 
 
 @pytest.mark.parametrize("size", ["8b", "70b"])
-def test_two_sizes_are_trained_on_the_same_data_by_the_same_tokenizer(
-    load_run: LoadRun, tmp_path: Path, size: str
-) -> None:
+def test_two_sizes_share_data_and_tokenizer(load_run: LoadRun, tmp_path: Path, size: str) -> None:
     model = composed(job_of(load_run(f"llama3.1-{size}", "bf16", 64)), tmp_path)["model"]
 
     assert model["data"]["data_impl"] == "mmap"
@@ -170,16 +168,16 @@ def test_the_other_recipes_train_on_synthetic_data(load_run: LoadRun, tmp_path: 
 
 def test_every_path_of_the_configuration_is_below_the_run_or_the_cache(load_run: LoadRun, tmp_path: Path) -> None:
     for name, gpus in (("llama3.1-70b", 64), ("llama3.1-405b", 576), ("grok1-314b", 512), ("nemotron4-340b", 128)):
-        whole = json.dumps(composed(job_of(load_run(name, "bf16", gpus)), tmp_path))
-        paths = set(re.findall(r'"(/[^"]*)"', whole))
+        text = json.dumps(composed(job_of(load_run(name, "bf16", gpus)), tmp_path))
+        paths = set(re.findall(r'"(/[^"]*)"', text))
         assert {path for path in paths if not path.startswith(("/w/runs/RUN/", "/w/cache/"))} == set(), name
         assert "{" not in "".join(paths)
 
 
-# What a spec may change
+# Values that a spec may change
 
 
-def test_a_division_of_one_s_own_brings_its_flags_along(load_run: LoadRun, tmp_path: Path) -> None:
+def test_flags_follow_the_parallelism_of_the_spec(load_run: LoadRun, tmp_path: Path) -> None:
     parallelism = {"tp": 1, "pp": 1, "vp": 1, "cp": 8, "global_batch_size": 64}
     run = load_run("llama3.1-70b", "bf16", 64, parallelism=parallelism)
     model = composed(job_of(run), tmp_path)["model"]
@@ -189,7 +187,7 @@ def test_a_division_of_one_s_own_brings_its_flags_along(load_run: LoadRun, tmp_p
     assert (model["context_parallel_size"], model["global_batch_size"]) == (8, 64)
 
 
-def test_a_model_of_one_s_own_is_given_by_its_sizes(load_run: LoadRun, tmp_path: Path) -> None:
+def test_a_changed_model_is_passed_as_its_sizes(load_run: LoadRun, tmp_path: Path) -> None:
     sizes = {"layers": 40, "hidden": 4096, "ffn": 14336, "heads": 32, "query_groups": 4, "seq_len": 4096}
     model = composed(job_of(load_run("llama3.1-70b", "bf16", 64, model=sizes)), tmp_path)["model"]
 
@@ -198,9 +196,9 @@ def test_a_model_of_one_s_own_is_given_by_its_sizes(load_run: LoadRun, tmp_path:
     assert (model["encoder_seq_length"], model["max_position_embeddings"]) == (4096, 4096)
 
 
-def test_the_spec_s_own_overrides_win_and_may_add_keys(load_run: LoadRun, tmp_path: Path) -> None:
-    own = {"model.gc_interval": 100, "model.optim.lr": 0.00005, "+model.new": "[0,1]", "trainer.logger": True}
-    run = load_run("llama3.1-70b", "bf16", 64, framework={"config": own})
+def test_overrides_of_the_spec_take_precedence_and_may_add_keys(load_run: LoadRun, tmp_path: Path) -> None:
+    overrides = {"model.gc_interval": 100, "model.optim.lr": 0.00005, "+model.new": "[0,1]", "trainer.logger": True}
+    run = load_run("llama3.1-70b", "bf16", 64, framework={"config": overrides})
     config = composed(job_of(run), tmp_path)
 
     assert (config["model"]["gc_interval"], config["model"]["optim"]["lr"]) == (100, 5e-5)
@@ -217,7 +215,7 @@ def test_the_spec_s_own_overrides_win_and_may_add_keys(load_run: LoadRun, tmp_pa
         ("llama3.1-70b", 64, {"+exp_manager.step_timing_kwargs.buffer_size": "2"}, [1, 2, 2, 2, 2, 2]),
     ],
 )
-def test_an_override_of_the_timing_buffer_is_what_the_record_says(
+def test_an_override_of_the_timing_buffer_is_recorded(
     load_run: LoadRun, recipe: str, gpus: int, own: dict[str, Any], means: list[int]
 ) -> None:
     parser = NeMoLauncher().parse_log(load_run(recipe, "bf16", gpus, framework={"config": own}))
@@ -231,7 +229,7 @@ def test_an_override_of_the_timing_buffer_is_what_the_record_says(
     assert [step.mean_of for step in found if isinstance(step, Step)] == means
 
 
-def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_path: Path) -> None:
+def test_a_run_with_its_own_index_folder_stays_comparable(load_run: LoadRun, tmp_path: Path) -> None:
     run = load_run("llama3.1-70b", "bf16", 64, framework={"index_mapping_dir": "/fast/index"})
 
     assert composed(job_of(run), tmp_path)["model"]["data"]["index_mapping_dir"] == "/fast/index"
@@ -240,7 +238,7 @@ def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "told"),
+    ("key", "value", "message"),
     [
         ("model.gc_intervall", 3, "did you mean 'model.gc_interval'?"),
         ("model.global_batch_size", 3, "expected parallelism.global_batch_size in its place"),
@@ -257,13 +255,13 @@ def test_an_index_of_one_s_own_leaves_a_run_comparable(load_run: LoadRun, tmp_pa
         ("+model.gc_interval", 3, "expected model.gc_interval, or ++model.gc_interval"),
     ],
 )
-def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
-    load_run: LoadRun, key: str, value: Any, told: str
+def test_an_override_that_hydra_or_the_metrics_cannot_handle_is_an_error(
+    load_run: LoadRun, key: str, value: Any, message: str
 ) -> None:
-    faults = faults_of(load_run("llama3.1-70b", "bf16", 64, framework={"config": {key: value}}))
+    errors = errors_of(load_run("llama3.1-70b", "bf16", 64, framework={"config": {key: value}}))
 
-    assert list(faults) == [f"framework.config.{key}"]
-    assert told in faults[f"framework.config.{key}"]
+    assert list(errors) == [f"framework.config.{key}"]
+    assert message in errors[f"framework.config.{key}"]
 
 
 @pytest.mark.parametrize(
@@ -280,42 +278,42 @@ def test_an_override_that_hydra_or_the_figures_would_not_stand_is_refused(
         ({"framework": {"nemo": "NeMo"}}, "framework.nemo"),
     ],
 )
-def test_what_nemo_or_its_recipes_cannot_do_is_refused(load_run: LoadRun, tables: dict[str, Any], key: str) -> None:
-    assert key in faults_of(load_run("llama3.1-70b", "bf16", 64, **tables))
+def test_unsupported_values_are_errors(load_run: LoadRun, tables: dict[str, Any], key: str) -> None:
+    assert key in errors_of(load_run("llama3.1-70b", "bf16", 64, **tables))
 
 
 @pytest.mark.parametrize(
-    ("gpus", "degrees", "told"),
+    ("gpus", "degrees", "error"),
     [
         (
             8,
             {"ep": 8},
-            "parallelism.ep: is 8, which does not divide data parallel x cp = 2 x 1 = 2; expected a divisor of 2",
+            "parallelism.ep: ep = 8 does not divide data parallel x cp = 2 x 1 = 2; expected a divisor of 2",
         ),
         (
             8,
             {"ep": 4},
-            "parallelism.ep: is 4, which does not divide data parallel x cp = 2 x 1 = 2; expected a divisor of 2",
+            "parallelism.ep: ep = 4 does not divide data parallel x cp = 2 x 1 = 2; expected a divisor of 2",
         ),
         (
             40,
             {"global_batch_size": 1000},
-            "parallelism.ep: is 8, which does not divide data parallel x cp = 10 x 1 = 10; expected a divisor of 10",
+            "parallelism.ep: ep = 8 does not divide data parallel x cp = 10 x 1 = 10; expected a divisor of 10",
         ),
-        (32, {"cp": 2, "global_batch_size": 1024}, None),  # dp = 4 and cp = 2, by which Megatron-Core 0.10.0 has 8
+        (32, {"cp": 2, "global_batch_size": 1024}, None),  # dp = 4 and cp = 2, so Megatron-Core 0.10.0 accepts ep = 8
     ],
 )
-def test_experts_lie_on_ranks_of_data_and_context_parallelism(
-    load_run: LoadRun, gpus: int, degrees: dict[str, int], told: str | None
+def test_expert_parallelism_divides_data_and_context_parallelism(
+    load_run: LoadRun, gpus: int, degrees: dict[str, int], error: str | None
 ) -> None:
     run = load_run("grok1-314b", "bf16", gpus, parallelism=degrees)
-    if told is None:
+    if error is None:
         assert job_of(run).nodes == gpus // 8
     else:
-        assert list(faults_of(run).values()) == [told]
+        assert list(errors_of(run).values()) == [error]
 
 
-def test_a_number_of_gpus_that_is_not_published_is_refused_with_those_that_are(load_run: LoadRun) -> None:
+def test_an_unpublished_number_of_gpus_is_an_error_with_the_published_ones(load_run: LoadRun) -> None:
     with pytest.raises(SpecError) as raised:
         load_run("llama3.1-405b", "bf16", 64)
     [fault] = raised.value.faults
@@ -324,7 +322,9 @@ def test_a_number_of_gpus_that_is_not_published_is_refused_with_those_that_are(l
     assert "one of 32, 96, 192, 576, 1152, 2304" in str(fault)
 
 
-def test_a_division_of_one_s_own_may_have_any_number_and_is_not_comparable(load_run: LoadRun, tmp_path: Path) -> None:
+def test_a_parallelism_of_the_spec_allows_any_number_of_gpus_without_a_baseline(
+    load_run: LoadRun, tmp_path: Path
+) -> None:
     run = load_run("llama3.1-70b", "bf16", 32, parallelism={"global_batch_size": 64})
 
     assert composed(job_of(run), tmp_path)["model"]["global_batch_size"] == 64

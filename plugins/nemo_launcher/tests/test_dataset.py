@@ -1,4 +1,4 @@
-"""What comes before a run: tokenizers that are fetched, and the Pile, made on two nodes and checked file by file."""
+"""Preparation of a run: tokenizers are downloaded or copied; the Pile is created on two nodes; both are checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from llmb_nemo_launcher.plugin import NeMoLauncher
 
 LoadRun = Callable[..., "Run[Any]"]
 TOKEN = "hf_0123456789abcdef"
-CURL = pytest.mark.skipif(not shutil.which("curl"), reason="curl, which fetches tokenizers, is not installed")
+CURL = pytest.mark.skipif(not shutil.which("curl"), reason="curl, which downloads tokenizers, is not installed")
 STAGES = ["download", "extract", "preprocess"]
 DATA = "/w/cache/llama3.1-dataset"
 
@@ -38,14 +38,14 @@ def pile_of(run: Run[Any]) -> tuple[Task, Job]:
     return task, task.work
 
 
-# What is made
+# Tasks
 
 
-def test_two_sizes_share_one_tokenizer_and_one_data_set(load_run: LoadRun) -> None:
+def test_two_sizes_share_one_tokenizer_and_one_dataset(load_run: LoadRun) -> None:
     assert tasks_of(load_run("llama3.1-8b", "bf16", 8)) == tasks_of(load_run("llama3.1-70b", "fp8", 2048))
 
 
-def test_what_is_synthetic_and_has_its_tokenizer_needs_nothing(load_run: LoadRun) -> None:
+def test_synthetic_data_and_a_tokenizer_in_the_image_need_no_task(load_run: LoadRun) -> None:
     assert NeMoLauncher().prepare_dataset(load_run("grok1-314b", "bf16", 8)) is None
 
 
@@ -57,7 +57,7 @@ def test_only_the_gated_tokenizer_needs_a_token(load_run: LoadRun) -> None:
     assert (open_to_all.kind, open_to_all.secrets) == ("tokenizer of nvidia/megatron-gpt2-345m", ())
 
 
-def test_the_pile_is_made_by_three_stages_on_a_node_for_each_shard(load_run: LoadRun) -> None:
+def test_three_stages_create_the_pile_with_one_node_per_shard(load_run: LoadRun) -> None:
     task, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
 
     assert (job.nodes, job.tasks_per_node, job.environment.base) == (2, 1, Image(ref="nvcr.io/nvidia/nemo:24.09"))
@@ -74,14 +74,14 @@ def test_the_pile_is_made_by_three_stages_on_a_node_for_each_shard(load_run: Loa
         assert f"{script}{phase.name}.py" in words
 
 
-def test_a_spec_gives_the_pile_more_time(load_run: LoadRun) -> None:
+def test_a_spec_sets_the_time_limit_of_the_pile(load_run: LoadRun) -> None:
     options = ("workload.time_limit=600", "framework.dataset_time_limit=5h")
     for overrides, limit_s in (((), 10800), (options, 18000)):
         run = load_run("llama3.1-70b", "bf16", 64, *overrides)
         assert (pile_of(run)[1].time_limit_s, run.differences) == (limit_s, ())
 
 
-def test_each_stage_must_leave_what_the_next_one_needs(load_run: LoadRun) -> None:
+def test_each_stage_must_write_the_files_that_the_next_stage_reads(load_run: LoadRun) -> None:
     _, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
     made = [f"{DATA}/my-llama_0{shard}_text_document.{suffix}" for shard in (0, 1) for suffix in ("bin", "idx")]
     outputs = {phase.name: list(phase.outputs) for phase in job.phases}
@@ -95,16 +95,16 @@ def test_each_stage_must_leave_what_the_next_one_needs(load_run: LoadRun) -> Non
     assert set(job.phases[0].command[3:]) == {path for paths in outputs.values() for path in paths}
 
 
-# Whether it is whole
+# Check of the Pile
 
 
 def write_shard(folder: Path, shard: int, token: int = 4, lengths: tuple[int, ...] = (3, 5, 2)) -> tuple[Path, Path]:
-    """A data set as Megatron writes it: an index, and the tokens."""
+    """Write a dataset in Megatron's format and return its index and data files."""
     code = {1: 1, 2: 8, 4: 4, 8: 5}[token]
-    places = [token * sum(lengths[:each]) for each in range(len(lengths))]
+    offsets = [token * sum(lengths[:each]) for each in range(len(lengths))]
     documents = range(len(lengths) + 1)
     index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, code, len(lengths), len(documents))
-    index += struct.pack(f"<{len(lengths)}i", *lengths) + struct.pack(f"<{len(places)}q", *places)
+    index += struct.pack(f"<{len(lengths)}i", *lengths) + struct.pack(f"<{len(offsets)}q", *offsets)
     index += struct.pack(f"<{len(documents)}q", *documents)
     base = folder / f"my-llama_{shard:02d}_text_document"
     files = base.with_suffix(".idx"), base.with_suffix(".bin")
@@ -115,7 +115,7 @@ def write_shard(folder: Path, shard: int, token: int = 4, lengths: tuple[int, ..
 
 @pytest.fixture
 def check(load_run: LoadRun, tmp_path: Path) -> Callable[[], bool]:
-    """The check of the Pile's task, in a cache of its own."""
+    """Return a function that runs the check of the Pile in a new cache."""
     run = attrs.evolve(load_run("llama3.1-8b", "bf16", 8), paths=Paths(run="/r", cache=str(tmp_path)))
     task, _ = pile_of(run)
     (tmp_path / "llama3.1-dataset").mkdir()
@@ -123,7 +123,7 @@ def check(load_run: LoadRun, tmp_path: Path) -> Callable[[], bool]:
 
 
 @pytest.mark.parametrize("token", [1, 2, 4, 8])
-def test_a_data_set_that_is_whole(check: Callable[[], bool], tmp_path: Path, token: int) -> None:
+def test_the_check_accepts_a_complete_dataset(check: Callable[[], bool], tmp_path: Path, token: int) -> None:
     for shard in (0, 1):
         write_shard(tmp_path / "llama3.1-dataset", shard, token)
 
@@ -131,28 +131,28 @@ def test_a_data_set_that_is_whole(check: Callable[[], bool], tmp_path: Path, tok
 
 
 @pytest.mark.parametrize("file", [0, 1], ids=["index", "data"])
-@pytest.mark.parametrize("harm", ["gone", "empty", "cut", "longer", "of another"])
-def test_a_data_set_that_is_not(check: Callable[[], bool], tmp_path: Path, file: int, harm: str) -> None:
+@pytest.mark.parametrize("damage", ["gone", "empty", "cut", "longer", "of another"])
+def test_the_check_rejects_a_damaged_dataset(check: Callable[[], bool], tmp_path: Path, file: int, damage: str) -> None:
     folder = tmp_path / "llama3.1-dataset"
     write_shard(folder, 0)
-    harmed = write_shard(folder, 1)[file]
-    data = harmed.read_bytes()
-    if harm == "gone":
-        harmed.unlink()
-    elif harm == "of another":
+    damaged = write_shard(folder, 1)[file]
+    data = damaged.read_bytes()
+    if damage == "gone":
+        damaged.unlink()
+    elif damage == "of another":
         write_shard(tmp_path, 1, lengths=(4, 9))
-        harmed.write_bytes((tmp_path / harmed.name).read_bytes())
+        damaged.write_bytes((tmp_path / damaged.name).read_bytes())
     else:
-        harmed.write_bytes({"empty": b"", "cut": data[:-1], "longer": data + b"\0"}[harm])
+        damaged.write_bytes({"empty": b"", "cut": data[:-1], "longer": data + b"\0"}[damage])
 
     assert not check()
 
 
-def test_an_index_of_something_else_is_none(check: Callable[[], bool], tmp_path: Path) -> None:
+def test_the_check_rejects_a_file_that_is_not_an_index(check: Callable[[], bool], tmp_path: Path) -> None:
     folder = tmp_path / "llama3.1-dataset"
     for shard in (0, 1):
         index, _ = write_shard(folder, shard)
-        index.write_bytes(b"not an index, of which the sizes would not say a thing")
+        index.write_bytes(b"not an index, although the file is longer than a header")
 
     assert not check()
 
@@ -164,7 +164,7 @@ POINTER = (
 )
 
 
-def test_nemotron_s_tokenizer_is_copied_from_the_publisher_s_repository(
+def test_the_tokenizer_of_nemotron_is_copied_from_the_publisher_s_repository(
     load_run: LoadRun, tokenizers: Any, tmp_path: Path
 ) -> None:
     run = load_run("nemotron4-340b", "bf16", 128)
@@ -178,13 +178,13 @@ def test_nemotron_s_tokenizer_is_copied_from_the_publisher_s_repository(
     task = tokenizers("nemotron4-340b", 128)
 
     assert task.secrets == ()
-    assert not whole(task)
+    assert not is_complete(task)
     assert fetch(task, None, "").returncode == 0
-    assert whole(task)
+    assert is_complete(task)
 
 
 @pytest.mark.parametrize("content", [POINTER, "", None], ids=["pointer", "empty", "missing"])
-def test_a_pointer_of_git_lfs_is_no_tokenizer(
+def test_a_pointer_of_git_lfs_is_rejected_when_copied(
     load_run: LoadRun, tokenizers: Any, tmp_path: Path, content: str | None
 ) -> None:
     [repository] = NeMoLauncher().prepare_env(load_run("nemotron4-340b", "bf16", 128)).repositories
@@ -193,34 +193,34 @@ def test_a_pointer_of_git_lfs_is_no_tokenizer(
     if content is not None:
         source.write_text(content)
     task = tokenizers("nemotron4-340b", 128)
-    own = tmp_path / "ca che" / "tokenizers" / "NVIDIA" / "dgxc-benchmarking" / "nemotron_2_256k.model"
+    placed = tmp_path / "ca che" / "tokenizers" / "NVIDIA" / "dgxc-benchmarking" / "nemotron_2_256k.model"
     done = fetch(task, None, "")
 
     assert done.returncode == 1
-    assert done.stderr == f"{source} is missing, empty, or a pointer of Git LFS; put the real file at {own}\n"
-    own.write_text(POINTER)
-    assert not whole(task)
-    own.write_text("the real file")  # as told
-    assert whole(task)
+    assert done.stderr == f"{source} is missing, empty or a pointer of Git LFS; copy the real file to {placed}\n"
+    placed.write_text(POINTER)
+    assert not is_complete(task)
+    placed.write_text("the real file")  # as the message advises
+    assert is_complete(task)
     assert fetch(task, None, "").returncode == 0
-    assert own.read_text() == "the real file"
+    assert placed.read_text() == "the real file"
 
 
-# Tokenizers, fetched from a server of the tests' own
+# Tokenizers, downloaded from a server of these tests
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Answers as Hugging Face does, and notes what it was asked and what others could see meanwhile."""
+    """Server like Hugging Face that records its requests and the command lines visible during each request."""
 
     status = 200
     content = b""
-    asked: list[str]
+    requested: list[str]
     tokens: set[str | None]
     seen: list[str]
 
     def do_GET(self) -> None:
         hub = type(self)
-        hub.asked.append(self.path)
+        hub.requested.append(self.path)
         hub.tokens.add(self.headers.get("Authorization"))
         hub.seen += command_lines()
         self.send_response(hub.status)
@@ -234,10 +234,10 @@ class Hub(BaseHTTPRequestHandler):
 
 
 def command_lines() -> list[str]:
-    """The command lines of all processes, as everybody sees them."""
+    """Return the command lines of all processes, as any user can read them."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has exited
             found.append(path.read_text(errors="replace"))
     return found
 
@@ -245,7 +245,7 @@ def command_lines() -> list[str]:
 @pytest.fixture
 def hub() -> Iterator[type[Hub]]:
     class Fresh(Hub):
-        asked: list[str] = []  # noqa: RUF012  # one for each test
+        requested: list[str] = []  # noqa: RUF012  # one for each test
         tokens: set[str | None] = set()  # noqa: RUF012  # as above
         seen: list[str] = []  # noqa: RUF012  # as above
 
@@ -263,7 +263,7 @@ def fetch(task: Task, hub: Any, token: str = TOKEN) -> subprocess.CompletedProce
     return subprocess.run(["bash", "-c", task.work], env=env, capture_output=True, text=True, check=False)
 
 
-def whole(task: Task) -> bool:
+def is_complete(task: Task) -> bool:
     return subprocess.run(["bash", "-c", task.check], capture_output=True, check=False).returncode == 0
 
 
@@ -278,80 +278,80 @@ def tokenizers(load_run: LoadRun, tmp_path: Path) -> Callable[[str, int], Task]:
 
 @CURL
 @pytest.mark.real
-def test_a_gated_tokenizer_is_fetched_with_the_token_which_nobody_sees(
+def test_a_gated_tokenizer_is_downloaded_with_a_token_that_stays_secret(
     tokenizers: Any, hub: Any, tmp_path: Path
 ) -> None:
     task = tokenizers("llama3.1-8b", 8)
-    assert not whole(task)
-    done = fetch(task, hub, f"{TOKEN}\n")  # as `cat token` gives it
+    assert not is_complete(task)
+    done = fetch(task, hub, f"{TOKEN}\n")  # as printed by `cat token`
     folder = tmp_path / "ca che" / "tokenizers" / "meta-llama" / "Meta-Llama-3-8B"
 
     assert done.returncode == 0, done.stderr
-    assert whole(task)
+    assert is_complete(task)
     assert {path.name for path in folder.iterdir()} == {
         *("config.json", "special_tokens_map.json", "tokenizer.json", "tokenizer_config.json"),
         "generation_config.json",
     }
     assert hub.tokens == {f"Bearer {TOKEN}"}
-    assert len(hub.seen) > len(hub.asked)
+    assert len(hub.seen) > len(hub.requested)
     assert TOKEN not in "".join(hub.seen) + done.stdout + done.stderr
 
 
 @CURL
 @pytest.mark.real
-def test_an_open_tokenizer_is_fetched_without_a_token(tokenizers: Any, hub: Any) -> None:
+def test_an_open_tokenizer_is_downloaded_without_a_token(tokenizers: Any, hub: Any) -> None:
     task = tokenizers("llama3.1-405b", 32)
 
     assert fetch(task, hub, "").returncode == 0
-    assert whole(task)
+    assert is_complete(task)
     assert hub.tokens == {None}
-    assert hub.asked == [f"/nvidia/megatron-gpt2-345m/resolve/main/{name}" for name in ("vocab.json", "merges.txt")]
+    assert hub.requested == [f"/nvidia/megatron-gpt2-345m/resolve/main/{name}" for name in ("vocab.json", "merges.txt")]
 
 
 @CURL
 @pytest.mark.real
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "message"),
     [
-        (401, "HF_TOKEN was refused by {site} (401): export a valid token, which {site}/settings/tokens makes"),
-        (403, "HF_TOKEN may not read meta-llama/Meta-Llama-3-8B (403): ask for access at {site}/meta-llama/"),
+        (401, "{site} rejected HF_TOKEN (401): export a valid token; create one at {site}/settings/tokens"),
+        (403, "HF_TOKEN has no access to meta-llama/Meta-Llama-3-8B (403): request access at {site}/meta-llama/"),
         (404, "meta-llama/Meta-Llama-3-8B has no file config.json (404)"),
-        (501, "config.json of meta-llama/Meta-Llama-3-8B could not be fetched from {site}: HTTP status 501"),
+        (501, "config.json of meta-llama/Meta-Llama-3-8B could not be downloaded from {site}: HTTP status 501"),
     ],
 )  # fmt: skip
-def test_a_refusal_says_what_to_do_and_leaves_nothing(
-    tokenizers: Any, hub: Any, tmp_path: Path, status: int, told: str
+def test_a_failed_download_reports_the_fix_and_writes_nothing(
+    tokenizers: Any, hub: Any, tmp_path: Path, status: int, message: str
 ) -> None:
     hub.status = status
     task = tokenizers("llama3.1-8b", 8)
     done = fetch(task, hub)
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(told.format(site=hub.url))
+    assert done.stderr.splitlines()[-1].startswith(message.format(site=hub.url))
     assert TOKEN not in done.stdout + done.stderr
-    assert not whole(task)
+    assert not is_complete(task)
     assert not list((tmp_path / "ca che").rglob("*.json"))
 
 
 @CURL
 @pytest.mark.real
-def test_a_pointer_that_is_fetched_is_refused(tokenizers: Any, hub: Any) -> None:
+def test_a_downloaded_pointer_of_git_lfs_is_rejected(tokenizers: Any, hub: Any) -> None:
     hub.content = POINTER.encode()
     task = tokenizers("llama3.1-405b", 32)
     done = fetch(task, hub, "")
 
     assert done.returncode == 1
-    assert done.stderr == "vocab.json of nvidia/megatron-gpt2-345m came empty, or as a pointer of Git LFS\n"
-    assert not whole(task)
+    assert done.stderr == "the downloaded vocab.json of nvidia/megatron-gpt2-345m is empty or a pointer of Git LFS\n"
+    assert not is_complete(task)
 
 
 @CURL
 @pytest.mark.real
-def test_a_server_that_is_not_there_is_told(tokenizers: Any) -> None:
+def test_an_unreachable_server_is_reported(tokenizers: Any) -> None:
     class Gone:
         url = "http://127.0.0.1:1"
 
     done = fetch(tokenizers("llama3.1-8b", 8), Gone)
 
     assert done.returncode == 1
-    assert "could not be fetched from http://127.0.0.1:1: curl ended with exit status 7" in done.stderr
+    assert "could not be downloaded from http://127.0.0.1:1: curl failed with exit code 7" in done.stderr

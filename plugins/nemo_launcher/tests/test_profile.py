@@ -1,4 +1,4 @@
-"""Captures: by nsys of some steps of some ranks, and traces of NCCL."""
+"""Captures with nsys, and traces of NCCL."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def phase_of(run: Run[Any]) -> Phase:
 
 
 def nsys_words(phase: Phase) -> tuple[str, ...]:
-    """What the wrapper of nsys is given before the command."""
+    """Return the arguments of the nsys wrapper before the command."""
     words = phase.command[phase.command.index("/w/runs/RUN/nsys.sh") + 1 :]
     return words[: words.index("--")]
 
@@ -60,13 +60,13 @@ def test_by_default_the_first_sixteen_ranks_are_captured_from_step_20_to_30(load
         ("nemotron4-340b", "fp8", 256, 8),
     ],
 )
-def test_as_many_ranks_are_captured_as_published(
+def test_the_published_number_of_ranks_is_captured(
     load_run: LoadRun, recipe: str, dtype: str, gpus: int, ranks: int
 ) -> None:
     assert len(phase_of(load_run(recipe, dtype, gpus, profile=NSYS)).outputs) == ranks
 
 
-def test_a_spec_chooses_steps_ranks_metrics_and_cpu(load_run: LoadRun, tmp_path: Path) -> None:
+def test_a_spec_selects_steps_ranks_metrics_and_cpu(load_run: LoadRun, tmp_path: Path) -> None:
     profile = {**NSYS, "start_step": 5, "stop_step": 9, "ranks": [0, 13], "gpu_metrics": True, "cpu": True}
     run = load_run("llama3.1-70b", "fp8", 64, profile=profile)
     capture = composed(job_of(run), tmp_path)["model"]["nsys_profile"]
@@ -79,7 +79,7 @@ def test_a_spec_chooses_steps_ranks_metrics_and_cpu(load_run: LoadRun, tmp_path:
     assert phase_of(run).outputs == (f"{REPORT}_0_0.nsys-rep", f"{REPORT}_1_5.nsys-rep")
 
 
-def test_a_trace_of_nccl_has_ten_steps_and_files_of_its_own(load_run: LoadRun, tmp_path: Path) -> None:
+def test_a_trace_of_nccl_has_ten_steps_and_its_own_files(load_run: LoadRun, tmp_path: Path) -> None:
     run = load_run("llama3.1-70b", "fp8", 64, profile={"tool": "nccl-trace"})
     config, phase = composed(job_of(run), tmp_path), phase_of(run)
 
@@ -93,7 +93,7 @@ def test_a_trace_of_nccl_has_ten_steps_and_files_of_its_own(load_run: LoadRun, t
     assert "nsys" not in " ".join(phase.command[: phase.command.index("python3")])
 
 
-def test_a_trace_must_be_written_and_found_but_what_it_tells_can_be_chosen(load_run: LoadRun) -> None:
+def test_only_the_subsystems_of_a_trace_can_be_chosen(load_run: LoadRun) -> None:
     env = {"NCCL_DEBUG": "WARN", "NCCL_DEBUG_SUBSYS": "ALL", "NCCL_DEBUG_FILE": "/tmp/trace"}
     with pytest.raises(SpecError) as refused:
         job_of(load_run("llama3.1-70b", "fp8", 64, profile={"tool": "nccl-trace"}, env=env))
@@ -101,14 +101,14 @@ def test_a_trace_must_be_written_and_found_but_what_it_tells_can_be_chosen(load_
     assert job_of(load_run("llama3.1-70b", "fp8", 64, env=env))
 
 
-def test_without_a_capture_nothing_is_wrapped_and_nothing_else_must_be_left_behind(load_run: LoadRun) -> None:
+def test_without_a_capture_the_job_has_no_nsys_wrapper_and_no_outputs(load_run: LoadRun) -> None:
     job = job_of(load_run("llama3.1-70b", "fp8", 64))
     [phase] = job.phases
 
     assert (phase.env, phase.outputs) == ({}, ())
-    assert set(job.files) == {"/w/runs/RUN/cfg/llama3.1_70b.yaml", "/w/runs/RUN/nemo.sh"}
+    assert set(job.files) == {"/w/runs/RUN/cfg/llama3.1_70b.yaml", "/w/runs/RUN/nemo_rank_wrapper.sh"}
 
 
-def test_a_run_that_ends_before_the_capture_is_refused(load_run: LoadRun) -> None:
+def test_a_run_that_ends_before_the_capture_is_an_error(load_run: LoadRun) -> None:
     with pytest.raises(SpecError, match="steps 20 to 30 are no range within the 25 steps"):
         load_run("llama3.1-70b", "fp8", 64, "workload.steps=25", profile=NSYS)

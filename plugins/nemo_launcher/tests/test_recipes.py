@@ -1,4 +1,4 @@
-"""The recipes that the plugin ships: what is published in them, and that their figures agree with each other."""
+"""Recipes of the plugin: the published values, and the consistency of the published metrics."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_every_published_combination_is_a_point_and_nothing_else(name: str) -> N
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_point_is_divided_as_published(name: str) -> None:
+def test_every_point_has_the_published_parallelism(name: str) -> None:
     for point in RECIPES[name].points:
         model, division = point.model, point.parallelism
         found = (
@@ -90,8 +90,8 @@ def test_every_h100_point_has_its_baseline_and_proxies_have_no_days(name: str) -
 
 @pytest.mark.parametrize("name", ["llama3.1-8b", "llama3.1-405b"])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_the_figures_that_no_seed_has_agree_with_each_other_too(name: str, dtype: str) -> None:
-    """The FP8 proxies of 405B state the tokens/s of a step time with more digits than they print."""
+def test_the_published_metrics_are_consistent(name: str, dtype: str) -> None:
+    """The FP8 proxies of 405B publish tokens/s of a step time with more digits than the published step time."""
     for gpus in gpus_of(name):
         point = RECIPES[name].find("h100", dtype, gpus)
         assert point is not None
@@ -116,14 +116,14 @@ def test_the_figures_that_no_seed_has_agree_with_each_other_too(name: str, dtype
         ("nemotron4-340b", 1.01e16),
     ],
 )
-def test_the_flops_are_those_of_each_publisher_s_own_formula(name: str, flops: float) -> None:
+def test_the_flops_equal_those_of_the_published_formula(name: str, flops: float) -> None:
     largest = max(gpus_of(name))
     found = metrics_of(f"nemo_launcher/{name}", gpu_type="h100", dtype="bf16", gpus=largest, step_time_s=10)
 
     assert found.flops_per_sequence == pytest.approx(flops, rel=1e-3)
 
 
-def test_the_vocabulary_of_the_flops_may_be_another_than_the_model_s() -> None:
+def test_the_vocabulary_of_the_flops_can_differ_from_that_of_the_model() -> None:
     model = RECIPES["llama3.1-405b"].model
 
     assert (model.vocab, model.flops_vocab) == (50257, 128256)
@@ -132,7 +132,7 @@ def test_the_vocabulary_of_the_flops_may_be_another_than_the_model_s() -> None:
 @pytest.mark.parametrize(
     ("name", "buffer"), [("llama3.1-8b", None), ("llama3.1-70b", None), ("llama3.1-405b", 5), ("grok1-314b", 5)]
 )
-def test_only_two_recipes_print_step_times_that_are_means_of_five(name: str, buffer: int | None) -> None:
+def test_only_two_recipes_average_printed_step_times_over_five_steps(name: str, buffer: int | None) -> None:
     assert {point.settings.get("step_timing_buffer") for point in RECIPES[name].points} == {buffer}
 
 
@@ -144,7 +144,7 @@ def test_the_images_are_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_holds_for_all_of_them(name: str) -> None:
+def test_settings_that_all_recipes_share(name: str) -> None:
     recipe = RECIPES[name]
 
     assert (recipe.release, recipe.window, recipe.mfu_from, recipe.steps) == ("24.11", "last", "step time", 50)

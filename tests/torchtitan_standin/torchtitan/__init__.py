@@ -1,1 +1,1 @@
-"""Stands in for torchtitan: it trains nothing, and prints the lines of 0.2.2."""
+"""Stand-in for torchtitan that does not train and prints the lines of 0.2.2."""

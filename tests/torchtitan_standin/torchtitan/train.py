@@ -1,4 +1,4 @@
-"""Reads torchtitan's job configuration, and prints what a training of it would."""
+"""Stand-in for the training, which reads the job configuration and prints the lines of a training."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import sys
 import tomllib
 from pathlib import Path
 
-TOKENS_PER_S = 5000  # of each GPU
+TOKENS_PER_S = 5000  # per GPU
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(f"[titan] 2026-02-21 10:11:12,345 - root - INFO - {text}", flush=True)
 
 
@@ -24,16 +24,16 @@ def main() -> None:
     assert ranks == int(os.environ["WORLD_SIZE"])
     assert 0 <= int(os.environ["RANK"]) < ranks
     assert os.environ["MASTER_ADDR"]
-    say(
+    log(
         f"Trainer is initialized with sequence length {training['seq_len']}, total steps {training['steps']} (warmup 2)"
     )
     for step in range(1, training["steps"] + 1):
         if step == 1 or step % config["metrics"]["log_freq"] == 0:
-            say(
+            log(
                 f"step: {step:2}  loss: {9 - step / 100:8.5f}  grad_norm: {1.5:7.4f}  memory: {70.5:5.2f}GiB(36.72%)  "
                 f"tps: {TOKENS_PER_S:,}  tflops: {TOKENS_PER_S * 0.0579:,.2f}  mfu: 22.14%"
             )
-    say("Training completed")
+    log("Training completed")
 
 
 main()

@@ -1,4 +1,4 @@
-"""The NeMo Launcher framework: its environment, its data, its command, its log."""
+"""Framework plugin for NeMo Launcher."""
 
 from __future__ import annotations
 
@@ -20,38 +20,39 @@ from llmb import (
     SpecError,
     hookimpl,
 )
-from llmb_nemo_launcher.command import job_env, job_files, job_mounts, train_phase
-from llmb_nemo_launcher.config import printed_every, timing_buffer
-from llmb_nemo_launcher.dataset import dataset_of
-from llmb_nemo_launcher.faults import faults
 from llmb_nemo_launcher.log import NeMoLog
+from llmb_nemo_launcher.nemo_config import log_interval, timing_buffer
+from llmb_nemo_launcher.pile_dataset import pile_task
+from llmb_nemo_launcher.tokenizer import tokenizer_task
+from llmb_nemo_launcher.training_job import job_env, job_files, job_mounts, train_phase
+from llmb_nemo_launcher.validation import find_errors
 
-ELSEWHERE = {"comparable": True}  # where data lie, and how they are made, does not change how fast the training is
+COMPARABLE = {"comparable": True}  # locations and preparation of the data do not change the speed of the training
 
 
 @attrs.frozen(kw_only=True)
 class NeMoLauncherOptions:
-    """[framework].
+    """Options in [framework].
 
-    ``config`` holds further overrides of NeMo's configuration (``"model.gc_interval" = 100``, or ``"+model.new"`` for
-    a key that it lacks); they win over the recipe's, and a string is in Hydra's own words (``"[0,1]"``). ``nemo`` and
-    ``launcher`` are the folders of NeMo's and NeMo Launcher's sources in the image. ``index_mapping_dir`` is the
-    folder, which must be there, in which NeMo keeps the index of its data; by default one that all runs share.
-    ``dataset_time_limit`` is that of the job which makes the data; absent, the recipe's.
+    ``config`` holds further overrides of NeMo's configuration, which take precedence over the recipe
+    (``"model.gc_interval" = 100``, or ``"+model.new"`` for a new key). Strings use Hydra's syntax (``"[0,1]"``).
+    ``nemo`` and ``launcher`` are the folders of the sources of NeMo and NeMo Launcher in the image.
+    ``index_mapping_dir`` is an existing folder in which NeMo stores the index of its data; None means a folder that all
+    runs share. ``dataset_time_limit`` is the time limit of the job that creates the data; None means the recipe's.
     """
 
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
-    nemo: str = attrs.field(default="/opt/NeMo", metadata=ELSEWHERE)
-    launcher: str = attrs.field(default="/opt/NeMo-Framework-Launcher", metadata=ELSEWHERE)
-    index_mapping_dir: str | None = attrs.field(default=None, metadata=ELSEWHERE)
-    dataset_time_limit: Duration | None = attrs.field(default=None, metadata=ELSEWHERE)
+    nemo: str = attrs.field(default="/opt/NeMo", metadata=COMPARABLE)
+    launcher: str = attrs.field(default="/opt/NeMo-Framework-Launcher", metadata=COMPARABLE)
+    index_mapping_dir: str | None = attrs.field(default=None, metadata=COMPARABLE)
+    dataset_time_limit: Duration | None = attrs.field(default=None, metadata=COMPARABLE)
 
 
 class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
-    """Trains with NeMo, as NeMo Launcher starts it: one process per GPU, a configuration composed by Hydra."""
+    """Training with NeMo as NeMo Launcher starts it: one process per GPU, configured by Hydra."""
 
     options = NeMoLauncherOptions
-    log_files = LogFiles(  # of the original scripts: results/24.11/fp8/70b/64/log-nemo_llama3.1_70b_64_1234.out
+    log_files = LogFiles(  # of the original scripts, e.g. results/24.11/fp8/70b/64/log-nemo_llama3.1_70b_64_1234.out
         directory="results",
         training=("log-nemo_*.out",),
         other=("*.err", "slurm-*.out"),
@@ -60,25 +61,31 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[NeMoLauncherOptions]) -> Environment:
-        """The recipe's image, and the publisher's repository where a file of it is needed."""
+        """Return the run's image, and the publisher's repository if the recipe needs a file from it."""
         repository = Repository.of(run.settings)
         return Environment(base=run.image, repositories=(repository,) if repository else ())
 
     @hookimpl
     def prepare_dataset(self, run: Run[NeMoLauncherOptions]) -> Dataset | None:
-        """The tokenizer where the image lacks it, and the data where they are not synthetic."""
-        return dataset_of(run)
+        """Return the tasks for the tokenizer and the Pile, or None if the recipe needs neither."""
+        tasks = [tokenizer_task(run)] if "tokenizer" in run.settings else []
+        if "dataset" in run.settings:
+            tasks.append(pile_task(run))
+        return Dataset(tasks=tuple(tasks)) if tasks else None
 
     @hookimpl
     def build_job(self, run: Run[NeMoLauncherOptions]) -> Job:
-        """One training phase on whole nodes. Raises SpecError."""
-        if wrong := faults(run):
-            raise SpecError(*wrong)
+        """Return the job with one training phase. Raise SpecError with all errors of the run."""
+        if errors := find_errors(run):
+            raise SpecError(*errors)
         return run.job((train_phase(run),), env=job_env(run), mounts=job_mounts(run), files=job_files(run))
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:
-        """A parser of NeMo's bars and lines; a run has NeMo 1's, and knows which steps it prints and averages."""
+        """Return a parser for the progress bars of NeMo 1 and the step lines of NeMo 2.
+
+        For a run, the parser uses the intervals at which this run prints steps and averages their times.
+        """
         if run is None:
             return NeMoLog()
-        return NeMoLog(timing_buffer(run), first_step=1, printed_every=printed_every(run))
+        return NeMoLog(timing_buffer(run), first_step=1, printed_every=log_interval(run))

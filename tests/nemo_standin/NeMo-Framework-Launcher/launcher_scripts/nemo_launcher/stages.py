@@ -1,4 +1,4 @@
-"""What the stand-ins of the launcher's three stages share; see the README beside the tree."""
+"""Functions that the stand-ins of the three stages share; see the README of the stand-ins."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ SETTINGS = json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
 def arguments() -> dict[str, str]:
-    """The words ``key=value``."""
+    """Return the ``key=value`` arguments."""
     return dict(word.split("=", 1) for word in sys.argv[1:])
 
 
 def shards(numbers: str) -> Iterable[int]:
-    """Those of the shards first-last that are this rank's."""
+    """Return the shards of ``first-last`` that this rank processes."""
     first, _, last = numbers.partition("-")
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     everything = range(int(first), int(last) + 1)
@@ -26,9 +26,9 @@ def shards(numbers: str) -> Iterable[int]:
 
 
 def run(stage: str, work: Callable[[dict[str, str], Path, int], None]) -> None:
-    """Do the work for each shard. As with the launcher's, a failure is printed and nothing more."""
+    """Call ``work`` for each shard of this rank. Like the launcher, print a failure and exit with 0."""
     given = arguments()
-    assert given["cluster_type"] == "bcp", "the others need a scheduler's own variables"
+    assert given["cluster_type"] == "bcp", "other cluster types need the variables of a scheduler"
     folder = Path(given["data_dir"])
     for shard in shards(given["file_numbers"]):
         if SETTINGS.get("fail") == stage:

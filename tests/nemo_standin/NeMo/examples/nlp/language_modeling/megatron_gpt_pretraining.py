@@ -1,4 +1,4 @@
-"""Starts as NeMo 1's pretraining does, and draws its bar; see the README two folders above the tree."""
+"""Stand-in for NeMo 1's pretraining that draws its progress bar; see the README of the stand-ins."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 FILE = Path.cwd().parent / "standin.json"
 SETTINGS: dict[str, Any] = json.loads(FILE.read_text()) if FILE.exists() else {}
 BAR_WIDTH = 10  # characters
-FIGURE_WIDTH = 5  # characters that a figure is padded to
+NUMBER_WIDTH = 5  # characters that a number is padded to
 
 
 def configuration(words: list[str]) -> dict[str, Any]:
-    """The configuration as NeMo would see it; Hydra refuses a key that the file lacks."""
+    """Return the configuration as NeMo composes it. Hydra rejects a key that is not in the file."""
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
@@ -23,8 +23,8 @@ def configuration(words: list[str]) -> dict[str, Any]:
     overrides = [word for word in words if not word.startswith("--")]
     with initialize_config_dir(options["config-path"], version_base=None):
         config = compose(options["config-name"], overrides=overrides)
-    whole: Any = OmegaConf.to_container(config, resolve=True)
-    return dict(whole)
+    composed: Any = OmegaConf.to_container(config, resolve=True)
+    return dict(composed)
 
 
 def refuse(message: str) -> None:
@@ -32,7 +32,7 @@ def refuse(message: str) -> None:
 
 
 def check_ranks(trainer: dict[str, int]) -> int:
-    """Lightning counts nodes x devices ranks, and finds them in the environment; the number of them all."""
+    """Exit unless the rank variables match nodes x devices, as Lightning requires. Return the number of ranks."""
     world, local = int(os.environ["WORLD_SIZE"]), int(os.environ["LOCAL_RANK"])
     if world != trainer["num_nodes"] * trainer["devices"]:
         refuse(f"{world} ranks for {trainer['num_nodes']} nodes of {trainer['devices']} devices")
@@ -48,7 +48,7 @@ def check_ranks(trainer: dict[str, int]) -> int:
 
 
 def check_division(model: dict[str, Any], world: int) -> None:
-    """What Megatron asserts before it trains."""
+    """Exit if an assertion of Megatron before the training would fail."""
     tp, pp, cp = (model[f"{name}_parallel_size"] for name in ("tensor_model", "pipeline_model", "context"))
     vp = model["virtual_pipeline_model_parallel_size"] or 1
     if world % (tp * pp * cp):
@@ -65,7 +65,7 @@ def check_division(model: dict[str, Any], world: int) -> None:
 
 
 def check_files(model: dict[str, Any]) -> None:
-    """The data and the tokenizer that the configuration names."""
+    """Exit unless the data and the tokenizer of the configuration exist."""
     data, tokenizer = model["data"], model["tokenizer"]
     if data["data_impl"] == "mmap":
         for prefix in data["data_prefix"][1::2]:
@@ -82,46 +82,46 @@ def check_files(model: dict[str, Any]) -> None:
         refuse(f"{data['index_mapping_dir']} is no folder")
 
 
-def figure(value: float) -> str:
-    """As the bar shows it: three digits, unless all are as short, filled up with zeros."""
-    rounded, whole = f"{value:.3g}".replace("e+0", "e+"), str(float(value))
-    text = rounded if len(rounded) < len(whole) else whole
+def number(value: float) -> str:
+    """Format a number as the bar does: three digits, or all digits if they are as short, padded with zeros."""
+    rounded, exact = f"{value:.3g}".replace("e+0", "e+"), str(float(value))
+    text = rounded if len(rounded) < len(exact) else exact
     if "e" in text:
         return text
-    if "." not in text and len(text) < FIGURE_WIDTH:
+    if "." not in text and len(text) < NUMBER_WIDTH:
         text += "."
-    return text.ljust(FIGURE_WIDTH, "0")
+    return text.ljust(NUMBER_WIDTH, "0")
 
 
-def draw(step: int, total: int, figures: dict[str, float]) -> None:
-    """One bar, over the last one."""
+def draw(step: int, total: int, values: dict[str, float]) -> None:
+    """Draw one bar over the previous bar."""
     full = BAR_WIDTH * step // total
-    rest = "".join(f", {name}={figure(value)}" for name, value in figures.items())
+    rest = "".join(f", {name}={number(value)}" for name, value in values.items())
     bar = "█" * full + " " * (BAR_WIDTH - full)
     sys.stdout.write(f"\rEpoch 0: : {100 * step // total:3d}%|{bar}| {step}/{total} [00:{step:02d}<00:00{rest}]")
     sys.stdout.flush()
 
 
 def train(config: dict[str, Any]) -> None:
-    """A bar for each step as NeMo draws it: without figures, with those of the step before, with its own."""
+    """Draw three bars per step as NeMo does: without values, with those of the previous step, with its own."""
     total, batch = config["trainer"]["max_steps"], config["model"]["global_batch_size"]
     buffer = config["exp_manager"]["step_timing_kwargs"].get("buffer_size") or 1
     steady, nan_step = SETTINGS.get("step_s", 2.5), SETTINGS.get("nan_step", 0)
     times: list[float] = []
-    figures: dict[str, float] = {}
+    values: dict[str, float] = {}
     for step in range(1, total + 1):
         draw(step, total, {})
-        draw(step, total, figures)
+        draw(step, total, values)
         times.append(steady if step > 1 else 5 * steady)
         recent = times[-buffer:]
-        figures = {
+        values = {
             "reduced_train_loss": float("nan") if step == nan_step else 11.0 - step / total,
             "global_step": step - 1,
             "consumed_samples": step * batch,
             "train_step_timing in s": sum(recent) / len(recent),
         }
-        draw(step, total, figures)
-    draw(total, total, {**figures, "val_loss": 10.5})
+        draw(step, total, values)
+    draw(total, total, {**values, "val_loss": 10.5})
     sys.stdout.write(f"\n`Trainer.fit` stopped: `max_steps={total}` reached.\n")
 
 
@@ -129,7 +129,7 @@ def main() -> None:
     words = sys.argv[1:]
     given = dict(word.split("=", 1) for word in words)
     world = check_ranks({name: int(given[f"trainer.{name}"]) for name in ("num_nodes", "devices")})
-    if os.environ["RANK"] == "0":  # eight times Hydra would be slow, and show no more
+    if os.environ["RANK"] == "0":  # running Hydra on every rank would be slow and test nothing more
         config = configuration(words)
         check_division(config["model"], world)
         check_files(config["model"])

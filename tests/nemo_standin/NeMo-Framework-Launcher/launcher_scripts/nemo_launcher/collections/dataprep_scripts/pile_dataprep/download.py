@@ -1,4 +1,4 @@
-"""Stands in for the download of a shard: what is there is skipped, whole or not."""
+"""Stand-in for the download of a shard, which skips an existing file even if it is incomplete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stands in for the extraction of a shard: its archive is removed."""
+"""Stand-in for the extraction of a shard, which removes the archive."""
 
 from __future__ import annotations
 

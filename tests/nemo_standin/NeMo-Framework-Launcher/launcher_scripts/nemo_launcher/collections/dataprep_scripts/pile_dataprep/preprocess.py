@@ -1,4 +1,4 @@
-"""Stands in for the tokenization of a shard: an index and its data as Megatron writes them; the text is removed."""
+"""Stand-in for the tokenization of a shard, which writes Megatron's index and data and removes the text."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def preprocess(given: dict[str, str], folder: Path, shard: int) -> None:
     assert Path(given["tokenizer_type"], "tokenizer.json").is_file(), "the tokenizer is missing"
     text = folder / f"{shard:02d}.jsonl"
     lengths = [len(json.loads(line)["text"].split()) for line in text.read_text().splitlines()]
-    places = [TOKEN_BYTES * sum(lengths[:each]) for each in range(len(lengths))]
+    offsets = [TOKEN_BYTES * sum(lengths[:each]) for each in range(len(lengths))]
     documents = range(len(lengths) + 1)
     index = b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, TOKEN_CODE, len(lengths), len(documents))
-    index += struct.pack(f"<{len(lengths)}i{len(places)}q{len(documents)}q", *lengths, *places, *documents)
+    index += struct.pack(f"<{len(lengths)}i{len(offsets)}q{len(documents)}q", *lengths, *offsets, *documents)
     base = folder / f"my-llama_{shard:02d}_text_document"
     base.with_suffix(".bin").write_bytes(bytes(TOKEN_BYTES * sum(lengths)))
     base.with_suffix(".idx").write_bytes(index)

@@ -1,4 +1,4 @@
-"""The training phase: NeMo's program with its configuration, under a profiler where one is asked for."""
+"""Training job: NeMo's program with its configuration, optionally captured by nsys or traced by NCCL."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb import FrozenMap, Mount, Nsys, Phase, Run, resource_text, with_paths
-from llmb_nemo_launcher.config import config_file, overrides
-from llmb_nemo_launcher.places import places
+from llmb_nemo_launcher.nemo_config import config_file, override_arguments
+from llmb_nemo_launcher.target_paths import target_paths
+
+WRAPPER = "nemo_rank_wrapper.sh"
 
 
 def train_phase(run: Run[Any]) -> Phase:
-    """One process per GPU: wrapper, profiler, program, configuration, overrides."""
-    settings, names, folder = run.settings, places(run), run.paths.run
+    """Return the training phase, one process per GPU: wrapper, profiler, program, configuration and overrides."""
+    settings, names, folder = run.settings, target_paths(run), run.paths.run
     program = (
         *with_paths(settings["command"], run.paths, names=names),
         f"--config-path={folder}/cfg",
         f"--config-name={settings['config_name']}",
-        *overrides(run),
+        *override_arguments(run),
     )
     folders = [f"{folder}/results", names["index_mapping"]]
     profiler: tuple[str, ...] = ()
@@ -29,21 +31,21 @@ def train_phase(run: Run[Any]) -> Phase:
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
         env = with_paths(settings["nccl-trace"]["env"], run.paths)
-    wrapper = ("bash", f"{folder}/nemo.sh", names["nemo"], *folders, "--")
+    wrapper = ("bash", f"{folder}/{WRAPPER}", names["nemo"], *folders, "--")
     return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=reports)
 
 
 def _report(run: Run[Any]) -> str:
-    """The reports of nsys, under the names that the publisher gives them."""
+    """Return the path prefix of the nsys reports, with the name that the publisher uses."""
     return f"{run.paths.run}/nsys/{run.settings['model']}-{run.settings['size']}-{run.dtype}_{run.gpus}g_{run.id}"
 
 
 def job_files(run: Run[Any]) -> Mapping[str, str]:
-    """The configuration and the wrappers."""
+    """Return the configuration file and the wrapper scripts, by their paths."""
     folder = run.paths.run
     texts = {
         f"{folder}/cfg/{run.settings['config_name']}": config_file(run),
-        f"{folder}/nemo.sh": resource_text(__package__, "nemo.sh"),
+        f"{folder}/{WRAPPER}": resource_text(__package__, WRAPPER),
     }
     if run.profile and run.profile.tool == "nsys":
         texts |= Nsys.of(run.settings).files(run)
@@ -51,12 +53,15 @@ def job_files(run: Run[Any]) -> Mapping[str, str]:
 
 
 def job_env(run: Run[Any]) -> Mapping[str, str]:
-    """The recipe's environment. Every process must see all GPUs of its node, of which Lightning gives it one."""
+    """Return the recipe's environment and CUDA_VISIBLE_DEVICES with all GPUs of a node.
+
+    Lightning selects one of the visible GPUs for each process.
+    """
     visible = ",".join(map(str, range(run.gpus_per_node)))
     return FrozenMap({**run.settings["env"], "CUDA_VISIBLE_DEVICES": visible})
 
 
 def job_mounts(run: Run[Any]) -> tuple[Mount, ...]:
-    """The index's folder, where it is neither the run's nor the cache's and so would not be seen in a container."""
+    """Return a mount of ``index_mapping_dir`` if the spec sets it. Run folder and cache are mounted anyway."""
     folder = run.options.index_mapping_dir
     return (Mount(source=folder, target=folder),) if folder else ()

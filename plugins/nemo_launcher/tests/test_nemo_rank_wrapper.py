@@ -1,4 +1,4 @@
-"""The wrapper around NeMo's program, really run."""
+"""nemo_rank_wrapper.sh, executed."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def job_of(run: Run[Any]) -> Job:
     return NeMoLauncher().build_job(run)
 
 
-def test_the_wrapper_makes_the_folders_and_tells_lightning_its_node(load_run: LoadRun, tmp_path: Path) -> None:
+def test_the_wrapper_creates_folders_and_exports_the_rank_of_the_node(load_run: LoadRun, tmp_path: Path) -> None:
     run = load_run("llama3.1-70b", "bf16", 64)
     job = job_of(attrs.evolve(run, options=attrs.evolve(run.options, nemo=str(tmp_path))))
-    (tmp_path / "nemo.sh").write_text(job.files["/w/runs/RUN/nemo.sh"])
+    (tmp_path / "nemo_rank_wrapper.sh").write_text(job.files["/w/runs/RUN/nemo_rank_wrapper.sh"])
     code = 'echo "$PWD|$PYTHONPATH|$GROUP_RANK"'
     done = subprocess.run(
-        ["bash", tmp_path / "nemo.sh", tmp_path, tmp_path / "a" / "b", "--", "bash", "-c", code],
+        ["bash", tmp_path / "nemo_rank_wrapper.sh", tmp_path, tmp_path / "a" / "b", "--", "bash", "-c", code],
         env={"LLMB_NODE_RANK": "3", "PATH": "/usr/bin:/bin", "PYTHONPATH": "/old"},
         capture_output=True,
         text=True,
@@ -40,13 +40,13 @@ def test_the_wrapper_makes_the_folders_and_tells_lightning_its_node(load_run: Lo
 
 
 @pytest.mark.parametrize("status", [0, 3])
-def test_bars_come_as_lines_and_the_training_s_exit_status_is_kept(
-    load_run: LoadRun, tmp_path: Path, status: int
-) -> None:
-    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
+def test_progress_bars_become_lines_and_the_exit_code_is_kept(load_run: LoadRun, tmp_path: Path, status: int) -> None:
+    (tmp_path / "nemo_rank_wrapper.sh").write_text(
+        job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo_rank_wrapper.sh"]
+    )
     code = f"printf '\\rone'; printf '\\rtwo' >&2; exit {status}"
     done = subprocess.run(
-        ["bash", tmp_path / "nemo.sh", tmp_path, "--", "bash", "-c", code],
+        ["bash", tmp_path / "nemo_rank_wrapper.sh", tmp_path, "--", "bash", "-c", code],
         env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
         capture_output=True,
         text=True,
@@ -57,14 +57,16 @@ def test_bars_come_as_lines_and_the_training_s_exit_status_is_kept(
 
 
 @pytest.mark.slow
-def test_a_process_that_training_leaves_behind_does_not_hold_up_the_end(load_run: LoadRun, tmp_path: Path) -> None:
-    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
+def test_a_process_left_behind_by_the_training_does_not_delay_the_end(load_run: LoadRun, tmp_path: Path) -> None:
+    (tmp_path / "nemo_rank_wrapper.sh").write_text(
+        job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo_rank_wrapper.sh"]
+    )
     code = "sleep 300 & echo $! >left; printf 'last words'; exit 3"
     log = tmp_path / "log"
     try:
         with log.open("w") as out:
             done = subprocess.run(
-                ["bash", tmp_path / "nemo.sh", tmp_path, "--", "bash", "-c", code],
+                ["bash", tmp_path / "nemo_rank_wrapper.sh", tmp_path, "--", "bash", "-c", code],
                 env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
                 stdout=out,
                 check=False,
@@ -76,11 +78,16 @@ def test_a_process_that_training_leaves_behind_does_not_hold_up_the_end(load_run
     assert (done.returncode, log.read_text()) == (3, "last words")
 
 
-def test_an_image_without_nemo_is_told_in_one_line(load_run: LoadRun, tmp_path: Path) -> None:
-    (tmp_path / "nemo.sh").write_text(job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo.sh"])
+def test_an_image_without_nemo_is_reported_in_one_line(load_run: LoadRun, tmp_path: Path) -> None:
+    (tmp_path / "nemo_rank_wrapper.sh").write_text(
+        job_of(load_run("llama3.1-70b", "bf16", 64)).files["/w/runs/RUN/nemo_rank_wrapper.sh"]
+    )
     done = subprocess.run(
-        ["bash", tmp_path / "nemo.sh", "/not/there", "--", "true"], capture_output=True, text=True, check=False
+        ["bash", tmp_path / "nemo_rank_wrapper.sh", "/not/there", "--", "true"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("there is no /not/there here; nemo and launcher in [framework]")
+    assert done.stderr.splitlines()[-1].startswith("folder /not/there not found; set nemo and launcher in [framework]")

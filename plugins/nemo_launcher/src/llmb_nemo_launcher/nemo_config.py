@@ -1,4 +1,4 @@
-"""NeMo's configuration: the file, and the overrides by which a run differs from it."""
+"""NeMo's configuration: the YAML file and the Hydra overrides of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb import Nsys, Run, key_values, with_paths
-from llmb_nemo_launcher.places import places
+from llmb_nemo_launcher.target_paths import target_paths
 
 DECIDED = {
     "trainer.num_nodes": "workload.gpus",
@@ -36,88 +36,88 @@ DECIDED = {
     "model.nsys_profile.ranks": "profile.ranks",
     "model.data.index_mapping_dir": "framework.index_mapping_dir",
 }
-"""Keys of the configuration that the rest of a spec decides, and what decides them."""
+"""Keys that [framework] config must not set, each with the key of the spec that sets it."""
 
 TIMING_BUFFER = "exp_manager.step_timing_kwargs.buffer_size"
-"""Over how many steps NeMo averages the times that it prints; raw ones without it."""
+"""Number of steps over which NeMo averages a printed time. Without it, NeMo prints the time of each step."""
 
-
-PRINTED_EVERY = "trainer.log_every_n_steps"
-"""Only steps whose number is divisible by it are printed."""
+LOG_INTERVAL = "trainer.log_every_n_steps"
+"""Interval of printed steps: NeMo prints the steps whose number it divides."""
 
 
 def config_tree(run: Run[Any]) -> dict[str, Any]:
-    """What the file holds: the recipe's configuration, and the overrides' own keys with the values of this run.
+    """Return the recipe's configuration, completed with the values of this run for every overridden key.
 
-    So the file alone says what is run, and every override is one of a key that is there, as Hydra wants it.
+    The file alone describes the run, and every override changes an existing key, as Hydra requires.
     """
     settings = run.settings
-    tree: dict[str, Any] = with_paths(settings["config"], run.paths, names=places(run))
+    tree: dict[str, Any] = with_paths(settings["config"], run.paths, names=target_paths(run))
     if buffer := settings.get("step_timing_buffer"):
         _put(tree, TIMING_BUFFER, buffer)
-    for key, value in {**_architecture(run), **derived(run)}.items():
+    for key, value in {**_model_sizes(run), **override_values(run)}.items():
         _put(tree, key, value)
     return tree
 
 
 def config_file(run: Run[Any]) -> str:
-    """The tree as YAML: written as JSON, which is YAML too."""
+    """Return the configuration as YAML. The text is JSON, which is valid YAML."""
     return json.dumps(config_tree(run), indent=2) + "\n"
 
 
-def overrides(run: Run[Any]) -> tuple[str, ...]:
-    """The words behind the command: what follows from the run, then the spec's own, which win."""
-    return key_values(derived(run)) + key_values(run.options.config)
+def override_arguments(run: Run[Any]) -> tuple[str, ...]:
+    """Return the override arguments: those of the run, then those of the spec, which take precedence."""
+    return key_values(override_values(run)) + key_values(run.options.config)
 
 
-def derived(run: Run[Any]) -> dict[str, Any]:
-    """The keys that differ between runs of one recipe: scale, division, batch, dtype, capture."""
-    division, model = run.parallelism, run.model
+def override_values(run: Run[Any]) -> dict[str, Any]:
+    """Return the keys that differ between runs of one recipe: scale, parallelism, batch, dtype and capture."""
+    parallelism, model = run.parallelism, run.model
     values: dict[str, Any] = {
         "trainer.num_nodes": run.nodes,
         "trainer.devices": run.gpus_per_node,
         "trainer.max_steps": run.steps,
         "trainer.val_check_interval": run.steps,
-        "model.global_batch_size": division.global_batch_size,
-        "model.micro_batch_size": division.micro_batch_size,
-        "model.tensor_model_parallel_size": division.tp,
-        "model.pipeline_model_parallel_size": division.pp,
-        "model.virtual_pipeline_model_parallel_size": division.vp,
-        "model.context_parallel_size": division.cp,
+        "model.global_batch_size": parallelism.global_batch_size,
+        "model.micro_batch_size": parallelism.micro_batch_size,
+        "model.tensor_model_parallel_size": parallelism.tp,
+        "model.pipeline_model_parallel_size": parallelism.pp,
+        "model.virtual_pipeline_model_parallel_size": parallelism.vp,
+        "model.context_parallel_size": parallelism.cp,
         "model.num_layers": model.layers,
         "model.encoder_seq_length": model.seq_len,
         "model.data.seq_length": model.seq_len,
     }
     if model.experts > 1:
-        values["model.expert_model_parallel_size"] = division.ep
+        values["model.expert_model_parallel_size"] = parallelism.ep
     return {**values, **_flags(run), **_capture(run)}
 
 
 def timing_buffer(run: Run[Any]) -> int | None:
-    """What `TIMING_BUFFER` will be: the spec's, else the recipe's; null where Hydra alone can tell."""
-    buffer = _own(run).get(TIMING_BUFFER, run.settings.get("step_timing_buffer", 1))
+    """Return the value of `TIMING_BUFFER` from the spec or the recipe, or None if only Hydra can evaluate it."""
+    buffer = _spec_overrides(run).get(TIMING_BUFFER, run.settings.get("step_timing_buffer", 1))
     return buffer if isinstance(buffer, int) else None
 
 
-def printed_every(run: Run[Any]) -> int:
-    """What `PRINTED_EVERY` will be, as far as it can be known: 1 where Hydra alone can tell."""
-    every = _own(run).get(PRINTED_EVERY, run.settings["config"]["trainer"].get("log_every_n_steps", 1))
+def log_interval(run: Run[Any]) -> int:
+    """Return the value of `LOG_INTERVAL` from the spec or the recipe, or 1 if only Hydra can evaluate it."""
+    every = _spec_overrides(run).get(LOG_INTERVAL, run.settings["config"]["trainer"].get("log_every_n_steps", 1))
     return every if isinstance(every, int) and every > 0 else 1
 
 
-def _own(run: Run[Any]) -> Mapping[str, Any]:
-    """The spec's own overrides, by the bare names of their keys."""
+def _spec_overrides(run: Run[Any]) -> Mapping[str, Any]:
+    """Return the overrides of the spec by their keys without Hydra's prefix."""
     return {name.lstrip("+"): value for name, value in run.options.config.items()}
 
 
 def _flags(run: Run[Any]) -> dict[str, bool]:
-    """Keys that are true where the run is FP8, or has tensor or pipeline parallelism."""
+    """Return the boolean keys that depend on FP8, tensor parallelism and pipeline parallelism."""
     true = {"fp8": run.dtype == "fp8", "tp": run.parallelism.tp > 1, "pp": run.parallelism.pp > 1}
     flags = run.settings["flags"]
     return {key: true[cause] for cause, keys in flags.items() for key in keys}
 
 
 def _capture(run: Run[Any]) -> dict[str, Any]:
+    """Return the keys that select the steps and ranks of an nsys capture."""
     if run.profile is None or run.profile.tool != "nsys":
         return {"model.nsys_profile.enabled": False}
     return {
@@ -128,7 +128,8 @@ def _capture(run: Run[Any]) -> dict[str, Any]:
     }
 
 
-def _architecture(run: Run[Any]) -> dict[str, Any]:
+def _model_sizes(run: Run[Any]) -> dict[str, Any]:
+    """Return the keys for the sizes of the model that are the same for all runs of a recipe."""
     model = run.model
     sizes = {
         "model.hidden_size": model.hidden,
@@ -144,6 +145,7 @@ def _architecture(run: Run[Any]) -> dict[str, Any]:
 
 
 def _put(tree: dict[str, Any], key: str, value: Any) -> None:
+    """Set a dotted key and create the tables above it."""
     *above, last = key.split(".")
     for name in above:
         tree = tree.setdefault(name, {})
@@ -151,7 +153,7 @@ def _put(tree: dict[str, Any], key: str, value: Any) -> None:
 
 
 def has_key(tree: Mapping[str, Any], key: str, *, table: bool = False) -> bool:
-    """Whether this dotted key is in the configuration, with ``table`` as one."""
+    """Check whether the configuration contains a dotted key; with ``table``, whether the key is a table."""
     node: Any = tree
     for name in key.split("."):
         if not isinstance(node, Mapping) or name not in node:
@@ -160,11 +162,11 @@ def has_key(tree: Mapping[str, Any], key: str, *, table: bool = False) -> bool:
     return isinstance(node, Mapping) or not table
 
 
-def keys_of(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Every dotted key of the configuration."""
+def dotted_keys(tree: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return every dotted key of the configuration."""
     found = []
     for name, value in tree.items():
         found.append(f"{prefix}{name}")
         if isinstance(value, Mapping):
-            found += keys_of(value, f"{prefix}{name}.")
+            found += dotted_keys(value, f"{prefix}{name}.")
     return found

@@ -1,0 +1,49 @@
+"""Task that places the tokenizer of a recipe into the cache, and the check that it is complete."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from llmb import Repository, Run, Task, assignments, content_key, resource_text
+from llmb_nemo_launcher.target_paths import target_paths
+
+CHECK = "tokenizer_check.sh"
+
+
+def tokenizer_task(run: Run[Any]) -> Task:
+    """Return the task that downloads or copies the files of the run's tokenizer, with the check of these files."""
+    tokenizer, folder = run.settings["tokenizer"], target_paths(run)["tokenizer"]
+    repository = Repository.of(run.settings)
+    script, settings = _copy(run, repository) if repository else _download(run)
+    lines = [assignments(folder=folder, **settings), f"files=({shlex.join(tokenizer['files'])})"]
+    lines += [resource_text(__package__, CHECK), resource_text(__package__, script)]
+    comment = f"# {folder} contains {' and '.join(tokenizer['files'])}"
+    complete = " && ".join(f"is_complete {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"])
+    return Task(
+        key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'])}",
+        kind=f"tokenizer of {tokenizer['repository']}",
+        work="\n".join(lines),
+        check=f"{comment}\n{resource_text(__package__, CHECK)}\n{complete}",
+        secrets=("HF_TOKEN",) if tokenizer["kind"] == "gated" else (),
+    )
+
+
+def _download(run: Run[Any]) -> tuple[str, Mapping[str, str]]:
+    """Return the script and settings for a download from Hugging Face.
+
+    The host of the target runs the script, because compute nodes may have no internet access.
+    """
+    tokenizer = run.settings["tokenizer"]
+    gated = "yes" if tokenizer["kind"] == "gated" else ""
+    return "tokenizer_fetch.sh", {"repository": tokenizer["repository"], "gated": gated}
+
+
+def _copy(run: Run[Any], repository: Repository) -> tuple[str, Mapping[str, str]]:
+    """Return the script and settings for a copy from the publisher's repository.
+
+    llmb fetches the repository before it runs the tasks of a dataset.
+    """
+    folder = run.settings["tokenizer"]["folder"]
+    return "tokenizer_copy.sh", {"source": f"{repository.folder(run.paths.cache)}/{folder}"}
