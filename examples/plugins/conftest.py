@@ -1,4 +1,4 @@
-"""These plugins are not installed where the repository's tests run: each test finds their metadata on the path."""
+"""Metadata of the example plugins, which are not installed when the tests of the repository run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parts.examples import write_metadata
 
 @pytest.fixture(scope="session")
 def metadata(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with what an installer would write of each."""
+    """Create a folder with the metadata that an installer would write for each plugin."""
     return write_metadata(tmp_path_factory.mktemp("site"))
 
 

@@ -69,13 +69,13 @@ def test_with_fp8_the_linear_layers_are_converted(spec: Any) -> None:
     assert config["quantize"]["linear"]["float8"]["enable_fsdp_float8_all_gather"] is True
 
 
-def test_parameters_are_sharded_and_what_is_left_are_replicas(spec: Any) -> None:
-    own = {"fsdp": 2, "tp": 2, "micro_batch_size": 1, "global_batch_size": 4}
-    parallelism = config_of(planned(spec(parallelism=own)))["parallelism"]
+def test_parameters_are_sharded_and_the_remaining_gpus_are_replicas(spec: Any) -> None:
+    degrees = {"fsdp": 2, "tp": 2, "micro_batch_size": 1, "global_batch_size": 4}
+    parallelism = config_of(planned(spec(parallelism=degrees)))["parallelism"]
     assert list(parallelism.values()) == [2, 1, 2, 2]
 
 
-def test_what_the_user_says_wins_over_the_recipe(spec: Any) -> None:
+def test_options_of_the_spec_override_the_recipe(spec: Any) -> None:
     options = {"config": {"compile": {"enable": False}, "comm": {"init_timeout_seconds": 900}}, "checkout": "/titan"}
     run = planned(spec(framework=options))
     assert config_of(run)["compile"] == {"enable": False, "components": ["model", "loss"]}
@@ -94,16 +94,16 @@ def test_what_the_user_says_wins_over_the_recipe(spec: Any) -> None:
         ({"measure": {"window": [0, 100]}}, "measure.window", '"last", or steps within 1 and 100'),
         *(
             ({"framework": {"config": {"metrics": {"log_freq": each}}}},
-             "framework.config.metrics.log_freq", "a whole number of at least 1")
+             "framework.config.metrics.log_freq", "a positive integer")
             for each in (0, -1, "x", True, 2.0)
         ),
         ({"framework": {"config": {"training": {"steps": 7}}}}, "framework.config.training.steps", "workload.steps"),
         ({"framework": {"config": {"parallelism": {"tensor_parallel_degree": 2}}}},
          "framework.config.parallelism.tensor_parallel_degree", "[parallelism] in its place"),
-        ({"profile": {"tool": "nsys"}}, "profile", "[framework.config.profiling] in its place"),
+        ({"profile": {"tool": "nsys"}}, "profile", "[framework.config.profiling] instead"),
     ],
 )  # fmt: skip
-def test_what_torchtitan_cannot_do_is_told_with_its_key(
+def test_unsupported_values_are_errors_with_their_keys(
     spec: Any, tables: dict[str, Any], key: str, expected: str
 ) -> None:
     with pytest.raises(llmb.SpecError) as raised:
@@ -122,7 +122,7 @@ def test_the_published_rates_are_the_baselines(dtype: str, rates: dict[int, int]
     assert metrics.tokens_per_s_per_gpu == pytest.approx(rates[gpus])
 
 
-def test_flops_are_counted_as_torchtitan_counts_them() -> None:
-    """The 39 % that its authors state for BF16 with torch.compile on 8 GPUs."""
+def test_flops_equal_those_of_torchtitan() -> None:
+    """The authors report 39 % MFU for BF16 with torch.compile on 8 GPUs."""
     metrics = llmb.metrics("torchtitan/llama3.1-8b", gpu_type="h100", dtype="bf16", gpus=8, step_time_s=2 * 8192 / 6667)
     assert metrics.mfu == pytest.approx(0.39, abs=0.005)

@@ -1,4 +1,4 @@
-"""The torchtitan framework: its environment, its configuration and command, its log."""
+"""Framework plugin for torchtitan."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from llmb import (
     SpecError,
     hookimpl,
 )
-from llmb_torchtitan.config import faults, job_config
+from llmb_torchtitan.job_config import job_config
 from llmb_torchtitan.log import TorchTitanLog
+from llmb_torchtitan.validation import find_errors
 
 
 @attrs.frozen(kw_only=True)
 class TorchTitanOptions:
-    """[framework]; see README.md."""
+    """Options in [framework], which README.md describes."""
 
     config: Mapping[str, Mapping[str, Any]] = attrs.field(factory=FrozenMap)
     python: str = attrs.field(default="python", metadata={"comparable": True})
@@ -35,23 +36,23 @@ class TorchTitanOptions:
 
 
 class TorchTitan(FrameworkHooks[TorchTitanOptions]):
-    """Trains with torchtitan, one task per GPU: each finds in its environment what torchrun would tell it."""
+    """Training with torchtitan, one task per GPU. Each task reads the same variables as under torchrun."""
 
     options = TorchTitanOptions
 
     @hookimpl
     def prepare_env(self, run: Run[TorchTitanOptions]) -> Environment:
-        """torchtitan at the recipe's commit, and the image that the spec may name."""
-        own = run.options.checkout is not None
-        return Environment(base=run.image, repositories=() if own else (_repository(run),))
+        """Return the image of the spec, if any, and torchtitan's repository unless the spec sets a checkout."""
+        repositories = () if run.options.checkout is not None else (_repository(run),)
+        return Environment(base=run.image, repositories=repositories)
 
     @hookimpl
     def build_job(self, run: Run[TorchTitanOptions]) -> Job:
-        """One phase. Raises SpecError for what torchtitan cannot do."""
+        """Return the job with one training phase. Raise SpecError with all errors of the run."""
         import tomli_w
 
-        if wrong := faults(run):
-            raise SpecError(*wrong)
+        if errors := find_errors(run):
+            raise SpecError(*errors)
         checkout = run.options.checkout or _repository(run).folder(run.paths.cache)
         config = f"{run.paths.run}/torchtitan.toml"
         command = (run.options.python, "-m", "torchtitan.train", "--job.config_file", config)
@@ -63,13 +64,17 @@ class TorchTitan(FrameworkHooks[TorchTitanOptions]):
 
     @hookimpl
     def parse_log(self, run: Run[TorchTitanOptions] | None) -> LogParser:
-        """A parser of step lines, whatever the version that printed them."""
+        """Return a parser for the step lines of every version since April 2024.
+
+        For a run, the parser computes step times from the batch.
+        """
         if run is None:
             return TorchTitanLog()
         return TorchTitanLog(run.parallelism.global_batch_size * run.model.seq_len / run.gpus)
 
 
 def _repository(run: Run[TorchTitanOptions]) -> Repository:
-    if (named := Repository.of(run.settings)) is None:
-        raise RecipeError(Fault(message="is missing", key="framework.repository"))
-    return named
+    """Return the repository of the recipe. Raise RecipeError if the recipe has none."""
+    if (repository := Repository.of(run.settings)) is None:
+        raise RecipeError(Fault(message="missing table", key="framework.repository"))
+    return repository
