@@ -1,4 +1,4 @@
-"""What the tests of several plugins need: runs as a user would load them, and texts that are kept in git."""
+"""Fixtures that the tests of several plugins share: runs from specs, and comparison with golden texts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ManyNodes(SchedulerHooks[Options]):
     def build_job(self): raise NotImplementedError
     submit = poll = cancel = build_job
 """
-"""A scheduler that is only one by name, so that large jobs can be loaded."""
+"""Scheduler without an implementation, for loading large jobs."""
 
 UPDATE = "LLMB_UPDATE_GOLDEN"
 
@@ -41,7 +41,7 @@ LoadRun = Callable[..., "llmb.Run[Any]"]
 
 @pytest.fixture
 def load_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
-    """Loads one run of a recipe's address; its id and directories are always the same."""
+    """Return a function that loads one run of a recipe, always with the same id and directories."""
     site = tmp_path / "site"
     info = site / "llmb_many_nodes-1.0.dist-info"
     info.mkdir(parents=True)
@@ -64,7 +64,7 @@ def load_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
 
 @pytest.fixture
 def is_golden() -> Callable[[str, Path], None]:
-    """Compares a text with the file that is kept of it, or writes that where LLMB_UPDATE_GOLDEN is set."""
+    """Return a function that compares a text with a golden file, or writes the file if LLMB_UPDATE_GOLDEN is set."""
 
     def compare(text: str, file: Path) -> None:
         if os.environ.get(UPDATE):
@@ -72,7 +72,7 @@ def is_golden() -> Callable[[str, Path], None]:
         kept = file.read_text() if file.exists() else ""
         changes = difflib.unified_diff(kept.splitlines(), text.splitlines(), file.name, "now", lineterm="")
         if text != kept:
-            meant = f"if this is meant: run it with {UPDATE}=1, and look at {file.name} in git"
-            pytest.fail("\n".join([*changes, "", meant]), pytrace=False)
+            advice = f"if the change is intended, run the test with {UPDATE}=1 and review {file.name} in git"
+            pytest.fail("\n".join([*changes, "", advice]), pytrace=False)
 
     return compare

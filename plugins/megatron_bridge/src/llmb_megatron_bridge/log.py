@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from llmb import LineParser, Notice, Step
-from llmb_megatron_bridge.fields import Fields
+from llmb_megatron_bridge.log_fields import Fields
 from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"

@@ -1,4 +1,4 @@
-"""The fields of an iteration's record, of every version and fork."""
+"""Fields of an iteration line, of every version and fork of Megatron."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ _NAMES = {
     b"lm loss": ("loss", 1.0),
     b"lm-loss": ("loss", 1.0),  # DeepSpeed
     b"throughput per GPU (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
-    b"TFLOPs": ("tflops_per_gpu", 1.0),  # DeepSpeed: of one GPU
+    b"TFLOPs": ("tflops_per_gpu", 1.0),  # DeepSpeed: per GPU
     b"tokens per gpu per second (tgs)": ("tokens_per_s_per_gpu", 1.0),  # DeepSpeed
-    b"tokens per GPU (tokens/s/GPU)": ("tokens_per_s_per_gpu", 1.0),  # Primus: of this step / mean
+    b"tokens per GPU (tokens/s/GPU)": ("tokens_per_s_per_gpu", 1.0),  # Primus: value of the step / mean
     b"tokens/sec/gpu": ("tokens_per_s_per_gpu", 1.0),  # Swiss AI
 }
-"""Fields that a Step has, with what the printed figure is divided by; the rest are its figures."""
+"""Printed names of the attributes of a Step, with the divisor of the printed value."""
 
 _NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b)?(?!:)")
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
 
-_MOST_NAMES = 1000  # that are remembered; a real log has some 20
+_MOST_NAMES = 1000  # limit of cached names; a real log has about 20
 
 
 class Fields:
-    """Reads `` name: value`` fields. What a name means is looked up once: a log has the same in each line."""
+    """Reader of `` name: value`` fields that caches the meaning of each name, because all lines have the same names."""
 
     def __init__(self) -> None:
         self._meanings: dict[bytes, tuple[str, float]] = {}
 
     def read(self, record: bytes) -> tuple[dict[str, float], FrozenMap[str, float]]:
-        """What is a field of a Step, and the figures besides. What has no blank before it is another rank's text."""
+        """Return the attributes of a Step and the other values of a record.
+
+        Skip fields without a leading blank, which are the output of another rank.
+        """
         known: dict[str, float] = {}
         figures: dict[str, float] = {}
         meanings = self._meanings
@@ -44,7 +47,7 @@ class Fields:
             try:
                 value = float(text)
             except ValueError:
-                match = _NUMBER.match(text)  # something is glued to it, or it has two figures or a suffix
+                match = _NUMBER.match(text)  # other text follows directly, or the field has two values or a suffix
                 if match is None:
                     continue
                 value = float(match[1]) * _SUFFIXES[match[2]]
@@ -55,6 +58,7 @@ class Fields:
         return known, FrozenMap(figures)
 
     def _learn(self, name: bytes) -> tuple[str, float]:
+        """Return the meaning of a name and its divisor, which is 0 for a name that is not an attribute of a Step."""
         stripped = name.strip() if name[:1] == b" " else b""
         meaning = _NAMES.get(stripped) or (stripped.decode(errors="replace"), 0.0)
         if len(self._meanings) < _MOST_NAMES:
