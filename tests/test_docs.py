@@ -1,4 +1,4 @@
-"""What the documents say is so."""
+"""Consistency of README, docs and examples with the code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_every_command_has_its_line_in_the_readme() -> None:
+def test_the_readme_mentions_every_command() -> None:
     listed = subprocess.run([sys.executable, "-m", "llmb", "--help"], capture_output=True, text=True, check=True).stdout
     commands = re.findall(r"^  ([a-z-]+) ", listed.partition("Commands:")[2], re.MULTILINE)
     assert "run" in commands
@@ -31,20 +31,20 @@ def test_the_readme_names_the_keys_of_a_run() -> None:
     assert re.findall(r"`(\w+)`", paragraph) == [field.name for field in attrs.fields(RunResult)]
 
 
-def test_the_two_commands_of_the_readme_are_the_ones_that_ci_runs() -> None:
+def test_ci_runs_the_commands_of_the_readme() -> None:
     assert "pip install uv && uv run llmb run examples/quickstart.toml" in README
     assert "pip install uv && uv run --group dev pytest" in README
     assert '"${uv[@]}" pytest\n' in (ROOT / ".ci/run").read_text()
 
 
-def test_what_the_documents_link_to_is_there() -> None:
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]:
+def test_every_link_of_the_documents_exists() -> None:
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]:
         links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
         assert [link for link in links if not (page.parent / link).exists()] == [], page.name
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
-def test_every_example_is_without_fault(example: Path) -> None:
+def test_every_example_is_valid(example: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "llmb", "validate", str(example)], capture_output=True, text=True, check=False
     )
@@ -57,19 +57,19 @@ def test_every_family_of_recipes_has_an_example() -> None:
     assert families - {address.partition("-")[0] for address in used} == set()
 
 
-def test_the_table_of_recipes_is_that_of_the_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_readme_has_the_current_table_of_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     with_recipes = importlib.import_module("recipes_table").with_recipes
     assert with_recipes(README) == README, "run `uv run python docs/recipes_table.py`"
 
 
-def test_every_package_states_what_it_needs_of_llmb_with_an_upper_bound() -> None:
+def test_every_plugin_depends_on_llmb_with_an_upper_bound() -> None:
     for file in (ROOT / "plugins").glob("*/pyproject.toml"):
         needs = tomllib.loads(file.read_text())["project"]["dependencies"]
         assert [need for need in needs if re.fullmatch(r"llmb>=[\d.]+,<[\d.]+", need)], file
 
 
-def test_the_project_names_no_download_address() -> None:
+def test_no_lock_file_contains_a_download_address() -> None:
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     locks = [name for name in files if name.endswith((".lock", "environments/cpu.txt"))]
     assert "uv.lock" not in locks

@@ -1,4 +1,4 @@
-"""The first command of the README, for real: MaxText trains on this machine's CPU."""
+"""The quickstart of the README: MaxText trains on this machine's CPU."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def llmb(*arguments: str, home: Path, timeout_s: float = 500) -> subprocess.Comp
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One home for all tests of this file, so that the environment is made once."""
+    """Return one home for all tests of this file, so that llmb creates the environment once."""
     return tmp_path_factory.mktemp("quickstart")
 
 
-def test_the_quickstart_trains_and_says_how_fast(home: Path) -> None:
-    fewer = ("--set", "workload.steps=16", "--set", "measure.window=[6, 15]")  # all of them are .ci/walk's
+def test_the_quickstart_trains_and_reports_its_speed(home: Path) -> None:
+    fewer = ("--set", "workload.steps=16", "--set", "measure.window=[6, 15]")  # .ci/walk runs all 50
     done = llmb("run", str(ROOT / "examples/quickstart.toml"), *fewer, "--json", home=home)
     assert done.returncode == 0, done.stderr
     [run] = json.loads(done.stdout)["runs"]
@@ -51,13 +51,13 @@ def test_the_quickstart_trains_and_says_how_fast(home: Path) -> None:
     assert run["metrics"]["days_per_1t_tokens"] is None
     steps = list(csv.DictReader((Path(run["directory"]) / "steps.csv").read_text().splitlines()))
     assert [int(step["step"]) for step in steps] == list(range(16))
-    # MaxText's own count of the work of a step, and the recipe's formula
+    # the FLOPs that MaxText logs, and those of the recipe's formula
     logged = statistics.median(float(step["tflops_per_gpu"]) * float(step["time_s"]) for step in steps[6:])
     counted = run["metrics"]["flops_per_sequence"] * run["metrics"]["global_batch_size"] / 1e12
-    assert logged == pytest.approx(counted, rel=0.02)  # it prints three digits
+    assert logged == pytest.approx(counted, rel=0.02)  # MaxText logs three digits
 
 
-def test_its_record_runs_the_same_thing_again(home: Path) -> None:
+def test_the_record_is_a_spec_that_runs_again(home: Path) -> None:
     [record] = (home / "runs").iterdir()
     shorter = ("--set", "workload.steps=3", "--set", "measure.window='last'")
     done = llmb("run", str(record / "run.toml"), *shorter, home=home)
@@ -65,7 +65,7 @@ def test_its_record_runs_the_same_thing_again(home: Path) -> None:
     assert len(list((home / "runs").iterdir())) == 2
 
 
-def test_two_processes_train_as_one(home: Path) -> None:
+def test_two_processes_train_one_model(home: Path) -> None:
     overrides = ("--set", "workload.gpus=2", "--set", "workload.steps=6", "--set", "measure.window=[3, 5]")
     done = llmb("run", str(ROOT / "examples/quickstart.toml"), *overrides, "--json", home=home)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -74,7 +74,7 @@ def test_two_processes_train_as_one(home: Path) -> None:
     assert {log.name for log in (Path(run["directory"]) / "logs").iterdir()} == {"train.0.0.log", "train.0.1.log"}
 
 
-def test_a_maxtext_that_exits_at_once_is_told_with_its_last_words(home: Path) -> None:
+def test_a_maxtext_that_fails_at_start_is_reported_with_its_error(home: Path) -> None:
     done = llmb("run", str(ROOT / "examples/quickstart.toml"), "--set", "framework.config.no_such_key=1", home=home)
     assert done.returncode == 1
     assert "phase train, rank 0: exit status 1" in done.stdout
