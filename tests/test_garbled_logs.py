@@ -12,7 +12,7 @@ import llmb
 
 LINE = "toy step 3 time 0.50.5 loss 2.5"
 WHY = "ValueError: could not convert string to float: b'0.50.5'"
-TOLD = f"llmb-toy 1.0: its log parser failed: {WHY} in the line {LINE!r}"
+TOLD = f"framework plugin 'toy' (llmb-toy 1.0): the log parser of parse_log() failed: {WHY} in the line {LINE!r}"
 
 
 def test_the_run_ends_with_the_fault_as_its_reason_and_its_log_is_kept_and_the_others_complete(toy: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,12 @@ from typing import Any
 import pytest
 
 from llmb import LineParser, Notice, PluginError, Step, StepSeries
+from llmb.plugins.call import Guard
+from llmb.plugins.find import PluginEntry
 from llmb.plugins.parser import CheckedParser
+
+GUARD = Guard(PluginEntry(name="odd", kind="framework", value="odd:Plugin", distribution="llmb-odd", version="1.0"))
+FAILED = "framework plugin 'odd' (llmb-odd 1.0): the log parser of parse_log() failed: "
 
 OWN_POINTS = {"llmb.frameworks": {"own": "llmb_own:Plugin"}}
 OWN = """
@@ -78,13 +84,13 @@ class Odd(LineParser):
     ],
 )
 def test_what_it_raises_names_the_plugin_the_log_and_the_line_and_hides_no_step_before_it(act: Any, told: str) -> None:
-    parser = CheckedParser(Odd(act), "llmb-odd 1.0")
+    parser = CheckedParser(Odd(act), GUARD)
     assert len(parser.feed(b"step 1\nstep x\nstep 2\n", "rank0.log")) == 1
     with pytest.raises(PluginError) as raised:
         parser.feed(b"step 3\n", "rank1.log")
     [fault] = raised.value.faults
     assert fault.file == "rank0.log"
-    assert fault.message.startswith(f"llmb-odd 1.0: its log parser failed: {told}")
+    assert fault.message.startswith(f"{FAILED}{told}")
     assert fault.message.endswith("in the line 'step x'")
 
 
@@ -119,9 +125,9 @@ class Answers:
     ],
 )
 def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> None:
-    parser = CheckedParser(Answers(answer), "llmb-odd 1.0")
+    parser = CheckedParser(Answers(answer), GUARD)
     for find in (lambda: parser.feed(b"x"), lambda: parser.feed(b"y", "log")):
-        with pytest.raises(PluginError, match=f"llmb-odd 1.0: its log parser failed: {told}"):
+        with pytest.raises(PluginError, match=re.escape(FAILED) + told):
             find()
     assert parser.first_step is None
 
@@ -132,8 +138,8 @@ def test_what_it_sees_at_a_glance_is_the_number_of_a_step_and_a_text(seen: Any) 
         def glance(self, line: bytes) -> tuple[int, bytes] | None:
             return None if line == b"step 0" else seen  # type: ignore[no-any-return]  # it is wrong
 
-    parser = CheckedParser(Glancing(None), "llmb-odd 1.0")
-    with pytest.raises(PluginError, match=r"llmb-odd 1\.0: its log parser failed: \w+Error: "):
+    parser = CheckedParser(Glancing(None), GUARD)
+    with pytest.raises(PluginError, match=re.escape(FAILED)):
         [*parser.feed(b"step 0\nstep\nstep\n"), *parser.feed(b"step 1\n"), *parser.close()]
 
 
@@ -148,8 +154,8 @@ def test_what_it_sees_at_a_glance_is_the_number_of_a_step_and_a_text(seen: Any) 
     ],
 )
 def test_what_it_says_of_its_steps_is_its_fault_too(said: dict[str, Any], told: str) -> None:
-    with pytest.raises(PluginError, match=f"llmb-odd 1.0: its log parser failed: {told}"):
-        CheckedParser(type("Saying", (Answers,), said)([]), "llmb-odd 1.0")
+    with pytest.raises(PluginError, match=re.escape(FAILED) + told):
+        CheckedParser(type("Saying", (Answers,), said)([]), GUARD)
 
 
 @pytest.mark.parametrize("base", ["LineParser", "LogParser", "object"])
@@ -164,7 +170,7 @@ def test_a_parser_may_know_no_first_step_and_need_not_inherit_anything(
 
 def test_a_step_that_is_read_later_names_the_plugin_and_those_read_before_stay() -> None:
     readable = [1, 2]
-    parser = CheckedParser(Odd(readable.pop), "llmb-odd 1.0")
+    parser = CheckedParser(Odd(readable.pop), GUARD)
     series = StepSeries(first_step=parser.first_step)
     series.add(parser.feed(b"step 1\nstep 2\nstep 3\nstep 4\n"))
     assert (series.first_step, series.count) == (7, 4)

@@ -25,7 +25,7 @@ def lines(spec: Any, text: str) -> list[str]:
         (WORKLOAD + "[target]\n", f"target.scheduler: is missing; {INSTALLED}"),
         (
             WORKLOAD + '[target]\nscheduler = "slrum"\n',
-            "target.scheduler: scheduler plugin 'slrum' is not installed; expected one of those installed: local, "
+            "target.scheduler: scheduler plugin 'slrum' is not installed; expected one of local, "
             "slurm (did you mean 'slurm'?)",
         ),
         (

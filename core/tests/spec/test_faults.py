@@ -181,7 +181,7 @@ def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: A
     [
         ("workload", "recipe", "maxtext/llama2-70", "maxtext/llama2-70b", "llmb-maxtext"),
         ("workload", "recipe", "maxtex/llama2-70b", "maxtext", "is not installed"),
-        ("workload", "recipe", "llama2-70b", "maxtext/llama2-70b", "is not an address"),
+        ("workload", "recipe", "llama2-70b", "maxtext/llama2-70b", "is not the address of a recipe"),
         ("workload", "gpu_type", "h10", "h100", 'is "h10"'),
         ("workload", "gpu_type", "GB200", "gb200", 'is "GB200"'),
         ("workload", "dtype", "bf61", "bf16", "which h100 does not have"),

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.drive.driver import Driver
 from llmb.drive.observe import ObserverError
-from llmb.plugins.return_types import short
+from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
 
 LIVELY_S = 0.25
@@ -92,7 +92,8 @@ def _tick_on(
                 faults.append(error)
                 going.remove(each)
                 if going:  # it may be hours until they are done
-                    each.driver.tell(f"{error if isinstance(error, LlmbError) else short(error)}; other runs go on")
+                    reason = str(error) if isinstance(error, LlmbError) else exception_text(error)
+                    each.driver.tell(f"{reason}; other runs go on")
         going = [each for each in going if not done(each.driver)]
         now_s = max(now_s, clock() - began_s)
         for each in ticked:

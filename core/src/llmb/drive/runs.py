@@ -23,9 +23,9 @@ from llmb.drive.site import Site
 from llmb.hosts.open_hosts import Hosts
 from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
-from llmb.plugins.return_types import short
 from llmb.spec.export import export_run, import_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, RecordError
 from llmb.values.run import Target
 from llmb.values.workload import RunSpec, Workload
@@ -222,7 +222,7 @@ def _left_alone(record: RunRecord, observer: Observer, left: list[Exception] | N
         yield
     except Exception as error:  # noqa: BLE001  # of any kind: it is told, or raised when the other runs are done
         if left is None:
-            told = str(error) if isinstance(error, LlmbError) else short(error)
+            told = str(error) if isinstance(error, LlmbError) else exception_text(error)
             observer.message(f"{record.run_id} is left alone: {told}")
         else:
             left.append(error)

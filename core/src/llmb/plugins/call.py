@@ -1,82 +1,233 @@
-"""A plugin behind its hooks: what it does not implement, and what it answers wrongly, is a fault that names it."""
+"""The plugin boundary. All code of a plugin runs here: imports, attributes, option validators, hooks, log parsers.
+
+An exception in that code becomes a PluginError of one line, which names the plugin, the hook, the distribution and its
+version. What the code prints on standard output goes to standard error, so that ``--json`` stays one document.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+import contextlib
+import functools
+import os
+import sys
+import threading
+import time
+import traceback
+import types
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 import pluggy
 
 from llmb.hookspecs import KINDS
 from llmb.plugins.find import PluginEntry
-from llmb.plugins.hook_signatures import PROJECT, signature_errors
 from llmb.plugins.parser import CheckedParser
-from llmb.plugins.return_types import return_type_error, short
-from llmb.values.choices import WrongWordError
-from llmb.values.errors import LlmbError, PluginError
+from llmb.values.error_text import exception_text
+from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle
-from llmb.version import VERSION
+from llmb.values.steps import LogParser
 
-ASKED_FOR = {"submit": "scripts", "poll": "tickets"}
-"""Hooks that answer for each of many, by its id; and the argument that holds these."""
+PROJECT = "llmb"  # the name under which pluggy marks hooks
+
+SLOW_S = 5.0
+"""Seconds after which a call into a plugin is reported while it runs."""
+
+RAISED_BY_HOOKS: tuple[type[LlmbError], ...] = (SpecError, RecipeError, TargetError)
+"""What the hooks of frameworks and schedulers raise by contract. These errors are for the user as they are."""
+
+ID_ARGUMENTS = {"submit": "scripts", "poll": "tickets"}
+"""The hooks that return a value for each id, with the argument that has these ids."""
+
+
+class Guard:
+    """Runs the code of one plugin. Each piece of code has a name for messages, such as ``build_job()``."""
+
+    def __init__(self, entry: PluginEntry, *, slow_s: float | None = None) -> None:
+        self.entry = entry
+        self._passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
+        self._slow_calls = _SlowCalls(str(entry), SLOW_S if slow_s is None else slow_s)
+
+    @contextlib.contextmanager
+    def running(self, code: str, *, file: str | None = None) -> Iterator[None]:
+        """Guard the plugin code in the block; ``file`` is the log that it parses.
+
+        Raises PluginError for every exception, SystemExit included. Exceptions are the errors that hooks raise by
+        contract, and KeyboardInterrupt. With LLMB_DEBUG set, the traceback is printed on standard error.
+        """
+        try:
+            with contextlib.redirect_stdout(sys.stderr), self._slow_calls.watching(code):
+                yield
+        except BaseException as error:
+            if isinstance(error, (KeyboardInterrupt, *self._passed_on)):
+                raise
+            if os.environ.get("LLMB_DEBUG"):
+                traceback.print_exception(error)
+            raise self.error(f"{code} failed: {exception_text(error)}", file=file) from error
+
+    def error(self, problem: str, *, file: str | None = None) -> PluginError:
+        """Return an error that names this plugin."""
+        return PluginError(Fault(message=f"{self.entry}: {problem}", file=file))
+
+
+class _SlowCalls:
+    """Reports on standard error each call that takes longer than ``limit_s``, while the call runs.
+
+    A name is reported once, and again only after a faster call: polls of a busy scheduler print no line each. One
+    thread watches all calls and ends when none runs, since a thread for each call would take longer than most hooks.
+    """
+
+    def __init__(self, plugin: str, limit_s: float) -> None:
+        self._plugin = plugin
+        self._limit_s = limit_s
+        self._lock = threading.Lock()
+        self._due_s: dict[object, tuple[str, float]] = {}  # by call: its name, and the time at which it is slow
+        self._reported: set[str] = set()
+        self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def watching(self, code: str) -> Iterator[None]:
+        """Watch the call in the block."""
+        call, due_s = object(), time.monotonic() + self._limit_s
+        with self._lock:
+            self._due_s[call] = (code, due_s)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._watch, daemon=True)
+                self._thread.start()
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._due_s[call]
+                if time.monotonic() < due_s:
+                    self._reported.discard(code)
+
+    def _watch(self) -> None:
+        while self._report():
+            time.sleep(self._limit_s / 10)
+
+    def _report(self) -> bool:
+        """Report the calls that are slow by now. Return False if no call is left."""
+        with self._lock:
+            now_s = time.monotonic()
+            slow = {code for code, due_s in self._due_s.values() if due_s <= now_s} - self._reported
+            self._reported |= slow
+            if not (calls_left := bool(self._due_s)):
+                self._thread = None
+        for code in sorted(slow):
+            sys.stderr.write(f"llmb: {self._plugin}: {code} has been running for {self._limit_s:g} s\n")
+        return calls_left
 
 
 class Plugin:
-    """The hooks of one plugin, called by keyword.
+    """A loaded plugin, with the hooks and the attributes of its kind. Hooks are called with keyword arguments.
 
-    Where the plugin implements none, the Protocol's own body answers. An answer that is not of the stated type, or not
-    for each job that was asked for, is a PluginError, and so is what a log parser raises; what a hook raises carries a
-    note that names the plugin. Raises PluginError for a plugin that does not fit its hooks.
+    A hook that the plugin does not implement has the default of the Protocol. A hook raises PluginError if the plugin
+    fails, returns a value of the wrong type, or leaves out an id in the result of ``submit`` or ``poll``.
     """
 
-    def __init__(self, found: PluginEntry, plugin: object) -> None:
-        self.found = found
+    def __init__(self, guard: Guard, plugin: object, attributes: Mapping[str, Any]) -> None:
+        self.entry = guard.entry
+        self.guard = guard
         self._plugin = plugin
-        self._spec = KINDS[found.kind]
+        self._attributes = attributes
+        self._spec = KINDS[guard.entry.kind]
         self._manager = pluggy.PluginManager(PROJECT)
         self._manager.add_hookspecs(self._spec)
-        if wrong := [*signature_errors(plugin, self._spec, found.kind)]:
-            raise PluginError(f"{found.who} does not fit llmb {VERSION}: {'; '.join(wrong)}")
-        try:
-            self._manager.register(plugin, name=found.name)
-        except Exception as error:  # pluggy's own objections, and whatever a stranger's property raises
-            raise PluginError(f"{found.who} does not fit llmb {VERSION}: {short(error)}") from error
+        with guard.running("the registration of its hooks"):
+            self._manager.register(plugin, name=guard.entry.name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        caller = getattr(self._manager.hook, name, None)
-        if caller is None:
-            return getattr(self._plugin, name) if hasattr(self._plugin, name) else getattr(self._spec, name)
-        default = partial(getattr(self._spec, name), self._plugin)
-        return self._guarded(name, caller if caller.get_hookimpls() else default)
+        if name in self._attributes:
+            return self._attributes[name]
+        if not hasattr(self._manager.hook, name):
+            raise AttributeError(f"{self.entry} has no hook or attribute {name!r}")
+        return functools.partial(self._call, name)
 
     @property
     def hooks(self) -> tuple[str, ...]:
-        """The names of the hooks that this plugin implements, sorted."""
+        """The names of the hooks that the plugin implements, sorted."""
         return tuple(sorted(caller.name for caller in self._manager.get_hookcallers(self._plugin) or ()))
 
-    def _guarded(self, name: str, hook: Callable[..., Any]) -> Callable[..., Any]:
-        def call(**arguments: Any) -> Any:
-            try:
-                answer = hook(**arguments)
-            except LlmbError:
-                raise
-            except WrongWordError as error:
-                raise PluginError(f"{self.found.who}: in {name}(), {error}") from error
-            except Exception as error:
-                error.add_note(f"in {name}() of {self.found.who}")
-                raise
-            if wrong := return_type_error(getattr(self._spec, name), answer):
-                raise PluginError(f"{self.found.who}: {name}() returned {wrong}")
-            if name in ASKED_FOR and (ids := _unanswered(arguments[ASKED_FOR[name]], answer)):
-                raise PluginError(f"{self.found.who}: {name}() returned nothing for {', '.join(ids)}")
-            return CheckedParser(answer, self.found.who) if name == "parse_log" and answer is not None else answer
-
-        return call
+    def _call(self, name: str, /, **arguments: Any) -> Any:
+        specification = getattr(self._spec, name)
+        caller = getattr(self._manager.hook, name)
+        hook = caller if caller.get_hookimpls() else functools.partial(specification, self._plugin)
+        with self.guard.running(f"{name}()"):
+            result, problem = _checked_result(hook(**arguments), specification)
+        if problem:
+            raise self.guard.error(f"{name}() {problem}")
+        if name in ID_ARGUMENTS and (missing := _missing_ids(arguments[ID_ARGUMENTS[name]], result)):
+            raise self.guard.error(f"{name}() returned nothing for {', '.join(missing)}")
+        return CheckedParser(result, self.guard) if name == "parse_log" and result is not None else result
 
 
-def _unanswered(asked: Sequence[Script | JobHandle], answer: Mapping[str, object]) -> list[str]:
-    return [each.id for each in asked if each.id not in answer]
+@contextlib.contextmanager
+def decoding_options(plugin: object) -> Iterator[None]:
+    """Guard the decoding of [framework] or [target], which runs the converters and validators of ``plugin.options``."""
+    with plugin.guard.running("options") if isinstance(plugin, Plugin) else contextlib.nullcontext():
+        yield
+
+
+def _missing_ids(requested: Sequence[Script | JobHandle], result: Mapping[str, object]) -> list[str]:
+    return [each.id for each in requested if each.id not in result]
+
+
+class _WrongTypeError(Exception):
+    """A value in the result of a hook that has another type than the hook specifies."""
+
+
+@runtime_checkable
+class _Parser(Protocol):
+    """The methods of a log parser that does not inherit from `LogParser`."""
+
+    def feed(self, block: bytes, source: str = "") -> Any: ...
+
+    def close(self) -> Any: ...
+
+
+_ACCEPTED: Mapping[Any, Any] = {float: (int, float), LogParser: _Parser}
+"""The types that are accepted for a specified type."""
+
+_NO_SEQUENCE = (str, bytes, Mapping)
+"""Iterables that are a mistake if a sequence is specified."""
+
+
+def _checked_result(result: Any, specification: Callable[..., Any]) -> tuple[Any, str]:
+    """Return the result of a hook with its iterables exhausted, and the problem with its type ("" if there is none)."""
+    expected = _return_type(specification)
+    if expected is type(None) and not isinstance(result, Coroutine):  # the result is not used
+        expected = Iterable[object] if isinstance(result, Generator) else object  # a generator runs only if it is read
+    try:
+        return _exhausted(result, expected), ""
+    except _WrongTypeError as error:
+        [wrong] = error.args
+        found = _type_name(result) if wrong is result else f"{_type_name(result)} with {_type_name(wrong)} in it"
+        return None, f"returned {found}; expected {specification.__annotations__['return']}"
+
+
+def _type_name(value: object) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+@functools.cache
+def _return_type(specification: Callable[..., Any]) -> Any:
+    return get_type_hints(specification)["return"]
+
+
+def _exhausted(value: Any, expected: Any) -> Any:
+    """Return the value with its iterables read into tuples and dictionaries. Raises _WrongTypeError."""
+    origin, inner = get_origin(expected) or expected, get_args(expected)
+    if origin is types.UnionType:  # of a type and None
+        return None if value is None else _exhausted(value, inner[0])
+    if origin in (tuple, Sequence, Iterable) and isinstance(value, Iterable) and not isinstance(value, _NO_SEQUENCE):
+        return tuple(_exhausted(each, inner[0]) for each in value)
+    if origin is Mapping and isinstance(value, Mapping):
+        return {key: _exhausted(each, inner[1]) for key, each in value.items()}
+    if inner or not isinstance(value, _ACCEPTED.get(origin, origin)) or (origin is float and isinstance(value, bool)):
+        if isinstance(value, Coroutine):
+            value.close()  # it would warn that it was never awaited
+        raise _WrongTypeError(value)
+    return value

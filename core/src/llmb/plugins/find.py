@@ -1,4 +1,4 @@
-"""Find plugins by their metadata alone: nothing of a plugin is imported here."""
+"""Installed plugins, found from their metadata. Nothing of a plugin is imported here."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ GROUPS = {f"llmb.{kind}s": kind for kind in KINDS}
 
 @attrs.frozen(kw_only=True)
 class PluginEntry:
-    """An entry point: the word in the TOML, and the distribution that brings it.
+    """An entry point of an installed distribution: the name of a plugin in the TOML, and where its code is.
 
-    ``requires`` is what that distribution asks of ``llmb`` itself, such as ``<2,>=1``; empty where it states nothing.
+    ``requires`` holds the versions of llmb that the distribution accepts, such as ``<2,>=1``. It is empty if the
+    distribution accepts any version.
     """
 
     name: str
@@ -30,81 +31,86 @@ class PluginEntry:
     version: str
     requires: str = ""
 
+    def __str__(self) -> str:
+        """Return the name of the plugin in messages, with its distribution and version."""
+        return f"{self.kind} plugin {self.name!r} ({self.provider})"
+
     @property
-    def who(self) -> str:
-        """How messages name it: distribution and version."""
+    def provider(self) -> str:
+        """The distribution and its version."""
         return f"{self.distribution} {self.version}"
 
     @property
     def folder(self) -> Path | None:
-        """The package that its module is, or is in; found without importing it, and null where there is none."""
+        """The package that is or contains the module of the plugin, found without importing it; None if missing."""
         top, *below = self.value.partition(":")[0].strip().split(".")
         try:
             spec = find_spec(top)
         except (ImportError, ValueError):
             return None
-        folder = _own_folder(spec)
+        folder = _package_folder(spec)
         for name in below:
             if spec is None or not spec.submodule_search_locations:
                 break
-            # Not `find_spec`, which would import the packages above.
+            # Not `find_spec`, which imports the parent packages.
             spec = PathFinder.find_spec(f"{spec.name}.{name}", spec.submodule_search_locations)
             if spec is not None:
-                folder = _own_folder(spec) or (Path(spec.origin).parent if spec.origin else folder)
+                folder = _package_folder(spec) or (Path(spec.origin).parent if spec.origin else folder)
         return folder
 
 
-def _own_folder(spec: ModuleSpec | None) -> Path | None:
-    """The folder of a package; a module has none of its own."""
+def _package_folder(spec: ModuleSpec | None) -> Path | None:
+    """Return the folder of a package, or None for a module."""
     locations = list(spec.submodule_search_locations or ()) if spec else []
     return Path(locations[0]) if locations else None
 
 
 def find_plugins() -> tuple[PluginEntry, ...]:
-    """All installed plugins, sorted by kind, name and distribution; duplicates are all there."""
-    found = {_describe(entry, distribution) for distribution, entries in _distributions() for entry in entries}
-    return tuple(sorted(found, key=lambda plugin: (plugin.kind, plugin.name, plugin.distribution, plugin.version)))
+    """Return all installed plugins, duplicates included, sorted by kind, name and distribution."""
+    return tuple(sorted(set(_entries()), key=lambda entry: (entry.kind, entry.name, entry.distribution, entry.version)))
 
 
-def _distributions() -> Iterator[tuple[metadata.Distribution, list[metadata.EntryPoint]]]:
-    """Those with plugins, as Python would import them: the first of a name on the path hides later ones.
+def _entries() -> Iterator[PluginEntry]:
+    """Yield the plugins of each distribution that Python would import: the first of a name on the path.
 
-    One whose metadata cannot be read is passed over, since it is anybody's, and no run may break by it.
+    A distribution with unreadable metadata is skipped. It may have nothing to do with llmb, and must not break a run.
     """
     seen = set()
     for distribution in metadata.distributions():
         try:
-            entries = [entry for entry in distribution.entry_points if entry.group in GROUPS]
-            name = distribution.name if entries else None
-        except Exception:  # noqa: BLE001, S112  # importlib.metadata raises what its parsers happen to raise
+            points = [point for point in distribution.entry_points if point.group in GROUPS]
+            name = re.sub(r"[-_.]+", "-", distribution.name).lower() if points else ""
+            entries = [_describe(point, distribution) for point in points]
+        except Exception:  # noqa: BLE001, S112  # importlib.metadata raises whatever its parsers raise
             continue
-        if not name or (normal := re.sub(r"[-_.]+", "-", name).lower()) in seen:
-            continue
-        seen.add(normal)
-        yield distribution, entries
+        if name and name not in seen:
+            seen.add(name)
+            yield from entries
 
 
-def _describe(entry: metadata.EntryPoint, distribution: metadata.Distribution) -> PluginEntry:
+def _describe(point: metadata.EntryPoint, distribution: metadata.Distribution) -> PluginEntry:
     return PluginEntry(
-        name=entry.name,
-        kind=GROUPS[entry.group],
-        value=entry.value,
+        name=point.name,
+        kind=GROUPS[point.group],
+        value=point.value,
         distribution=distribution.name,
-        version=distribution.version or "of no version",
-        requires=_asked_of_llmb(distribution.requires or ()),
+        version=distribution.version or "without a version",
+        requires=_accepted_versions(distribution.requires or ()),
     )
 
 
-def _asked_of_llmb(requirements: Iterable[str]) -> str:
+def _accepted_versions(requirements: Iterable[str]) -> str:
+    """Return the version specifier of the requirement on llmb, or "" if there is none that can be read."""
     if not any(text.lower().startswith("llmb") for text in requirements):
         return ""
-    from packaging.requirements import InvalidRequirement, Requirement  # heavy, and few distributions get here
+    from packaging.markers import UndefinedComparison, UndefinedEnvironmentName  # heavy, and rarely needed
+    from packaging.requirements import InvalidRequirement, Requirement
 
     for text in requirements:
         try:
             requirement = Requirement(text)
-        except InvalidRequirement:
+            if requirement.name.lower() == "llmb" and (requirement.marker is None or requirement.marker.evaluate()):
+                return str(requirement.specifier)
+        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
             continue
-        if requirement.name.lower() == "llmb" and (requirement.marker is None or requirement.marker.evaluate()):
-            return str(requirement.specifier)
     return ""

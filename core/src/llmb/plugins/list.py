@@ -1,20 +1,19 @@
-"""All installed plugins, with what each implements or what is wrong with it."""
+"""The list of installed plugins, with the hooks or the error of each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from llmb.plugins.find import PluginEntry, find_plugins
-from llmb.plugins.load import choose, load
+from llmb.plugins.load import choose
+from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import PluginError
 
 
 @attrs.frozen(kw_only=True)
 class PluginInfo:
-    """A plugin: its name in the TOML, who brings it, the hooks that it implements; ``error`` is null where it works."""
+    """An installed plugin: its name in the TOML, its distribution and its hooks. ``error`` is None if it works."""
 
     name: str
     kind: str
@@ -24,29 +23,30 @@ class PluginInfo:
     error: str | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``llmb plugins --json`` prints it."""
+        """Return the plugin as ``llmb plugins --json`` prints it."""
         return {**attrs.asdict(self), "hooks": list(self.hooks)}
 
 
-def list_plugins() -> list[PluginInfo]:
-    """All installed plugins, by kind and name; each is loaded, and one that does not work hurts no other."""
-    installed = find_plugins()
-    return [_listed(plugin, installed) for plugin in installed]
-
-
-def _listed(plugin: PluginEntry, installed: Sequence[PluginEntry]) -> PluginInfo:
-    hooks: tuple[str, ...] = ()
-    error = None
-    try:
-        hooks = load(plugin).hooks
-        choose(plugin.kind, plugin.name, installed)
-    except PluginError as fault:
-        error = str(fault)
-    return PluginInfo(
-        name=plugin.name,
-        kind=plugin.kind,
-        distribution=plugin.distribution,
-        version=plugin.version,
-        hooks=hooks,
-        error=error,
-    )
+def list_plugins(*, registry: PluginRegistry | None = None) -> list[PluginInfo]:
+    """Load all installed plugins and describe them, sorted by kind and name. A broken plugin affects no other."""
+    registry = registry or PluginRegistry()
+    plugins = []
+    for entry in registry.installed:
+        hooks: tuple[str, ...] = ()
+        error = None
+        try:
+            hooks = registry.hooks(entry)
+            choose(entry.kind, entry.name, registry.installed)
+        except PluginError as found:
+            error = str(found)
+        plugins.append(
+            PluginInfo(
+                name=entry.name,
+                kind=entry.kind,
+                distribution=entry.distribution,
+                version=entry.version,
+                hooks=hooks,
+                error=error,
+            )
+        )
+    return plugins

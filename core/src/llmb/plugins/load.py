@@ -1,80 +1,178 @@
-"""Load the plugins that a run names, each behind a facade, with faults that name distribution and version."""
+"""Loading of one plugin: the version of llmb that it requires, its import, and its match with the hooks of its kind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, TypeGuard
 
-from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.call import Plugin
-from llmb.plugins.find import PluginEntry, find_plugins
-from llmb.plugins.return_types import short
+import attrs
+
+from llmb.hookspecs import KINDS, REQUIRED
+from llmb.plugins.call import PROJECT, Guard, Plugin
+from llmb.plugins.find import PluginEntry
 from llmb.values.errors import Fault, PluginError
+from llmb.values.log_files import LogFiles
 from llmb.values.nearest import nearest_name
 from llmb.version import VERSION
 
 
-def load_framework(name: str, installed: Sequence[PluginEntry] | None = None) -> FrameworkHooks[Any]:
-    """The framework plugin of this name. Raises PluginError where it is missing, duplicate, broken or too new."""
-    return cast("FrameworkHooks[Any]", load(choose("framework", name, installed)))
+def choose(kind: str, name: str, installed: Sequence[PluginEntry]) -> PluginEntry:
+    """Return the installed plugin of this kind and name. Raises PluginError if there is none, or more than one."""
+    entries = [entry for entry in installed if (entry.kind, entry.name) == (kind, name)]
+    if not entries:
+        raise PluginError(_not_installed(kind, name, installed))
+    if len(entries) > 1:
+        providers = " and ".join(entry.provider for entry in entries)
+        raise PluginError(f"{kind} plugin {name!r} is provided by {providers}; uninstall all except one")
+    return entries[0]
 
 
-def load_scheduler(name: str, installed: Sequence[PluginEntry] | None = None) -> SchedulerHooks[Any]:
-    """The scheduler plugin of this name. Raises PluginError like `load_framework`."""
-    return cast("SchedulerHooks[Any]", load(choose("scheduler", name, installed)))
-
-
-def choose(kind: str, name: str, installed: Sequence[PluginEntry] | None = None) -> PluginEntry:
-    """The one installed plugin of this kind and name. Raises PluginError for none and for several."""
-    plugins = find_plugins() if installed is None else installed
-    found = [plugin for plugin in plugins if (plugin.kind, plugin.name) == (kind, name)]
-    if not found:
-        raise PluginError(_missing(kind, name, plugins))
-    if len(found) > 1:
-        brought = " and ".join(plugin.who for plugin in found)
-        raise PluginError(f"{kind} {name!r} is brought by {brought}; uninstall all but one")
-    return found[0]
-
-
-def _missing(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fault:
-    """Names no distribution to install: a misspelt name may be anybody's on an index."""
-    names = sorted({plugin.name for plugin in installed if plugin.kind == kind})
+def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fault:
+    """Describe a missing plugin without naming a distribution: on an index, anyone may own a misspelt name."""
+    names = sorted({entry.name for entry in installed if entry.kind == kind})
     message = f"{kind} plugin {name!r} is not installed"
-    if other := {plugin.kind for plugin in installed if plugin.name == name} - {"extension"}:
-        message = f"{name} is a {other.pop()}, and no {kind}"
+    if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
+        message = f"{name!r} is a {others.pop()}, not a {kind}"
     return Fault(
-        message=message,
-        expected=f"one of those installed: {', '.join(names)}" if names else None,
-        nearest=nearest_name(name, names),
+        message=message, expected=f"one of {', '.join(names)}" if names else None, nearest=nearest_name(name, names)
     )
 
 
-def load(found: PluginEntry) -> Plugin:
-    """Import one plugin and check it against its hooks. Raises PluginError, naming distribution and version."""
-    _refuse_too_new(found)
-    try:
-        plugin = _resolve(found.value)
-    except (Exception, SystemExit) as error:  # whatever a stranger's module raises at import
-        raise PluginError(f"{found.who} is broken: {found.value} fails with {short(error)}") from error
-    return Plugin(found, plugin)
+def load(entry: PluginEntry, *, slow_s: float | None = None) -> Plugin:
+    """Import a plugin and check that it matches the hooks of its kind. Raises PluginError.
+
+    A call into the plugin that takes longer than ``slow_s`` (by default `SLOW_S`) is reported while it runs.
+    """
+    guard = Guard(entry, slow_s=slow_s)
+    if entry.requires and not _accepts(entry.requires, VERSION):
+        upgrade = f"pip install --upgrade llmb {entry.distribution}"
+        raise guard.error(f"requires llmb {entry.requires}, but this is llmb {VERSION}; upgrade with `{upgrade}`")
+    with guard.running(f"import of {entry.value}"):
+        plugin = _import(entry.value)
+    with guard.running("the check of its hooks"):
+        problems = [*_hook_problems(plugin, entry.kind)]
+    attributes = {}
+    for name, (matches, expected) in ATTRIBUTES[entry.kind].items():
+        with guard.running(name):
+            attributes[name] = value = _read_attribute(plugin, name, entry.kind)
+            if not matches(value):
+                problems.append(f"{name} is {repr(value)[:60]}, not {expected}")
+    if problems:
+        raise guard.error(f"does not match the hooks of llmb {VERSION}: {'; '.join(problems)}")
+    return Plugin(guard, plugin, attributes)
 
 
-def _refuse_too_new(found: PluginEntry) -> None:
-    if not found.requires:
-        return
+def _accepts(specifier: str, version: str) -> bool:
+    """Check whether a version is accepted. A release candidate counts as its release too: 0.1rc1 satisfies >=0.1."""
     from packaging.specifiers import SpecifierSet  # not needed until a plugin is loaded
+    from packaging.version import Version
 
-    if not SpecifierSet(found.requires).contains(VERSION, prereleases=True):
-        raise PluginError(
-            f"{found.who} is for llmb {found.requires}, and this is llmb {VERSION}; "
-            f"`pip install --upgrade llmb {found.distribution}` brings two that fit"
-        )
+    accepted = SpecifierSet(specifier)
+    return any(accepted.contains(each, prereleases=True) for each in (version, Version(version).base_version))
 
 
-def _resolve(value: str) -> Any:
+def _import(value: str) -> Any:
+    """Return the object of an entry point, or an instance if it is a class."""
     module, _, path = value.partition(":")
     plugin: Any = import_module(module.strip())
     for part in path.strip().split(".") if path else ():
         plugin = getattr(plugin, part)
     return plugin() if isinstance(plugin, type) else plugin
+
+
+def _read_attribute(plugin: object, name: str, kind: str) -> Any:
+    """Return an attribute of the plugin, or the default of its kind. ``options`` has none, and is None if missing."""
+    if inspect.getattr_static(plugin, name, _MISSING) is _MISSING and not hasattr(plugin, name):
+        return getattr(KINDS[kind], name, None)
+    return getattr(plugin, name)
+
+
+_MISSING = object()
+
+
+def _is_options(value: object) -> bool:
+    if not (isinstance(value, type) and attrs.has(value)):
+        return False
+    attrs.resolve_types(value)  # an annotation of a name that does not exist raises NameError
+    return True
+
+
+def _is_window(value: object) -> bool:
+    return value == "last" or (_is_pair(value, int) and 0 <= value[0] <= value[1])
+
+
+def _is_poll_interval(value: object) -> bool:
+    return _is_pair(value, int | float) and 0 < value[0] <= value[1] < math.inf
+
+
+def _is_pair(value: object, kind: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(each, kind) for each in value)
+
+
+_OPTIONS = (_is_options, "an attrs class")
+
+ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
+    "framework": {
+        "options": _OPTIONS,
+        "window": (_is_window, '"last" or two numbers of steps'),
+        "log_files": (lambda value: isinstance(value, LogFiles), "a LogFiles"),
+    },
+    "scheduler": {
+        "options": _OPTIONS,
+        "single_node": (lambda value: isinstance(value, bool), "True or False"),
+        "poll_interval_s": (_is_poll_interval, "two positive numbers of seconds, the shorter one first"),
+    },
+    "extension": {},
+}
+"""The attributes of each kind of plugin, each with its check and what the check expects."""
+
+
+def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
+    """Yield the ways in which a plugin does not match the hooks of its kind.
+
+    pluggy finds some of them too, but names the plugin by its address in memory. A keyword-only argument, which pluggy
+    never passes, would otherwise fail when the hook is called.
+    """
+    spec = KINDS[kind]
+    hooks = [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
+    implemented = set()
+    for name, options in _marked_methods(plugin):
+        hook = options.get("specname") or name
+        implemented.add(hook)
+        if hook in hooks:
+            yield from _argument_problems(name, getattr(plugin, name), getattr(spec, hook))
+        else:
+            nearest = nearest_name(hook, hooks)
+            yield f"{hook}() is not a hook of {kind}s" + (f" (did you mean {nearest!r}?)" if nearest else "")
+    for name in hooks:
+        member = inspect.getattr_static(plugin, name, None)
+        unmarked = member not in (None, getattr(spec, name)) and not inspect.ismodule(member)  # of a package
+        if name not in implemented and unmarked:
+            yield f"{name}() is not marked with @hookimpl"
+        elif name not in implemented and name in REQUIRED[kind]:
+            yield f"{name}() is missing"
+    if kind == "extension" and not implemented & {*hooks}:
+        yield f"it implements no hook ({', '.join(f'{name}()' for name in hooks)})"
+
+
+def _marked_methods(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the methods that are marked with `hookimpl`, with the options of the mark. No property is evaluated."""
+    for name in dir(plugin):
+        member = inspect.getattr_static(plugin, name, None)
+        options = getattr(getattr(member, "__func__", member), f"{PROJECT}_impl", None)
+        if isinstance(options, dict):
+            yield name, options
+
+
+def _argument_problems(name: str, method: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[str]:
+    passed = [each for each in inspect.signature(hook).parameters if each != "self"]
+    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = [each for each in inspect.signature(method).parameters.values() if each.kind in named]
+    required = [each for each in parameters if each.default is each.empty]
+    if unknown := [each.name for each in required if each.name not in passed]:
+        yield f"{name}() requires {', '.join(unknown)}, but the hook passes {', '.join(passed) or 'no argument'}"
+    elif keyword := [each.name for each in required if each.kind is each.KEYWORD_ONLY]:
+        yield f"{name}() takes {', '.join(keyword)} by keyword only, but hooks are called by position"

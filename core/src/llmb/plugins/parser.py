@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from operator import index
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import attrs
 
 from llmb.logs.found import Found, ReadStep, UnreadSteps
 from llmb.logs.lines import note_line
-from llmb.plugins.return_types import short
-from llmb.values.errors import Fault, PluginError
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
+
+if TYPE_CHECKING:
+    from llmb.plugins.call import Guard
+
+CODE = "the log parser of parse_log()"
+"""The name of this code in errors."""
 
 MOST_SHOWN = 300
 """Characters of a wrong step or notice that are told."""
@@ -29,9 +33,9 @@ class CheckedParser(LogParser):
     ``first_step`` or ``printed_every`` is wrong.
     """
 
-    def __init__(self, parser: LogParser, who: str) -> None:
+    def __init__(self, parser: LogParser, guard: Guard) -> None:
         self._parser = parser
-        self._who = who
+        self._guard = guard
         with self._naming():
             self.printed_every = _whole("printed_every", getattr(parser, "printed_every", 1), least=1)
             self._ask_first_step()
@@ -58,14 +62,14 @@ class CheckedParser(LogParser):
     def _naming(self, source: str = "") -> AbstractContextManager[None]:
         """A parser that raises later what befell it tells by its ``source`` where that was."""
         own = getattr(self._parser, "source", "")
-        return _naming(self._who, own if own and isinstance(own, str) else source)
+        return self._guard.running(CODE, file=(own if own and isinstance(own, str) else source) or None)
 
     def _checked(self, items: Sequence[Step | Notice]) -> Found:
         found = Found()
         for piece in items.pieces if isinstance(items, Found) else items:
             if isinstance(piece, UnreadSteps):
                 _check_unread(piece.rows)
-                found.append_unread(piece.attempt, _GuardedReading(piece.read, self._who), piece.rows)
+                found.append_unread(piece.attempt, _GuardedReading(piece.read, self._guard), piece.rows)
             else:
                 found.append(_checked(piece))
         return found
@@ -76,10 +80,10 @@ class _GuardedReading:
     """Makes the step of a text that the parser kept. Raises PluginError."""
 
     read: ReadStep
-    who: str
+    guard: Guard
 
     def __call__(self, text: bytes) -> Step:
-        with _naming(self.who):
+        with self.guard.running(CODE):
             try:
                 return _checked(self.read(text))
             except Exception as error:
@@ -138,12 +142,3 @@ def _whole(name: str, value: Any, least: int = 0) -> int:
     if not least <= number < MOST_STEPS:
         raise ValueError(f"{name} is {value!r}, where a whole number from {least} on is due")
     return number
-
-
-@contextmanager
-def _naming(who: str, source: str = "") -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        message = f"{who}: its log parser failed: {short(error)}"
-        raise PluginError(Fault(message=message, file=source or None)) from error

@@ -1,4 +1,4 @@
-"""Find and read the recipes that framework plugins ship, without importing a plugin."""
+"""The recipe files that framework plugins ship, found and read without importing a plugin."""
 
 from __future__ import annotations
 
@@ -14,32 +14,33 @@ from llmb.values.recipe import Recipe
 
 
 def load_recipe(address: str) -> Recipe:
-    """The recipe at ``framework/name`` or ``framework/name@release``, which may be its own release.
+    """Return the recipe at ``framework/name`` or ``framework/name@release``.
 
-    Raises RecipeError or PluginError.
+    Raises RecipeError if there is no such recipe or its file is invalid, and PluginError if the framework is not
+    installed.
     """
     return find_recipe(address, find_plugins())
 
 
 def find_recipe(address: str, installed: Sequence[PluginEntry]) -> Recipe:
-    """As `load_recipe`, of plugins that were looked for before."""
+    """Return a recipe like `load_recipe`, of these plugins."""
     framework, slash, name = address.partition("/")
     if not slash or not name:
         raise RecipeError(
             Fault(
-                message=f"recipe {address!r} is not an address",
-                expected="framework/name, as `llmb recipes` lists them",
+                message=f"{address!r} is not the address of a recipe",
+                expected="FRAMEWORK/NAME as listed by `llmb recipes`",
                 nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
             )
         )
     plugin = choose("framework", framework, installed)
     files = dict(_files(plugin))
-    if address not in files and (recipe := _of_release(address, files, framework)):
+    if address not in files and (recipe := _default_release(address, files, framework)):
         return recipe
     if address not in files:
         raise RecipeError(
             Fault(
-                message=f"{plugin.who} has no recipe {address!r}",
+                message=f"{plugin} has no recipe {address!r}",
                 expected=f"one of {', '.join(files)}" if files else None,
                 nearest=nearest_name(address, files),
             )
@@ -48,12 +49,12 @@ def find_recipe(address: str, installed: Sequence[PluginEntry]) -> Recipe:
 
 
 def recipe_addresses() -> tuple[str, ...]:
-    """The addresses of all recipes of all installed frameworks, sorted."""
+    """Return the addresses of the recipes of all installed frameworks, sorted."""
     return addresses_of(find_plugins())
 
 
 def addresses_of(installed: Sequence[PluginEntry]) -> tuple[str, ...]:
-    """As `recipe_addresses`, of plugins that were looked for before."""
+    """Return the addresses of the recipes of these plugins, sorted."""
     frameworks = [plugin for plugin in installed if plugin.kind == "framework"]
     return tuple(sorted({address for plugin in frameworks for address, _ in _files(plugin)}))
 
@@ -66,8 +67,8 @@ def _files(plugin: PluginEntry) -> Iterator[tuple[str, Path]]:
         yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
 
 
-def _of_release(address: str, files: Mapping[str, Path], framework: str) -> Recipe | None:
-    """The recipe that has no release in its address, where the one asked for is its own."""
+def _default_release(address: str, files: Mapping[str, Path], framework: str) -> Recipe | None:
+    """Return the recipe without a release in its file name if the address names the release that the file states."""
     name, _, release = address.rpartition("@")
     unreleased = name in files and "@" not in name
     recipe = _read(files[name], address, framework) if unreleased else None

@@ -1,17 +1,17 @@
-"""The plugins that one command works with, each loaded once, and their recipes, each read once."""
+"""The plugins and recipes that one command uses, each loaded once."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
 from llmb.plugins.call import Plugin
 from llmb.plugins.find import PluginEntry, find_plugins
-from llmb.plugins.load import choose, load, load_framework, load_scheduler
-from llmb.plugins.recipe_files import find_recipe
-from llmb.values.errors import PluginError, PluginWarning
+from llmb.plugins.load import choose, load
+from llmb.plugins.recipe_files import addresses_of, find_recipe
+from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Recipe
@@ -21,89 +21,105 @@ T = TypeVar("T")
 
 
 class PluginRegistry:
-    """Loads a plugin when it is first asked for. Raises PluginError for one that is missing or does not work.
+    """Loads a plugin when it is first used. Raises PluginError for a plugin that is missing or broken.
 
-    A plugin that nobody named and that does not work is left out with a PluginWarning: it may hurt no run.
+    A broken plugin that the user did not name is left out with a PluginWarning, so that it breaks no run.
     """
 
     def __init__(self) -> None:
         self._installed: tuple[PluginEntry, ...] | None = None
-        self._frameworks: dict[str, FrameworkHooks[Any]] = {}
-        self._schedulers: dict[str, SchedulerHooks[Any]] = {}
+        self._loaded: dict[PluginEntry, Plugin | PluginError] = {}
         self._extensions: tuple[Plugin, ...] | None = None
         self._recipes: dict[str, Recipe] = {}
 
     @property
     def installed(self) -> Sequence[PluginEntry]:
-        """What is installed, looked for once."""
+        """The installed plugins, searched once."""
         if self._installed is None:
             self._installed = find_plugins()
         return self._installed
 
     def framework(self, name: str) -> FrameworkHooks[Any]:
-        """By the word before the slash of a recipe's address."""
-        if name not in self._frameworks:
-            self._frameworks[name] = load_framework(name, self.installed)
-        return self._frameworks[name]
+        """Return the framework of this name, the part of a recipe's address before the slash."""
+        return cast("FrameworkHooks[Any]", self._load(choose("framework", name, self.installed)))
 
     def scheduler(self, name: str) -> SchedulerHooks[Any]:
-        """By the word of ``target.scheduler``."""
-        if name not in self._schedulers:
-            self._schedulers[name] = load_scheduler(name, self.installed)
-        return self._schedulers[name]
+        """Return the scheduler of this name, the value of ``target.scheduler``."""
+        return cast("SchedulerHooks[Any]", self._load(choose("scheduler", name, self.installed)))
+
+    def hooks(self, entry: PluginEntry) -> tuple[str, ...]:
+        """Return the hooks that an installed plugin implements. Raises PluginError if the plugin is broken."""
+        return self._load(entry).hooks
 
     def recipe(self, address: str) -> Recipe:
-        """As `load_recipe`. Raises RecipeError or PluginError."""
+        """Return a recipe, like `load_recipe`. Raises RecipeError or PluginError."""
         if address not in self._recipes:
             self._recipes[address] = find_recipe(address, self.installed)
         return self._recipes[address]
 
+    def recipes(self) -> list[Recipe]:
+        """Return all recipes, sorted by address. One that cannot be read is left out with a PluginWarning."""
+        recipes: list[Recipe] = []
+        errors: list[Fault] = []
+        for address in addresses_of(self.installed):
+            try:
+                recipes.append(self.recipe(address))
+            except LlmbError as error:
+                errors += error.faults
+        for fault in dict.fromkeys(errors):
+            _warn_left_out(fault)
+        return recipes
+
     def accelerators(self) -> list[Accelerator]:
-        """What the extensions add to the core's table, in the order of their names."""
-        return self._ask_extensions(lambda extension: extension.accelerators(), Accelerator)
+        """Return the GPU types that the extensions add to core's table, in the order of the extensions' names."""
+        return self._call_extensions(lambda extension: extension.accelerators())
 
     def signatures(self) -> list[Signature]:
-        """The causes of failure that the extensions know, in the order of their names."""
-        return self._ask_extensions(lambda extension: extension.diagnose(), Signature)
+        """Return the causes of failure that the extensions add, in the order of the extensions' names."""
+        return self._call_extensions(lambda extension: extension.diagnose())
 
     def message_parsers(self) -> list[LogParser]:
-        """A fresh parser of what each installed scheduler writes into a job's log, for logs that someone else made."""
+        """Return a new parser of each installed scheduler's own messages, for logs without a record."""
         parsers: list[LogParser | None] = []
-        for plugin in {plugin.name: plugin for plugin in self.installed if plugin.kind == "scheduler"}.values():
+        for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "scheduler"):
             try:
-                parsers.append(self.scheduler(plugin.name).parse_log(run=None))
-            except Exception as error:  # noqa: BLE001  # whatever a stranger's hook raises
-                _leave_out(plugin, error)
+                parsers.append(self.scheduler(name).parse_log(run=None))
+            except LlmbError as error:
+                _warn_left_out(error)
         return [parser for parser in parsers if parser is not None]
 
-    def _ask_extensions(self, hook: Callable[[ExtensionHooks], Iterable[T]], kind: type[T]) -> list[T]:
-        answers: list[T] = []
+    def _load(self, entry: PluginEntry) -> Plugin:
+        """Load a plugin once. Raises the same PluginError each time if the plugin is broken."""
+        if entry not in self._loaded:
+            try:
+                self._loaded[entry] = load(entry)
+            except PluginError as error:
+                self._loaded[entry] = error
+        plugin = self._loaded[entry]
+        if isinstance(plugin, PluginError):
+            raise PluginError(*plugin.faults) from plugin.__cause__
+        return plugin
+
+    def _call_extensions(self, hook: Callable[[ExtensionHooks], Iterable[T]]) -> list[T]:
+        results: list[T] = []
         for extension in self._load_extensions():
             try:
-                answers += _all_of(kind, hook(extension))
-            except Exception as error:  # noqa: BLE001  # whatever a stranger's hook raises
-                _leave_out(extension.found, error)
-        return answers
+                results += hook(extension)
+            except PluginError as error:
+                _warn_left_out(error)
+        return results
 
     def _load_extensions(self) -> tuple[Plugin, ...]:
         if self._extensions is None:
             loaded = []
-            for name in dict.fromkeys(plugin.name for plugin in self.installed if plugin.kind == "extension"):
+            for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "extension"):
                 try:
-                    loaded.append(load(choose("extension", name, self.installed)))
+                    loaded.append(self._load(choose("extension", name, self.installed)))
                 except PluginError as error:
-                    warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
+                    _warn_left_out(error)
             self._extensions = tuple(loaded)
         return self._extensions
 
 
-def _all_of(kind: type[T], answers: Iterable[T]) -> list[T]:
-    found = list(answers)
-    if wrong := [each for each in found if not isinstance(each, kind)]:
-        raise TypeError(f"{wrong[0]!r} is no {kind.__name__}")
-    return found
-
-
-def _leave_out(plugin: PluginEntry, error: Exception) -> None:
-    why = str(error) if isinstance(error, PluginError) else f"{plugin.who}: {type(error).__name__}: {error}"
-    warnings.warn(PluginWarning(f"left out: {' '.join(why.split())}"), stacklevel=2)
+def _warn_left_out(error: LlmbError | Fault) -> None:
+    warnings.warn(PluginWarning(f"left out: {' '.join(str(error).split())}"), stacklevel=3)

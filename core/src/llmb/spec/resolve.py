@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.plugins.call import decoding_options
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble import against_published, assemble_target
@@ -191,11 +192,12 @@ def _options(
     if plugin is None or not isinstance(table, dict):
         return None
     own = {name: value for name, value in table.items() if name not in also}
-    options, wrong = check_options(own, plugin.options, key, also)
-    faults.extend(wrong)
-    if key == "framework" and touches(keys_of(faults), [key]):
-        return check_options(without(own, keys_of(faults), key), plugin.options, key)[0]
-    return options
+    with decoding_options(plugin):
+        options, wrong = check_options(own, plugin.options, key, also)
+        faults.extend(wrong)
+        if key == "framework" and touches(keys_of(faults), [key]):
+            return check_options(without(own, keys_of(faults), key), plugin.options, key)[0]
+        return options
 
 
 def _target(table: TargetTable | None, parts: _Parts, gpu_type: str | None, faults: list[Fault]) -> Target[Any] | None:

@@ -204,12 +204,14 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
             found += _faults(inner, where, value)
         elif isinstance(inner, ForbiddenExtraKeysError):
             found += _unknown_keys(inner, key)
-        elif isinstance(inner, KeyError):
+        elif isinstance(inner, KeyError) and where != key:
             found.append(Fault(message=MISSING, key=where, expected=_expected_of(error, where.rpartition(".")[2])))
         elif isinstance(inner, UnexpectedError):
             found.append(Fault(message=f"is {shown(value)}", key=where, expected=str(inner)))
         elif isinstance(inner, SpecError):  # of a plugin's own validator, which knows keys below the field's alone
             found += [attrs.evolve(fault, key=f"{where}.{fault.key}" if fault.key else where) for fault in inner.faults]
+        elif not isinstance(inner, ValueError | TypeError):
+            raise inner  # an error in a plugin's validator, not in the spec
         else:  # what a plugin's own validator says; attrs puts more than the text into its arguments
             found.append(Fault(message=str(inner.args[0] if inner.args else inner), key=where))
     return found

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from llmb.paths import config_folder
+from llmb.plugins.call import decoding_options
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble import assemble_target
 from llmb.spec.check import TARGET_KEYS, check_options, check_target, place_faults
@@ -108,7 +109,8 @@ def load_target(table: Mapping[str, Any], pool: PluginRegistry) -> tuple[Target[
     if checked is not None:
         own = {name: value for name, value in whole.items() if name not in TARGET_KEYS}
         scheduler = pool.scheduler(checked.scheduler)
-        options, wrong = check_options(own, scheduler.options, "target", TARGET_KEYS)
+        with decoding_options(scheduler):
+            options, wrong = check_options(own, scheduler.options, "target", TARGET_KEYS)
         faults += wrong if options is not None else [*wrong, *place_faults(checked)]
     if checked is None or faults:
         raise SpecError(*map(combination.source_map.locate, faults))

@@ -11,6 +11,8 @@ from llmb.values.nearest import nearest_name
 
 NOT_A_KEY = "is not a key here"
 MISSING = "is missing"
+LONGEST_TEXT = 500
+"""Characters of an exception's message in an error of llmb."""
 
 
 def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
@@ -35,3 +37,14 @@ def shown(value: Any) -> str:
         return f"[{', '.join(map(shown, value))}]"[:60]
     # JSON escapes what TOML does
     return json.dumps(value, ensure_ascii=False)[:60] if isinstance(value, str) else str(value)
+
+
+def exception_text(error: BaseException) -> str:
+    """Return an exception of other code in one line: its class, its message and its notes."""
+    try:
+        text = " ".join((str(error), *map(str, getattr(error, "__notes__", ()))))
+    except Exception:  # noqa: BLE001  # the class may be a plugin's own
+        text = "its message cannot be read"
+    text = " ".join(text.split())
+    shortened = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
+    return f"{type(error).__name__}: {shortened}" if shortened else type(error).__name__

@@ -30,10 +30,8 @@ def recipes(
 
 def _print_recipes(*, as_json: bool) -> None:
     from llmb.cli.views.recipes import list_entry, print_list
-    from llmb.plugins.recipe_files import addresses_of
 
-    pool = llmb.PluginRegistry()
-    found = [pool.recipe(each) for each in addresses_of(pool.installed)]
+    found = llmb.PluginRegistry().recipes()
     if as_json:
         output.print_json({"recipes": [list_entry(each) for each in found]})
     else:

@@ -1,0 +1,259 @@
+"""Broken plugins: each is one line that names plugin, hook, distribution and version, and breaks no other command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+import llmb
+from llmb.plugins import call, load
+
+
+@attrs.frozen
+class Planted:
+    """An error in a plugin: the arguments of `Plugins.install` that plant it, and the message after the plugin."""
+
+    title: str
+    message: str
+    kind: str
+    code: Mapping[str, Any]
+
+
+def framework(title: str, message: str, members: str = "", **code: Any) -> Planted:
+    return Planted(title, message, "framework", {"members": members, **code})
+
+
+def scheduler(title: str, message: str, members: str = "", **code: Any) -> Planted:
+    return Planted(title, message, "scheduler", {"members": members, **code})
+
+
+def hook(signature: str, body: str) -> str:
+    return f"@hookimpl\ndef {signature}:\n    {body}"
+
+
+def parser(method: str, body: str) -> dict[str, str]:
+    """A framework whose log parser has this method."""
+    return {
+        "before": f"class Log(LogParser):\n    def feed(self, block, source=''): return ()\n"
+        f"    def close(self): return ()\n    def {method}: {body}",
+        "members": hook("parse_log(self)", "return Log()"),
+    }
+
+
+IMPORT = "import of llmb_odd:Plugin failed: "
+HOOKS = f"does not match the hooks of llmb {llmb.VERSION}: "
+NO_MESSAGE = "def __str__(self): raise ValueError"
+OPTION = "word: str = attrs.field(default='x', {})"
+STOP = "class Stop(BaseException): pass"
+
+IN_IMPORTS = [
+    framework("an exception", f"{IMPORT}ZeroDivisionError: division by zero", after="1 / 0"),
+    framework("a missing module", f"{IMPORT}ModuleNotFoundError: No module named 'nothing'", after="import nothing"),
+    framework("a syntax error", f"{IMPORT}SyntaxError: expected ':' (__init__.py, line ", after="def f()"),
+    framework("SystemExit", f"{IMPORT}SystemExit: bye", after="sys.exit('bye')"),
+    framework("a BaseException", f"{IMPORT}Stop", after=f"{STOP}\nraise Stop"),
+    framework("endless recursion", f"{IMPORT}RecursionError: maximum recursion depth", after="def f(): f()\nf()"),
+    framework("an exception without a message", f"{IMPORT}Odd: its message cannot be read",
+              after=f"class Odd(Exception):\n    {NO_MESSAGE}\nraise Odd"),
+    framework("a message of two lines", f"{IMPORT}OSError: no licence", after="raise OSError('no\\nlicence')"),
+    framework("no such class", f"{IMPORT}AttributeError: module 'llmb_odd' has no attribute 'Plugin'",
+              after="del Plugin"),
+    framework("no such module", "import of llmb_odd.plugin:Plugin failed: ModuleNotFoundError: No module named",
+              entry=".plugin:Plugin"),
+    framework("a module without hooks", f"{HOOKS}build_job() is missing; parse_log() is missing; ", entry=""),
+    framework("a class with arguments", f"{IMPORT}TypeError: Plugin.__init__() missing 1 required positional argument",
+              "def __init__(self, port): pass"),
+]  # fmt: skip
+
+IN_ATTRIBUTES = [
+    framework("a property that raises", "window failed: OSError: no disk",
+              "@property\ndef window(self): raise OSError('no disk')"),
+    framework("a property that exits", "log_files failed: SystemExit: 3",
+              "@property\ndef log_files(self): sys.exit(3)"),
+    framework("a property of a missing name", "options failed: AttributeError: 'Plugin' object has no attribute",
+              "@property\ndef options(self): return self.nothing"),
+    framework("a window of one number", f'{HOOKS}window is 5, not "last" or two numbers of steps', "window = 5"),
+    framework("log files as a list", f"{HOOKS}log_files is ['*.log'], not a LogFiles", "log_files = ['*.log']"),
+    framework("no options", f"{HOOKS}options is None, not an attrs class", "options = None"),
+    framework("options that are no attrs class", f"{HOOKS}options is <class 'dict'>, not an attrs class",
+              "options = dict"),
+    framework("an option of a missing type", "options failed: NameError: name 'Nothing' is not defined",
+              options="word: 'Nothing' = None"),
+    scheduler("a flag as text", f"{HOOKS}single_node is 'no', not True or False", "single_node = 'no'"),
+    scheduler("one poll interval", f"{HOOKS}poll_interval_s is 5, not two positive numbers of seconds",
+              "poll_interval_s = 5"),
+    scheduler("a poll interval of 0", f"{HOOKS}poll_interval_s is (0, 5), not two positive numbers of seconds",
+              "poll_interval_s = (0, 5)"),
+]  # fmt: skip
+
+IN_OPTIONS = [
+    framework("a validator that raises", "options failed: KeyError: 'word'",
+              options=OPTION.format("validator=lambda options, field, value: {}[field.name]")),
+    framework("a validator that exits", "options failed: SystemExit: 3",
+              options=OPTION.format("validator=lambda options, field, value: sys.exit(3)")),
+    framework("a converter that raises", "options failed: ZeroDivisionError: division by zero",
+              options=OPTION.format("converter=lambda value: 1 / 0")),
+    framework("an option of an unknown type", "options failed: StructureHandlerNotFoundError: ",
+              options="word: complex = 1j"),
+]  # fmt: skip
+
+IN_HOOKS = [
+    framework("an exception", "build_job() failed: ValueError: deep inside",
+              hook("build_job(self, run)", "raise ValueError('deep inside')")),
+    framework("SystemExit", "build_job() failed: SystemExit: 3", hook("build_job(self, run)", "sys.exit(3)")),
+    framework("a BaseException", "prepare_env() failed: Stop", hook("prepare_env(self)", "raise Stop"), before=STOP),
+    framework("endless recursion", "prepare_env() failed: RecursionError: maximum recursion depth",
+              hook("prepare_env(self)", "self.prepare_env()")),
+    framework("an error of llmb that the hook must not raise", "build_job() failed: RecordError: no record",
+              hook("build_job(self)", "raise RecordError('no record')")),
+    framework("an unfinished hook", "build_job() failed: NotImplementedError",
+              hook("build_job(self)", "raise NotImplementedError")),
+    framework("no result", "build_job() returned None; expected Job", hook("build_job(self)", "pass")),
+    framework("a coroutine", "prepare_env() returned coroutine; expected Environment",
+              "@hookimpl\nasync def prepare_env(self): pass"),
+    framework("a generator of one value", "build_job() returned generator; expected Job",
+              hook("build_job(self)", "yield")),
+    framework("a tuple as a data set", "prepare_dataset() returned tuple; expected Dataset | None",
+              hook("prepare_dataset(self)", "return ()")),
+    framework("a parser without close()", "parse_log() returned type; expected LogParser",
+              hook("parse_log(self)", "return type('Log', (), {'feed': print})")),
+    scheduler("text as a script", "build_job() returned str; expected Script",
+              hook("build_job(self)", "return 'exit 0'")),
+    scheduler("a number as a host", "host() returned int; expected str | None", hook("host(self)", "return 3")),
+    scheduler("text as tasks", "prepare_env() returned str; expected tuple[Task, ...]",
+              hook("prepare_env(self)", "return 'abc'")),
+    scheduler("text within tasks", "prepare_env() returned generator with str in it; expected tuple[Task, ...]",
+              hook("prepare_env(self)", "yield 'abc'")),
+    scheduler("a generator that raises midway", "prepare_env() failed: ZeroDivisionError: division by zero",
+              hook("prepare_env(self)", "yield Task(key='a', kind='a', work='true', check='true')\n    1 / 0")),
+    scheduler("a list as a probe", "probe() returned list; expected str", hook("probe(self)", "return ['true']")),
+    scheduler("a list of handles", "submit() returned list; expected Mapping[str, JobHandle]",
+              hook("submit(self)", "return []")),
+    scheduler("text as a handle", "submit() returned dict with str in it; expected Mapping[str, JobHandle]",
+              hook("submit(self, scripts)", "return {each.id: each.id for each in scripts}")),
+    scheduler("no handle of a job", "submit() returned nothing for ", hook("submit(self)", "return {}")),
+    scheduler("a bug in submit()", "submit() failed: ZeroDivisionError", hook("submit(self)", "1 / 0")),
+    scheduler("no status of a job", "poll() returned nothing for ",
+              hook("poll(self)", "return {'x': JobStatus(state='running')}")),
+    scheduler("an unknown state", "poll() failed: ",
+              hook("poll(self, tickets)", "return {each.id: JobStatus(state='queued') for each in tickets}")),
+    scheduler("text as a parser", "parse_log() returned str; expected LogParser | None",
+              hook("parse_log(self)", "return 'x'")),
+]  # fmt: skip
+
+IN_PARSERS = [
+    framework("feed() raises", "ValueError: odd", **parser("feed(self, block, source='')", "raise ValueError('odd')")),
+    framework("feed() exits", "SystemExit: 3", **parser("feed(self, block, source='')", "sys.exit(3)")),
+    framework("close() raises", "ValueError: odd", **parser("close(self)", "raise ValueError('odd')")),
+    framework("a generator that raises", "ZeroDivisionError: ", **parser("close(self)", "yield Step(step=1 // 0)")),
+    framework("text as steps", "TypeError: 's' is neither", **parser("close(self)", "return 'steps'")),
+    framework("no steps", "TypeError: 'NoneType' object is not iterable", **parser("close(self)", "return None")),
+]
+
+AT_LOAD = [*IN_IMPORTS, *IN_ATTRIBUTES]
+PLANTED = [*AT_LOAD, *IN_OPTIONS, *IN_HOOKS]
+
+
+def command(planted: Planted, plugins: Any) -> list[str | Path]:
+    """A command that uses the plugin."""
+    if planted.kind == "scheduler":
+        plugins.install("framework", name="toy")
+        return ["run", plugins.spec(framework="toy", scheduler="odd")]
+    return ["validate", plugins.spec()]
+
+
+def label(planted: Planted) -> str:
+    return f"{planted.kind} plugin 'odd' (llmb-odd 1.2.3): {planted.message}"
+
+
+@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: f"{planted.kind}: {planted.title}")
+def test_a_broken_plugin_is_one_line(planted: Planted, plugins: Any, run_llmb: Any) -> None:
+    plugins.install(planted.kind, **planted.code)
+    words = command(planted, plugins)
+    done = run_llmb(*words)
+    [line] = [line for line in done.stderr.splitlines() if "llmb-odd" in line]
+    assert (done.returncode, done.stdout) == (2, "")
+    assert label(planted) in line
+    assert "Traceback" not in done.stderr
+    document = run_llmb.json(*words, status=2)
+    assert [error for error in document["errors"] if error["message"].startswith(label(planted))]
+
+
+@pytest.mark.parametrize("planted", IN_PARSERS, ids=lambda planted: planted.title)
+def test_a_broken_log_parser_is_one_line(
+    planted: Planted, plugins: Any, run_llmb: Any, tmp_path: Path, one_line: Any
+) -> None:
+    plugins.install(planted.kind, **planted.code)
+    log = tmp_path / "run.log"
+    log.write_text("step 1\n")
+    message = f"framework plugin 'odd' (llmb-odd 1.2.3): the log parser of parse_log() failed: {planted.message}"
+    assert one_line(run_llmb("parse", "--framework", "odd", log)).startswith(f"{log}: {message}")
+    [error] = run_llmb.json("parse", "--framework", "odd", log, status=2)["errors"]
+    assert error["message"].startswith(message)
+
+
+def test_broken_plugins_affect_no_command_that_does_not_use_them(plugins: Any, run_llmb: Any, spec: Any) -> None:
+    for number, planted in enumerate([*PLANTED, *IN_PARSERS]):
+        plugins.install(planted.kind, **{**planted.code, "name": f"odd{number}"})
+    done = run_llmb("validate", spec.usual().file)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run_llmb.json("runs")["runs"] == []
+    assert {each["address"] for each in run_llmb.json("recipes")["recipes"]} >= {"maxtext/llama2-tiny", "odd0/tiny"}
+    listed = {each["name"]: each["error"] for each in run_llmb.json("plugins")["plugins"]}
+    assert listed["maxtext"] is None
+    for number, planted in enumerate([*PLANTED, *IN_PARSERS]):
+        error = listed[f"odd{number}"]
+        if planted in AT_LOAD:
+            assert error.startswith(label(planted).replace("odd", f"odd{number}"))
+        else:
+            assert error is None
+
+
+def test_what_a_plugin_prints_goes_to_standard_error(plugins: Any, run_llmb: Any) -> None:
+    printing = hook("prepare_env(self)", "print('in a hook'); return Environment()")
+    plugins.install("framework", printing, before="print('at import')")
+    done = run_llmb.process("validate", plugins.spec(), "--json")
+    assert json.loads(done.stdout)["runs"] == ["tiny-h100-bf16-1"]
+    assert done.stderr.splitlines() == ["at import", "in a hook"]
+
+
+def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call, "SLOW_S", 0.01)
+    wait = "while 'prepare_env() has been running' not in sys.stderr.getvalue(): time.sleep(0.001)"
+    plugins.install("framework", hook("prepare_env(self)", f"{wait}\n    return Environment()"))
+    done = run_llmb("validate", plugins.spec())
+    line = "llmb: framework plugin 'odd' (llmb-odd 1.2.3): prepare_env() has been running for 0.01 s\n"
+    assert (done.returncode, done.stderr.count(line)) == (0, 1)
+
+
+def test_release_candidates_count_as_their_release(
+    plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(load, "VERSION", "0.1.0rc1")
+    plugins.install("framework", requires=("llmb>=0.1,<0.2",), version="1.0rc1")
+    assert run_llmb("validate", plugins.spec()).returncode == 0
+    [listed] = [each for each in run_llmb.json("plugins")["plugins"] if each["name"] == "odd"]
+    assert (listed["version"], listed["error"]) == ("1.0rc1", None)
+    monkeypatch.setattr(load, "VERSION", "0.2.0rc1")
+    assert "requires llmb <0.2,>=0.1, but this is llmb 0.2.0rc1" in run_llmb("validate", plugins.spec()).stderr
+
+
+def test_the_traceback_is_printed_for_debugging(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMB_DEBUG", "1")
+    plugins.install("framework", hook("build_job(self)", "raise ValueError('deep inside')"))
+    done = run_llmb("validate", plugins.spec())
+    *trace, line = done.stderr.splitlines()
+    assert (done.returncode, trace[0]) == (2, "Traceback (most recent call last):")
+    assert any("llmb_odd/__init__.py" in each for each in trace)
+    assert line.endswith("build_job() failed: ValueError: deep inside")
+    assert len(run_llmb.json("validate", plugins.spec(), status=2)["errors"]) == 1
+
+
+def test_ctrl_c_in_a_hook_interrupts_llmb(plugins: Any, run_llmb: Any) -> None:
+    plugins.install("framework", hook("build_job(self)", "raise KeyboardInterrupt"))
+    assert run_llmb("validate", plugins.spec()).returncode == 130
