@@ -34,7 +34,7 @@ def test_it_can_be_cancelled_and_taken_up_again(toy: Any) -> None:
         if any(LINE in log.read_text() for log in (record / "logs").iterdir()):
             llmb.cancel([run_id]).close()
 
-    session.drive(wait=cancel_once_it_is_read)
+    session.wait(sleep=cancel_once_it_is_read)
     assert [result.state for result in session.results] == ["cancelled"]
     assert [result.state for result in llmb.attach([run_id]).results] == ["cancelled"]
 

@@ -9,6 +9,8 @@ import signal
 import subprocess
 import time
 import tomllib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -184,25 +186,30 @@ def test_cancel_while_queued_hurts_no_other_run_and_forgets_its_secret(
     assert len(toy.journal("begin")) == 1
 
 
-def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any) -> None:
+def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from llmb_toy.scheduler import Detached, Faulty
+
     import llmb
-    from llmb.drive import runs
 
-    session = runs.start(llmb.load(toy.spec()))
-    session._active[0].enter("submitting")
-    session = runs.cancel([session.run_ids[0]])
-    session.drive()
-    assert session.results[0].state == "cancelled"
-    session._drivers[0]._site.submit([session._active[0].planned.script])  # an orphaned bash comes late
-    status = toy.wait(lambda: _ended(session))
-    assert status.cause == "cancelled"
+    late: list[Callable[[], object]] = []
+
+    @llmb.hookimpl
+    def die(self: Faulty, scripts: Any, host: Any) -> None:
+        late.append(partial(Detached.submit, self, scripts, host))
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(Faulty, "submit", die)
+        session = llmb.start(llmb.load(toy.spec(target={"scheduler": "faulty"})))
+        with pytest.raises(KeyboardInterrupt):
+            session.wait()
+    [cancelled] = llmb.cancel(session.run_ids).wait()
+    assert cancelled.state == "cancelled"
+    [submit] = late
+    submit()  # an orphaned bash comes late
+    ended = toy.work(cancelled.run_id) / "ended"
+    assert toy.wait(lambda: ended.exists() and ended.read_text()).split("\t")[1] == "cancelled"
     assert toy.journal() == []
-
-
-def _ended(session: Any) -> Any:
-    ticket = session._active[0].ticket
-    status = session._drivers[0]._site.poll([ticket])[ticket.id]
-    return status if status.state == "ended" else None
 
 
 # how runs end
@@ -398,16 +405,13 @@ def test_a_secret_that_is_not_set_is_a_fault_before_anything_is_touched(toy: Any
 
 
 def test_attaching_without_the_secret_says_so(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import llmb
-    from llmb.drive import runs
-
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
-    session = runs.start(llmb.load(toy.spec(framework={"secrets": ["TOY_TOKEN"]})))
+    run_id = toy.record(framework={"secrets": ["TOY_TOKEN"]})
     monkeypatch.delenv("TOY_TOKEN")
     done = toy.llmb("attach")
     assert done.returncode == 2
     assert "TOY_TOKEN is not set" in done.stderr
-    [cancelled] = toy.runs("cancel", session.run_ids[0])
+    [cancelled] = toy.runs("cancel", run_id)
     assert cancelled["state"] == "cancelled"
 
 

@@ -172,18 +172,16 @@ def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) 
 
 def test_a_run_tells_for_which_of_its_tasks_it_waits_now(toy: Any, upstream: Upstream) -> None:
     import llmb
-    from llmb.drive.record import find_record
-
-    options = {**asking(upstream, upstream.commits[0]), "task": "data", "task_gate": str(toy.task_gate)}
-    session = llmb.start(llmb.load(toy.spec(framework=options)))
-    [record] = map(find_record, session.run_ids)
-    waited_for: dict[str, None] = {}
 
     def wait(pause_s: float) -> None:
-        waited_for[record.state()["task"]] = None
         if toy.journal("task-begin"):
             toy.task_gate.touch()
         time.sleep(pause_s)
 
-    session.drive(wait=wait)
+    options = {**asking(upstream, upstream.commits[0]), "task": "data", "task_gate": str(toy.task_gate)}
+    with llmb.start(llmb.load(toy.spec(framework=options))) as session:
+        session.wait(sleep=wait)
+    [record] = toy.records
+    events = map(json.loads, (record / "events.jsonl").read_text().splitlines())
+    waited_for = [event["task"] for event in events if event["state"] == "preparing"]
     assert [key.partition("-")[0] for key in waited_for] == ["repository", "toy"]

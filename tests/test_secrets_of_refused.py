@@ -15,29 +15,28 @@ TASK = {"task": "data", "task_on": "scheduler", "task_secrets": ["TOY_TOKEN"]}
 
 
 class EnoughError(Exception):
-    """All that was to be seen was seen."""
+    """Raised when all errors were raised."""
 
 
 @pytest.fixture
 def drive(toy: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Drive a run whose submissions end with these errors, one after the other."""
-    from llmb.drive.site import Site
+    from llmb_toy.scheduler import Faulty
 
     monkeypatch.setenv("TOY_TOKEN", "very-secret")
 
     def drive(options: dict[str, Any], *errors: Exception, session: Any = None) -> Any:
         left: Iterator[Exception] = iter(errors)
 
-        def refuse(_site: Site, scripts: Any) -> Any:
+        def refuse(scripts: Any) -> None:
             if scripts:
                 raise next(left, EnoughError())
-            return {}
 
-        session = session or llmb.start(llmb.load(toy.spec(framework=options)))
+        session = session or llmb.start(llmb.load(toy.spec(framework=options, target={"scheduler": "faulty"})))
         with monkeypatch.context() as refusing:
-            refusing.setattr(Site, "submit", refuse)
+            refusing.setitem(Faulty.errors, "submit", refuse)
             with pytest.raises((llmb.LlmbError, EnoughError)):
-                session.drive(wait=lambda _pause_s: None)
+                session.wait(sleep=lambda _pause_s: None)
         return session
 
     return drive
@@ -58,7 +57,7 @@ def test_a_refusal_takes_them_back_and_the_run_goes_on_later(
 ) -> None:
     session = drive(options, error)
     assert secrets(toy) == []
-    session.drive()
+    session.wait()
     assert [result.state for result in session.results] == ["completed"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,7 @@ def test_what_is_there_already_needs_no_room(toy: Any) -> None:
 
 
 def test_two_tasks_that_fit_one_by_one_do_not_fit_together(toy: Any) -> None:
-    from llmb.hosts.disk_space import free_space_gb
-    from llmb.hosts.local import LocalHost
-
-    most = 0.7 * free_space_gb(str(toy.folder), LocalHost())
+    most = 0.7 * shutil.disk_usage(toy.folder).free / 1e9
     spec = toy.spec(framework={"task_space_gb": most}, sweep={"framework.task": ["one", "two"]})
     states = {run["state"]: run for run in toy.runs("run", spec)}
 
@@ -100,18 +98,15 @@ def test_what_is_there_already_needs_no_secret(toy: Any) -> None:
 def test_attaching_without_the_secret_says_so_and_leaves_the_run_as_it_is(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import llmb
-    from llmb.drive import runs
-
     monkeypatch.setenv("HF_TOKEN", SECRET)
-    session = runs.start(llmb.load(toy.spec(framework=task(secrets=["HF_TOKEN"]))))
+    run_id = toy.record(framework=task(secrets=["HF_TOKEN"]))
     monkeypatch.delenv("HF_TOKEN")
     done = toy.llmb("attach")
     assert done.returncode == 2
     assert "HF_TOKEN is not set, and the toy data needs it" in done.stderr
 
     monkeypatch.setenv("HF_TOKEN", SECRET)
-    [run] = toy.runs("attach", session.run_ids[0])
+    [run] = toy.runs("attach", run_id)
     assert run["state"] == "completed"
 
 

@@ -194,7 +194,7 @@ def test_one_question_a_tick_does_for_all_runs(toy_slurm: Any, tmp_path: Path, m
             toy_slurm.gate.touch()
         monkeypatch.setenv("PATH", f"{tmp_path}/bin:{real_path}")
 
-    session.drive(wait=wait)
+    session.wait(sleep=wait)
     assert [run.state for run in session.results] == ["completed"] * 4
     asked = [line for line in calls.read_text().split() if line in ("squeue", "sacct")]
     assert len(asked) <= ticks + 1

@@ -48,7 +48,7 @@ def forgotten(toy: Any) -> str:
     import llmb
 
     session = llmb.start(llmb.load(toy.spec()))
-    session.drive(detach=True)
+    session.wait(until="submitted")
     toy.wait(lambda: (toy.work(session.run_ids[0]) / "ended").exists())
     toy.wait(lambda: session.run_ids[0] not in toy.jobs())
     return str(session.run_ids[0])

@@ -12,6 +12,8 @@ import pytest
 from parts.network import Network
 from parts.sshd import Sshd
 
+import llmb
+
 pytestmark = pytest.mark.real
 TOKEN = "very-secret-5be02a"
 
@@ -69,6 +71,25 @@ def test_a_sweep_runs_there_over_one_connection(remote: Remote) -> None:
     assert len(remote.toy.journal("task-begin")) == 1
     assert not Path("x").exists()
     assert not any((remote.workdir / "runs").rglob("x"))
+
+
+def test_no_connection_stays_open_if_a_session_fails_or_is_never_driven(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in remote.env.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(llmb.SpecError, match="TOY_TOKEN is not set"):
+        llmb.start(llmb.load(remote.spec(framework={"task": "data", "task_secrets": ["TOY_TOKEN"]})))
+    remote.toy.wait(lambda: remote.server.sessions == [])
+    with llmb.start(llmb.load(remote.spec())) as session:
+        assert remote.server.sessions
+    remote.toy.wait(lambda: remote.server.sessions == [])
+    logins = remote.server.logins
+    [record] = remote.toy.records
+    (record / "cancel").symlink_to("nowhere/cancel")  # it cannot be written
+    with pytest.raises(llmb.RecordError):
+        llmb.cancel(session.run_ids)
+    assert remote.server.logins == logins
 
 
 @pytest.mark.slow
@@ -151,7 +172,7 @@ def test_a_server_that_is_started_anew_is_waited_for(remote: Remote) -> None:
     told = remote.toy.wait_for_message(running, "asking again")
     assert told.startswith("llmb: c")
     remote.server.start()
-    assert remote.toy.wait_for_message(running, "cluster answers again")
+    assert "cluster" in remote.toy.wait_for_message(running, "s again")  # responds, that is
     remote.toy.gate.touch()
     check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
     assert len(remote.toy.journal("begin")) == 1

@@ -62,6 +62,6 @@ def test_runs_on_one_machine_take_their_turns_in_the_order_of_their_spec(toy: An
         llmb.start(llmb.load(toy.spec(sweep={"env.LEVEL": levels}))) as session,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX)
-        session.drive(detach=True)
+        session.wait(until="submitted")
     begun = [line.split()[1] for line in toy.wait_for_journal("begin", len(levels))]
     assert begun == list(session.run_ids)

@@ -35,6 +35,6 @@ def test_a_run_is_refused_for_what_its_own_target_lacks_whichever_run_comes_firs
 
 def test_no_engine_is_asked_where_nothing_has_an_image(toy: Any, asked: Path) -> None:
     with llmb.start(llmb.load(toy.spec())) as session:
-        session.drive()
+        session.wait()
     assert [result.state for result in session.results] == ["completed"]
     assert not asked.exists()

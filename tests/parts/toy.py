@@ -18,7 +18,7 @@ import tomli_w
 from parts.slurm import Cluster
 
 TOY = Path(__file__).parents[1] / "toy"
-LOCAL_LIKE = ("choosy", "detached")  # schedulers of the toy's
+LOCAL_LIKE = ("choosy", "detached", "faulty")  # schedulers of the toy
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
 DEADLINE_S = 60.0
 TINY_IMAGE = "llmb-tiny:1"
@@ -96,6 +96,26 @@ class ToyRuns:
 
         [result] = llmb.run(llmb.load(self.spec(**tables)))
         return result.as_dict()
+
+    def record(self, name: str = "toy", **tables: dict[str, Any]) -> str:
+        """Record a run that no process drives yet. Return its id."""
+        import llmb
+
+        with llmb.start(llmb.load(self.spec(name, **tables))) as session:
+            [run_id] = session.run_ids
+        return run_id
+
+    def append_event(self, run_id: str, **event: Any) -> None:
+        """Add an event to a record, as a process that was killed then."""
+        with (self.home / "runs" / run_id / "events.jsonl").open("a") as file:
+            file.write(json.dumps({"time": round(time.time(), 3), **event}) + "\n")
+
+    def forget_events(self, run_id: str, *, after: str) -> None:
+        """Remove from a record what came after a state, as if ``llmb`` had been killed before it recorded that."""
+        file = self.home / "runs" / run_id / "events.jsonl"
+        head, state, _ = file.read_text().partition(f'"state": "{after}"')
+        assert state
+        file.write_text(head + state + "}\n")
 
     @property
     def records(self) -> list[Path]:
@@ -184,7 +204,7 @@ class SlurmRuns(ToyRuns):
                 waiting.pop(0)[1]()
             time.sleep(0.1)
 
-        session.drive(wait=wait)
+        session.wait(sleep=wait)
         assert not waiting
         [result] = session.results
         return dict(result.as_dict())

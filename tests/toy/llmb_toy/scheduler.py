@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
-from llmb import Environment, Host, JobHandle, Script, Target, Task, hookimpl
+from llmb import Environment, Host, JobHandle, JobStatus, Script, Target, Task, hookimpl
 from llmb_local.plugin import Local, LocalOptions
 
 
@@ -37,3 +38,31 @@ class Choosy(Detached):
         told = {"refused": "no FP8 after noon", "remedy": "come back in the morning"}
         tickets = {script.id: JobHandle(id=script.id, directory=script.directory, **told) for script in refused}
         return tickets | dict(super().submit([script for script in scripts if script not in refused], host))
+
+
+class Faulty(Detached):
+    """Scheduler whose hooks fail as a test wants: ``errors`` maps a hook to a function that may raise."""
+
+    errors: ClassVar[dict[str, Callable[[Sequence[Script] | Sequence[JobHandle]], None]]] = {}
+
+    @hookimpl
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
+        """Submit, unless the test has an error."""
+        self.errors.get("submit", no_error)(scripts)
+        return super().submit(scripts, host)
+
+    @hookimpl
+    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+        """Poll, unless the test has an error."""
+        self.errors.get("poll", no_error)(tickets)
+        return super().poll(tickets, host)
+
+    @hookimpl
+    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+        """Cancel, unless the test has an error."""
+        self.errors.get("cancel", no_error)(tickets)
+        super().cancel(tickets, host)
+
+
+def no_error(_units: object) -> None:
+    """Raise nothing."""
