@@ -38,7 +38,6 @@ PENDING: tuple[str, ...] = (
     "benchmarks/startup.py",
     "conftest.py",
     "core/CHANGELOG.md",
-    "core/README.md",
     "core/src/llmb/__init__.py",
     "core/src/llmb/analysis/",
     "core/src/llmb/api.py",
