@@ -37,7 +37,6 @@ PENDING: tuple[str, ...] = (
     "benchmarks/slurm.py",
     "benchmarks/startup.py",
     "conftest.py",
-    "core/CHANGELOG.md",
     "core/src/llmb/__init__.py",
     "core/src/llmb/analysis/",
     "core/src/llmb/api.py",
