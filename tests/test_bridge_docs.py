@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.script_tables import DOCS, planned, rows
-
-from llmb.cli.views.dry_run import plan_document
+from parts.script_tables import DOCS, dry_run, rows
 
 DOCUMENT = (DOCS / "megatron-bridge.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
@@ -41,7 +39,7 @@ KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 def shown(tmp_path: Path, *overrides: str) -> str:
     """Return everything that a dry run prints of the run, as one text."""
-    table = plan_document(planned(tmp_path, SPEC, *overrides))
+    table = dry_run(tmp_path, SPEC, *overrides)
     words = [", ".join(json.dumps(word) for word in phase["command"]) for phase in table["job"]["phases"]]
     return "\n".join([json.dumps(table), table["script"], *words])
 

@@ -12,8 +12,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from llmb.drive.result import RunResult
-from llmb.plugins.recipe_files import recipe_addresses
+from llmb import RunResult, recipe_addresses
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()

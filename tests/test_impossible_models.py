@@ -9,8 +9,6 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.spec.load import resolve_document
-from llmb.spec.read import Document
 
 TARGET = {"scheduler": "slurm", "account": "me", "partition": "batch"}
 
@@ -82,6 +80,5 @@ def test_every_published_point_can_be_run() -> None:
             by_type.setdefault((point.gpu_type, point.dtype), []).append(point.gpus)
         for (gpu_type, dtype), gpus in by_type.items():
             workload = {"recipe": address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
-            document = Document("spec.toml", {"workload": workload, "target": TARGET})
-            count += len(llmb.plan(resolve_document(document, pool), pool=pool))
+            count += len(llmb.plan(llmb.load({"workload": workload, "target": TARGET}), pool=pool))
     assert count >= 327

@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.script_tables import DOCS, planned, rows
-
-from llmb.cli.views.dry_run import plan_document
+from parts.script_tables import DOCS, dry_run, planned, rows
 
 DOCUMENT = (DOCS / "maxtext.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
@@ -33,7 +31,7 @@ KEYS = [(row[1].strip("`"), row[2].strip("|` ")) for row in rows(DOCUMENT, 3)]
 
 def shown(tmp_path: Path, *overrides: str) -> str:
     """Return everything that a dry run prints of the job, as one text."""
-    table = plan_document(planned(tmp_path, SPEC, *overrides))
+    table = dry_run(tmp_path, SPEC, *overrides)
     return json.dumps(table["job"]) + table["script"] + json.dumps([task["key"] for task in table["preparation"]])
 
 

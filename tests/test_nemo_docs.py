@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.script_tables import DOCS, planned, rows
-
-from llmb.cli.views.dry_run import plan_document
+from parts.script_tables import DOCS, dry_run, planned, rows
 
 DOCUMENT = (DOCS / "nemo-launcher.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
@@ -38,7 +36,7 @@ KEYS = [(row[0].strip("|` ").partition("`")[0], row[1].strip("`"), row[2].strip(
 
 def shown(tmp_path: Path, *overrides: str) -> str:
     """Return everything that a dry run prints of the job, as one text."""
-    table = plan_document(planned(tmp_path, SPEC, *overrides))
+    table = dry_run(tmp_path, SPEC, *overrides)
     keys = [task["key"] for task in table["preparation"]]
     text = "\n".join([json.dumps(table["job"], indent=0), table["script"], *keys])
     return re.sub(r"\s*\n\s*", "\n", text)

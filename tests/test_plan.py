@@ -13,8 +13,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.planning import plan
-from llmb.plugins.registry import PluginRegistry
+from llmb import PluginRegistry, plan
 from llmb.spec.run_ids import draw_run_ids
 
 EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")

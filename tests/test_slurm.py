@@ -274,11 +274,8 @@ def test_an_account_that_the_host_has_in_its_environment_counts_where_the_spec_h
     toy_slurm: Any, monkeypatch: pytest.MonkeyPatch, variable: str, own: str | None, account: str
 ) -> None:
     import llmb
-    from llmb.hosts.local import LocalHost
-    from llmb_slurm.plugin import Slurm
 
-    options = {"account": own} if own else {}
-    [planned] = llmb.plan(llmb.load(toy_slurm.spec(target=options)), pool=llmb.PluginRegistry())
     monkeypatch.setenv(variable, "proj2")
-    [ticket] = Slurm().submit([planned.script], LocalHost()).values()
-    assert f"Account={account} " in toy_slurm.cluster.order("scontrol", "-o", "show", "job", str(ticket.job_id))
+    session = llmb.start(llmb.load(toy_slurm.spec(target={"account": own} if own else {})))
+    session.wait(until="submitted")
+    assert f"Account={account} " in toy_slurm.cluster.order("scontrol", "-o", "show", "job", toy_slurm.job_id())

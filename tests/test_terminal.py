@@ -13,10 +13,9 @@ import termios
 from pathlib import Path
 
 import pytest
+from parts.command_line import command_line
 
 import llmb
-from llmb.cli.views.recipes import workload_toml
-from llmb.plugins.recipe_files import load_recipe, recipe_addresses
 
 ROOT = Path(__file__).parents[1]
 LOG = ROOT / "plugins/maxtext/tests/golden/maxtext-0.2.5-cpu.log"
@@ -122,12 +121,12 @@ def test_wrong_arguments_are_one_line_that_says_where_to_look(arguments: list[st
 
 
 @pytest.mark.parametrize("scheduler", ["local", "slurm"])
-def test_the_workload_that_a_recipe_prints_is_without_fault(scheduler: str, tmp_path: Path) -> None:
-    addresses = recipe_addresses()
+def test_the_workload_that_a_recipe_prints_is_without_fault(scheduler: str, capsys: pytest.CaptureFixture[str]) -> None:
+    addresses = llmb.recipe_addresses()
     assert len(addresses) > 10
     for address in addresses:
-        (tmp_path / "workload.toml").write_text(workload_toml(load_recipe(address), {scheduler: {}}))
-        assert len(llmb.load(tmp_path / "workload.toml").runs) == 1
+        text = command_line(capsys)("recipes", address, "--toml").out
+        assert len(llmb.loads(re.sub("^scheduler = .*", f'scheduler = "{scheduler}"', text, flags=re.M)).runs) == 1
 
 
 @pytest.mark.parametrize(("address", "scheduler"), [("maxtext/llama2-tiny", "local"), ("maxtext/llama2-70b", "slurm")])
