@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import llmb
 from llmb.cli.views.recipes import list_row
-from llmb.plugins.recipe_files import load_recipe, recipe_addresses
 
 README = Path(__file__).parents[1] / "README.md"
 BEGIN, END = "<!-- recipes: written by docs/recipes_table.py -->\n", "<!-- end of recipes -->\n"
@@ -21,8 +21,8 @@ def with_recipes(text: str) -> str:
 
 
 def _table() -> str:
-    rows = [("recipe", "GPU types", "dtypes", "GPUs", "release", "what it is", "baselines"), ("---",) * 7]
-    for recipe in map(load_recipe, recipe_addresses()):
+    rows = [("recipe", "GPU types", "dtypes", "GPUs", "release", "description", "baselines"), ("---",) * 7]
+    for recipe in llmb.list_recipes():
         address, *others = list_row(recipe)
         baselines = sum(point.baseline is not None for point in recipe.points)
         rows.append((f"`{address}`", *others, f"{baselines} of {len(recipe.points)}" if baselines else "none"))

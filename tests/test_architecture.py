@@ -17,6 +17,12 @@ EXAMPLES = sorted(f"examples/plugins/{path.parent.name}" for path in ROOT.glob("
 PACKAGES = sorted(path.stem for path in CORE.iterdir() if path.suffix in ("", ".py") and not path.name.startswith("__"))
 
 
+def attributes_of_llmb(file: Path) -> set[str]:
+    """Return the names that a module uses as ``llmb.NAME``."""
+    nodes = [node for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Attribute)]
+    return {node.attr for node in nodes if isinstance(node.value, ast.Name) and node.value.id == "llmb"}
+
+
 def imports_of(file: Path) -> list[str]:
     names = []
     for node in ast.walk(ast.parse(file.read_text())):
@@ -30,8 +36,9 @@ def imports_of(file: Path) -> list[str]:
 def test_lint_knows_every_package_and_module_of_core() -> None:
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
     here = {f"llmb.{name}" for name in PACKAGES}
-    private, layers = contracts[2]["forbidden_modules"], contracts[3]["layers"]
+    private, layers, private_to_cli = contracts[2]["forbidden_modules"], contracts[3]["layers"], contracts[4]
     assert set(private) == here
+    assert set(private_to_cli["forbidden_modules"]) == here - {"llmb.cli"}
     assert {name for layer in layers for name in layer.split(" | ")} == here
 
 
@@ -47,3 +54,14 @@ def test_a_plugin_imports_of_core_only_what_is_public(plugin: str) -> None:
     public = {f"llmb.{name}" for name in llmb.__all__} | {"llmb"}
     names = {name for file in (ROOT / plugin / "src").rglob("*.py") for name in imports_of(file)}
     assert {name for name in names if name.partition(".")[0] == "llmb"} <= public
+
+
+def test_the_command_line_uses_only_what_is_public() -> None:
+    import llmb
+
+    files = list((CORE / "cli").rglob("*.py"))
+    imported = {name for file in files for name in imports_of(file) if name.partition(".")[0] == "llmb"}
+    used = {name for file in files for name in attributes_of_llmb(file)}
+    assert {name for name in imported if not name.startswith("llmb.cli")} == {"llmb"}
+    assert used <= set(llmb.__all__)
+    assert {"start", "attach", "cancel"} <= used

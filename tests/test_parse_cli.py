@@ -145,8 +145,8 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
     ("window", "told"),
     [
         ("3:44", "steps 3 to 44, 2 of them measured: 2.25 s"),
-        ("70:70", "it has no step 70, but steps 0 to 4"),
-        ("70:80", "it has no steps 70 to 80, but steps 0 to 4; see --window"),
+        ("70:70", "step 70 not found, the log has steps 0 to 4"),
+        ("70:80", "steps 70 to 80 not found, the log has steps 0 to 4; see --window"),
     ],
 )
 def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, window: str, told: str) -> None:
@@ -156,7 +156,7 @@ def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, wi
 @pytest.mark.parametrize(
     ("times", "window", "told"),
     [
-        ([0.25] * 9 + [15.75], "last", "the last step took 63 times the median of all (0.25 s)"),
+        ([0.25] * 9 + [15.75], "last", "the last step took 63 times the median of all steps (0.25 s)"),
         ([15.75] + [0.25] * 9, "0:0", "step 0 took 63 times the median"),
         ([2.0] * 9 + [0.5], "last", "the last step took 0.25 times the median"),
         ([2.0] * 9 + [2.5], "last", None),

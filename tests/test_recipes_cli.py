@@ -79,7 +79,7 @@ def test_a_row_that_contradicts_itself_is_shown_as_such(llmb: Llmb) -> None:
 
 
 def test_proxies_are_shown_as_such(llmb: Llmb) -> None:
-    assert "are proxies, made to fit on fewer GPUs" in llmb("recipes", "nemo_launcher/grok1-314b").out
+    assert "are proxies: reduced to fit on fewer GPUs" in llmb("recipes", "nemo_launcher/grok1-314b").out
     assert "are proxies" not in llmb("recipes", "nemo_launcher/llama3.1-70b").out
 
 
@@ -155,11 +155,15 @@ def test_metrics_of_nothing_are_refused(llmb: Llmb, arguments: tuple[str, ...]) 
 @pytest.mark.parametrize(
     ("option", "value", "told"),
     [
-        ("--step-time", "1e-300", "a step time of 1e-300 s cannot be; expected 1e-06 to 1e+07 s"),
-        ("--step-time", "1e308", "a step time of 1e+308 s cannot be; expected 1e-06 to 1e+07 s"),
-        ("--step-time", "nan", "a step time of nan s cannot be; expected 1e-06 to 1e+07 s"),
-        ("--tflops-per-gpu", "1e308", "1e+308 TFLOP/s per GPU cannot be; expected 1e-06 to 1e+06 TFLOP/s"),
-        ("--tflops-per-gpu", "-1", "-1 TFLOP/s per GPU cannot be; expected 1e-06 to 1e+06 TFLOP/s"),
+        ("--step-time", "1e-300", "--step-time: 1e-300 s is out of range; expected 1e-06 to 1e+07 s"),
+        ("--step-time", "1e308", "--step-time: 1e+308 s is out of range; expected 1e-06 to 1e+07 s"),
+        ("--step-time", "nan", "--step-time: nan s is out of range; expected 1e-06 to 1e+07 s"),
+        (
+            "--tflops-per-gpu",
+            "1e308",
+            "--tflops-per-gpu: 1e+308 TFLOP/s is out of range; expected 1e-06 to 1e+06 TFLOP/s",
+        ),
+        ("--tflops-per-gpu", "-1", "--tflops-per-gpu: -1 TFLOP/s is out of range; expected 1e-06 to 1e+06 TFLOP/s"),
     ],
 )
 def test_a_figure_that_cannot_be_is_one_line(llmb: Llmb, option: str, value: str, told: str) -> None:

@@ -166,7 +166,7 @@ def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) 
     [task] = run["preparation"]
     assert task["kind"] == "repository"
     assert upstream.commits[0] in task["check"]
-    assert "# first, unless it is there: repository" in toy.llmb("run", spec, "--dry-run").stdout
+    assert "# first, if not complete: repository" in toy.llmb("run", spec, "--dry-run").stdout
     assert not toy.home.exists()
 
 

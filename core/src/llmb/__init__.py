@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from llmb.analysis.metrics import Comparison as Comparison
     from llmb.analysis.metrics import Metrics as Metrics
     from llmb.analysis.window import Summary as Summary
+    from llmb.api import list_recipes as list_recipes
     from llmb.api import load as load
     from llmb.api import loads as loads
     from llmb.api import metrics as metrics
     from llmb.api import parse as parse
+    from llmb.api import parse_paths as parse_paths
     from llmb.api import run as run
     from llmb.doctor_checks import doctor as doctor
     from llmb.drive.events import AttemptStarted as AttemptStarted
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from llmb.drive.events import TargetLost as TargetLost
     from llmb.drive.index import list_runs as list_runs
     from llmb.drive.observe import Observer as Observer
+    from llmb.drive.record import steps_csv as steps_csv
     from llmb.drive.result import RunResult as RunResult
     from llmb.drive.result import find_run as find_run
     from llmb.drive.runs import Session as Session
@@ -56,7 +59,10 @@ if TYPE_CHECKING:
     from llmb.logs.lines import LineParser as LineParser
     from llmb.logs.series import StepSeries as StepSeries
     from llmb.logs.status import LogStatus as LogStatus
+    from llmb.parsing.directories import ParsedPath as ParsedPath
+    from llmb.parsing.directories import PassedOver as PassedOver
     from llmb.parsing.parse import ParsedLog as ParsedLog
+    from llmb.paths import home_folder as home_folder
     from llmb.planning import RunPlan as RunPlan
     from llmb.planning import TaskPlan as TaskPlan
     from llmb.planning import plan as plan
@@ -77,6 +83,7 @@ if TYPE_CHECKING:
     from llmb.spec.scalars import Duration as Duration
     from llmb.spec.scalars import PositiveFloat as PositiveFloat
     from llmb.spec.scalars import PositiveInt as PositiveInt
+    from llmb.spec.starter_workload import starter_workload as starter_workload
     from llmb.values.command_result import CommandResult as CommandResult
     from llmb.values.constraints import check_experts as check_experts
     from llmb.values.constraints import check_query_groups as check_query_groups
@@ -113,6 +120,7 @@ if TYPE_CHECKING:
     from llmb.values.job import Script as Script
     from llmb.values.job import Task as Task
     from llmb.values.job import Venv as Venv
+    from llmb.values.job_status import END_STATES as END_STATES
     from llmb.values.job_status import Cause as Cause
     from llmb.values.job_status import JobHandle as JobHandle
     from llmb.values.job_status import JobState as JobState
@@ -170,8 +178,11 @@ _MODULES = {
         "TargetLost",
     ),
     "llmb.drive.observe": ("Observer",),
+    "llmb.parsing.directories": ("ParsedPath", "PassedOver"),
     "llmb.parsing.parse": ("ParsedLog",),
+    "llmb.paths": ("home_folder",),
     "llmb.planning": ("RunPlan", "TaskPlan", "plan"),
+    "llmb.drive.record": ("steps_csv",),
     "llmb.drive.result": ("RunResult", "find_run"),
     "llmb.drive.runs": ("Session", "attach", "cancel", "start"),
     "llmb.analysis.metrics": ("Comparison", "Metrics"),
@@ -183,7 +194,7 @@ _MODULES = {
     "llmb.scripts.nsys": ("Nsys",),
     "llmb.scripts.resources": ("resource_text",),
     "llmb.scripts.squashfs": ("squashfs_check", "squashfs_functions"),
-    "llmb.api": ("load", "loads", "metrics", "parse", "run"),
+    "llmb.api": ("list_recipes", "load", "loads", "metrics", "parse", "parse_paths", "run"),
     "llmb.logs.lines": ("LineParser",),
     "llmb.logs.series": ("StepSeries",),
     "llmb.logs.status": ("LogStatus",),
@@ -192,6 +203,7 @@ _MODULES = {
     "llmb.plugins.registry": ("PluginRegistry",),
     "llmb.plugins.recipe_files": ("load_recipe", "recipe_addresses"),
     "llmb.spec.scalars": ("Duration", "PositiveFloat", "PositiveInt"),
+    "llmb.spec.starter_workload": ("starter_workload",),
     "llmb.values.doctor_check": ("DoctorCheck",),
     "llmb.values.errors": (
         "Fault",
@@ -237,7 +249,7 @@ _MODULES = {
     ),
     "llmb.values.run": ("Paths", "Profile", "ProfileTool", "Run", "Target"),
     "llmb.values.recipe_settings": ("key_values", "with_paths"),
-    "llmb.values.job_status": ("Cause", "JobState", "JobStatus", "RunState", "JobHandle", "Verdict"),
+    "llmb.values.job_status": ("Cause", "END_STATES", "JobState", "JobStatus", "RunState", "JobHandle", "Verdict"),
     "llmb.values.steps": ("LogParser", "Notice", "NoticeKind", "Step"),
     "llmb.values.workload": ("RunSpec", "Workload", "SourceMap"),
     "llmb.version": ("VERSION",),

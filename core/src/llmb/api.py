@@ -1,4 +1,4 @@
-"""llmb as a library: what the command line does, without a terminal."""
+"""llmb as a library: everything that the command line does, without a terminal."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.drive.observe import Observer
 from llmb.drive.result import RunResult
 from llmb.drive.runs import start
+from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse import ParsedLog, parse_run
 from llmb.planning import refusals
 from llmb.plugins.peak_flops import known_peak_flops
@@ -21,7 +22,7 @@ from llmb.spec.published import published_point
 from llmb.spec.read import parse_toml, read_document, read_toml
 from llmb.spec.resolve import known_accelerators
 from llmb.values.errors import Fault, LlmbError
-from llmb.values.recipe import Window
+from llmb.values.recipe import Recipe, Window
 from llmb.values.workload import Workload
 
 
@@ -64,14 +65,30 @@ def run(workload: Workload, *, detach: bool = False, observer: Observer | None =
 def parse(
     logs: str | Path | Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
 ) -> ParsedLog:
-    """One run, from its log or from those of its ranks, read to their present end.
+    """Parse one run from its log, or from the logs of its ranks, as far as they are written.
 
-    ``logs`` is the log, or those of the ranks. ``window`` is the framework's usual one where none is given; ``steps``
-    is how many a whole run has, where the log itself is not to be believed. Raises LogError where a log cannot be
-    read, PluginError where the framework's plugin is not installed.
+    ``window`` is by default the framework's usual window. ``steps`` overrides the number of steps that a complete log
+    has according to the log itself. Raise LogError if a log cannot be read, and PluginError for an unknown framework.
     """
     logs = [logs] if isinstance(logs, str | Path) else logs
     return parse_run([Path(log) for log in logs], framework, PluginRegistry(), window, steps)
+
+
+def parse_paths(
+    paths: Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
+) -> list[ParsedPath]:
+    """Parse each path: a log as one run, a directory as all logs of the framework in it.
+
+    ``window`` and ``steps`` are those of `parse`. Return one value per path, which lists the files that cannot be read
+    instead of raising LogError. Raise PluginError for an unknown framework.
+    """
+    reader = LogReader(framework=framework, pool=PluginRegistry(), window=window, steps_asked=steps)
+    return [reader.read(Path(path)) for path in paths]
+
+
+def list_recipes() -> list[Recipe]:
+    """Return all recipes of the installed frameworks, sorted by address. Warn about recipes that cannot be read."""
+    return PluginRegistry().recipes()
 
 
 def metrics(
@@ -83,12 +100,12 @@ def metrics(
     step_time_s: float | None = None,
     tflops_per_gpu: float | None = None,
 ) -> Metrics:
-    """The figures of one published point for a step time (seconds), logged TFLOP/s per GPU, or both.
+    """Compute the metrics of a published configuration from a step time in s, logged TFLOP/s per GPU, or both.
 
-    Raises RecipeError where the point is not published, PluginError where its framework is not installed, LlmbError
-    for a figure that cannot be: outside 1e-6 to 1e7 s, or 1e-6 to 1e6 TFLOP/s.
+    Raise RecipeError for an unpublished configuration, PluginError for an unknown framework, and LlmbError for values
+    outside 1e-6 to 1e7 s or 1e-6 to 1e6 TFLOP/s.
     """
-    _refuse_impossible(step_time_s, tflops_per_gpu)
+    _check_ranges(step_time_s, tflops_per_gpu)
     recipe = load_recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus)
     pool = PluginRegistry()
@@ -107,15 +124,16 @@ def metrics(
     )
 
 
-def _refuse_impossible(step_time_s: float | None, tflops_per_gpu: float | None) -> None:
+def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:
+    """Raise LlmbError if a value is out of range."""
     given = (
-        ("a step time of {:g} s", step_time_s, STEP_TIME_S, "s"),
-        ("{:g} TFLOP/s per GPU", tflops_per_gpu, TFLOPS_PER_GPU, "TFLOP/s"),
+        ("step_time_s", step_time_s, STEP_TIME_S, "s"),
+        ("tflops_per_gpu", tflops_per_gpu, TFLOPS_PER_GPU, "TFLOP/s"),
     )
     faults = [
-        Fault(message=f"{told.format(value)} cannot be", expected=f"{bounds[0]:g} to {bounds[1]:g} {unit}")
-        for told, value, bounds, unit in given
-        if value is not None and possible(value, bounds) is None
+        Fault(key=key, message=f"{value:g} {unit} is out of range", expected=f"{low:g} to {high:g} {unit}")
+        for key, value, (low, high), unit in given
+        if value is not None and possible(value, (low, high)) is None
     ]
     if faults:
         raise LlmbError(*faults)

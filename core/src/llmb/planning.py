@@ -13,6 +13,7 @@ from llmb.hosts.repository import repository_task
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.doubt import touches
 from llmb.spec.run_ids import draw_run_ids
+from llmb.spec.structure import unstructure
 from llmb.spec.trial import Trial
 from llmb.spec.window_check import window_faults
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
@@ -34,6 +35,18 @@ class TaskPlan:
     def key(self) -> str:
         """The task's identity."""
         return self.task.key
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the task as ``llmb run --dry-run --json`` prints it."""
+        return {
+            "key": self.key,
+            "kind": self.task.kind,
+            "job": self.task.work.as_dict() if isinstance(self.task.work, Job) else None,
+            "script": self.script.text,
+            "check": self.task.check,
+            "space_gb": self.task.space_gb,
+            "secrets": list(self.task.secrets),
+        }
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +80,43 @@ class RunPlan:
         return frozenset(
             name for script in (self.script, *(task.script for task in self.tasks)) for name in script.secrets
         )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plan as ``llmb run --dry-run --json`` prints it: values of the spec, job, script, preparation."""
+        run, target = self.run, self.target
+        return {
+            "name": run.name,
+            "recipe": run.recipe,
+            "release": run.release,
+            "gpu_type": run.gpu_type,
+            "dtype": run.dtype,
+            "gpus": run.gpus,
+            "steps": run.steps,
+            "repeat": run.repeat,
+            "repeats": self.placed.repeats,
+            "sweep": unstructure(self.placed.swept),
+            "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
+            "model": unstructure(run.model),
+            "window": run.window if run.window == "last" else list(run.window),
+            "tolerance": run.tolerance,
+            "differences": list(run.differences),
+            "image": run.image.ref if run.image else None,
+            "time_limit_s": run.time_limit_s,
+            "framework": unstructure(run.options),
+            "env": dict(run.env),
+            "mounts": [attrs.asdict(mount) for mount in run.mounts],
+            "profile": attrs.asdict(run.profile) if run.profile else None,
+            "target": {
+                "name": target.name,
+                "scheduler": target.scheduler,
+                "host": target.host,
+                "workdir": target.workdir,
+                **unstructure(target.options),
+            },
+            "job": self.job.as_dict(),
+            "script": self.script.text,
+            "preparation": [task.as_dict() for task in self.tasks],
+        }
 
 
 def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[RunPlan, ...]:

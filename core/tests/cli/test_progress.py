@@ -54,11 +54,8 @@ def test_a_narrow_terminal_shortens_the_run_id_and_not_its_metrics() -> None:
 
 NOTICES = {
     llmb.Note(text="the [target] was replaced"): "the [target] was replaced",
-    llmb.Skipped(run_id="k3x9f-tiny", reason="HF_TOKEN is not set"): (
-        "k3x9f-tiny: HF_TOKEN is not set; other runs continue"
-    ),
-    llmb.TargetLost(target="eos", reason="connection timed out"): (
-        "eos does not respond: connection timed out; llmb keeps trying, and jobs there continue"
+    llmb.TargetLost(target="eos", reason="eos: connection timed out"): (
+        "eos: connection timed out; retrying (jobs there continue)"
     ),
     llmb.TargetBack(target="eos"): "eos responds again",
 }
@@ -88,6 +85,11 @@ def test_plain_view_prints_a_state_once(capsys: pytest.CaptureFixture[str]) -> N
     for _ in range(3):
         view.show(Progress(run_id="k3x9f-tiny", name="tiny", state="queued"))
     assert capsys.readouterr().err == "k3x9f-tiny: queued\n"
+
+
+def test_plain_view_prints_a_skipped_run_with_the_beginning_of_its_error(capsys: pytest.CaptureFixture[str]) -> None:
+    PlainView().show(llmb.Skipped(run_id="k3x9f-tiny", reason="the record is damaged\nand more"))
+    assert capsys.readouterr() == ("", "k3x9f-tiny: skipped, the record is damaged\n")
 
 
 @pytest.mark.parametrize("event", [llmb.Submitting(run_id="k3x9f-tiny"), llmb.Ended(state="failed"), llmb.Event()])
@@ -123,8 +125,8 @@ def test_live_view_keeps_one_line_per_unfinished_run() -> None:
     assert terminal.lines == ["a: queued", "b: running", "c: queued", "d: queued"]
     terminal.view.show(Progress(run_id="b", state="completed"))
     terminal.view.show(llmb.Ended(run_id="c", state="failed"))
-    terminal.view.show(llmb.Skipped(run_id="d", reason="its record is damaged"))
-    assert terminal.lines == ["a: queued"]
+    terminal.view.show(llmb.Skipped(run_id="d", reason="d: HF_TOKEN is not set\nd: WANDB_KEY is not set"))
+    assert terminal.lines == ["a: queued", "d: skipped, HF_TOKEN is not set"]
 
 
 def test_live_view_fits_the_height_of_the_terminal() -> None:

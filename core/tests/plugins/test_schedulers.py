@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import llmb
-from llmb.cli.views.recipes import workload_toml
 
 OneLine = Callable[[Any], str]
 
@@ -123,7 +122,11 @@ def test_a_recipe_is_printed_for_a_scheduler_without_required_keys(plugins: Any,
     assert '"abacus"' in text
 
 
-def test_a_required_key_is_printed_if_every_suitable_scheduler_has_one() -> None:
-    schedulers = {"hosts": {"nodes": "a list, each a string"}, "local": {}}
-    text = workload_toml(llmb.load_recipe("maxtext/llama2-70b"), schedulers)
-    assert '\nscheduler = "hosts" # or "local"\n# nodes = ... # needed: a list, each a string\n' in text
+def test_a_starter_workload_names_the_required_keys_of_its_scheduler(
+    plugins: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins.install("scheduler", HEAD_NODE, options="nodes: tuple[str, ...]", name="abacus")
+    monkeypatch.syspath_prepend(plugins.site.folder)
+    text = llmb.starter_workload("maxtext/llama2-70b", scheduler="abacus")
+    assert '\nscheduler = "abacus" # or ' in text
+    assert "\n# nodes = ... # required: a list, each a string\n" in text

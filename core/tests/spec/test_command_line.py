@@ -14,7 +14,7 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.cli.views.dry_run import print_plan
+from llmb.cli.views.dry_run import print_plans
 
 JOB_KEYS = {
     "image",
@@ -131,7 +131,7 @@ def test_whether_a_verdict_is_checked_is_for_the_command_line_of_every_run(spec:
 
 def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_llmb: Any) -> None:
     changed = {"parallelism": {"micro_batch_size": 1}}
-    assert "\n# not as the recipe has it: " in run_llmb("run", spec.usual(**changed).file, "--dry-run").stdout
+    assert "\n# differs from the recipe: " in run_llmb("run", spec.usual(**changed).file, "--dry-run").stdout
     big = spec.big(**changed, target={"gpus_per_node": 64})
     assert "\n# not comparable with the baseline: " in run_llmb("run", big.file, "--dry-run").stdout
 
@@ -139,9 +139,9 @@ def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_l
 @pytest.mark.parametrize(
     ("profile", "told"),
     [
-        ({"tool": "nsys"}, "captured by nsys, steps 20 to 30: recorded, and not judged"),
-        ({"tool": "nsys", "stop_step": 25}, "captured by nsys, steps 20 to 25: recorded, and not judged"),
-        ({"tool": "nccl-trace"}, "captured by nccl-trace: recorded, and not judged"),
+        ({"tool": "nsys"}, "profiled with nsys, steps 20 to 30: recorded without a verdict"),
+        ({"tool": "nsys", "stop_step": 25}, "profiled with nsys, steps 20 to 25: recorded without a verdict"),
+        ({"tool": "nccl-trace"}, "profiled with nccl-trace: recorded without a verdict"),
     ],
 )
 def test_a_dry_run_tells_that_a_capture_is_not_judged(
@@ -149,7 +149,7 @@ def test_a_dry_run_tells_that_a_capture_is_not_judged(
 ) -> None:
     nemo = {"recipe": "nemo_launcher/llama3.1-70b", "gpu_type": "h100", "dtype": "fp8", "gpus": 64}
     spec.write(tomli_w.dumps({"workload": nemo, "profile": profile, "target": {"scheduler": "slurm", "workdir": "/w"}}))
-    print_plan(llmb.plan(spec.load()))
+    print_plans(llmb.plan(spec.load()))
     assert f"\n# {told}\n" in capsys.readouterr().out
 
 

@@ -40,13 +40,13 @@ def print_progress(text: str) -> None:
 
 
 def print_error(error: llmb.LlmbError) -> None:
-    """Print every fault of an error as a line on standard error."""
+    """Print an error on standard error, one line for each problem that it lists."""
     for fault in error.faults:
         print_message(str(fault))
 
 
 def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
-    """Return the faults of an error as ``--json`` prints them."""
+    """Return the problems that an error lists, as ``--json`` prints them."""
     import attrs
 
     return [attrs.asdict(fault) for fault in error.faults]
@@ -94,7 +94,7 @@ class _Stream(io.FileIO):
 
 
 class _ClosedStream(io.RawIOBase):
-    """A replacement for a standard output that was closed before the program started, so that ``sys.stdout`` is None.
+    """A replacement for a standard output that was closed before the program started.
 
     Like `_Stream`, this class raises OutputLostError once.
     """

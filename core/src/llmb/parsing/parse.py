@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.valid_range import stated_only
-from llmb.analysis.window import Summary, summarise
+from llmb.analysis.window import Summary, outlier_median_s, summarise
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.read_blocks import feed_file
 from llmb.logs.series import StepSeries
@@ -78,6 +78,11 @@ class ParsedLog:
         if self.status == "nan":
             return "the loss was NaN"
         return self._too_few_steps if self.status == "incomplete" else self._not_measured
+
+    @property
+    def outlier_median_s(self) -> float | None:
+        """Median step time in seconds, if the window is a single step that took far longer or shorter; else None."""
+        return outlier_median_s(self.steps, self.summary)
 
     @property
     def _too_few_steps(self) -> str:

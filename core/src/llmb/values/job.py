@@ -176,6 +176,30 @@ class Job:
         own = [Mount(source=folder, target=folder) for folder in (self.directory, cache)]
         return (*own, *self.mounts)
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the job as ``llmb run --dry-run --json`` prints it."""
+        return {
+            "image": self.environment.base.ref if isinstance(self.environment.base, Image) else None,
+            "nodes": self.nodes,
+            "tasks_per_node": self.tasks_per_node,
+            "gpus_per_node": self.gpus_per_node,
+            "time_limit_s": self.time_limit_s,
+            "env": dict(self.env),
+            "mounts": [attrs.asdict(mount) for mount in self.mounts],
+            "files": dict(self.files),
+            "phases": [
+                {
+                    "name": phase.name,
+                    "command": list(phase.command),
+                    "env": dict(phase.env),
+                    "ranks": phase.ranks,
+                    "measured": phase.measured,
+                    "outputs": list(phase.outputs),
+                }
+                for phase in self.phases
+            ],
+        }
+
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Task:

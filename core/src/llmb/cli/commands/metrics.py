@@ -14,6 +14,8 @@ Address = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", show_default=False)
 ]
 
+OPTIONS = {"step_time_s": "--step-time", "tflops_per_gpu": "--tflops-per-gpu"}
+
 
 def metrics(
     address: Address,
@@ -29,12 +31,22 @@ def metrics(
     """Compute metrics from a step time, logged TFLOP/s, or both."""
     if step_time is None and tflops_per_gpu is None:
         raise OptionsError("--step-time, --tflops-per-gpu or both are required")
-    found = llmb.metrics(
-        address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
-    )
+    try:
+        found = llmb.metrics(
+            address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
+        )
+    except llmb.LlmbError as error:
+        raise _with_option_names(error) from None
     if as_json:
         output.print_json(found.as_dict())
         return
     from llmb.cli.views.metrics import print_metrics
 
     print_metrics(found)
+
+
+def _with_option_names(error: llmb.LlmbError) -> llmb.LlmbError:
+    """Return the error with the names of options instead of those of arguments of the library."""
+    import attrs
+
+    return type(error)(*(attrs.evolve(fault, key=OPTIONS.get(fault.key or "", fault.key)) for fault in error.faults))

@@ -25,7 +25,7 @@ def run(
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     workload = llmb.load(spec, overrides=overrides or (), target=target)
     if dry_run:
-        _print_plan(workload, as_json)
+        _dry_run(workload, as_json)
         return
     with llmb.start(workload) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
@@ -36,13 +36,13 @@ def run(
     raise typer.Exit(combined_exit_code(results, check=check, error=error))
 
 
-def _print_plan(workload: llmb.Workload, as_json: bool) -> None:
-    from llmb.cli.views.dry_run import plan_document, print_plan
+def _dry_run(workload: llmb.Workload, as_json: bool) -> None:
+    from llmb.cli.views.dry_run import print_plans
 
-    planned = llmb.plan(workload)
+    plans = llmb.plan(workload)
     if as_json:
         for note in workload.notes:
             output.print_message(note)
-        output.print_json({"runs": [plan_document(each) for each in planned]})
+        output.print_json({"runs": [plan.as_dict() for plan in plans]})
     else:
-        print_plan(planned, workload.notes)
+        print_plans(plans, workload.notes)

@@ -17,6 +17,4 @@ def runs(as_json: AsJson = False) -> None:
 
         print_run_list(found)
     else:
-        from llmb.paths import home_folder
-
-        output.print_message(f"no runs in {home_folder()}")
+        output.print_message(f"no runs in {llmb.home_folder()}")

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 PAUSE_S = 0.2
-"""The pause between two looks for new log lines, which another process may write."""
+"""The pause between two checks for new log lines, which another process may write."""
 
 
 class LogPrinter:

@@ -1,4 +1,4 @@
-"""How runs proceed: one live line per run on a terminal, plain lines elsewhere. Both go to standard error."""
+"""The progress of runs: one live line per run on a terminal, plain lines elsewhere. Both go to standard error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import llmb
 from llmb.cli import output
-from llmb.values.job_status import END_STATES
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -48,15 +47,20 @@ class PlainView:
 
     def show(self, event: llmb.Event) -> None:
         """Print a line if the event changes a run's state, phase, detail or tenth of the steps."""
+        match event:
+            case llmb.Progress():
+                self._show_progress(event)
+            case llmb.Skipped():
+                output.print_progress(describe_skipped(event))
         if notice := describe_notice(event):
             output.print_message(notice)
-        if not isinstance(event, llmb.Progress):
-            return
-        tenth = None if event.step is None else event.step * PLAIN_PARTS // (event.steps or 1)
-        shown = (event.state, event.phase if event.state == "running" else "", event.detail, tenth)
-        if self._shown.get(event.run_id) != shown:
-            self._shown[event.run_id] = shown
-            output.print_progress(describe_progress(event))
+
+    def _show_progress(self, progress: llmb.Progress) -> None:
+        tenth = None if progress.step is None else progress.step * PLAIN_PARTS // (progress.steps or 1)
+        shown = (progress.state, progress.phase if progress.state == "running" else "", progress.detail, tenth)
+        if self._shown.get(progress.run_id) != shown:
+            self._shown[progress.run_id] = shown
+            output.print_progress(describe_progress(progress))
 
 
 class LiveView:
@@ -71,10 +75,12 @@ class LiveView:
         if notice := describe_notice(event):
             self._live.console.print(f"llmb: {notice}", markup=False, soft_wrap=True)
         match event:
-            case llmb.Progress(run_id=run_id, state=state) if state not in END_STATES:
+            case llmb.Progress(run_id=run_id, state=state) if state not in llmb.END_STATES:
                 self._lines[run_id] = describe_progress(event, self._live.console.width)
-            case llmb.Progress() | llmb.Ended() | llmb.Skipped():  # the result is printed after all runs
+            case llmb.Progress() | llmb.Ended():  # the result is printed after all runs have ended
                 self._lines.pop(event.run_id, None)
+            case llmb.Skipped(run_id=run_id):  # so is the complete error
+                self._lines[run_id] = describe_skipped(event)
             case _:
                 return
         self._draw()
@@ -88,17 +94,20 @@ class LiveView:
 
 
 def describe_notice(event: llmb.Event) -> str:
-    """Return the sentence that the user must read, or an empty string if the event contains none."""
+    """Return the sentence in an event that concerns more than one run, or an empty string."""
     match event:
         case llmb.Note(text=text):
             return text
-        case llmb.Skipped(run_id=run_id, reason=reason):
-            return f"{run_id}: {reason}; other runs continue"
-        case llmb.TargetLost(target=target, reason=reason):
-            return f"{target} does not respond: {reason}; llmb keeps trying, and jobs there continue"
+        case llmb.TargetLost(reason=reason):
+            return f"{reason}; retrying (jobs there continue)"
         case llmb.TargetBack(target=target):
             return f"{target} responds again"
     return ""
+
+
+def describe_skipped(event: llmb.Skipped) -> str:
+    """Return one line: the run, and the beginning of the error. The complete error is raised at the end."""
+    return f"{event.run_id}: skipped, {event.reason.removeprefix(f'{event.run_id}: ').partition(chr(10))[0]}"
 
 
 def describe_progress(progress: llmb.Progress, width: int | None = None) -> str:

@@ -1,0 +1,83 @@
+"""A workload spec to start from: the first published configuration of a recipe, with the alternatives as comments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.check import required_options
+from llmb.spec.resolve import known_accelerators
+from llmb.values.errors import LlmbError
+from llmb.values.recipe import Recipe
+
+
+def starter_workload(address: str, *, scheduler: str | None = None) -> str:
+    """Return a workload spec, as TOML, for the first published configuration of a recipe.
+
+    Comments name the other configurations and schedulers. ``scheduler`` is by default the installed one that fits
+    best. Raise RecipeError for an unknown recipe, and PluginError for an unknown framework or scheduler.
+    """
+    registry = PluginRegistry()
+    recipe = registry.recipe(address)
+    ranked = _rank_schedulers(recipe, registry)
+    best = scheduler or next(iter(ranked), "...")
+    if scheduler:
+        registry.scheduler(scheduler)
+    return _format(recipe, best, ranked.get(best, {}), [name for name in ranked if name != best])
+
+
+def _rank_schedulers(recipe: Recipe, registry: PluginRegistry) -> dict[str, dict[str, str]]:
+    """Return the installed schedulers, the best first, each with its required keys of [target] and their types.
+
+    Schedulers with enough nodes for the recipe's first configuration come first, and of these the ones with the fewest
+    required keys.
+    """
+    point = recipe.points[0]
+    accelerator = known_accelerators(registry).get(point.gpu_type)
+    several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
+    ranked: list[tuple[bool, int, str, dict[str, str]]] = []
+    for name in {each.name for each in registry.installed if each.kind == "scheduler"}:
+        try:
+            scheduler = registry.scheduler(name)
+            required = required_options(scheduler.options)
+            ranked.append((several_nodes and scheduler.single_node, len(required), name, required))
+        except LlmbError:
+            ranked.append((True, 0, name, {}))  # broken; `llmb plugins` prints the error
+    return {name: required for *_, name, required in sorted(ranked, key=lambda each: each[:3])}
+
+
+def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others: Sequence[str]) -> str:
+    first = recipe.points[0]
+    types = _distinct(point.gpu_type for point in recipe.points)
+    dtypes = _distinct(point.dtype for point in recipe.points if point.gpu_type == first.gpu_type)
+    gpus = [point.gpus for point in recipe.points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
+    lines = [
+        f"# {recipe.description} ({recipe.address}, release {recipe.release})",
+        "",
+        "[workload]",
+        f'recipe = "{recipe.address}"',
+        f'gpu_type = "{first.gpu_type}"{_alternatives(types)}',
+        f'dtype = "{first.dtype}"{_alternatives(dtypes)}',
+        f"gpus = {first.gpus}{_alternatives(gpus)}",
+        f"# steps = {recipe.steps}",
+        "",
+        '[target] # or only name = "...", a target of your targets file',
+        f'scheduler = "{scheduler}"{f" # or {_quoted(others)}" if others else ""}',
+        *(f"# {key} = ... # required: {value_type}" for key, value_type in required.items()),
+        '# host = "..." # a host name of your SSH configuration; default: this machine',
+        '# workdir = "..." # directory for runs and images; on a cluster, all nodes must share it',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _alternatives(values: Sequence[Any]) -> str:
+    return f" # any of {_quoted(values)}; a list runs each" if len(values) > 1 else ""
+
+
+def _quoted(values: Sequence[Any]) -> str:
+    return ", ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
+
+
+def _distinct(values: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(values))
