@@ -162,8 +162,8 @@ PLANTED = [*AT_LOAD, *IN_OPTIONS, *IN_HOOKS]
 def command(planted: Planted, plugins: Any) -> list[str | Path]:
     """A command that uses the plugin."""
     if planted.kind == "scheduler":
-        plugins.install("framework", name="toy")
-        return ["run", plugins.spec(framework="toy", scheduler="odd")]
+        plugins.install("framework", name="plain")
+        return ["run", plugins.spec(framework="plain", scheduler="odd")]
     return ["validate", plugins.spec()]
 
 

@@ -20,13 +20,13 @@ def hook(signature: str, body: str) -> str:
 def test_a_scheduler_without_cancel_is_rejected_before_anything_is_recorded(
     plugins: Any, run_llmb: Any, one_line: OneLine, command: list[str]
 ) -> None:
-    plugins.install("framework", name="toy")
+    plugins.install("framework", name="plain")
     plugins.install("scheduler", "del submit, cancel", after="Plugin.__abstractmethods__ = frozenset()")
     error = (
         f"scheduler plugin 'odd' (llmb-odd 1.2.3): does not match the hooks of llmb {llmb.VERSION}: "
         "submit() is missing; cancel() is missing"
     )
-    file = plugins.spec(framework="toy", scheduler="odd")
+    file = plugins.spec(framework="plain", scheduler="odd")
     assert one_line(run_llmb(*command, file)) == f"{file}: target.scheduler: {error}"
     assert run_llmb.json("runs")["runs"] == []
     assert [each["error"] for each in run_llmb.json("plugins")["plugins"] if each["name"] == "odd"] == [error]
@@ -34,9 +34,9 @@ def test_a_scheduler_without_cancel_is_rejected_before_anything_is_recorded(
 
 @pytest.mark.parametrize("result", ["[]", "iter(())"])
 def test_any_iterable_is_accepted_as_a_tuple(plugins: Any, run_llmb: Any, result: str) -> None:
-    plugins.install("framework", name="toy")
+    plugins.install("framework", name="plain")
     plugins.install("scheduler", hook("prepare_env(self)", f"return {result}"))
-    assert run_llmb("validate", plugins.spec(framework="toy", scheduler="odd")).returncode == 0
+    assert run_llmb("validate", plugins.spec(framework="plain", scheduler="odd")).returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -51,10 +51,10 @@ def test_any_iterable_is_accepted_as_a_tuple(plugins: Any, run_llmb: Any, result
 def test_runs_of_other_schedulers_continue_if_one_scheduler_fails(
     plugins: Any, run_llmb: Any, members: str, state: str, error: str
 ) -> None:
-    plugins.install("framework", name="toy")
+    plugins.install("framework", name="plain")
     plugins.install("scheduler", members)
     plugins.install("scheduler", name="even")
-    file = plugins.spec(framework="toy", scheduler="odd")
+    file = plugins.spec(framework="plain", scheduler="odd")
     sweep = '[sweep]\n"target.scheduler" = ["odd", "even"]\n'
     file.write_text(file.read_text().replace('[target]\nscheduler = "odd"\n', sweep))
     done = run_llmb("run", file)
@@ -77,11 +77,11 @@ def build_job(self, job): return Script(id=job.id, directory=job.directory, text
 def test_cancel_may_return_anything_and_a_generator_is_run_to_its_end(
     plugins: Any, run_llmb: Any, statement: str
 ) -> None:
-    plugins.install("framework", name="toy")
+    plugins.install("framework", name="plain")
     plugins.install(
         "scheduler", LONG_JOB + hook("cancel(self, tickets, host)", f"{statement} cancel_detached(tickets, host)")
     )
-    [run] = run_llmb.json("run", plugins.spec(framework="toy", scheduler="odd"), "--detach")["runs"]
+    [run] = run_llmb.json("run", plugins.spec(framework="plain", scheduler="odd"), "--detach")["runs"]
     [run] = run_llmb.json("cancel", run["run_id"])["runs"]
     assert run["state"] == "cancelled"
 
@@ -89,11 +89,11 @@ def test_cancel_may_return_anything_and_a_generator_is_run_to_its_end(
 def test_a_scheduler_chooses_the_machine_through_which_its_target_is_reached(
     plugins: Any, run_llmb: Any, one_line: OneLine
 ) -> None:
-    plugins.install("framework", name="toy")
+    plugins.install("framework", name="plain")
     plugins.install("scheduler", HEAD_NODE, options="nodes: tuple[str, ...]")
 
     def spec(**target: Any) -> Any:
-        return plugins.spec(framework="toy", scheduler="odd", target=target)
+        return plugins.spec(framework="plain", scheduler="odd", target=target)
 
     [run] = run_llmb.json("run", spec(nodes=["first", "second"], workdir="/shared"), "--dry-run")["runs"]
     assert run["script"] == "on first"
