@@ -33,38 +33,31 @@ HEAVY = {
 }
 
 
-def test_every_public_name_is_there() -> None:
-    assert llmb.__all__ == sorted(set(llmb.__all__))
-    for name in llmb.__all__:
-        assert getattr(llmb, name) is not None
-    assert dir(llmb) == llmb.__all__
+def names_by_module() -> Iterator[tuple[str, str]]:
+    """Yield each module in ``__init__.pyi`` with each name that is imported from it."""
+    tree = ast.parse(Path(llmb.__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
+    for node in tree.body[1:]:
+        assert isinstance(node, ast.ImportFrom)
+        for alias in node.names:
+            assert alias.asname == alias.name  # a type checker takes no other import for a public name
+            yield f"llmb.{node.module}", alias.name
+
+
+def test_every_public_name_is_the_one_of_its_module() -> None:
+    table = list(names_by_module())
+    assert table == sorted(table)
+    assert llmb.__all__ == sorted(name for _, name in table) == dir(llmb)
+    for module, name in table:
+        assert getattr(llmb, name) is getattr(import_module(module), name)
 
 
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match="llmb has no public name 'nothing'"):
+    with pytest.raises(AttributeError, match="llmb attribute nothing"):
         llmb.nothing  # type: ignore[attr-defined]  # noqa: B018  # that is what is tested
 
 
-def test_what_type_checkers_see_is_what_is_imported() -> None:
-    tree = ast.parse(Path(llmb.__file__).read_text(encoding="utf-8"))
-    [block] = [node for node in tree.body if isinstance(node, ast.If)]
-    imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
-    assert len(imports) == len(block.body)
-    seen = [(alias.name, alias.asname, node.module) for node in imports for alias in node.names]
-    assert all(name == exported for name, exported, _ in seen)
-    assert {name: module for name, _, module in seen} == {
-        name: module for module, names in llmb._MODULES.items() for name in names
-    }
-
-
-def test_a_public_name_is_the_one_of_its_module() -> None:
-    for module, names in llmb._MODULES.items():
-        for name in names:
-            assert getattr(llmb, name) is getattr(import_module(module), name)
-
-
 def annotations_of(name: str) -> Iterator[tuple[str, str, object]]:
-    """Where the signatures of a public function or class have an annotation, its text, and the module it is in."""
+    """Yield each annotation of a public function or class: its place, its text, and the module that contains it."""
     value = getattr(llmb, name)
     if inspect.isfunction(value):
         yield from _annotations(name, value)
@@ -84,7 +77,7 @@ def _annotations(where: str, function: FunctionType) -> Iterator[tuple[str, str,
 
 
 def is_ours(value: object, name: str) -> bool:
-    """Whether a name in an annotation stands for something of llmb's: a class, or an alias of a type."""
+    """Check whether a name in an annotation is defined by llmb: a class, or an alias of a type."""
     if isinstance(value, TypeVar) or value is None:
         return False
     if inspect.isclass(value):
@@ -100,7 +93,7 @@ def test_the_types_in_public_signatures_are_public(name: str) -> None:
 
 
 def optional_by_place(function: FunctionType) -> list[str]:
-    """The optional arguments behind the first argument that may be given without their names."""
+    """Return the optional arguments after the first argument that can be given by position."""
     by_place = [
         each for each in inspect.signature(function).parameters.values() if each.kind == each.POSITIONAL_OR_KEYWORD
     ]
@@ -114,12 +107,12 @@ def test_optional_arguments_are_given_by_name(name: str) -> None:
     members = vars(value).items() if inspect.isclass(value) else [("", value)]
     functions = {member: getattr(each, "__func__", each) for member, each in members}
     wrong = {member: optional_by_place(each) for member, each in functions.items() if inspect.isfunction(each)}
-    wrong.pop("feed", None)  # a block, and whose it is
+    wrong.pop("feed", None)  # a block, and the log that contains it
     assert {member: names for member, names in wrong.items() if names} == {}
 
 
 def imported_by(code: str) -> set[str]:
-    """The modules that a fresh interpreter has after this code, beyond those that it starts with."""
+    """Return the modules that a new interpreter imports for this code, beyond those that it starts with."""
     script = (
         f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*sorted(set(sys.modules) - before), file=sys.stderr)"
     )

@@ -214,12 +214,21 @@ def test_broken_plugins_affect_no_command_that_does_not_use_them(plugins: Any, r
             assert error is None
 
 
+PRINTS = (
+    "import subprocess\nprint('{0}: print')\nos.write(1, b'{0}: C code\\n')\nsubprocess.run(['echo', '{0}: program'])"
+)
+
+
 def test_what_a_plugin_prints_goes_to_standard_error(plugins: Any, run_llmb: Any) -> None:
-    printing = hook("prepare_env(self)", "print('in a hook'); return Environment()")
-    plugins.install("framework", printing, before="print('at import')")
+    in_hook = PRINTS.format("hook").replace("\n", "; ")
+    plugins.install(
+        "framework", hook("prepare_env(self)", f"{in_hook}; return Environment()"), before=PRINTS.format("import")
+    )
     done = run_llmb.process("validate", plugins.spec(), "--json")
     assert json.loads(done.stdout)["runs"] == ["tiny-h100-bf16-1"]
-    assert done.stderr.splitlines() == ["at import", "in a hook"]
+    assert sorted(done.stderr.splitlines()) == sorted(
+        f"{code}: {way}" for code in ("import", "hook") for way in ("print", "C code", "program")
+    )
 
 
 def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:

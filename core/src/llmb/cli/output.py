@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -114,13 +116,26 @@ class _ClosedStream(io.RawIOBase):
 
 
 def watch_streams() -> None:
-    """Make failed writes raise OutputLostError. Leave streams that a caller replaced, such as a test's, as they are."""
+    """Make failed writes raise OutputLostError. Leave streams that a caller replaced, such as a test's, as they are.
+
+    Standard output gets a descriptor of its own. Other programs and C code write to standard error instead, so that a
+    plugin cannot write into a JSON document.
+    """
     if sys.stdout is None:
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(_ClosedStream()), encoding="utf-8")
     for name, title in (("stdout", "standard output"), ("stderr", "standard error")):
         stream = getattr(sys, name)
         if stream and stream is getattr(sys, f"__{name}__"):
-            setattr(sys, name, _watched(stream, title))
+            descriptor = _private_stdout() if name == "stdout" else stream.fileno()
+            setattr(sys, name, _watched(stream, descriptor, title))
+
+
+def _private_stdout() -> int:
+    """Return a new descriptor of standard output, and make descriptor 1 one of standard error, if there is one."""
+    descriptor = os.dup(1)
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
+    return descriptor
 
 
 def flush() -> None:
@@ -129,9 +144,9 @@ def flush() -> None:
         sys.stdout.flush()
 
 
-def _watched(stream: io.TextIOWrapper, title: str) -> io.TextIOWrapper:
+def _watched(stream: io.TextIOWrapper, descriptor: int, title: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(
-        io.BufferedWriter(_Stream(stream.fileno(), title)),
+        io.BufferedWriter(_Stream(descriptor, title)),
         encoding=stream.encoding,
         errors=stream.errors,
         line_buffering=stream.line_buffering,
