@@ -110,8 +110,8 @@ from .values.job import Repository as Repository
 from .values.job import Script as Script
 from .values.job import Task as Task
 from .values.job import Venv as Venv
-from .values.job_status import Cause as Cause
 from .values.job_status import END_STATES as END_STATES
+from .values.job_status import Cause as Cause
 from .values.job_status import JobHandle as JobHandle
 from .values.job_status import JobState as JobState
 from .values.job_status import JobStatus as JobStatus
