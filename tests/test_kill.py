@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.killer import STAGES, Killer
+from parts.killer import STAGES, Killer, spread
 
 pytestmark = pytest.mark.xdist_group("kill")  # what may be killed is listed once
 
@@ -127,6 +127,42 @@ def test_attaching_may_be_killed_too(
     case.open_gates()
     assert killer.run([case.attached()]) == [0]
     case.check()
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_while_it_is_recorded_is_recorded_completely_or_not_at_all(
+    killer: Killer, tmp_path: Path, toy_class: Any
+) -> None:
+    listed = Sweep(toy_class(tmp_path / "listing"))
+    assert killer.run([listed.killed()]) == [0]
+    stages = [stage for stage, _ in json.loads((listed.toy.folder / "run.moments").read_text())]
+    moments = [("starting", number) for number in spread(stages.count("starting"), 24)]
+    moments += [("preparing", number) for number in spread(stages.count("preparing"), 24)]
+    sweeps = [Sweep(toy_class(tmp_path / f"{stage} {number}"), stage, number) for stage, number in moments]
+    assert killer.run([sweep.killed() for sweep in sweeps]) == [-9] * len(sweeps)
+    assert set(killer.run([sweep.attached() for sweep in sweeps])) == {0}
+    assert {sweep.check_completed() for sweep in sweeps} == {0, Sweep.RUNS}
+
+
+class Sweep(Case):
+    """Several runs that wait for nothing."""
+
+    RUNS = 3
+
+    def __init__(self, toy: Any, stage: str = "", number: int = 0) -> None:
+        super().__init__(toy, stage, number)
+        self.spec = toy.spec(workload={"repeats": self.RUNS})
+
+    def attached(self) -> dict[str, Any]:
+        return self.job("attach", "--json")
+
+    def check_completed(self) -> int:
+        """Check that all recorded runs are complete, and ran once. Return their number."""
+        runs = json.loads((self.toy.folder / "attach.out").read_text())["runs"]
+        where = f"killed at moment {self.number} of {self.stage}"
+        assert [run["state"] for run in runs] == ["completed"] * len(runs), where
+        assert len(self.toy.journal("begin")) == len(self.toy.journal("end")) == len(runs), where
+        return len(runs)
 
 
 @pytest.mark.slow
