@@ -115,7 +115,7 @@ BANNED = {
     r"(?:go|goes|went) on": "resume, continue",
     r"(?:stand|stands|stood|lies)(?!-)": "contains, is in, exists",
     r"where (?:none|nothing|either|any|no|neither)": "if",
-    r"where (?:there|it|that|one|they) (?:is|are|was|has|have|can)": "if",
+    r"where (?:(?:there|that|one) (?:is|are|was)|(?:that|one|it|they) (?:has|have|can))": "if",
 }
 BANNED_WORDS = {
     re.compile(rf"\b(?:{words})(?!\w)".replace(" ", r"\s+"), re.IGNORECASE): use for words, use in BANNED.items()
