@@ -173,8 +173,9 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 def counted(stats: str, arguments: list[str]) -> int:
     """``llmb`` itself, in this process, with its ticks and its questions counted."""
-    from llmb.cli.app import main
     from llmb.drive.driver import Driver
+
+    from llmb.cli.app import main
     from llmb.hosts.ssh import SshHost
 
     counts: Counter[str] = Counter()

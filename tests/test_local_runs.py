@@ -293,7 +293,7 @@ def test_a_task_that_fails_fails_every_run_that_needs_it_and_no_other(toy: Any, 
     assert [run.state for run in results] == ["failed", "failed"]
     for run in results:
         assert run.failure is not None
-        assert "toy data could not be made" in run.failure.cause
+        assert "toy data could not be created" in run.failure.cause
         assert "no such data set (log: " in run.failure.cause
     assert len(toy.journal("task-begin")) == 1
     assert toy.run()["state"] == "completed"
@@ -400,7 +400,7 @@ def test_a_secret_is_not_left_behind_when_what_was_submitted_is_submitted_again(
 def test_a_secret_that_is_not_set_is_a_fault_before_anything_is_touched(toy: Any) -> None:
     done = toy.llmb("run", toy.spec(framework={"secrets": ["TOY_TOKEN"]}))
     assert done.returncode == 2
-    assert done.stderr == "llmb: TOY_TOKEN is not set, and the run needs it; export it in the environment of llmb\n"
+    assert done.stderr == "llmb: TOY_TOKEN is not set, but the run needs it; export TOY_TOKEN before running llmb\n"
     assert toy.records == []
 
 

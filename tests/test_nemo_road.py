@@ -151,7 +151,7 @@ def test_a_failed_stage_names_its_log_and_the_next_run_retries_it(road: NeMoRuns
     failed = road.run()
     cause = failed["failure"]["cause"]
     assert failed["state"] == "failed"
-    assert "the Pile could not be made: " in cause
+    assert "the Pile could not be created: " in cause
     assert f"phase {stage}: its output" in cause
     assert "the network is down" in cause
     assert f"/logs/{stage}.0." in cause

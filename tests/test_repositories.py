@@ -155,7 +155,7 @@ def test_one_that_cannot_be_had_is_told_in_one_line(
     run = toy.run(framework={"repository": [url or upstream.url, commit]})
     cause = run["failure"]["cause"]
     assert run["state"] == "failed"
-    assert cause.startswith(f"repository could not be made: cannot fetch {commit} of {url or upstream.url}: ")
+    assert cause.startswith(f"repository could not be created: cannot fetch {commit} of {url or upstream.url}: ")
     assert words in cause
     assert "\n" not in cause
 
@@ -183,5 +183,5 @@ def test_a_run_tells_for_which_of_its_tasks_it_waits_now(toy: Any, upstream: Ups
         session.wait(sleep=wait)
     [record] = toy.records
     events = map(json.loads, (record / "events.jsonl").read_text().splitlines())
-    waited_for = [event["task"] for event in events if event["state"] == "preparing"]
+    waited_for = [event["task"] for event in events if event.get("state") == "preparing"]
     assert [key.partition("-")[0] for key in waited_for] == ["repository", "toy"]

@@ -34,9 +34,9 @@ def test_a_task_without_room_is_not_begun_and_says_how_much_is_wanted_and_there(
 
     assert run["state"] == "failed"
     assert toy.journal() == []
-    told = r"toy data could not be made: it takes 1e\+09 GB in .*/work, where [\d.]+ GB are free \("
+    told = r"toy data could not be created: it needs 1e\+09 GB in .*/work, but only [\d.]+ GB are free"
     assert re.search(told, run["failure"]["cause"])
-    assert run["failure"]["remedy"].startswith("make room there, or")
+    assert run["failure"]["remedy"].startswith("free space there, or")
 
 
 @ON
@@ -56,7 +56,7 @@ def test_two_tasks_that_fit_one_by_one_do_not_fit_together(toy: Any) -> None:
     states = {run["state"]: run for run in toy.runs("run", spec)}
 
     assert set(states) == {"completed", "failed"}
-    assert "of which others that are made now take" in states["failed"]["failure"]["cause"]
+    assert "of which tasks that run now take" in states["failed"]["failure"]["cause"]
 
 
 def test_a_dry_run_tells_the_space_and_the_secrets(toy: Any) -> None:
@@ -84,7 +84,7 @@ def test_a_task_gets_its_secret_and_it_is_written_nowhere(toy: Any, on: str, mon
 
 
 def test_a_secret_that_a_task_lacks_is_a_fault_before_anything_is_recorded(toy: Any) -> None:
-    with pytest.raises(SpecError, match="HF_TOKEN is not set, and the toy data needs it"):
+    with pytest.raises(SpecError, match="HF_TOKEN is not set, but the toy data needs it"):
         toy.run(framework=task(secrets=["HF_TOKEN"]))
 
     assert (toy.records, toy.journal()) == ([], [])
@@ -103,7 +103,7 @@ def test_attaching_without_the_secret_says_so_and_leaves_the_run_as_it_is(
     monkeypatch.delenv("HF_TOKEN")
     done = toy.llmb("attach")
     assert done.returncode == 2
-    assert "HF_TOKEN is not set, and the toy data needs it" in done.stderr
+    assert "HF_TOKEN is not set, but the toy data needs it" in done.stderr
 
     monkeypatch.setenv("HF_TOKEN", SECRET)
     [run] = toy.runs("attach", run_id)
@@ -133,7 +133,7 @@ def test_of_a_run_without_a_log_its_cause_is_told_in_place_of_that(
     refused = toy.run(framework=task(space_gb=1e9))
     done = command_line(capsys)("logs", refused["run_id"])
     assert (done.out, done.err.count("\n")) == ("", 1)
-    assert f"{refused['run_id']} (failed) has no logs: toy data could not be made: it takes" in done.err
+    assert f"{refused['run_id']} (failed) has no logs: toy data could not be created: it needs" in done.err
 
 
 def test_what_to_do_about_a_known_cause_is_told_of_a_task_too(toy: Any) -> None:

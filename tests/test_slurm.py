@@ -164,7 +164,7 @@ def test_a_task_that_fails_tells_its_log_and_is_made_again_the_next_time(toy_slu
     options = {"task": "data", "task_on": "scheduler"}
     run = toy_slurm.follow(framework={**options, "task_end": "echo no room >&2; exit 4"})
     assert run["state"] == "failed"
-    assert "toy data could not be made" in run["reason"]
+    assert "toy data could not be created" in run["reason"]
     assert "no room" in run["reason"]
     assert toy_slurm.follow(framework=options)["state"] == "completed"
 

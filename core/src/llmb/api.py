@@ -8,9 +8,9 @@ from typing import Any
 
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
-from llmb.drive.observe import Observer
 from llmb.drive.result import RunResult
-from llmb.drive.runs import start
+from llmb.drive.session import Until
+from llmb.drive.start import start
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse import ParsedLog, parse_run
 from llmb.planning import refusals
@@ -52,14 +52,12 @@ def _load(tables: Mapping[str, Any], file: str | None, overrides: str | Iterable
     return resolve_document(document, PluginRegistry(), refusals)
 
 
-def run(workload: Workload, *, detach: bool = False, observer: Observer | None = None) -> list[RunResult]:
-    """Run a workload and wait for its end; with ``detach`` only until nothing is left to submit.
+def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:
+    """Start a workload and wait until every run has ended, or until every job is submitted.
 
-    Returns how each run ended, in the order of the sweep. Raises LlmbError.
+    Return one result per run, in the order of the sweep. Raise LlmbError.
     """
-    session = start(workload, observer=observer)
-    session.drive(detach=detach)
-    return session.results
+    return start(workload).wait(until=until)
 
 
 def parse(

@@ -12,7 +12,8 @@ from typing import Any
 import attrs
 
 from llmb.drive.secrets import missing_secrets
-from llmb.drive.site import Site
+from llmb.drive.target_group import TargetGroup
+from llmb.drive.tasks import tasks_without_secrets
 from llmb.hosts.disk_space import GB, NEAREST, free_space_gb
 from llmb.hosts.open_hosts import Hosts
 from llmb.paths import home_folder
@@ -95,9 +96,9 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry)
     scheduler = pool.scheduler(target.scheduler)
     hosts = Hosts()
     try:
-        site = Site(scheduler, hosts.open(target), [target])
+        site = TargetGroup(scheduler, hosts.open(target), [target])
         told = site.probe()
-        target = site.with_probe(target)
+        target = site.with_facts(target)
         checks = [DoctorCheck(name="reachable", ok=True, detail=f"{site.name} answers")]
         checks += [DoctorCheck(name="probe", ok=False, detail=line) for line in told]
         checks += [_work_directory(site), *scheduler.checks(target=target, host=site.host)]
@@ -109,7 +110,7 @@ def _target(target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry)
         hosts.close()
 
 
-def _work_directory(site: Site) -> DoctorCheck:
+def _work_directory(site: TargetGroup) -> DoctorCheck:
     """Whether the directory of all runs can be made and written, without making it."""
     workdir = site.workdir
     asked = f'folder={shlex.quote(workdir)}\n{NEAREST}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
@@ -123,7 +124,13 @@ def _work_directory(site: Site) -> DoctorCheck:
 
 
 def _framework(
-    framework: str, target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry, site: Site, *, whole: bool
+    framework: str,
+    target: Target[Any],
+    table: Mapping[str, Any],
+    pool: PluginRegistry,
+    site: TargetGroup,
+    *,
+    whole: bool,
 ) -> DoctorCheck:
     """Which of a framework's recipes could run there, and what the others lack; no fault of the target's.
 
@@ -151,7 +158,9 @@ def _in_one(texts: Sequence[str]) -> str:
     return _NUMBER.sub(lambda _: next(ranges), texts[0])
 
 
-def _missing(address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry, site: Site) -> str:
+def _missing(
+    address: str, target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry, site: TargetGroup
+) -> str:
     """Why no published point of a recipe can run there; empty where one can."""
     try:
         recipe = pool.recipe(address)
@@ -172,7 +181,7 @@ def _smallest(recipe: Recipe, table: Mapping[str, Any]) -> Iterator[dict[str, An
         yield {"workload": workload, "target": dict(table)}
 
 
-def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginRegistry, site: Site) -> str:
+def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginRegistry, site: TargetGroup) -> str:
     """What refuses a workload there: spec, framework, scheduler, or a secret that it or a task of it lacks."""
     found = Resolver(pool).resolve(tables, SourceMap())
     if found.faults:
@@ -183,6 +192,6 @@ def _refusal(tables: dict[str, Any], target: Target[Any], pool: PluginRegistry, 
         planned = plan_run(placed, pool)
     except LlmbError as error:
         return error.faults[0].message
-    scripts = [planned.script, *(task.script for task in site.without_secrets(planned.tasks))]
+    scripts = [planned.script, *(task.script for task in tasks_without_secrets(planned.tasks, site))]
     missing = dict.fromkeys(name for script in scripts for name in missing_secrets(script))
     return f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""

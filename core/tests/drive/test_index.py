@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from llmb.drive.events import Ended, Running
 from llmb.drive.index import list_runs
 from llmb.drive.record import RunRecord, runs_folder
 from llmb.paths import home_folder
@@ -63,10 +64,10 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
 def test_the_index_never_says_what_the_record_no_longer_says(records: list[RunRecord], index: Path) -> None:
     assert set(states().values()) == {"planned"}
     assert index.exists()
-    records[0].add_event(state="running", job_id="5")
+    records[0].add_events([Running(job_id="5")])
     assert states() == {"run0": "running", "run1": "planned", "run2": "planned"}
     records[0].write_result({"verdict": "pass", "reason": "good"}, [])
-    records[0].add_event(state="completed")
+    records[0].add_events([Ended(state="completed")])
     run0 = next(each for each in list_runs() if each.run_id == "run0")
     assert (run0.state, run0.verdict, run0.reason, run0.job_id) == ("completed", "pass", "good", "5")
     shutil.rmtree(records[1].directory)
@@ -96,7 +97,7 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
     elif harm == "a directory":
         index.mkdir()
     assert list_runs() == before
-    records[0].add_event(state="running")
+    records[0].add_events([Running()])
     assert states()["run0"] == "running"
     assert states()["run0"] == "running"
 
@@ -104,7 +105,7 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
 def test_an_index_that_another_process_writes_is_left_to_it(
     records: list[RunRecord], index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.drive.index.PATIENCE_S", 0.0)
+    monkeypatch.setattr("llmb.drive.index.LOCK_TIMEOUT_S", 0.0)
     before, file = list_runs(), index.stat().st_ino
     with closing(sqlite3.connect(index)) as writer:
         writer.execute("begin exclusive")
@@ -117,10 +118,10 @@ def test_a_damaged_record_hides_no_other(records: list[RunRecord]) -> None:
     (records[1].directory / "run.toml").write_bytes(b"\xff\xfe")
     (records[2].directory / "events.jsonl").write_bytes(b"\xff\n[1]\n")
     found = {each.run_id: each for each in list_runs()}
-    assert "is not the result of a run any more" in found["run0"].reason
+    assert "is damaged: it is no longer the result of a run" in found["run0"].reason
     assert found["run1"].recipe is None
     assert found["run1"].state == "lost"
-    assert found["run1"].reason.endswith("run.toml is not the spec of a run any more")
+    assert found["run1"].reason.endswith("run.toml is damaged: it is no longer the spec of a run")
     assert found["run2"].state == "planned"
 
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from llmb.drive.create_records import SweepRecorder
+from llmb.drive.events import AttemptStarted, Ended, Planned, Queued, Running, Submitting
+from llmb.drive.find_records import all_records, find_record
 from llmb.drive.pending_sweep import PendingSweep
-from llmb.drive.record import RunRecord, all_records, create_records, find_record, runs_folder
+from llmb.drive.record import RunRecord, runs_folder
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
 from llmb.values.frozen import FrozenMap
@@ -34,7 +37,7 @@ def made(run_id: str) -> RunRecord:
 
 
 def test_a_new_record_is_planned_and_holds_what_was_asked(record: RunRecord) -> None:
-    assert record.state()["state"] == "planned"
+    assert record.state().run_state == "planned"
     assert (record.directory / "run.toml").read_text() == "[workload]\n"
     assert (record.directory / "job.sh").read_text() == "#!/bin/bash\n"
     assert record.result() is None
@@ -42,11 +45,9 @@ def test_a_new_record_is_planned_and_holds_what_was_asked(record: RunRecord) -> 
 
 
 def test_the_last_event_of_each_key_counts(record: RunRecord) -> None:
-    record.add_event(state="queued", job_id="12")
-    record.add_event(state="running")
-    record.add_event(attempt=1)
+    record.add_events([Queued(job_id="12"), Running(), AttemptStarted(attempt=1)])
     known = record.state()
-    assert (known["state"], known["job_id"], known["attempt"]) == ("running", "12", 1)
+    assert (known.stage, known.job_id, known.attempt) == ("running", "12", 1)
 
 
 @pytest.mark.parametrize(
@@ -55,26 +56,26 @@ def test_the_last_event_of_each_key_counts(record: RunRecord) -> None:
 def test_a_torn_last_line_is_dropped_and_the_next_event_is_not_glued_to_it(record: RunRecord, torn: str) -> None:
     events = record.directory / "events.jsonl"
     events.write_text(events.read_text() + torn)
-    assert record.state()["state"] == "planned"
-    record.add_event(state="running")
-    assert record.state()["state"] == "running"
-    assert [each["state"] for each in record.events()] == ["planned", "running"]
+    assert record.state().run_state == "planned"
+    record.add_events([Running()])
+    assert record.state().run_state == "running"
+    assert [type(each) for each in record.events()[0]] == [Planned, Running]
 
 
 def test_a_whole_event_without_its_end_of_line_counts(record: RunRecord) -> None:
     events = record.directory / "events.jsonl"
     events.write_text(events.read_text() + '{"state": "running"}')
-    record.add_event(job_id="7")
-    assert record.state()["state"] == "running"
-    assert record.state()["job_id"] == "7"
+    record.add_events([AttemptStarted(attempt=7)])
+    assert record.state().run_state == "running"
+    assert record.state().attempt == 7
 
 
 def test_an_event_that_does_not_fit_leaves_no_trace(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
     before = (record.directory / "events.jsonl").read_bytes()
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:7]))
-    with pytest.raises(RecordError, match=r"No space left on device; .* `llmb attach abcde-llama` goes on"):
-        record.add_event(state="running")
+    with pytest.raises(RecordError, match=r"No space left on device; .* `llmb attach abcde-llama`$"):
+        record.add_events([Running()])
     assert (record.directory / "events.jsonl").read_bytes() == before
 
 
@@ -140,7 +141,7 @@ def test_what_is_not_a_record_is_not_found(tmp_path: Path) -> None:
 
 def test_a_result_that_is_damaged_is_told_and_never_guessed(record: RunRecord) -> None:
     (record.directory / "result.json").write_text("{")
-    with pytest.raises(RecordError, match="is not the result of a run any more"):
+    with pytest.raises(RecordError, match="is no longer the result of a run"):
         record.result()
 
 
@@ -150,22 +151,23 @@ def test_a_record_that_was_taken_back_is_gone(record: RunRecord) -> None:
 
 
 def test_events_are_lines_of_json(record: RunRecord) -> None:
-    record.add_event(state="failed", detail="two\nlines")
+    record.add_events([Ended(state="failed", reason="two\nlines")])
     lines = (record.directory / "events.jsonl").read_text().splitlines()
     assert [json.loads(line)["state"] for line in lines] == ["planned", "failed"]
 
 
 def test_a_sweep_is_recorded_whole_where_the_process_was_killed_meanwhile(home: Path) -> None:
     texts = {f"r{number}": (f"spec {number}", f"job {number}") for number in range(3)}
-    with PendingSweep.write(home / "recording", texts):  # it is killed when the second is half made
-        RunRecord(runs_folder() / "r0").create(*texts["r0"])
-        RunRecord(runs_folder() / "r0").add_event(state="submitting")
-        (runs_folder() / "r1").mkdir()
+    pending = PendingSweep.write(home / "recording", texts)
+    RunRecord(runs_folder() / "r0").create(*texts["r0"])
+    RunRecord(runs_folder() / "r0").add_events([Submitting()])
+    (runs_folder() / "r1").mkdir()
+    pending.close()  # the process is killed when the second record is incomplete
     records = {record.run_id: record for record in all_records()}
     assert {name: (record.directory / "run.toml").read_text() for name, record in records.items()} == {
         name: spec for name, (spec, _) in texts.items()
     }
-    assert [records[name].state()["state"] for name in texts] == ["submitting", "planned", "planned"]
+    assert [records[name].state().run_state for name in texts] == ["submitting", "planned", "planned"]
     assert list((home / "recording").iterdir()) == []
 
 
@@ -174,21 +176,22 @@ def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> 
     runs_folder().mkdir(parents=True)
     (runs_folder() / "r2").touch()
     with pytest.raises(RecordError, match="nothing was started"):
-        create_records(texts)
+        SweepRecorder(texts)
     (runs_folder() / "r2").unlink()
     assert all_records() == []
 
 
 def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
     home.touch()
-    for use in (all_records, lambda: create_records({"r1": ("spec", "job")}), lambda: made("r2")):
-        with pytest.raises(RecordError, match=r"Not a directory; (nothing was started; )?LLMB_HOME can name another"):
+    for use in (all_records, lambda: SweepRecorder({"r1": ("spec", "job")}), lambda: made("r2")):
+        with pytest.raises(RecordError, match=r"Not a directory; (nothing was started; )?set LLMB_HOME to use another"):
             use()
 
 
 def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
-    with PendingSweep.write(home / "recording", {"r1": ("spec", "job")}):
-        assert all_records() == []
+    pending = PendingSweep.write(home / "recording", {"r1": ("spec", "job")})
+    assert all_records() == []
+    pending.close()
     assert [record.run_id for record in all_records()] == ["r1"]
 
 
@@ -212,8 +215,8 @@ JUNK = b"\x00\xff junk\n"
 @pytest.mark.parametrize(
     ("file", "content", "told"),
     [
-        ("run.toml", JUNK, "is not the spec of a run any more"),
-        ("run.toml", b"workload = 3\n", "is not the spec of a run any more"),
+        ("run.toml", JUNK, "is damaged: it is no longer the spec of a run"),
+        ("run.toml", b"workload = 3\n", "is damaged: it is no longer the spec of a run"),
         ("run.toml", None, "cannot be read: Is a directory"),
         ("events.jsonl", None, "cannot be read: Is a directory"),
     ],

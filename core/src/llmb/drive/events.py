@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import attrs
 
-from llmb.values.job_status import JobStatus, RunState, Verdict
+from llmb.values.job_status import Cause, JobStatus, RunState, Verdict
 
 
 def _now() -> float:
@@ -31,10 +31,9 @@ class Planned(Event):
 
 @attrs.frozen(kw_only=True)
 class Preparing(Event):
-    """The run waits for a shared task: ``task`` is the task's key, ``kind`` its name for users, such as "image"."""
+    """The run waits for the shared task with the key ``task``."""
 
     task: str
-    kind: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -87,11 +86,13 @@ class JobEnded(Event):
 
 @attrs.frozen(kw_only=True)
 class Ended(Event):
-    """The run is over, and its result is recorded."""
+    """The run is over, and its result is recorded. For a shared task, ``cause`` and ``remedy`` explain its failure."""
 
     state: RunState
     reason: str = ""
     verdict: Verdict | None = None
+    cause: Cause = ""
+    remedy: str = ""
 
 
 @attrs.frozen(kw_only=True)
@@ -179,6 +180,8 @@ def decode_event(line: str | bytes, run_id: str) -> Event | None:
 
 
 def _decode_table(table: dict[str, Any], run_id: str) -> Event | None:
+    if "unanswered" in table:
+        table = {**table, "event": "submission_unanswered", "reason": table["unanswered"]}
     cls = RECORDED.get(table["event"]) if "event" in table else _guess_class(table)
     if cls is None:
         return None
@@ -192,8 +195,6 @@ def _decode_table(table: dict[str, Any], run_id: str) -> Event | None:
 
 def _guess_class(table: Mapping[str, Any]) -> type[Event] | None:
     """Return the class of a line that llmb wrote before events had names."""
-    if "unanswered" in table:
-        return None  # an explanation only; the state is in the line before it
     if "attempt" in table:
         return AttemptStarted
     return next(

@@ -1,4 +1,4 @@
-"""A quick look at all runs: a SQLite file that remembers what each record said, and can be deleted at any time."""
+"""The list of all runs, made fast by a SQLite file that can be deleted at any time."""
 
 from __future__ import annotations
 
@@ -8,19 +8,20 @@ from contextlib import closing, suppress
 
 import attrs
 
-from llmb.drive.record import RunRecord, all_records
+from llmb.drive.find_records import all_records
+from llmb.drive.record import RunRecord
 from llmb.drive.result import RunResult, read_result
 from llmb.paths import home_folder
 
-PATIENCE_S = 2.0  # with another process that has the index
+LOCK_TIMEOUT_S = 2.0  # for another process that writes the index
 _TABLE = "create table if not exists runs (run_id text primary key, stamp text, result text)"
 
 
 def list_runs() -> list[RunResult]:
-    """All runs of the record, oldest first. Raises RecordError where the records cannot be listed."""
+    """Return all recorded runs, oldest first. Raise RecordError if the folder of records is unreadable."""
     records = all_records()
     stamps = {record.run_id: _stamp(record) for record in records}
-    known = _remembered()
+    known = _load_known()
     found = {}
     for record in records:
         stamp, text = known.get(record.run_id, ("", ""))
@@ -31,12 +32,12 @@ def list_runs() -> list[RunResult]:
         for run_id, each in found.items()
         if known.get(run_id, ("", ""))[0] != stamps[run_id]
     ]
-    _remember(news, gone=set(known) - set(found))
+    _store(news, gone=set(known) - set(found))
     return sorted(found.values(), key=lambda each: (each.created or "", each.run_id))
 
 
 def _stamp(record: RunRecord) -> str:
-    """Changes whenever the record does, or what is told of one."""
+    """Return a text that changes whenever the record or the fields of RunResult change."""
     parts = [" ".join(attrs.fields_dict(RunResult))]
     for name in ("events.jsonl", "result.json", "run.toml"):
         with suppress(OSError):
@@ -45,15 +46,15 @@ def _stamp(record: RunRecord) -> str:
     return ",".join(parts)
 
 
-def _remembered() -> dict[str, tuple[str, str]]:
+def _load_known() -> dict[str, tuple[str, str]]:
     with suppress(sqlite3.Error, OSError), closing(_open()) as database:
         rows = database.execute("select run_id, stamp, result from runs")
         return {run_id: (stamp, text) for run_id, stamp, text in rows}
     return {}
 
 
-def _remember(news: list[tuple[str, str, str]], gone: set[str]) -> None:
-    """Only a cache: where it cannot be written, nothing is lost but time."""
+def _store(news: list[tuple[str, str, str]], gone: set[str]) -> None:
+    """Store results. Ignore errors, because the index is only a cache."""
     if not news and not gone:
         return
     with suppress(sqlite3.Error, OSError), closing(_open()) as database, database:
@@ -63,7 +64,7 @@ def _remember(news: list[tuple[str, str, str]], gone: set[str]) -> None:
 
 def _open() -> sqlite3.Connection:
     file = home_folder() / "index.sqlite"
-    database = sqlite3.connect(file, timeout=PATIENCE_S)
+    database = sqlite3.connect(file, timeout=LOCK_TIMEOUT_S)
     try:
         database.execute(_TABLE)
     except sqlite3.OperationalError:  # another process writes it
@@ -71,7 +72,7 @@ def _open() -> sqlite3.Connection:
         raise
     except sqlite3.DatabaseError:
         database.close()
-        file.unlink(missing_ok=True)  # not a database any more: it is made anew
-        database = sqlite3.connect(file, timeout=PATIENCE_S)
+        file.unlink(missing_ok=True)  # damaged
+        database = sqlite3.connect(file, timeout=LOCK_TIMEOUT_S)
         database.execute(_TABLE)
     return database

@@ -1,4 +1,4 @@
-"""What is about to be recorded, in one file: so that a sweep is recorded whole or not at all."""
+"""Write-ahead file of a sweep: after a kill, another process creates the records that are missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from llmb.files import write_atomically
 
 @attrs.frozen
 class PendingSweep:
-    """The texts of records by run id, in a file that is locked while a living process makes them."""
+    """The spec and job of each run, by run id, in a file that is locked while a living process creates the records."""
 
     file: Path
     descriptor: int
@@ -24,7 +24,7 @@ class PendingSweep:
 
     @classmethod
     def write(cls, folder: Path, texts: Mapping[str, tuple[str, str]]) -> PendingSweep:
-        """From here on the records will be made, by this process or another. Raises OSError."""
+        """Write, sync and lock the file. From here on this process or another creates the records. Raise OSError."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{next(iter(texts))}.json"
         write_atomically(file, json.dumps(texts).encode(), 0o600)
@@ -34,9 +34,9 @@ class PendingSweep:
 
     @classmethod
     def find_stale(cls, folder: Path) -> Iterator[PendingSweep]:
-        """Those of processes that live no more; each is locked."""
+        """Yield the sweeps of processes that are gone, each locked."""
         for file in sorted(folder.glob("*.json")):
-            with suppress(OSError, ValueError):  # another process has it, or has just removed it
+            with suppress(OSError, ValueError):  # a living process has locked the file or just removed it
                 yield cls._open(file)
 
     @classmethod
@@ -51,11 +51,9 @@ class PendingSweep:
         return cls(file, descriptor, {run_id: (spec, job) for run_id, (spec, job) in texts.items()})
 
     def discard(self) -> None:
-        """The records are made, or taken back."""
+        """Delete the file: all records are created, or were taken back."""
         self.file.unlink(missing_ok=True)
 
-    def __enter__(self) -> PendingSweep:
-        return self
-
-    def __exit__(self, *_exception: object) -> None:
+    def close(self) -> None:
+        """Free the lock."""
         os.close(self.descriptor)

@@ -1,7 +1,8 @@
-"""The record of a run: files that are the truth. Nothing here knows how they came to be.
+"""The record of one run: a directory of files that are the truth about the run.
 
-``run.toml`` the run as a spec, ``job.sh`` what was submitted, ``events.jsonl`` every change of state, ``logs/`` copies
-of the logs (a copy's size is the offset of what has been read), ``steps.csv``, ``result.json``.
+``run.toml``: the run as a spec. ``job.sh``: the submitted script. ``events.jsonl``: the recorded events. ``logs/``:
+copies of the logs; the size of a copy is the offset up to which the log was read. ``steps.csv``, ``result.json``: the
+result.
 """
 
 from __future__ import annotations
@@ -12,23 +13,21 @@ import io
 import json
 import os
 import shutil
-import time
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from llmb.drive.pending_sweep import PendingSweep
+from llmb.drive.events import Event, Planned, decode_event, encode_event
+from llmb.drive.machine import replay
+from llmb.drive.state import State
 from llmb.files import write_atomically
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
-from llmb.values.job_status import END_STATES
 from llmb.values.steps import Step
 
 STEP_COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
-
-ANOTHER_HOME = "LLMB_HOME can name another folder for all records"
 
 
 class RunRecord:
@@ -45,34 +44,31 @@ class RunRecord:
 
     @property
     def logs(self) -> Path:
-        """The folder of the copies of the run's logs."""
+        """The folder with the copies of the run's logs."""
         return self.directory / "logs"
 
     def create(self, run_toml: str, job: str) -> None:
-        """Make the record; the spec and the job are there before the first event. Raises RecordError."""
-        with _writing(self.directory, f"nothing was started; {ANOTHER_HOME}"):
+        """Create the record. The spec and the job are synced before the first event. Raise RecordError."""
+        with _report_write_errors(self.directory, f"nothing was started; {OTHER_HOME}"):
             self.logs.mkdir(parents=True, exist_ok=True)
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
-            self.add_event(state="planned")
+            self.add_events([Planned(run_id=self.run_id)])
 
     @property
     def complete(self) -> bool:
-        """Whether all of it was made."""
+        """True if the record was created to its end."""
         return (self.directory / "run.toml").exists() and (self.directory / "events.jsonl").exists()
 
     def remove(self) -> None:
-        """Take back a record that was just made."""
+        """Delete a record that was just created."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def add_provenance(self, more: Mapping[str, Any]) -> None:
-        """Write into run.toml on what the run ran; the loader ignores that table. Raises RecordError.
-
-        A file that is damaged stays as it is.
-        """
+        """Add to run.toml what the job reported about its machines. Leave a damaged file alone. Raise RecordError."""
         import tomli_w
 
-        with _writing(self.directory):
+        with _report_write_errors(self.directory):
             try:
                 spec = tomllib.loads((self.directory / "run.toml").read_text(encoding="utf-8"))
             except ValueError:
@@ -80,16 +76,16 @@ class RunRecord:
             spec["provenance"] = {**spec.get("provenance", {}), **more}
             write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
 
-    def add_event(self, **event: Any) -> None:
-        """Append one event, synced before this returns; what it announces is done only then."""
-        line = (json.dumps({"time": round(time.time(), 3), **event}) + "\n").encode()
-        with _writing(self.directory):
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Append events and sync them. What they announce is done only after this returns. Raise RecordError."""
+        lines = "".join(f"{encode_event(event)}\n" for event in events).encode()
+        with _report_write_errors(self.directory):
             descriptor = os.open(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             try:
                 size = os.fstat(descriptor).st_size
                 if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    line = b"\n" + line  # a torn line before it is dropped by readers
-                if os.write(descriptor, line) != len(line):
+                    lines = b"\n" + lines  # readers drop the torn line before it
+                if os.write(descriptor, lines) != len(lines):
                     os.ftruncate(descriptor, size)
                     raise OSError(28, "No space left on device")
                 os.fsync(descriptor)
@@ -97,43 +93,51 @@ class RunRecord:
                 os.close(descriptor)
 
     def spec(self) -> dict[str, Any]:
-        """The run as a spec, unchecked but for its having a workload. Raises RecordError."""
+        """Return the run as a spec. Raise RecordError if the file is damaged."""
         file = self.directory / "run.toml"
         spec: dict[str, Any] = {}
         with suppress(ValueError):
             spec = tomllib.loads((_read(file) or b"").decode())
         if not isinstance(spec.get("workload"), dict):
-            raise RecordError(f"{file} is not the spec of a run any more")
+            raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
         return spec
 
-    def events(self) -> Iterator[dict[str, Any]]:
-        """All events in order, without a torn last line."""
-        for line in (_read(self.directory / "events.jsonl") or b"").splitlines():
-            with suppress(ValueError):
-                event = json.loads(line)
-                if isinstance(event, dict):
-                    yield event
+    def events(self, offset: int = 0) -> tuple[list[Event], int]:
+        """Return the events beyond ``offset`` bytes and the offset up to which they were read. Raise RecordError.
 
-    def state(self) -> dict[str, Any]:
-        """What all events together say: the last of each key."""
-        merged: dict[str, Any] = {"state": "planned"}
-        for event in self.events():
-            merged |= event
-        return merged
+        A torn last line is left for the next call. Other lines that are no events are dropped.
+        """
+        data = (_read(self.directory / "events.jsonl") or b"")[offset:]
+        *lines, last = data.split(b"\n")
+        if decode_event(last, self.run_id) is None:
+            data = data[: len(data) - len(last)]
+        decoded = (decode_event(line, self.run_id) for line in (*lines, last))
+        return [event for event in decoded if event], offset + len(data)
+
+    @property
+    def events_size(self) -> int:
+        """Bytes of recorded events."""
+        with suppress(OSError):
+            return (self.directory / "events.jsonl").stat().st_size
+        return 0
+
+    def state(self) -> State:
+        """Return the state that the recorded events add up to. Raise RecordError."""
+        return replay(self.events()[0])
 
     @property
     def ended(self) -> bool:
-        """Whether the last state is final."""
-        return self.state()["state"] in END_STATES
+        """True if the run is over."""
+        return self.state().stage == "ended"
 
     def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
-        """The steps and the result, each whole or not at all. Raises RecordError."""
-        with _writing(self.directory):
+        """Write the steps and the result, each atomically. Raise RecordError."""
+        with _report_write_errors(self.directory):
             write_atomically(self.directory / "steps.csv", steps_csv(steps).encode())
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
     def result(self) -> dict[str, Any] | None:
-        """The result, or null while there is none. Raises RecordError where it is damaged or cannot be read."""
+        """Return the result, or None if there is none yet. Raise RecordError if the file is damaged or unreadable."""
         data = _read(self.directory / "result.json")
         if data is None:
             return None
@@ -141,45 +145,52 @@ class RunRecord:
         with suppress(ValueError):
             result = json.loads(data)
         if not isinstance(result, dict):
-            raise RecordError(f"{self.directory / 'result.json'} is not the result of a run any more")
+            raise RecordError(f"{self.directory / 'result.json'} is damaged: it is no longer the result of a run")
         return result
 
     def append_log(self, name: str, data: bytes) -> None:
-        """Add new bytes to the local copy of a log. Raises RecordError; what did not fit is read again later."""
-        with _writing(self.directory):
+        """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""
+        with _report_write_errors(self.directory):
             self.logs.mkdir(exist_ok=True)
             with open(self.logs / name, "ab", buffering=0) as file:
                 written = 0
                 while written < len(data):
                     written += file.write(data[written:]) or 0
 
+    def sync_logs(self) -> None:
+        """Sync the copies of all logs to disk. Raise RecordError."""
+        with _report_write_errors(self.directory), suppress(FileNotFoundError):
+            for copy in self.logs.iterdir():
+                with open(copy, "rb") as file:
+                    os.fsync(file.fileno())
+
     def log_size(self, name: str) -> int:
-        """How much of a log has been read."""
+        """Return the size of a log's copy in bytes, which is how much of the log was read."""
         with suppress(FileNotFoundError):
             return (self.logs / name).stat().st_size
         return 0
 
     def request_cancel(self) -> None:
-        """Ask whoever drives this run to end it. Raises RecordError."""
-        with _writing(self.directory):
+        """Ask the process that drives this run, now or later, to cancel it. Raise RecordError."""
+        with _report_write_errors(self.directory):
             (self.directory / "cancel").touch()
 
     @property
     def cancel_requested(self) -> int:
-        """When somebody last asked for the run's end, in nanoseconds since 1970; 0 where nobody did."""
+        """When the last request to cancel the run was made, in nanoseconds since 1970; 0 if there is none."""
         with suppress(FileNotFoundError):
             return (self.directory / "cancel").stat().st_mtime_ns
         return 0
 
     @property
     def locked(self) -> bool:
-        """Whether this process drives the run."""
+        """True if this process drives the run."""
         return self._lock is not None
 
     def try_lock(self) -> bool:
-        """Become the one that drives this run; false while another process does. The kernel frees the lock."""
+        """Lock the run for this process. Return False if another process holds the lock, which the kernel frees."""
         if self._lock is None:
-            with _writing(self.directory):
+            with _report_write_errors(self.directory):
                 descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -190,35 +201,22 @@ class RunRecord:
         return True
 
     def unlock(self) -> None:
-        """Let others drive this run."""
+        """Let other processes drive this run."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
 
-def _read(file: Path) -> bytes | None:
-    """What a file holds, or null where it is not there. Raises RecordError."""
-    try:
-        return file.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+OTHER_HOME = "set LLMB_HOME to use another folder for all records"
 
 
-@contextmanager
-def _writing(directory: Path, remedy: str = "") -> Iterator[None]:
-    """Turns an OSError into the one line that says what to do about it."""
-    try:
-        yield
-    except OSError as error:
-        reason = error.strerror or str(error)
-        remedy = remedy or f"nothing that was there is lost; mend that, then `llmb attach {directory.name}` goes on"
-        raise RecordError(f"the record {directory} cannot be written: {reason}; {remedy}") from error
+def runs_folder() -> Path:
+    """Return the folder of all records."""
+    return home_folder() / "runs"
 
 
 def steps_csv(steps: Iterable[Step]) -> str:
-    """One line a step: what has a name of its own, then whatever else was printed."""
+    """Return a CSV with one line per step: the common columns, then everything else that was printed."""
     rows = [(step, {name: getattr(step, name) for name in STEP_COLUMNS}) for step in steps]
     more = sorted({name for step, _ in rows for name in step.figures})
     text = io.StringIO()
@@ -228,73 +226,22 @@ def steps_csv(steps: Iterable[Step]) -> str:
     return text.getvalue()
 
 
-def runs_folder() -> Path:
-    """Where the records of all runs are."""
-    return home_folder() / "runs"
-
-
-def create_records(texts: Mapping[str, tuple[str, str]]) -> list[RunRecord]:
-    """A record for each run id, of its spec and its job: for all or for none, whenever this process is killed.
-
-    Raises RecordError.
-    """
-    records = [RunRecord(runs_folder() / run_id) for run_id in texts]
-    if taken := next((record.run_id for record in records if record.complete), None):
-        raise RecordError(f"a run {taken} is recorded already, by a rare chance; start it again")
-    with _writing(runs_folder() / next(iter(texts)), f"nothing was started; {ANOTHER_HOME}"):
-        intent = PendingSweep.write(home_folder() / "recording", texts)
-    with intent:
-        try:
-            for record in records:
-                record.create(*texts[record.run_id])
-        except BaseException:  # Ctrl-C among them
-            for record in records:
-                record.remove()
-            raise
-        finally:
-            intent.discard()
-    return records
-
-
-def _finish_recording() -> None:
-    """Make what a process that was killed meanwhile meant to make."""
-    for intent in PendingSweep.find_stale(home_folder() / "recording"):
-        with intent, suppress(RecordError):  # one that cannot be made now is made later
-            for run_id, texts in intent.texts.items():
-                if not (record := RunRecord(runs_folder() / run_id)).complete:
-                    record.create(*texts)
-            intent.discard()
-
-
-def all_records() -> list[RunRecord]:
-    """Every record, in no order. Raises RecordError where the folder cannot be read."""
-    folder = runs_folder()
-    _finish_recording()
+def _read(file: Path) -> bytes | None:
+    """Return the content of a file, or None if it does not exist. Raise RecordError."""
     try:
-        return [RunRecord(each) for each in folder.iterdir() if (each / "run.toml").exists()]
+        return file.read_bytes()
     except FileNotFoundError:
-        return []
+        return None
     except OSError as error:
-        raise RecordError(f"{folder} cannot be read: {error.strerror}; {ANOTHER_HOME}") from error
+        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
 
 
-def find_record(wanted: str) -> RunRecord:
-    """The record of a run id or of a unique prefix of one, which can be read. Raises RecordError."""
-    record = _find(wanted)
-    record.spec()
-    record.state()
-    return record
-
-
-def _find(wanted: str) -> RunRecord:
-    records = {record.run_id: record for record in all_records()}
-    if wanted in records:
-        return records[wanted]
-    matching = sorted(run_id for run_id in records if run_id.startswith(wanted)) if wanted else []
-    if len(matching) == 1:
-        return records[matching[0]]
-    if matching:
-        raise RecordError(
-            f"run {wanted!r} is not unique: {', '.join(matching[:5])}{' ...' if len(matching) > 5 else ''}"
-        )
-    raise RecordError(f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them")
+@contextmanager
+def _report_write_errors(directory: Path, remedy: str = "") -> Iterator[None]:
+    """Turn an OSError into a RecordError with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        remedy = remedy or f"nothing is lost; fix this, then resume with `llmb attach {directory.name}`"
+        raise RecordError(f"cannot write the record {directory}: {reason}; {remedy}") from error

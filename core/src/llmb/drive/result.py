@@ -1,4 +1,4 @@
-"""How a run stands or ended, as its record tells it."""
+"""The result of a run, as its record describes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from llmb.analysis.metrics import Comparison, Metrics
-from llmb.drive.record import RunRecord, find_record
+from llmb.drive.find_records import find_record
+from llmb.drive.record import RunRecord
+from llmb.drive.state import State
 from llmb.values.errors import RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, freeze, thaw
@@ -16,27 +18,27 @@ from llmb.values.job_status import END_STATES, RunState, Verdict
 
 T = TypeVar("T")
 
-OF_ITS_END = ("metrics", "verdict", "reason", "failure", "refused", "steps_done", "window_complete")
-"""What a record's result alone tells."""
+RESULT_KEYS = ("metrics", "verdict", "reason", "failure", "refused", "steps_done", "window_complete")
+"""Keys that only ``result.json`` has."""
 
 
-def _as_sweep(value: Any) -> FrozenMap[str, Any]:
+def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
     return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
 
 
-def _as_count(value: Any) -> int:
+def _default_to_one(value: Any) -> int:
     return value if isinstance(value, int) else 1
 
 
 @attrs.frozen(kw_only=True)
 class RunResult:
-    """One run. Its fields are the keys of ``llmb run --json``; what is not known (yet) is null.
+    """State and result of one run. The fields are the keys of ``llmb run --json``; unknown values are None.
 
-    ``directory`` is its record on this machine, ``created`` a time as ISO 8601 has it, in UTC; ``refused`` tells a run
-    that the scheduler did not take from others that failed. What the spec states is null where the record's copy of it
-    cannot be read. ``sweep`` are the dotted keys that the spec has as lists, each with this run's value; it is the
-    run number ``repeat`` of ``repeats`` with these values. ``steps`` were asked for and ``steps_done`` seen at its end;
-    where ``window_complete`` is false, the metrics are of a part of what was to be measured, or of no step of it.
+    ``directory`` is the record on this machine, ``created`` an ISO 8601 time in UTC. ``refused`` is True if the
+    scheduler rejected the job. Values of the spec are None if the record's copy of the spec is damaged. ``sweep`` maps
+    the dotted keys that the spec has as lists to this run's values, and this is run number ``repeat`` of ``repeats``
+    with these values. ``steps`` were requested, ``steps_done`` were seen. If ``window_complete`` is False, the metrics
+    cover only a part of the measuring window.
     """
 
     run_id: str
@@ -53,20 +55,20 @@ class RunResult:
     failure: Failure | None
     refused: bool
     created: str | None
-    sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_as_sweep)
-    repeat: int = attrs.field(default=1, converter=_as_count)
-    repeats: int = attrs.field(default=1, converter=_as_count)
+    sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_freeze_sweep)
+    repeat: int = attrs.field(default=1, converter=_default_to_one)
+    repeats: int = attrs.field(default=1, converter=_default_to_one)
     steps: int | None = None
     steps_done: int | None = None
     window_complete: bool | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether its state is final."""
+        """True if the state is final."""
         return self.state in END_STATES
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``llmb run --json`` prints it."""
+        """Return the object that ``llmb run --json`` prints."""
         return attrs.asdict(self, recurse=False) | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
@@ -75,49 +77,50 @@ class RunResult:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> RunResult:
-        """What `as_dict` gave, perhaps that of another version: keys that are not there are null."""
+        """Return the run that `as_dict` of this or another version described. Missing keys are None."""
         metrics = table.get("metrics") or {}
         return cls(
             **{field.name: table.get(field.name) for field in attrs.fields(cls)}
             | {
-                "metrics": _made(Metrics, metrics | {"baseline": _made(Comparison, metrics.get("baseline"))}),
-                "failure": _made(Failure, table.get("failure")),
+                "metrics": _build(Metrics, metrics | {"baseline": _build(Comparison, metrics.get("baseline"))}),
+                "failure": _build(Failure, table.get("failure")),
                 "reason": table.get("reason") or "",
                 "refused": bool(table.get("refused")),
             }
         )
 
 
-def _made(cls: type[T], table: Mapping[str, Any] | None) -> T | None:
+def _build(cls: type[T], table: Mapping[str, Any] | None) -> T | None:
     if not table or not any(value is not None for value in table.values()):
         return None
     return cls(**{field.name: table.get(field.name) for field in attrs.fields(cast("Any", cls))})
 
 
 def find_run(wanted: str) -> RunResult:
-    """The run of this id, or of a unique prefix of one. Raises RecordError."""
+    """Return the run of this id or unique prefix. Raise RecordError."""
     return read_result(find_record(wanted))
 
 
 def read_result(record: RunRecord) -> RunResult:
-    """One run as its files tell it. A record that is damaged is a run that is lost, with the reason."""
+    """Return one run as its files describe it. A damaged record is a lost run, with the reason."""
     spec: dict[str, Any] = {}
-    state: dict[str, Any] = {"state": "lost"}
+    state: State | None = None
     try:
         spec = record.spec()
         state = record.state()
         result = record.result() or {}
-    except RecordError as error:  # the list of all runs is not lost with one of them
+    except RecordError as error:  # one damaged record does not hide the others
         result = {"reason": str(error)}
     workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
+    unanswered = state is not None and state.stage == "submitting"
     return RunResult.from_dict(
         {
-            **{key: result.get(key) for key in OF_ITS_END},
-            **({"reason": state.get("unanswered")} if state["state"] == "submitting" else {}),
+            **{key: result.get(key) for key in RESULT_KEYS},
+            **({"reason": state.reason} if state and unanswered else {}),
             **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "steps")},
             "run_id": record.run_id,
-            "state": state["state"],
-            "job_id": state.get("job_id"),
+            "state": state.run_state if state else "lost",
+            "job_id": state.job_id if state else None,
             "directory": str(record.directory),
             **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats")},
         }

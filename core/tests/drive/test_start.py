@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from llmb.drive import runs
+from llmb.drive import start
+from llmb.drive.events import Note
 from llmb.drive.record import RunRecord, runs_folder
+from llmb.drive.session import Session
 from llmb.values.errors import RecordError
 
 
@@ -21,57 +23,46 @@ def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
     return record
 
 
-class Heard:
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.messages: list[str] = []
-
-    def progress(self, progress: object) -> None: ...
-
-    def message(self, text: str) -> None:
-        self.messages.append(text)
+def notes(session: Session) -> list[str]:
+    return [event.text for event in session if isinstance(event, Note)]
 
 
-def test_without_names_all_runs_are_resumed_and_of_an_empty_list_none(broken: RunRecord) -> None:
-    heard = Heard()
-    assert (runs.attach([], observer=heard).run_ids, runs.cancel([], observer=heard).run_ids, heard.messages) == (
-        [],
-        [],
-        [],
-    )
-    assert runs.attach(observer=heard).run_ids == []
-    [message] = heard.messages
-    assert message.startswith(f"{broken.run_id} is left alone: ")
+def test_without_names_all_runs_are_attached_and_of_an_empty_list_none(broken: RunRecord) -> None:
+    for session in (start.attach([]), start.cancel([])):
+        assert (session.run_ids, notes(session)) == ([], [])
+    session = start.attach()
+    assert session.run_ids == []
+    [note] = notes(session)
+    assert note.startswith(f"skipping {broken.run_id}: ")
 
 
 def test_a_bug_in_one_run_s_plugin_holds_up_no_other_where_it_was_not_named(
     broken: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "import_run", lambda *_: 1 / 0)
-    heard = Heard()
-    assert runs.attach(observer=heard).run_ids == []
-    assert heard.messages == [f"{broken.run_id} is left alone: ZeroDivisionError: division by zero"]
+    monkeypatch.setattr(start, "import_run", lambda *_: 1 / 0)
+    session = start.attach()
+    assert session.run_ids == []
+    assert notes(session) == [f"skipping {broken.run_id}: ZeroDivisionError: division by zero"]
 
 
 def test_a_record_of_which_one_cannot_tell_holds_up_no_other(broken: RunRecord) -> None:
     unreadable = broken.directory.with_name("unreadable")
     (unreadable / "events.jsonl").mkdir(parents=True)
     (unreadable / "run.toml").touch()
-    heard = Heard()
-    assert runs.attach(observer=heard).run_ids == []
-    assert sorted(message.partition(" ")[0] for message in heard.messages) == ["k3x9f", "unreadable"]
+    session = start.attach()
+    assert session.run_ids == []
+    assert sorted(note.partition(":")[0] for note in notes(session)) == ["skipping k3x9f", "skipping unreadable"]
 
 
-@pytest.mark.parametrize("take", [runs.attach, runs.cancel])
+@pytest.mark.parametrize("take", [start.attach, start.cancel])
 def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
     with pytest.raises(TypeError, match=r"\['k3x9f'\]"):
         take(broken.run_id)  # type: ignore[operator]  # either of two
 
 
-@pytest.mark.parametrize("take", [runs.attach, runs.cancel])
+@pytest.mark.parametrize("take", [start.attach, start.cancel])
 def test_all_runs_that_cannot_be_taken_are_told_at_once(broken: RunRecord, take: Any) -> None:
     with pytest.raises(RecordError) as raised:
         take(["x", broken.run_id, "y", "x"])
     told = [str(fault).removeprefix(str(broken.directory))[:20] for fault in raised.value.faults]
-    assert told == ["there is no run 'x' ", "/run.toml is not the", "there is no run 'y' "]
+    assert told == ["there is no run 'x' ", "/run.toml is damaged", "there is no run 'y' "]

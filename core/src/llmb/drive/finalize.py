@@ -1,0 +1,98 @@
+"""Finalizing a run whose job is over: its true state, metrics, verdict and cause of failure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from llmb.analysis.metrics import Metrics
+from llmb.analysis.run_state import Evidence, Outcome, decide
+from llmb.analysis.verdict import judge
+from llmb.analysis.window import Summary, summarise
+from llmb.drive.events import Ended
+from llmb.drive.record import RunRecord
+from llmb.drive.result import read_result
+from llmb.drive.run_logs import RunLogs
+from llmb.logs.diagnose import diagnose, known_remedy
+from llmb.logs.log_tail import log_tail
+from llmb.planning import RunPlan
+from llmb.plugins.peak_flops import measure_run, peak_flops
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.failure import Failure
+from llmb.values.job_status import JobStatus, Verdict
+from llmb.values.run import Run
+
+
+def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ended:
+    """Write the steps and the result of a run whose logs are complete. Return its last event.
+
+    Repeating the call after a kill writes the same files.
+    """
+    run = plan.run
+    logs.close()
+    evidence = _collect_evidence(run, logs, status, registry)
+    outcome = decide(evidence)
+    steps = logs.series.steps
+    summary = summarise(steps, run.window)
+    if run.window == "last" and not evidence.all_steps:  # the last step in the log is not the last one of the run
+        summary = attrs.evolve(summary, complete=False)
+    peak = peak_flops(run, plan.target, registry) if steps else None
+    metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
+    verdict, reason = _judge(run, metrics, summary, outcome, logs.series.nan)
+    failure = _find_failure(logs, outcome, registry) if outcome.state != "completed" else None
+    result = attrs.evolve(
+        read_result(record),
+        state=outcome.state,
+        metrics=metrics,
+        verdict=verdict,
+        reason=outcome.reason or reason,
+        failure=failure,
+        refused=status.cause == "refused",
+        steps_done=evidence.steps_done,
+        window_complete=summary.complete,
+    )
+    record.write_result(result.as_dict(), steps)
+    return Ended(run_id=run.id, state=outcome.state, reason=result.reason, verdict=verdict)
+
+
+def _collect_evidence(run: Run[Any], logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Evidence:
+    remedy = status.remedy or (known_remedy(status.reason, registry.signatures()) if status.reason else "")
+    return Evidence(
+        cause=status.cause or "failed",
+        exit_code=status.exit_code,
+        reason=status.reason,
+        remedy=remedy,
+        messages=frozenset(notice.kind for notice in logs.scheduler_notices),
+        steps_done=logs.series.count,
+        steps_asked=run.steps,
+        nan=logs.series.nan,
+        unread=logs.parser_error,
+    )
+
+
+def _judge(
+    run: Run[Any], metrics: Metrics | None, summary: Summary, outcome: Outcome, nan: bool
+) -> tuple[Verdict | None, str]:
+    if metrics is None:
+        return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
+    if run.baseline and run.differences and not run.profile:
+        return "undecided", f"not comparable with the baseline: {', '.join(run.differences)} differ from the recipe"
+    verdict, reason = judge(
+        metrics,
+        run.tolerance,
+        completed=outcome.state == "completed",
+        window_complete=summary.complete,
+        loss_nan=nan,
+        profiled=run.profile is not None,
+    )
+    printed = f" (the framework prints means of {summary.mean_of} steps)" if summary.mean_of > 1 else ""
+    return verdict, reason + printed
+
+
+def _find_failure(logs: RunLogs, outcome: Outcome, registry: PluginRegistry) -> Failure:
+    """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence."""
+    if not outcome.look_in_logs:
+        return Failure(cause=outcome.reason, remedy=outcome.remedy)
+    found = diagnose(logs.copies, registry.signatures(), logs.superseded_until())
+    return found or Failure(cause=outcome.reason, evidence=log_tail(logs.copies), remedy=outcome.remedy)

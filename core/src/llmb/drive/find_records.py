@@ -1,0 +1,40 @@
+"""Finding the records of runs by their ids."""
+
+from __future__ import annotations
+
+from llmb.drive.create_records import complete_stale_sweeps
+from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
+from llmb.values.errors import RecordError
+
+
+def all_records() -> list[RunRecord]:
+    """Return every record, in no order. Raise RecordError if the folder is unreadable."""
+    folder = runs_folder()
+    complete_stale_sweeps()
+    try:
+        return [RunRecord(each) for each in folder.iterdir() if (each / "run.toml").exists()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RecordError(f"{folder} cannot be read: {error.strerror}; {OTHER_HOME}") from error
+
+
+def find_record(wanted: str) -> RunRecord:
+    """Return the record of a run id or of a unique prefix. Raise RecordError if there is none or it is damaged."""
+    record = _find(wanted)
+    record.spec()
+    record.events()
+    return record
+
+
+def _find(wanted: str) -> RunRecord:
+    records = {record.run_id: record for record in all_records()}
+    if wanted in records:
+        return records[wanted]
+    matching = sorted(run_id for run_id in records if run_id.startswith(wanted)) if wanted else []
+    if len(matching) == 1:
+        return records[matching[0]]
+    if matching:
+        more = " ..." if len(matching) > 5 else ""
+        raise RecordError(f"run {wanted!r} is not unique: {', '.join(matching[:5])}{more}")
+    raise RecordError(f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them")

@@ -1,0 +1,201 @@
+"""The state machine of runs and shared tasks. It is pure: no function here touches a file, a host or a clock.
+
+`decide` turns an observation into events, `apply` turns an event into the next state, and `next_effect` names what to
+do in a state. The effect depends on the state alone and not on the transition that led there, so a process that is
+killed between the two has nothing to remember: folding `apply` over the recorded events restores the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from attrs import evolve
+
+from llmb.drive.events import (
+    AttemptStarted,
+    CancelSent,
+    Ended,
+    Event,
+    JobEnded,
+    Planned,
+    Preparing,
+    Queued,
+    Running,
+    SubmissionUnanswered,
+    Submitting,
+)
+from llmb.drive.state import (
+    IN_FLIGHT,
+    NOT_SUBMITTED,
+    CancelDone,
+    CancelSeen,
+    Checked,
+    DependenciesSeen,
+    Observation,
+    Orphaned,
+    ReferencesDropped,
+    Rejected,
+    RunFinalized,
+    State,
+    Submitted,
+    TaskFinalized,
+    Unit,
+)
+from llmb.values.job_status import JobStatus
+
+Effect = Literal["cancel", "drop_references", "finalize", "check", "submit"]
+EFFECTS: tuple[Effect, ...] = ("cancel", "drop_references", "finalize", "check", "submit")
+"""All effects, in the order in which one tick performs them."""
+
+MAX_RETRIES = 2
+"""How often a task is submitted again after its job was killed by something else."""
+
+RETRYABLE = frozenset({"lost", "preempted", "node failure", "cancelled"})
+"""Causes that say nothing against the task itself."""
+
+
+def next_effect(unit: Unit, state: State) -> Effect | None:
+    """Return the effect that this state calls for. Return None if the unit waits for a task or for the scheduler."""
+    if state.stage == "ending":
+        return "finalize"
+    if unit.kind == "task":
+        return "check" if state.stage == "planned" else "submit" if state.stage == "submitting" else None
+    if state.stage in NOT_SUBMITTED:
+        return "drop_references" if state.cancel_requested else None
+    if state.stage != "ended" and state.cancel_sent != state.cancel_requested:
+        return "cancel"
+    return "submit" if state.stage == "submitting" and not state.cancel_requested else None
+
+
+def needs_poll(state: State) -> bool:
+    """Check whether the scheduler is queried for the unit in each tick.
+
+    A run that was cancelled during its submission is polled, because only the scheduler knows whether it has the job.
+    """
+    cancelled = state.cancel_sent > 0 and state.cancel_sent == state.cancel_requested
+    return state.stage in IN_FLIGHT or (state.stage == "submitting" and cancelled)
+
+
+def replay(events: Iterable[Event]) -> State:
+    """Return the state that these events add up to."""
+    state = State()
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case per event
+    """Return the state after an event."""
+    match event:
+        case Planned():
+            return State()
+        case Preparing():
+            return evolve(state, stage="preparing", task=event.task)
+        case Submitting():
+            again = state.job_status is not None
+            state = evolve(state, job_id=None, job_status=None, retries=state.retries + again)
+            return evolve(state, stage="submitting", handed_over=True)
+        case SubmissionUnanswered():
+            return evolve(state, reason=event.reason)
+        case Queued():
+            job_id = event.job_id or state.job_id
+            return evolve(state, stage="queued", submitted=True, job_id=job_id, reason=event.reason)
+        case Running():
+            return evolve(state, stage="running", submitted=True, job_id=event.job_id or state.job_id, reason="")
+        case AttemptStarted():
+            return evolve(state, attempt=event.attempt)
+        case CancelSent():
+            return evolve(state, cancel_requested=max(state.cancel_requested, event.request), cancel_sent=event.request)
+        case JobEnded():
+            return evolve(state, stage="ending", job_status=event.status)
+        case Ended():
+            return evolve(state, stage="ended", ending=event)
+    return state
+
+
+def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:  # noqa: C901  # a case per observation
+    """Return the events that an observation means. One that is late or repeated means none."""
+    match seen:
+        case DependenciesSeen() if unit.kind == "run" and state.stage in NOT_SUBMITTED and not state.cancel_requested:
+            yield from _wait_for_tasks(unit, state, seen)
+        case Checked() if state.stage == "planned":
+            yield Ended(run_id=unit.id, state="completed") if seen.complete else Submitting(run_id=unit.id)
+        case Submitted() if state.stage == "submitting":
+            yield Queued(run_id=unit.id, job_id=seen.job_id)
+        case Rejected() if state.stage == "submitting":
+            status = JobStatus(state="ended", cause=seen.cause, reason=seen.reason, remedy=seen.remedy)
+            yield _fail_task(unit, status) if unit.kind == "task" else JobEnded(run_id=unit.id, status=status)
+        case ReferencesDropped() if state.stage in NOT_SUBMITTED:
+            yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
+        case Orphaned() if state.stage != "ended":
+            yield Planned(run_id=unit.id)
+        case CancelDone():
+            yield CancelSent(run_id=unit.id, request=seen.request)
+        case JobStatus() if state.stage == "submitting":
+            yield from _find_submitted(unit, state, seen)
+        case JobStatus() if needs_poll(state):
+            yield from _follow_job(unit, state, seen)
+        case RunFinalized() if state.stage == "ending":
+            yield seen.ending
+        case TaskFinalized() if state.stage == "ending" and state.job_status:
+            yield _end_task(unit, state, state.job_status, seen)
+
+
+def see_cancel(state: State, seen: CancelSeen) -> State:
+    """Return the state with the user's request. Requests are files of their own and not events of the run."""
+    return state if state.stage == "ended" else evolve(state, cancel_requested=seen.request)
+
+
+def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterator[Event]:
+    for key in unit.depends_on:
+        ending = seen.states[key].ending
+        if ending is None:
+            if state.task != key or state.stage == "planned":
+                yield Preparing(run_id=unit.id, task=key)
+            return
+        if ending.state != "completed":
+            status = JobStatus(state="ended", cause=ending.cause, reason=ending.reason, remedy=ending.remedy)
+            yield JobEnded(run_id=unit.id, status=status)
+            return
+    yield Submitting(run_id=unit.id)
+
+
+def _find_submitted(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
+    """Decide about a job that may have been submitted or not."""
+    if seen.state == "absent" and state.cancel_requested:
+        yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
+    elif seen.state not in ("absent", "unknown"):
+        yield Queued(run_id=unit.id, job_id=seen.job_id, reason=seen.reason)
+
+
+def _follow_job(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
+    if seen.state == "unknown":
+        return
+    if seen.state == "absent":
+        reason = "the scheduler no longer knows the job"
+        yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="lost", reason=reason))
+        return
+    if seen.attempt != state.attempt:
+        yield AttemptStarted(run_id=unit.id, attempt=seen.attempt)
+    new_id = seen.job_id not in (None, state.job_id)
+    if seen.state == "ended" or seen.unsatisfiable:
+        yield JobEnded(run_id=unit.id, status=seen)
+    elif seen.state == "running" and (state.stage != "running" or new_id):
+        yield Running(run_id=unit.id, job_id=seen.job_id)
+    elif seen.state == "pending" and (state.stage != "queued" or new_id):
+        yield Queued(run_id=unit.id, job_id=seen.job_id, reason=seen.reason)
+
+
+def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) -> Event:
+    """Decide how a task ended. Only its check is believed, not the exit code of its job."""
+    if seen.complete:
+        return Ended(run_id=unit.id, state="completed")
+    if status.cause in RETRYABLE and state.retries < MAX_RETRIES:
+        return Submitting(run_id=unit.id)
+    return _fail_task(unit, evolve(status, cause="failed", reason=seen.reason, remedy=seen.remedy))
+
+
+def _fail_task(unit: Unit, status: JobStatus) -> Ended:
+    reason = f"{unit.name} could not be created: {status.reason}"
+    return Ended(run_id=unit.id, state="failed", cause=status.cause, reason=reason, remedy=status.remedy)

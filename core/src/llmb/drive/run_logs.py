@@ -1,0 +1,208 @@
+"""The logs of one run: their copies in the record, and what the parsers find in them."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import attrs
+
+from llmb.analysis.valid_range import STEP_TIME_S, possible
+from llmb.drive.events import Progress
+from llmb.drive.record import RunRecord
+from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.logs.last_steps import find_last_steps
+from llmb.logs.read_blocks import blocks_of
+from llmb.logs.series import StepSeries
+from llmb.planning import RunPlan
+from llmb.plugins.peak_flops import measure_run
+from llmb.values.errors import PluginError, RecordError
+from llmb.values.job_status import RunState
+from llmb.values.steps import LogParser, Notice, Step
+
+TASK_LOG = "preparation.log"
+"""Name of the copy of a failed task's log."""
+
+RECENT_STEPS = 20
+"""Steps whose median time gives the time left."""
+
+WARM_UP_STEPS = 4
+"""Steps before the time left is shown. The first times are wrong: compilation, asynchronous dispatch."""
+
+
+@attrs.frozen
+class LogFile:
+    """A log on the target: the phase that writes it, and its path."""
+
+    phase: str
+    path: str
+
+    @property
+    def copy(self) -> str:
+        """The file name of its copy in the record's ``logs`` folder."""
+        return PurePosixPath(self.path).name
+
+
+class RunLogs:
+    """The logs of a run's current attempt. The copies on disk are the truth: parsers start again from them."""
+
+    def __init__(
+        self, plan: RunPlan, record: RunRecord, framework: FrameworkHooks[Any], scheduler: SchedulerHooks[Any]
+    ) -> None:
+        self._plan = plan
+        self._record = record
+        self._framework = framework
+        self._scheduler = scheduler
+        self.peak_flops: float | None = None
+        """Dense peak of one GPU in FLOP/s, if known."""
+        self.start_attempt(0)
+
+    def start_attempt(self, attempt: int) -> None:
+        """Start with this attempt's logs. Parse the copies that exist."""
+        self.attempt = attempt
+        self._parser: LogParser | None = self._framework.parse_log(run=self._plan.run)
+        self._scheduler_parser = self._scheduler.parse_log(run=self._plan.run)
+        self.series = StepSeries()
+        self.parser_error = ""
+        """Why a parser stopped. The copies are complete nevertheless."""
+        self.scheduler_notices: list[Notice] = []
+        self.phase = ""
+        self._parsed: dict[str, int] = {}
+        self.parse_copies()
+
+    def parse_copies(self) -> bool:
+        """Parse what the copies gained since the last call. Return True if they gained something. Raise RecordError."""
+        before = dict(self._parsed)
+        try:
+            for log in self.files:
+                for block in blocks_of(self._record.logs / log.copy, self._parsed.get(log.copy, 0)):
+                    self._parse(log, block)
+        except OSError as error:
+            reason = f"{error.strerror}; fix this, then resume with `llmb attach {self._record.run_id}`"
+            raise RecordError(f"cannot read the copies of logs in {self._record.logs}: {reason}") from error
+        return before != self._parsed
+
+    @property
+    def files(self) -> tuple[LogFile, ...]:
+        """The logs of the current attempt, in the order of the phases."""
+        return tuple(
+            LogFile(phase, path.replace("{attempt}", str(self.attempt)))
+            for phase, paths in self._plan.script.logs.items()
+            for path in paths
+        )
+
+    @property
+    def copies(self) -> list[Path]:
+        """The copies of all logs, the last phase first and the scheduler's own log last."""
+        order = {phase.name: number for number, phase in enumerate(self._plan.job.phases)}
+        latest_first = sorted(self.files, key=lambda log: -order.get(log.phase, -1))
+        return [self._record.logs / log.copy for log in latest_first]
+
+    def offsets(self) -> dict[str, int]:
+        """Return the size of each log's copy, which is where to read on, by the log's path on the target."""
+        return {log.path: self._record.log_size(log.copy) for log in self.files}
+
+    def add(self, path: str, data: bytes) -> None:
+        """Append new bytes of a log to its copy, and parse them. Raise RecordError if the disk is full."""
+        log = next(each for each in self.files if each.path == path)
+        self._record.append_log(log.copy, data)
+        self._parse(log, data)
+
+    def keep_task_log(self, text: str) -> None:
+        """Save the end of a failed task's log with this run."""
+        if text and not self._record.log_size(TASK_LOG):
+            self._record.append_log(TASK_LOG, text.encode())
+
+    def close(self) -> None:
+        """Parse last lines that have no line end. The job is over."""
+        with self._catch_parser_error():
+            if self._parser:
+                self._add(self._parser, self._parser.close())
+            self.series.read_all()
+        with self._catch_scheduler_parser_error():
+            if self._scheduler_parser:
+                self._add_notices(self._scheduler_parser.close())
+
+    def superseded_until(self) -> dict[Path, int]:
+        """Return up to which byte of each measured log an error has no effect, because steps followed."""
+        measured = {phase.name for phase in self._plan.job.phases if phase.measured}
+        copies = [self._record.logs / log.copy for log in self.files if log.phase in measured]
+        parse_log = partial(self._framework.parse_log, run=self._plan.run)
+        with self._catch_parser_error():
+            return {copy: find_last_steps(copy, parse_log) for copy in copies}
+        return {}
+
+    def progress(self, state: RunState, detail: str = "") -> Progress:
+        """Return how far the run is."""
+        run, step, detail = self._plan.run, None, detail or self.parser_error
+        with self._catch_parser_error():
+            step = self.series.last_step
+        return Progress(
+            run_id=run.id,
+            name=run.name,
+            state=state,
+            phase=self.phase,
+            step=self.series.count if step else None,
+            steps=run.steps,
+            step_time_s=step.time_s if step else None,
+            mfu=self._mfu(step),
+            left_s=self._time_left_s() if step and state == "running" else None,
+            detail=detail,
+        )
+
+    def _parse(self, log: LogFile, data: bytes) -> None:
+        self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)
+        measured = {phase.name: phase.measured for phase in self._plan.job.phases}
+        if log.phase in measured:
+            self.phase = log.phase
+        if measured.get(log.phase) and self._parser:
+            with self._catch_parser_error():
+                self._add(self._parser, self._parser.feed(data, log.copy))
+        if self._scheduler_parser:
+            with self._catch_scheduler_parser_error():
+                self._add_notices(self._scheduler_parser.feed(data, log.copy))
+
+    def _add(self, parser: LogParser, found: Iterable[Step | Notice]) -> None:
+        self.series.add(found)
+        self.series.first_step = parser.first_step  # the parser may know it only now
+
+    def _add_notices(self, found: Iterable[Step | Notice]) -> None:
+        self.scheduler_notices += [each for each in found if isinstance(each, Notice)]
+
+    @contextmanager
+    def _catch_parser_error(self) -> Iterator[None]:
+        """Stop parsing after the framework's parser failed. Steps that were found stay."""
+        try:
+            yield
+        except PluginError as error:
+            self._parser, self.parser_error = None, self.parser_error or str(error)
+            with suppress(PluginError):
+                self.series.read_all()
+
+    @contextmanager
+    def _catch_scheduler_parser_error(self) -> Iterator[None]:
+        try:
+            yield
+        except PluginError as error:
+            self._scheduler_parser, self.parser_error = None, self.parser_error or str(error)
+
+    def _mfu(self, step: Step | None) -> float | None:
+        """Return the MFU of one step, or None if it is above 1.
+
+        A framework may print a first step before the GPUs are done with it.
+        """
+        if step is None or self.peak_flops is None or possible(step.time_s, STEP_TIME_S) is None:
+            return None
+        mfu = measure_run(self._plan.run, step.time_s, step.tflops_per_gpu, self.peak_flops).mfu
+        return mfu if mfu is not None and mfu <= 1 else None
+
+    def _time_left_s(self) -> float | None:
+        times = (possible(each.time_s, STEP_TIME_S) for each in self.series.steps[-RECENT_STEPS:])
+        recent = [time_s for time_s in times if time_s is not None]
+        if len(recent) < WARM_UP_STEPS:
+            return None
+        return max(0, self._plan.run.steps - self.series.count) * statistics.median(recent)

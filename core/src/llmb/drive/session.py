@@ -1,0 +1,180 @@
+"""A session: runs that this process drives, as a stream of events."""
+
+from __future__ import annotations
+
+import asyncio
+import resource
+import time
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from typing import Literal
+
+import attrs
+
+from llmb.drive.create_records import SweepRecorder
+from llmb.drive.events import Event, Note
+from llmb.drive.loop import TargetLoop
+from llmb.drive.record import RunRecord
+from llmb.drive.result import RunResult, read_result
+from llmb.hosts.open_hosts import Hosts
+from llmb.values.error_text import exception_text
+from llmb.values.errors import LlmbError
+
+Until = Literal["ended", "submitted"]
+
+READ_INTERVAL_S = 0.25
+"""How often logs that grow are read on a target that may be polled this often."""
+
+SPARE_FILES = 256
+"""Files that this process may need to open besides one lock per run."""
+
+
+@attrs.define(eq=False)
+class Session:
+    """Runs that this process drives. Iterating drives them. Leaving the ``with`` block detaches; the runs continue."""
+
+    _records: Sequence[RunRecord] = attrs.field(repr=False)
+    _loops: Sequence[TargetLoop] = attrs.field(repr=False)
+    _hosts: Hosts = attrs.field(repr=False)
+    _recorder: SweepRecorder | None = attrs.field(repr=False, default=None, kw_only=True)
+    _notes: list[str] = attrs.field(repr=False, factory=list, kw_only=True)
+    _errors: Sequence[Exception] = attrs.field(repr=False, default=(), kw_only=True)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Detach: finish recording, let other processes drive the runs, and close the connections to all hosts."""
+        if self._recorder:
+            self._recorder.finish()
+        for loop in self._loops:
+            loop.release()
+        self._hosts.close()
+
+    @property
+    def run_ids(self) -> list[str]:
+        """The ids of the runs, in the order of the sweep."""
+        return [record.run_id for record in self._records]
+
+    @property
+    def results(self) -> list[RunResult]:
+        """State and result of each run, as its record describes it now."""
+        if self._recorder:
+            self._recorder.finish()
+        return [read_result(record) for record in self._records]
+
+    def events(self, *, until: Until = "ended", sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
+        """Drive the runs and yield what happens, until every run has ended or is submitted.
+
+        ``sleep`` is called between two polls with the time in s that it may take. An error of one run or target does
+        not stop the others. At the end raise TargetError for targets that did not respond, else PluginError for a
+        scheduler that answered wrongly, else SpecError for missing secrets; a bug is raised before all of these.
+        """
+        with self:
+            yield from self._take_notes()
+            errors = yield from self._drive(until, sleep)
+            skipped = [error for loop in self._loops for error in loop.skipped.values()]
+            raise_worst([*self._errors, *errors, *skipped])
+
+    def __iter__(self) -> Iterator[Event]:
+        return self.events()
+
+    def wait(self, *, until: Until = "ended", sleep: Callable[[float], None] = time.sleep) -> list[RunResult]:
+        """Drive the runs without looking at events, and return their results. Raise as `events` does."""
+        for _ in self.events(until=until, sleep=sleep):
+            pass
+        return self.results
+
+    async def __aiter__(self) -> AsyncIterator[Event]:
+        """Yield the same events to a program with an event loop of its own. The work is done in a thread."""
+        pauses: list[float] = []
+        events = self.events(sleep=pauses.append)
+        step: asyncio.Task[Event | None] | None = None
+        try:
+            while True:
+                step = asyncio.ensure_future(asyncio.to_thread(next, events, None))
+                event = await asyncio.shield(step)
+                if event is None:
+                    return
+                yield event
+                if pauses:
+                    await asyncio.sleep(pauses.pop())
+        finally:
+            if step and not step.done():  # cancelled during a tick, which continues in its thread
+                await asyncio.wait([step])
+            events.close()  # type: ignore[attr-defined]  # a generator, although it is declared as an iterator
+
+    def _take_notes(self) -> Iterator[Event]:
+        notes, self._notes = self._notes, []
+        yield from (Note(text=text) for text in notes)
+
+    def _drive(self, until: Until, sleep: Callable[[float], None]) -> Generator[Event, None, list[Exception]]:
+        """Tick each loop at its own pace. Return the errors that ended a loop."""
+        paces = [Pace(loop.poll_interval_s) for loop in self._loops]
+        going = [each for each in zip(self._loops, paces, strict=True) if not _is_done(each[0], until)]
+        errors, began_s, now_s = list[Exception](), time.monotonic(), 0.0
+        while going:
+            for loop, pace in [each for each in going if each[1].due_s <= now_s]:
+                try:
+                    yield from loop.tick()
+                    pace.next_tick(max(now_s, time.monotonic() - began_s), changed=loop.changed, reading=loop.reading)
+                except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
+                    errors.append(error)
+                    going.remove((loop, pace))
+                    if going:  # the other runs may take hours
+                        text = str(error) if isinstance(error, LlmbError) else exception_text(error)
+                        yield Note(text=f"{text}; other runs continue")
+            going = [each for each in going if not _is_done(each[0], until)]
+            now_s = max(now_s, time.monotonic() - began_s)
+            if going:
+                next_s = min(pace.due_s for _, pace in going)
+                sleep(max(0.0, next_s - now_s))
+                now_s = max(next_s, time.monotonic() - began_s)
+        return errors
+
+
+@attrs.define(eq=False)
+class Pace:
+    """When a loop's next tick is due. The pause grows while nothing changes."""
+
+    poll_interval_s: tuple[float, float]
+    due_s: float = 0.0
+    pause_s: float = attrs.field(default=attrs.Factory(lambda self: self.poll_interval_s[0], takes_self=True))
+
+    def next_tick(self, now_s: float, *, changed: bool, reading: bool) -> None:
+        """Set when the next tick is due."""
+        shortest, longest = self.poll_interval_s
+        if changed:
+            self.pause_s = shortest
+        elif reading:
+            self.pause_s = max(shortest, READ_INTERVAL_S)
+        else:
+            self.pause_s = min(self.pause_s * 1.5, longest)
+        self.due_s = now_s + self.pause_s
+
+
+def _is_done(loop: TargetLoop, until: Until) -> bool:
+    return loop.submitted if until == "submitted" else loop.ended
+
+
+def raise_worst(errors: Sequence[Exception]) -> None:
+    """Raise a bug with the other errors as notes, else one LlmbError of the worst class with all errors."""
+    known = [error for error in errors if isinstance(error, LlmbError)]
+    if bugs := [error for error in errors if not isinstance(error, LlmbError)]:
+        for other in (*known, *bugs[1:]):
+            bugs[0].add_note(f"also: {type(other).__name__}: {other}")
+        raise bugs[0]
+    if known:
+        worst = max(known, key=lambda error: error.exit_code)
+        raise type(worst)(*(each for error in known for each in error.faults))
+
+
+def allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, as far as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))

@@ -1,0 +1,211 @@
+"""Starting, attaching to and cancelling runs: what happens before a session drives them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import attrs
+
+from llmb.drive.create_records import SweepRecorder
+from llmb.drive.effects import DrivenRun, EffectRunner
+from llmb.drive.find_records import all_records, find_record
+from llmb.drive.loop import TargetLoop
+from llmb.drive.record import RunRecord
+from llmb.drive.run_logs import RunLogs
+from llmb.drive.secrets import require_secrets
+from llmb.drive.session import Session, allow_open_files, raise_worst
+from llmb.drive.target_group import TargetGroup, group_key, group_targets
+from llmb.drive.tasks import tasks_without_secrets
+from llmb.hosts.open_hosts import Hosts
+from llmb.planning import RunPlan, plan, plan_run
+from llmb.plugins.peak_flops import peak_flops
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.export import export_run, import_run
+from llmb.spec.run_ids import draw_run_ids
+from llmb.values.error_text import exception_text
+from llmb.values.errors import Fault, LlmbError, RecordError
+from llmb.values.workload import RunSpec, Workload
+from llmb.version import VERSION
+
+Groups = dict[tuple[str, ...], TargetGroup]
+
+
+def start(workload: Workload) -> Session:
+    """Check and record every run of a workload, and return a session that drives them.
+
+    Raise SpecError with all errors, or TargetError, before anything is recorded. Raise RecordError if recording fails.
+    """
+    registry = PluginRegistry()
+    workload = draw_run_ids(workload)
+    plans = plan(workload, pool=registry)
+    require_secrets((each.script, "run") for each in plans)
+    with _opened(Hosts()) as hosts:
+        groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
+        notes = [warning for group in groups.values() for warning in group.probe()]
+        probed = attrs.evolve(workload, runs=tuple(_with_facts(each, groups) for each in workload.runs))
+        plans = plan(probed, pool=registry)  # the facts may rule out a run or change its script
+        for key, group in groups.items():
+            tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
+            require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
+        notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
+        recorder = SweepRecorder({each.run.id: _texts(each, registry) for each in plans})
+        runs = [_driven(each, recorder.records[each.run.id], registry) for each in plans]
+        return _session(runs, groups, hosts, registry, notes, recorder=recorder)
+
+
+def _texts(each: RunPlan, registry: PluginRegistry) -> tuple[str, str]:
+    """Return the spec and the job of a run's record."""
+    return export_run(each.placed, _provenance(each, registry)), each.script.text
+
+
+def _provenance(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
+    wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
+    used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
+    image = each.run.image
+    return {
+        "llmb": VERSION,
+        "plugins": {entry.distribution: entry.version for entry in used},
+        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
+        **({"image_digest": image.digest} if image and image.digest else {}),
+    }
+
+
+def attach(wanted: Iterable[str] | None = None) -> Session:
+    """Return a session that drives recorded runs, by their ids or unique prefixes; None means all unfinished runs.
+
+    Raise RecordError for a run that does not exist. A run whose spec or plugins are damaged is skipped; if the run was
+    named, its error is raised after the other runs are done.
+    """
+    notes: list[str] = []
+    if wanted is None:
+        return _attach(_unfinished(notes), notes, named=False)
+    return _attach(_find_all(wanted), notes, named=True)
+
+
+def cancel(wanted: Iterable[str]) -> Session:
+    """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
+
+    The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
+    """
+    records = _find_all(wanted)
+    for record in records:
+        if not record.ended:
+            record.request_cancel()
+    return _attach(records, [], named=True)
+
+
+def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
+    for record in all_records():
+        with _skip_on_error(record, notes):
+            if not record.ended:
+                yield record
+
+
+def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
+    if isinstance(wanted, str):
+        raise TypeError(f"expected a list of run ids, such as [{wanted!r}]")
+    found: list[RunRecord] = []
+    faults: list[Fault] = []
+    for each in wanted:
+        try:
+            found.append(find_record(each))
+        except RecordError as error:
+            faults += error.faults
+    if faults:
+        raise RecordError(*dict.fromkeys(faults))
+    return found
+
+
+def _attach(records: Iterable[RunRecord], notes: list[str], *, named: bool) -> Session:
+    registry = PluginRegistry()
+    errors: list[Exception] = []
+    specs: list[tuple[RunRecord, RunSpec]] = []
+    for record in records:
+        with _skip_on_error(record, notes, errors if named else None):
+            specs.append((record, import_run(record.directory / "run.toml", registry)))
+    with _opened(Hosts()) as hosts:
+        groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
+        for group in groups.values():
+            notes += _probe_or_keep_error(group)
+        runs = []
+        for record, each in specs:
+            with _skip_on_error(record, notes, errors if named else None):
+                runs.append(_driven(plan_run(_with_facts(each, groups), registry), record, registry))
+        if not runs:
+            raise_worst(errors)
+        return _session(runs, groups, hosts, registry, notes, errors=errors)
+
+
+def _probe_or_keep_error(group: TargetGroup) -> Sequence[str]:
+    """Probe a group. If it does not respond, keep the error, so that runs of other targets continue."""
+    try:
+        return group.probe()
+    except Exception as error:  # noqa: BLE001  # raised by the loop of this group
+        group.error = error
+        return ()
+
+
+@contextmanager
+def _opened(hosts: Hosts) -> Iterator[Hosts]:
+    """Close the connections if the block fails."""
+    try:
+        yield hosts
+    except BaseException:  # Ctrl-C too
+        hosts.close()
+        raise
+
+
+@contextmanager
+def _skip_on_error(record: RunRecord, notes: list[str], errors: list[Exception] | None = None) -> Iterator[None]:
+    """Append an error to ``errors``. Without such a list, append a note that the run is skipped."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # raised after the other runs are done
+        if errors is None:
+            notes.append(
+                f"skipping {record.run_id}: {error if isinstance(error, LlmbError) else exception_text(error)}"
+            )
+        else:
+            errors.append(error)
+
+
+def _with_facts(spec: RunSpec, groups: Mapping[tuple[str, ...], TargetGroup]) -> RunSpec:
+    group = groups.get(group_key(spec.target))
+    return attrs.evolve(spec, target=group.with_facts(spec.target)) if group else spec
+
+
+def _driven(each: RunPlan, record: RunRecord, registry: PluginRegistry) -> DrivenRun:
+    framework, scheduler = registry.framework(each.run.framework), registry.scheduler(each.target.scheduler)
+    return DrivenRun(each, record, RunLogs(each, record, framework, scheduler))
+
+
+def _session(
+    runs: Sequence[DrivenRun],
+    groups: Groups,
+    hosts: Hosts,
+    registry: PluginRegistry,
+    notes: list[str],
+    *,
+    recorder: SweepRecorder | None = None,
+    errors: Sequence[Exception] = (),
+) -> Session:
+    allow_open_files(len(runs))  # a lock per run
+    loops = []
+    for key, group in groups.items():
+        unfinished = [run for run in runs if group_key(run.plan.target) == key and (recorder or not run.record.ended)]
+        for run in unfinished:
+            run.logs.peak_flops = _known_peak_flops(run.plan, registry)
+        loops.append(TargetLoop(EffectRunner(group, unfinished, registry), recorder))
+    records = [run.record for run in runs]
+    return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
+
+
+def _known_peak_flops(each: RunPlan, registry: PluginRegistry) -> float | None:
+    """Return the peak for the live view. An error is raised when the run is finalized, and not here."""
+    try:
+        return peak_flops(each.run, each.target, registry)
+    except Exception:  # noqa: BLE001  # see above
+        return None

@@ -1,0 +1,154 @@
+"""Values of the state machine: units of work, their state, and what is observed of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import attrs
+
+from llmb.drive.events import Ended
+from llmb.values.job_status import JobStatus, RunState
+
+Stage = Literal["planned", "preparing", "submitting", "queued", "running", "ending", "ended"]
+"""Stages of a unit in their order. ``ending``: the job is over, and its logs and result are still to be recorded."""
+
+NOT_SUBMITTED: frozenset[Stage] = frozenset({"planned", "preparing"})
+"""Stages in which a run was certainly not submitted."""
+
+IN_FLIGHT: frozenset[Stage] = frozenset({"queued", "running"})
+"""Stages in which the job continues without this process."""
+
+
+@attrs.frozen(kw_only=True)
+class Unit:
+    """A script that is submitted under a stable id: a run, or a task that several runs share.
+
+    ``depends_on`` are the keys of the tasks that a run needs, in order. ``runs_on`` is "host" for a task that runs as a
+    detached process of the target's host. ``name`` is what messages call a task.
+    """
+
+    id: str
+    kind: Literal["run", "task"]
+    name: str = ""
+    depends_on: tuple[str, ...] = ()
+    runs_on: Literal["scheduler", "host"] = "scheduler"
+
+
+@attrs.frozen(kw_only=True)
+class State:
+    """State of a unit: what its events add up to.
+
+    ``handed_over`` is True if the job may have been submitted, ``submitted`` if it certainly was. ``cancel_requested``
+    and ``cancel_sent`` identify the last request to cancel a run and the last one that the scheduler received; 0 is
+    none. ``retries`` counts how often a task was submitted again.
+    """
+
+    stage: Stage = "planned"
+    task: str = ""
+    job_id: str | None = None
+    reason: str = ""
+    attempt: int = 0
+    handed_over: bool = False
+    submitted: bool = False
+    cancel_requested: int = 0
+    cancel_sent: int = 0
+    retries: int = 0
+    job_status: JobStatus | None = None
+    ending: Ended | None = None
+
+    @property
+    def run_state(self) -> RunState:
+        """The state as users see it. While the result is being recorded, the run keeps the state it had."""
+        if self.ending:
+            return self.ending.state
+        if self.stage != "ending" and self.stage != "ended":
+            return self.stage
+        if self.submitted:
+            return "running"
+        return "submitting" if self.handed_over else "preparing" if self.task else "planned"
+
+
+@attrs.frozen
+class DependenciesSeen:
+    """States of the tasks that a run depends on, by key."""
+
+    states: Mapping[str, State]
+
+
+@attrs.frozen
+class Checked:
+    """Result of a task's check: True if what the task creates is complete on the target."""
+
+    complete: bool
+
+
+@attrs.frozen
+class Submitted:
+    """The scheduler has the job."""
+
+    job_id: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Rejected:
+    """The scheduler rejected the job, or the target has no room for a task's output."""
+
+    reason: str
+    remedy: str = ""
+    cause: Literal["refused", "failed"] = "refused"
+
+
+@attrs.frozen
+class CancelSeen:
+    """The user's last request to cancel the run."""
+
+    request: int
+
+
+@attrs.frozen
+class CancelDone:
+    """The scheduler received this request."""
+
+    request: int
+
+
+@attrs.frozen
+class ReferencesDropped:
+    """A cancelled run no longer waits for its task."""
+
+
+@attrs.frozen
+class Orphaned:
+    """No run waits for the task any more, and its job was cancelled."""
+
+
+@attrs.frozen
+class RunFinalized:
+    """Logs are copied, secrets are removed and the result is written."""
+
+    ending: Ended
+
+
+@attrs.frozen(kw_only=True)
+class TaskFinalized:
+    """What the task creates was checked after its job ended. ``reason`` explains why it is not complete."""
+
+    complete: bool
+    reason: str = ""
+    remedy: str = ""
+
+
+Observation = (
+    DependenciesSeen
+    | Checked
+    | Submitted
+    | Rejected
+    | JobStatus
+    | CancelSeen
+    | CancelDone
+    | ReferencesDropped
+    | Orphaned
+    | RunFinalized
+    | TaskFinalized
+)

@@ -1,0 +1,70 @@
+"""Targets that share a scheduler, a host and a work directory. One effect runner serves all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from llmb.hookspecs import Host, SchedulerHooks
+from llmb.hosts.open_hosts import Hosts
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.frozen import FrozenMap
+from llmb.values.run import Target
+
+PROBE_TIMEOUT_S = 120
+
+
+class TargetGroup:
+    """Targets that differ in their options only. Each has the facts that its own probe finds."""
+
+    def __init__(self, scheduler: SchedulerHooks[Any], host: Host, targets: Sequence[Target[Any]]) -> None:
+        self.scheduler = scheduler
+        self.host = host
+        self.workdir = targets[0].workdir
+        self.name = targets[0].host or "this machine"
+        self.error: Exception | None = None
+        """Why the targets could not be probed, if runs of other targets continue nevertheless."""
+        self._targets = targets
+        self._gpu_types = tuple(dict.fromkeys(name for target in targets for name in target.gpu_types))
+        self._images = any(target.images for target in targets)
+        self._facts: dict[str, Mapping[str, str]] = {}  # by the probe that found them
+
+    def probe(self) -> tuple[str, ...]:
+        """Run each distinct probe once and keep its facts. Return warnings for the user. Raise TargetError."""
+        warnings = []
+        for script in filter(None, dict.fromkeys(map(self._probe_script, self._targets))):
+            result = self.host.run(script, timeout_s=PROBE_TIMEOUT_S)
+            pairs = (line.partition("=") for line in result.stdout.splitlines() if "=" in line)
+            self._facts[script] = FrozenMap({key: value for key, _, value in pairs})
+            if result.exit_code:
+                lines = result.stderr.strip().splitlines() or ["the probe of the target failed"]
+                warnings.append(f"warning: {lines[-1]}")
+        return tuple(dict.fromkeys(warnings))
+
+    def with_facts(self, target: Target[Any]) -> Target[Any]:
+        """Return one of the targets with the facts of its probe. It has none if the probe was not possible."""
+        return attrs.evolve(target, facts=self._facts.get(self._probe_script(target), FrozenMap()))
+
+    def _probe_script(self, target: Target[Any]) -> str:
+        """Return the bash of the target's probe. GPU types and images of all runs make no other probe."""
+        return self.scheduler.probe(target=attrs.evolve(target, gpu_types=self._gpu_types, images=self._images))
+
+
+def group_key(target: Target[Any]) -> tuple[str, ...]:
+    """Return what all targets of a group share."""
+    return (target.scheduler, target.host or "", target.workdir)
+
+
+def group_targets(
+    targets: Iterable[Target[Any]], registry: PluginRegistry, hosts: Hosts
+) -> dict[tuple[str, ...], TargetGroup]:
+    """Return one group per scheduler, host and work directory, by `group_key`."""
+    grouped: dict[tuple[str, ...], list[Target[Any]]] = {}
+    for target in targets:
+        grouped.setdefault(group_key(target), []).append(target)
+    return {
+        key: TargetGroup(registry.scheduler(group[0].scheduler), hosts.open(group[0]), group)
+        for key, group in grouped.items()
+    }

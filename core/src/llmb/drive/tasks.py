@@ -1,0 +1,85 @@
+"""Shared tasks on a target: their checks, the space they need, and their jobs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from llmb.drive.secrets import missing_secrets
+from llmb.drive.state import Rejected
+from llmb.drive.target_group import TargetGroup
+from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
+from llmb.hosts.disk_space import free_space_gb
+from llmb.planning import TaskPlan
+from llmb.values.errors import TargetError
+from llmb.values.job_status import JobHandle, JobStatus
+
+
+def find_complete_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> set[str]:
+    """Run the checks of all tasks with one command. Return the keys of those that are complete. Raise TargetError."""
+    lines = [f"if ({task.task.check}\n) >/dev/null 2>&1; then echo {shlex.quote(task.key)}; fi" for task in tasks]
+    if not lines:
+        return set()
+    result = group.host.run("\n".join(lines))
+    if result.exit_code:
+        raise TargetError(f"cannot check which tasks are already complete: {result.stderr.strip()}")
+    return set(result.stdout.splitlines())
+
+
+def tasks_without_secrets(tasks: Iterable[TaskPlan], group: TargetGroup) -> list[TaskPlan]:
+    """Return the incomplete tasks for which a secret is missing. Raise TargetError."""
+    lacking = [task for task in tasks if missing_secrets(task.script)]
+    complete = find_complete_tasks(lacking, group)
+    return [task for task in lacking if task.key not in complete]
+
+
+def reject_without_space(tasks: Sequence[TaskPlan], group: TargetGroup) -> Iterator[tuple[TaskPlan, Rejected]]:
+    """Yield the tasks whose output does not fit on the target beside that of the tasks before. Raise TargetError."""
+    if not any(task.task.space_gb for task in tasks):
+        return
+    free = left = free_space_gb(group.workdir, group.host)
+    for task in tasks:
+        needed = task.task.space_gb
+        if needed > left:
+            taken = "" if left == free else f", of which tasks that run now take {free - left:.1f} GB"
+            reason = f"it needs {needed:g} GB in {group.workdir}, but only {free:.1f} GB are free{taken}"
+            remedy = "free space there, or set target.workdir to another directory"
+            yield task, Rejected(reason=reason, remedy=remedy, cause="failed")
+        else:
+            left -= needed
+
+
+def submit_tasks(tasks: Sequence[TaskPlan], group: TargetGroup) -> Mapping[str, JobHandle]:
+    """Submit tasks as jobs or as detached processes. Raise TargetError or UnknownOutcomeError."""
+    on_host = [task.script for task in tasks if task.on == "host"]
+    on_scheduler = [task.script for task in tasks if task.on == "scheduler"]
+    handles = dict(submit_detached(on_host, group.host)) if on_host else {}
+    return handles | (dict(group.scheduler.submit(scripts=on_scheduler, host=group.host)) if on_scheduler else {})
+
+
+def poll_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> Mapping[str, JobStatus]:
+    """Return the status of each task's job, by key. Raise TargetError."""
+    on_host, on_scheduler = _split_handles(tasks)
+    found = dict(poll_detached(on_host, group.host)) if on_host else {}
+    return found | (dict(group.scheduler.poll(tickets=on_scheduler, host=group.host)) if on_scheduler else {})
+
+
+def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
+    """Cancel the jobs of tasks. Raise TargetError."""
+    on_host, on_scheduler = _split_handles(tasks)
+    if on_host:
+        cancel_detached(on_host, group.host)
+    if on_scheduler:
+        group.scheduler.cancel(tickets=on_scheduler, host=group.host)
+
+
+def task_handle(task: TaskPlan) -> JobHandle:
+    """Return the handle by which a task's job is found."""
+    return JobHandle(id=task.key, directory=task.script.directory)
+
+
+def _split_handles(tasks: Iterable[TaskPlan]) -> tuple[list[JobHandle], list[JobHandle]]:
+    handles: dict[str, list[JobHandle]] = {"host": [], "scheduler": []}
+    for task in tasks:
+        handles[task.on].append(task_handle(task))
+    return handles["host"], handles["scheduler"]
