@@ -105,8 +105,8 @@ def test_every_command_has_a_whole_line_in_the_help() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["stauts"], "llmb: No such command 'stauts'; see `llmb --help`"),
-        (["run"], "llmb: Missing argument 'SPEC'; see `llmb run --help`"),
+        (["stauts"], "llmb: no such command 'stauts'; see `llmb --help`"),
+        (["run"], "llmb: missing argument 'SPEC'; see `llmb run --help`"),
         (["recipes", "--toml"], "llmb: --toml requires the ADDRESS of a recipe; see `llmb recipes --help`"),
         (
             ["run", "x.toml", "--dry-run", "--detach"],

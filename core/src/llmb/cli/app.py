@@ -94,7 +94,8 @@ def _usage_error(error: typer.TyperException) -> llmb.LlmbError:
     """Return an error of one line that names the wrong argument and the help to read."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "llmb"
-    return llmb.LlmbError(f"{error.format_message().rstrip('.')}; see `{command} --help`")
+    message = error.format_message().rstrip(".")
+    return llmb.LlmbError(f"{message[:1].lower()}{message[1:]}; see `{command} --help`")
 
 
 def _print_error(error: llmb.LlmbError, as_json: bool) -> None:

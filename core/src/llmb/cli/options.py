@@ -27,12 +27,11 @@ TargetName = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 if a verdict is fail.")]
 
-RUN_HELP = "Run id or a unique prefix of one."
-OneRun = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP, show_default=False)]
+OneRun = Annotated[str, typer.Argument(metavar="RUN", help="Run id or unique prefix.", show_default=False)]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default=False)]
 RunsOrAll = Annotated[
     list[str] | None,
-    typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default="all unfinished runs"),
+    typer.Argument(metavar="RUN", help="Run ids or unique prefixes. [default: all unfinished runs]"),
 ]
 
 

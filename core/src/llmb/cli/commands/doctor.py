@@ -14,7 +14,7 @@ from llmb.cli.options import AsJson
 def doctor(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="TARGET", help="A target of the targets file.", show_default="this machine"),
+        typer.Argument(metavar="TARGET", help="A target of the targets file. [default: this machine]"),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

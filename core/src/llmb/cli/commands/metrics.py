@@ -28,7 +28,10 @@ def metrics(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute metrics from a step time, logged TFLOP/s, or both."""
+    """Compute metrics from a step time, logged TFLOP/s, or both.
+
+    The model, the batch size and the FLOP formula are those of a published configuration.
+    """
     if step_time is None and tflops_per_gpu is None:
         raise OptionsError("--step-time, --tflops-per-gpu or both are required")
     try:

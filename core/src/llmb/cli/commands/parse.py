@@ -10,14 +10,13 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.options import AsJson, reject_combination
+from llmb.cli.options import AsJson, OptionsError, reject_combination
 
 Logs = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="LOG",
-        help="Logs, directories of logs, or - for standard input.",
-        show_default="the framework's log directory",
+        help="Logs, directories of logs, or - for standard input. [default: the framework's log directory]",
     ),
 ]
 STANDARD_INPUT = Path("/dev/stdin")
@@ -29,7 +28,7 @@ def parse(
     window: Annotated[
         str | None,
         typer.Option(
-            "--window", metavar="last|35:44", help="Steps of the mean.", show_default="the framework's usual window"
+            "--window", metavar="last|35:44", help="Steps of the mean. [default: the framework's usual window]"
         ),
     ] = None,
     steps: Annotated[
@@ -97,10 +96,9 @@ def _log_directory(framework: str) -> Path:
     """Return the directory in which the framework writes its logs, if it exists here."""
     name = llmb.PluginRegistry().framework(framework).log_files.directory
     if name is None:
-        raise typer.BadParameter(f"{framework} has no log directory of its own; name a log", param_hint="LOG")
+        raise OptionsError(f"missing argument 'LOG': {framework} has no log directory of its own")
     if not Path(name).is_dir():
-        message = f"no directory {name} here, where {framework} writes its logs; name a log or a directory"
-        raise typer.BadParameter(message, param_hint="LOG")
+        raise OptionsError(f"missing argument 'LOG': no directory {name} here, where {framework} writes its logs")
     return Path(name)
 
 

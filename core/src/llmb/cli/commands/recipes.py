@@ -13,7 +13,7 @@ from llmb.cli.options import AsJson, OptionsError, reject_combination
 
 def recipes(
     address: Annotated[
-        str | None, typer.Argument(metavar="ADDRESS", help="Show this recipe with all its configurations.")
+        str | None, typer.Argument(metavar="ADDRESS", help="Show this recipe, with all its configurations.")
     ] = None,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload spec to start from.")] = False,
     as_json: AsJson = False,

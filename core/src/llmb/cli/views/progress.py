@@ -56,8 +56,10 @@ class PlainView:
             output.print_message(notice)
 
     def _show_progress(self, progress: llmb.Progress) -> None:
-        tenth = None if progress.step is None else progress.step * PLAIN_PARTS // (progress.steps or 1)
-        shown = (progress.state, progress.phase if progress.state == "running" else "", progress.detail, tenth)
+        shown: tuple[object, ...] = (progress.state, progress.detail)
+        if progress.state == "running":
+            tenth = None if progress.step is None else progress.step * PLAIN_PARTS // (progress.steps or 1)
+            shown += (progress.phase, tenth)
         if self._shown.get(progress.run_id) != shown:
             self._shown[progress.run_id] = shown
             output.print_progress(describe_progress(progress))
