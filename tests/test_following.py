@@ -1,4 +1,4 @@
-"""Who follows a run, and what one bad run or record does to the others."""
+"""Following runs: logs, metrics, and runs that continue if another run or record is broken."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def test_the_mfu_is_known_while_the_run_continues(toy: Any) -> None:
     assert seen[0] == pytest.approx(result.metrics.mfu)
 
 
-def test_a_target_that_refuses_does_not_hold_up_the_runs_on_others(toy: Any) -> None:
-    refusing = toy.folder / "a-file"
-    refusing.write_text("in the way of a directory")
-    bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{refusing}/work"}))
+def test_a_target_that_rejects_runs_does_not_stop_the_runs_on_others(toy: Any) -> None:
+    blocked = toy.folder / "a-file"
+    blocked.write_text("in the way of a directory")
+    bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{blocked}/work"}))
     assert bad.returncode == 4
     assert toy.llmb("run", toy.spec("good"), "--detach").returncode == 0
     attached = toy.llmb("attach")
@@ -44,7 +44,7 @@ def test_a_target_that_refuses_does_not_hold_up_the_runs_on_others(toy: Any) -> 
     assert states == {"completed", "submitting"}
 
 
-def test_detaching_from_a_run_that_has_failed_already_tells_so_by_the_exit_status(toy: Any) -> None:
+def test_the_exit_code_reports_a_run_that_failed_before_llmb_detached(toy: Any) -> None:
     done = toy.llmb(
         "run", toy.spec(framework={"task": "data", "task_end": "echo no such data set >&2; exit 3"}), "--detach"
     )
@@ -66,14 +66,14 @@ def test_one_damaged_record_does_not_hide_the_others(toy: Any, file: str, text: 
 
 
 @pytest.mark.parametrize("name", ["LLMB_RUN_DIR", "RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR"])
-def test_what_every_task_is_told_by_llmb_cannot_be_overridden(toy: Any, name: str) -> None:
-    refused = toy.llmb("validate", toy.spec(env={name: "1"}))
-    assert refused.returncode == 2
-    assert f"env.{name}: is set by llmb for each task" in refused.stderr
+def test_variables_that_llmb_sets_for_every_task_cannot_be_overridden(toy: Any, name: str) -> None:
+    rejected = toy.llmb("validate", toy.spec(env={name: "1"}))
+    assert rejected.returncode == 2
+    assert f"env.{name}: is set by llmb for each task" in rejected.stderr
 
 
-def test_a_secret_is_refused_in_whatever_table_it_stands(toy: Any) -> None:
-    refused = toy.llmb("validate", toy.spec(framework={"hf_access_token": "hf_abc"}))
-    assert refused.returncode == 2
-    assert "framework.hf_access_token: looks like a secret" in refused.stderr
-    assert "hf_abc" not in refused.stderr + refused.stdout
+def test_a_secret_is_rejected_in_every_table(toy: Any) -> None:
+    rejected = toy.llmb("validate", toy.spec(framework={"hf_access_token": "hf_abc"}))
+    assert rejected.returncode == 2
+    assert "framework.hf_access_token: looks like a secret" in rejected.stderr
+    assert "hf_abc" not in rejected.stderr + rejected.stdout

@@ -1,4 +1,4 @@
-"""``llmb parse``: for people and for programs, from logs that somebody else made."""
+"""``llmb parse``, as text, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
 
 @pytest.fixture
 def parse(llmb: Llmb) -> Llmb:
-    """``llmb parse --framework maxtext``."""
+    """Run ``llmb parse --framework maxtext`` with more arguments."""
     return lambda *arguments: llmb("parse", *arguments, "--framework", "maxtext")
 
 
@@ -94,7 +94,7 @@ def test_the_mean_is_over_the_window(
 
 
 @pytest.mark.parametrize("window", ["5:2", "first", "3", "3:", "a:b", "-1:4"])
-def test_what_is_no_window_is_refused(parse: Llmb, log: Path, window: str) -> None:
+def test_an_invalid_window_is_rejected(parse: Llmb, log: Path, window: str) -> None:
     answer = parse(log, f"--window={window}")
 
     assert (answer.status, answer.out) == (2, "")
@@ -102,20 +102,20 @@ def test_what_is_no_window_is_refused(parse: Llmb, log: Path, window: str) -> No
 
 
 @pytest.mark.parametrize(("steps", "status"), [(4, "complete"), (5, "complete"), (6, "incomplete")])
-def test_steps_say_when_a_log_is_whole(parse: Llmb, log: Path, steps: int, status: str) -> None:
+def test_the_option_steps_decides_when_a_log_is_complete(parse: Llmb, log: Path, steps: int, status: str) -> None:
     answer = parse(log, "--steps", steps, "--json")
 
     assert (answer.status, answer.json["status"]) == (0, status)
 
 
-def test_a_part_of_a_log_is_counted_from_the_framework_s_first_step(parse: Llmb, tmp_path: Path) -> None:
+def test_steps_of_a_partial_log_count_from_the_first_step_of_the_framework(parse: Llmb, tmp_path: Path) -> None:
     log = write(tmp_path / "tail.log", [2.0], first=49)
 
     assert parse(log, "--steps", 50, "--json").json["status"] == "complete"
     assert parse(log, "--steps", 51, "--json").json["status"] == "incomplete"
 
 
-def test_a_log_that_broke_says_why(parse: Llmb, tmp_path: Path) -> None:
+def test_the_log_of_a_failed_run_has_a_cause(parse: Llmb, tmp_path: Path) -> None:
     end = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.95GiB\n"
     log = write(tmp_path / "broken.log", [2.0, 2.0], end=end)
     failure = parse(log, "--steps", 50, "--json").json["failure"]
@@ -142,52 +142,54 @@ def test_as_a_table_each_step_is_a_line_and_the_mean_is_the_last(parse: Llmb, lo
 
 
 @pytest.mark.parametrize(
-    ("window", "told"),
+    ("window", "text"),
     [
         ("3:44", "steps 3 to 44, 2 of them measured: 2.25 s"),
         ("70:70", "step 70 not found, the log has steps 0 to 4"),
         ("70:80", "steps 70 to 80 not found, the log has steps 0 to 4; see --window"),
     ],
 )
-def test_a_window_that_was_not_measured_whole_is_told(parse: Llmb, log: Path, window: str, told: str) -> None:
-    assert told in parse(log, "--window", window).out.splitlines()[-1]
+def test_an_incomplete_window_is_described(parse: Llmb, log: Path, window: str, text: str) -> None:
+    assert text in parse(log, "--window", window).out.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
-    ("times", "window", "told"),
+    ("times", "window", "note"),
     [
         ([0.25] * 9 + [15.75], "last", "the last step took 63 times the median of all steps (0.25 s)"),
         ([15.75] + [0.25] * 9, "0:0", "step 0 took 63 times the median"),
         ([2.0] * 9 + [0.5], "last", "the last step took 0.25 times the median"),
         ([2.0] * 9 + [2.5], "last", None),
         ([0.25] * 9 + [15.75], "5:9", None),  # a mean, with its standard deviation
-        ([40.0, 2.0, 20.0], "last", None),  # too few to tell
+        ([40.0, 2.0, 20.0], "last", None),  # too few for a median
     ],
 )
-def test_figures_of_one_step_that_is_unlike_the_others_are_remarked_on(
-    parse: Llmb, tmp_path: Path, times: list[float], window: str, told: str | None
+def test_a_mean_of_one_unusual_step_needs_a_note(
+    parse: Llmb, tmp_path: Path, times: list[float], window: str, note: str | None
 ) -> None:
     end = parse(write(tmp_path / "run.log", times), "--window", window).out.splitlines()[-1]
 
-    assert end.startswith(f"note: {told}") if told else "median" not in end
+    assert end.startswith(f"note: {note}") if note else "median" not in end
 
 
 @pytest.mark.parametrize(
-    ("window", "told"),
+    ("window", "text"),
     [("last", "the last step has"), ("1:1", "step 1 has"), ("1:3", "steps 1 to 3 have")],
 )
 @pytest.mark.parametrize("time_s", [float("nan"), 1e-9, -2.0])  # the second is printed as 0.000
-def test_steps_without_a_time_are_told(parse: Llmb, tmp_path: Path, window: str, told: str, time_s: float) -> None:
+def test_a_window_without_times_is_described(
+    parse: Llmb, tmp_path: Path, window: str, text: str, time_s: float
+) -> None:
     log = write(tmp_path / "run.log", [2.0], end=line(1, time_s=time_s))
 
-    assert parse(log, "--window", window).out.splitlines()[-1] == f"complete, 2 steps, {told} no time"
+    assert parse(log, "--window", window).out.splitlines()[-1] == f"complete, 2 steps, {text} no time"
 
 
 def test_one_form_of_output_at_a_time(parse: Llmb, log: Path) -> None:
     assert (parse(log, "--json", "--csv").status, parse(log, "--json", "--csv").json["errors"] != []) == (2, True)
 
 
-def test_the_library_gives_what_the_command_prints(parse: Llmb, log: Path) -> None:
+def test_the_library_returns_what_the_command_prints(parse: Llmb, log: Path) -> None:
     import llmb as library
 
     found = library.parse([log], framework="maxtext", window=(1, 3), steps=5)
@@ -195,7 +197,7 @@ def test_the_library_gives_what_the_command_prints(parse: Llmb, log: Path) -> No
     assert (found.status, found.summary.count) == ("complete", 3)
 
 
-def test_the_library_tells_the_steps_and_why_a_log_is_no_result(log: Path) -> None:
+def test_the_library_returns_the_steps_and_the_reason_of_a_failure(log: Path) -> None:
     import llmb as library
 
     good, short = (library.parse(log, framework="maxtext", steps=steps) for steps in (5, 50))
@@ -263,7 +265,7 @@ def test_as_a_table_each_log_is_a_line(parse: Llmb, folder: Path) -> None:
     assert counts == "1 succeeded, 1 failed; mean of the last step"
 
 
-def test_a_run_that_did_not_reach_the_window_s_end_is_no_result(parse: Llmb, folder: Path) -> None:
+def test_a_run_that_ends_before_the_end_of_the_window_has_failed(parse: Llmb, folder: Path) -> None:
     answer = parse(folder / "a", "--window", "0:2")
 
     row = " ".join(answer.out.splitlines()[1].split())
@@ -271,11 +273,11 @@ def test_a_run_that_did_not_reach_the_window_s_end_is_no_result(parse: Llmb, fol
     assert parse(folder / "a", "--window", "0:2", "--json").json["summary"] == {"succeeded": 0, "failed": 1}
 
 
-def test_of_a_directory_a_log_that_tells_a_failure_is_one_and_what_is_passed_over_is_told(
+def test_in_a_directory_logs_with_a_failure_count_and_other_files_are_listed_as_passed_over(
     parse: Llmb, folder: Path
 ) -> None:
     (folder / "broken.log").write_text(f"begin\n{OUT_OF_MEMORY}\n")
-    (folder / "result.json").write_text(OUT_OF_MEMORY)  # says what the log says
+    (folder / "result.json").write_text(OUT_OF_MEMORY)  # has the text of the log
     (folder / "checkpoint.log").write_bytes(bytes(1000))
     for place in range(300):
         (folder / f"other-{place:03}.out").write_text("nothing\n")
@@ -303,7 +305,7 @@ def test_of_a_directory_a_log_that_tells_a_failure_is_one_and_what_is_passed_ove
         (["a/train.log", "b/train.log", "b/train.out"], ["a/train.log", "b/train.log", "b/train.out"]),
     ],
 )
-def test_logs_of_one_name_are_told_apart_by_their_paths(
+def test_logs_of_one_name_are_shown_with_the_differing_part_of_their_paths(
     parse: Llmb, tmp_path: Path, paths: list[str], names: list[str]
 ) -> None:
     answer = parse(*(write(tmp_path / path, [2.0]) for path in paths))
@@ -311,18 +313,18 @@ def test_logs_of_one_name_are_told_apart_by_their_paths(
     assert [row.split()[0] for row in answer.out.splitlines()[1:-1]] == names
 
 
-def test_a_log_named_beside_others_that_has_no_step_is_told_and_is_exit_1(parse: Llmb, folder: Path) -> None:
+def test_logs_without_steps_are_listed_and_the_exit_code_is_1(parse: Llmb, folder: Path) -> None:
     empty, nothing = folder / "empty.log", folder / "nothing"
     nothing.mkdir()
     answer = parse(folder / "a" / "log.out", empty, nothing)
 
     assert (answer.status, answer.out.splitlines()[-1]) == (1, "1 succeeded, 1 failed; mean of the last step")
-    told = [f"llmb: {empty}: is empty", f"llmb: {nothing}: no file in it has a step of maxtext"]
-    assert answer.err.splitlines() == told
+    lines = [f"llmb: {empty}: is empty", f"llmb: {nothing}: no file in it has a step of maxtext"]
+    assert answer.err.splitlines() == lines
 
 
 @pytest.mark.parametrize(("module", "ending"), [(gzip, "gz"), (bz2, "bz2"), (lzma, "xz")])
-def test_a_compressed_log_is_read_as_it_was(parse: Llmb, tmp_path: Path, module: Any, ending: str) -> None:
+def test_a_compressed_log_gives_the_same_result(parse: Llmb, tmp_path: Path, module: Any, ending: str) -> None:
     log = write(tmp_path / "logs" / "run.log", [2.0, 2.0], end=f"{OUT_OF_MEMORY}\n")
     plain = parse(log, "--json").json
     packed = log.with_name(f"run.log.{ending}")
@@ -338,7 +340,7 @@ def test_a_compressed_log_is_read_as_it_was(parse: Llmb, tmp_path: Path, module:
     assert answer.err.startswith(f"llmb: {packed}: cannot be unpacked: ")
 
 
-def test_a_compressed_log_for_which_there_is_no_room_is_one_line_and_exit_2(
+def test_a_full_disk_while_unpacking_a_log_is_one_line_and_exit_2(
     parse: Llmb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     packed = tmp_path / "run.log.gz"
@@ -348,7 +350,7 @@ def test_a_compressed_log_for_which_there_is_no_room_is_one_line_and_exit_2(
     assert parse(packed) == Answer(2, "", f"llmb: {packed}: cannot be unpacked into /dev/full: Not a directory\n")
 
 
-def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> None:
+def test_without_a_log_the_framework_needs_a_log_directory(parse: Llmb) -> None:
     answer = parse()
 
     assert answer.status == 2
@@ -359,7 +361,7 @@ def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"", "is empty"),
         (bytes(range(256)) * 1000, "is binary, and not a log of maxtext"),
@@ -370,7 +372,7 @@ def test_without_a_log_a_framework_s_own_directory_is_needed(parse: Llmb) -> Non
     ],
     ids=["empty", "binary", "of another framework", "one line", "compressed", "empty once unpacked"],
 )
-def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path, content: bytes, told: str) -> None:
+def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path, content: bytes, message: str) -> None:
     log = tmp_path / "bad.log"
     log.write_bytes(content)
     answer = parse(log)
@@ -378,7 +380,7 @@ def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path
     assert (answer.status, answer.out) == (1, "")
     assert [*map(str.strip, answer.err.splitlines())] == [answer.err.strip()]
     assert answer.err.startswith(f"llmb: {log}: ")
-    assert told in answer.err
+    assert message in answer.err
     document = parse(log, "--json").json
     assert (document["status"], document["steps"], document["summary"]["step_time_s"]) == ("no_data", [], None)
 
@@ -391,13 +393,17 @@ def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB.", "the accelerator is out of memory"),
     ],
 )
-def test_a_run_that_broke_before_its_first_step_says_why(parse: Llmb, tmp_path: Path, text: str, cause: str) -> None:
+def test_a_run_that_failed_before_its_first_step_has_a_cause(
+    parse: Llmb, tmp_path: Path, text: str, cause: str
+) -> None:
     log = tmp_path / "broken.log"
     log.write_text(f"begin\n{text}\n")
     answer = parse(log)
 
-    told = f"llmb: {log}: no step of maxtext is in it; it broke before the first, or is the log of another framework\n"
-    assert (answer.status, answer.err) == (1, told)
+    message = (
+        f"llmb: {log}: no step of maxtext is in it; it broke before the first, or is the log of another framework\n"
+    )
+    assert (answer.status, answer.err) == (1, message)
     assert answer.out.startswith(f"{cause}: {text} (line 2); ")
     document = parse(log, "--json").json
     assert (document["status"], document["failure"]["cause"], document["failure"]["line"]) == ("no_data", cause, 2)
@@ -411,7 +417,7 @@ def test_a_directory_without_a_log_is_one_line_and_exit_1(parse: Llmb, tmp_path:
     assert parse(tmp_path, "--json").json == {"logs": [], "summary": {"succeeded": 0, "failed": 0}}
 
 
-def test_a_log_that_is_missing_is_one_line_and_exit_2(parse: Llmb, tmp_path: Path, log: Path) -> None:
+def test_a_missing_log_is_one_line_and_exit_2(parse: Llmb, tmp_path: Path, log: Path) -> None:
     missing = tmp_path / "missing.log"
 
     assert parse(missing) == Answer(2, "", f"llmb: {missing}: cannot be read: No such file or directory\n")
@@ -420,7 +426,7 @@ def test_a_log_that_is_missing_is_one_line_and_exit_2(parse: Llmb, tmp_path: Pat
     assert [fault["file"] for fault in answer.json["errors"]] == [str(missing)]
 
 
-def test_a_log_that_may_not_be_read_is_one_line_and_exit_2(
+def test_a_log_without_read_permission_is_one_line_and_exit_2(
     parse: Llmb, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     really_open = Path.open
@@ -435,14 +441,14 @@ def test_a_log_that_may_not_be_read_is_one_line_and_exit_2(
     assert parse(log) == Answer(2, "", f"llmb: {log}: cannot be read: Permission denied\n")
 
 
-def test_a_framework_that_is_not_installed_is_one_line_and_exit_2(llmb: Llmb, log: Path) -> None:
+def test_an_unknown_framework_is_one_line_and_exit_2(llmb: Llmb, log: Path) -> None:
     answer = llmb("parse", log, "--framework", "maxtex")
 
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert "did you mean 'maxtext'?" in answer.err
 
 
-def test_a_log_comes_through_a_pipe(log: Path) -> None:
+def test_a_log_can_be_piped_in(log: Path) -> None:
     words = [sys.executable, "-m", "llmb", "parse", "-", "--framework", "maxtext", "--csv"]
     with log.open("rb") as given, subprocess.Popen(["cat"], stdin=given, stdout=subprocess.PIPE) as pipe:
         done = subprocess.run(words, stdin=pipe.stdout, capture_output=True, text=True, timeout=60, check=False)

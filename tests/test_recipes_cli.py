@@ -1,4 +1,4 @@
-"""``llmb metrics`` and ``llmb recipes``: for people and for programs."""
+"""``llmb metrics`` and ``llmb recipes``, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parts.command_line import Llmb, command_line
 BASELINES = Path(__file__).parents[1] / "core" / "tests" / "analysis" / "baselines.csv"
 ALL_ROWS = list(csv.DictReader(BASELINES.read_text().splitlines()))
 ROWS = [row for row in ALL_ROWS if row["framework"] == "maxtext"]
-CONTRADICTORY = ("llama3.1-70b", "bf16", "2048")  # the publisher's other figures are of 14.92 s, beside 14.98 s
+CONTRADICTORY = ("llama3.1-70b", "bf16", "2048")  # published with 14.98 s, but its other metrics follow from 14.92 s
 
 METRICS_KEYS = [
     *(
@@ -44,7 +44,7 @@ def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
 
 
 @pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: f"{row['recipe']}-{row['dtype']}-{row['gpus']}")
-def test_the_published_figures_follow_from_the_published_step_times(llmb: Llmb, row: dict[str, str]) -> None:
+def test_the_published_metrics_follow_from_the_published_step_times(llmb: Llmb, row: dict[str, str]) -> None:
     point = ("--gpu-type", row["gpu"], "--dtype", row["dtype"], "--gpus", row["gpus"])
     contradictory = (row["recipe"], row["dtype"], row["gpus"]) == CONTRADICTORY
     step_time_s = "14.92" if contradictory else row["step_time_s"]
@@ -52,25 +52,25 @@ def test_the_published_figures_follow_from_the_published_step_times(llmb: Llmb, 
     metrics = answer.json
 
     assert answer.status == 0
-    assert metrics["tokens_per_s"] == as_printed(row["tokens_per_s"])
+    assert metrics["tokens_per_s"] == rounded(row["tokens_per_s"])
     if row["mfu_percent"]:
         assert metrics["mfu"] == pytest.approx(float(row["mfu_percent"]) / 100, abs=0.001)
-    assert metrics["days_per_1t_tokens"] == as_printed(row["days_per_1t_tokens"])
+    assert metrics["days_per_1t_tokens"] == rounded(row["days_per_1t_tokens"])
     assert metrics["global_batch_size"] == int(row["global_batch_size"])
     assert metrics["seq_len"] == int(row["seq_len"])
     assert (metrics["baseline"]["step_time_ratio"] == 1.0) is not contradictory
     assert metrics["baseline"]["tokens_per_s"] == float(row["tokens_per_s"])
 
 
-def as_printed(figure: str) -> object:
-    """What rounds to this figure, as far as it has decimals; null where none is printed."""
-    if not figure:
+def rounded(text: str) -> object:
+    """Return a value that equals all numbers that round to this text. Return None for an empty text."""
+    if not text:
         return None
-    decimals = len(figure.partition(".")[2])
-    return pytest.approx(float(figure), abs=0.51 * 10.0**-decimals)
+    decimals = len(text.partition(".")[2])
+    return pytest.approx(float(text), abs=0.51 * 10.0**-decimals)
 
 
-def test_all_rows_are_there() -> None:
+def test_no_row_is_missing() -> None:
     assert (len(ROWS), len(ALL_ROWS)) == (12, 52)
 
 
@@ -83,7 +83,7 @@ def test_proxies_are_shown_as_such(llmb: Llmb) -> None:
     assert "are proxies" not in llmb("recipes", "nemo_launcher/llama3.1-70b").out
 
 
-def test_times_that_are_means_are_told_as_such(llmb: Llmb, tmp_path: Path) -> None:
+def test_times_that_are_means_are_named_as_such(llmb: Llmb, tmp_path: Path) -> None:
     log = tmp_path / "nemo.log"
     bar = "Epoch 0: :  20%|# | 10/50 [00:49<07:25, reduced_train_loss=11.2, train_step_timing in s=24.80]\n"
     log.write_text(f"|     buffer_size: 5\n{bar}")
@@ -103,7 +103,7 @@ def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:
 
 
 @pytest.mark.parametrize(
-    ("point", "told"),
+    ("point", "message"),
     [
         (
             ("h100", "bf16", "100"),
@@ -119,16 +119,16 @@ def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:
         ),
     ],
 )
-def test_a_point_that_is_not_published_is_told_by_what_of_it_is_not(
-    llmb: Llmb, point: tuple[str, str, str], told: str
+def test_the_error_for_an_unpublished_configuration_names_the_wrong_value(
+    llmb: Llmb, point: tuple[str, str, str], message: str
 ) -> None:
     words = [word for pair in zip(("--gpu-type", "--dtype", "--gpus"), point, strict=True) for word in pair]
     answer = llmb("metrics", "maxtext/llama2-70b", *words, "--step-time", "1")
     assert (answer.status, len(answer.err.splitlines())) == (2, 1)
-    assert answer.err.startswith(f"llmb: {told}")
+    assert answer.err.startswith(f"llmb: {message}")
 
 
-def test_a_point_without_a_baseline_has_metrics_all_the_same(llmb: Llmb) -> None:
+def test_a_configuration_without_a_baseline_has_metrics_too(llmb: Llmb) -> None:
     point = ("maxtext/llama2-70b", "--gpu-type", "a100", "--dtype", "bf16", "--gpus", "64")
     metrics = llmb("metrics", *point, "--tflops-per-gpu", "200", "--json").json
 
@@ -144,16 +144,16 @@ def test_a_point_without_a_baseline_has_metrics_all_the_same(llmb: Llmb) -> None
         ("--gpus", "64", "--step-time", "0"),
         ("--gpus", "64", "--step-time", "nan"),
     ],
-    ids=["no figure", "no such point", "zero", "nan"],
+    ids=["no value", "no such point", "zero", "nan"],
 )
-def test_metrics_of_nothing_are_refused(llmb: Llmb, arguments: tuple[str, ...]) -> None:
+def test_invalid_arguments_of_metrics_are_rejected(llmb: Llmb, arguments: tuple[str, ...]) -> None:
     answer = llmb("metrics", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", *arguments)
 
     assert (answer.status, answer.out) == (2, "")
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "told"),
+    ("option", "value", "message"),
     [
         ("--step-time", "1e-300", "--step-time: 1e-300 s is out of range; expected 1e-06 to 1e+07 s"),
         ("--step-time", "1e308", "--step-time: 1e+308 s is out of range; expected 1e-06 to 1e+07 s"),
@@ -166,11 +166,11 @@ def test_metrics_of_nothing_are_refused(llmb: Llmb, arguments: tuple[str, ...]) 
         ("--tflops-per-gpu", "-1", "--tflops-per-gpu: -1 TFLOP/s is out of range; expected 1e-06 to 1e+06 TFLOP/s"),
     ],
 )
-def test_a_figure_that_cannot_be_is_one_line(llmb: Llmb, option: str, value: str, told: str) -> None:
+def test_a_value_out_of_range_is_one_line(llmb: Llmb, option: str, value: str, message: str) -> None:
     point = ("--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
     answer = llmb("metrics", "maxtext/llama2-70b", *point, option, value)
 
-    assert (answer.status, answer.out, answer.err) == (2, "", f"llmb: {told}\n")
+    assert (answer.status, answer.out, answer.err) == (2, "", f"llmb: {message}\n")
 
 
 # Recipes
@@ -209,7 +209,7 @@ def test_a_recipe_as_a_table_has_a_line_for_each_point(llmb: Llmb) -> None:
     assert sum(each.split()[0] in ("h100", "a100") for each in lines) == 18
 
 
-def test_a_recipe_shows_which_image_it_means(llmb: Llmb) -> None:
+def test_a_recipe_shows_its_image_with_the_digest(llmb: Llmb) -> None:
     digest = "sha256:9c876dce0621f954d1733063e2af642682b188d757fb280cc55755fb8e194400"
 
     assert f"image: nvcr.io/nvidia/nemo:dev@{digest}\n" in llmb("recipes", "nemo_launcher/grok1-314b").out
@@ -245,7 +245,7 @@ def test_a_recipe_may_be_named_with_its_own_release(llmb: Llmb) -> None:
         assert llmb("recipes", f"megatron_bridge/llama3.1-70b@{release}").status == 2
 
 
-def test_a_recipe_that_is_not_there_is_one_line_with_the_nearest(llmb: Llmb) -> None:
+def test_an_unknown_recipe_is_one_line_with_the_closest_name(llmb: Llmb) -> None:
     answer = llmb("recipes", "maxtext/llama2-71b")
 
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)

@@ -1,4 +1,4 @@
-"""What people see: on narrow and wide terminals, with and without colour, and in pipes."""
+"""The command line's output on narrow and wide terminals, with and without colour, and in pipes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def on_terminal(width: int, *arguments: str, **env: str) -> str:
-    """What ``llmb`` writes on a terminal of that many columns."""
+    """Return the output of ``llmb`` on a terminal with so many columns."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
@@ -49,7 +49,7 @@ def on_terminal(width: int, *arguments: str, **env: str) -> str:
     try:
         while block := os.read(terminal, 65536):
             written += block
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # Linux raises EIO when the other end is closed
         pass
     finally:
         os.close(terminal)
@@ -57,7 +57,7 @@ def on_terminal(width: int, *arguments: str, **env: str) -> str:
     return written.decode().replace("\r\n", "\n")
 
 
-def figures(text: str) -> set[str]:
+def numbers(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w.,])\d+(?:,\d{3})*\.\d+(?![\w.])", text))
 
 
@@ -67,15 +67,15 @@ def piped(*arguments: str) -> str:
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("width", [80, pytest.param(200, marks=pytest.mark.slow)])
-def test_no_figure_is_cut_and_no_row_is_broken_by_the_terminal(name: str, width: int) -> None:
+def test_the_terminal_cuts_no_number_and_breaks_no_row(name: str, width: int) -> None:
     shown = ESCAPE.sub("", on_terminal(width, *TABLES[name]))
-    assert figures(shown) <= figures(piped(*TABLES[name]))
+    assert numbers(shown) <= numbers(piped(*TABLES[name]))
     rows = [line for line in shown.splitlines() if not line.startswith(("note: ", "source: ", "nemo_", "megatron_"))]
     assert [line for line in rows if len(line) > width] == []
     assert "…" not in shown
 
 
-def test_names_of_logs_are_whole_on_80_columns(tmp_path: Path) -> None:
+def test_names_of_logs_are_complete_on_80_columns(tmp_path: Path) -> None:
     names = ["03-bigscience-megatron-n8-loginterval10", "33-openseek-flagscale-default0"]
     for name in names:
         (tmp_path / f"{name}.log").write_bytes(LOG.read_bytes())
@@ -86,19 +86,19 @@ def test_names_of_logs_are_whole_on_80_columns(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_piped_output_is_without_escapes_and_trailing_blanks(name: str) -> None:
+def test_piped_output_has_no_escapes_and_no_trailing_blanks(name: str) -> None:
     lines = piped(*TABLES[name]).splitlines()
     assert [line for line in lines if "\x1b" in line or "\r" in line or line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["no-color", "dumb"])
-def test_who_wants_no_colours_gets_none(env: dict[str, str]) -> None:
+def test_colours_can_be_turned_off(env: dict[str, str]) -> None:
     shown = on_terminal(80, "doctor", **env)
     assert "ok" in shown
     assert not re.search(r"\x1b\[(?:\d+;)*3[0-7]", shown)
 
 
-def test_every_command_has_a_whole_line_in_the_help() -> None:
+def test_the_help_does_not_cut_the_line_of_any_command() -> None:
     assert "..." not in on_terminal(80, "--help").partition("Commands:")[2]
 
 
@@ -114,7 +114,7 @@ def test_every_command_has_a_whole_line_in_the_help() -> None:
         ),
     ],
 )
-def test_wrong_arguments_are_one_line_that_says_where_to_look(arguments: list[str], line: str) -> None:
+def test_wrong_arguments_are_one_line_that_names_the_help_to_read(arguments: list[str], line: str) -> None:
     done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
 
@@ -140,9 +140,7 @@ ENDS_OF_OUTPUT = {
 
 @pytest.mark.parametrize("arguments", [["recipes"], ["recipes", "--json"], ["--version"], ["runs", "--json"]])
 @pytest.mark.parametrize("end", ENDS_OF_OUTPUT)
-def test_output_that_cannot_be_written_is_told_and_a_reader_that_has_gone_is_not(
-    end: str, arguments: list[str]
-) -> None:
+def test_an_unwritable_output_is_an_error_but_a_closed_pipe_is_not(end: str, arguments: list[str]) -> None:
     if end == "full":
         output = os.open("/dev/full", os.O_WRONLY)
     else:
@@ -157,7 +155,7 @@ def test_output_that_cannot_be_written_is_told_and_a_reader_that_has_gone_is_not
     assert (done.returncode, done.stderr) == ENDS_OF_OUTPUT[end]
 
 
-def test_a_closed_output_is_told() -> None:
+def test_a_closed_output_is_an_error() -> None:
     done = subprocess.run(
         ["bash", "-c", '"$@" >&-', "bash", *command("recipes")],
         stderr=subprocess.PIPE,

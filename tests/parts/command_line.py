@@ -14,7 +14,7 @@ from llmb.cli import app
 
 @attrs.frozen
 class Answer:
-    """How a command ended, and what it printed."""
+    """The exit code and the output of a command."""
 
     status: int
     out: str
@@ -22,7 +22,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        """What it printed, which must be strict JSON."""
+        """The standard output as strict JSON."""
         return json.loads(self.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
 
 
@@ -30,7 +30,7 @@ Llmb = Callable[..., Answer]
 
 
 def command_line(capsys: pytest.CaptureFixture[str]) -> Llmb:
-    """``llmb`` with these arguments, in this process."""
+    """Return a function that runs ``llmb`` in this process."""
 
     def call(*arguments: object) -> Answer:
         capsys.readouterr()

@@ -9,7 +9,7 @@ import pytest
 from llmb.cli.views.logs import LogPrinter
 
 
-def test_a_heading_stands_wherever_it_changes_from_one_log_to_another(
+def test_a_heading_is_printed_whenever_the_output_switches_to_another_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     printer = LogPrinter(tmp_path)

@@ -26,7 +26,7 @@ def shown(width: int | None) -> list[str]:
 
 
 @given(st.integers(min_value=22, max_value=120))
-def test_no_figure_is_broken_and_no_line_is_wider_than_the_terminal(width: int) -> None:
+def test_no_number_is_broken_and_no_line_is_wider_than_the_terminal(width: int) -> None:
     lines = shown(width)
     assert max(map(len, lines)) <= width
     assert any("126630.900" in line for line in lines)
@@ -38,7 +38,9 @@ def test_no_figure_is_broken_and_no_line_is_wider_than_the_terminal(width: int) 
     ("width", "there", "gone"),
     [(80, ["step time s", "tokens/s", "created"], []), (42, ["tokens/s"], ["created"]), (30, ["126630.900"], ["12 "])],
 )
-def test_columns_give_way_where_it_is_too_narrow_the_last_first(width: int, there: list[str], gone: list[str]) -> None:
+def test_on_a_narrow_terminal_optional_columns_are_dropped_the_last_first(
+    width: int, there: list[str], gone: list[str]
+) -> None:
     text = "\n".join(shown(width))
     assert [each for each in there if each not in text] == []
     assert [each for each in gone if each in text] == []
@@ -46,13 +48,13 @@ def test_columns_give_way_where_it_is_too_narrow_the_last_first(width: int, ther
 
 
 @pytest.mark.parametrize("nothing", ["", "-"])
-def test_a_column_without_anything_in_it_gives_way_before_any_text_is_broken(nothing: str) -> None:
+def test_an_empty_column_is_dropped_before_any_text_is_broken(nothing: str) -> None:
     columns, rows = (Column("what", wraps=4), Column("empty", optional=True)), [("two words", nothing)]
     assert [line.plain for line in table_lines(columns, rows, 12)] == ["what", "two words"]
     assert left_out(columns, rows, 12) == []
 
 
-def test_figures_stand_under_one_another_to_the_right() -> None:
+def test_numbers_are_aligned_on_the_right() -> None:
     _titles, first, second = shown(None)
     assert first.index("126630.900") + len("126630.900") == second.index("3.5") + len("3.5")
 
@@ -63,16 +65,18 @@ def test_a_path_is_never_broken_so_that_it_can_be_copied() -> None:
     assert lines == [f"record  {path}"]
 
 
-def test_a_coloured_line_of_a_log_gives_no_orders_to_the_terminal() -> None:
-    told = "\x1b[31mERROR\x1b[0m \x1b]0;title\x07disk full\b\x1b[2K"
-    assert [line.plain for line in table_lines((Column(),), [(told,)])] == ["ERROR disk full"]
+def test_escape_sequences_of_a_log_do_not_reach_the_terminal() -> None:
+    line_of_log = "\x1b[31mERROR\x1b[0m \x1b]0;title\x07disk full\b\x1b[2K"
+    assert [line.plain for line in table_lines((Column(),), [(line_of_log,)])] == ["ERROR disk full"]
 
 
-def test_what_a_log_says_in_two_lines_is_one_in_a_table() -> None:
+def test_two_lines_are_one_line_in_a_table() -> None:
     assert [line.plain for line in table_lines((Column(),), [("one\ntwo",)])] == ["one two"]
 
 
-def test_piped_output_is_plain_and_whole(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_piped_output_is_plain_and_complete(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("FORCE_COLOR", raising=False)
     print_table((Column("state"), Column("what")), [(Text("failed", "red"), "word " * 200)])
     lines = capsys.readouterr().out.splitlines()
