@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -12,16 +11,15 @@ import attrs
 from llmb.values.job_status import Cause, JobStatus, RunState, Verdict
 
 
-def _now() -> float:
-    return round(time.time(), 3)
-
-
 @attrs.frozen(kw_only=True)
 class Event:
-    """Base of all events. ``time`` is in seconds since 1970; ``run_id`` is empty for events of a whole target."""
+    """Base of all events. ``run_id`` is empty for events of a whole target.
+
+    ``time`` is in seconds since 1970. It is 0 until `stamp` sets it, because the state machine has no clock.
+    """
 
     run_id: str = ""
-    time: float = attrs.field(factory=_now)
+    time: float = 0.0
 
 
 @attrs.frozen(kw_only=True)

@@ -21,6 +21,7 @@ from llmb.drive.events import (
     TargetLost,
 )
 from llmb.drive.machine import EFFECTS, Effect, apply, decide, needs_poll, next_effect, see_cancel
+from llmb.drive.record import stamp
 from llmb.drive.secrets import describe_missing_secrets
 from llmb.drive.state import IN_FLIGHT, NOT_SUBMITTED, CancelSeen, DependenciesSeen, State, Unit
 from llmb.values.errors import LlmbError, RecordError, SpecError, TargetError, UnknownOutcomeError
@@ -76,6 +77,9 @@ class TargetLoop:
 
         Raise LlmbError if the target does not respond and no job is there, or if a plugin answers wrongly.
         """
+        yield from (event if event.time else stamp(event) for event in self._tick())
+
+    def _tick(self) -> Iterator[Event]:
         self.changed = self.reading = self._submitting = False
         try:
             if self.runner.group.error:
@@ -247,7 +251,7 @@ class TargetLoop:
             elif isinstance(seen, SecretsMissing):
                 skipped += self._skip_without_secrets(unit)
             else:
-                events += decide(unit, self._states[unit.id], seen)
+                events += map(stamp, decide(unit, self._states[unit.id], seen))
         failed = self._write([event for event in events if event.run_id in self._units])
         for run_id, error in failed.items():
             skipped.append(self._skip(run_id, error))
@@ -357,7 +361,7 @@ class TargetLoop:
             record = self.runner.runs[run_id].record
             if self._states[run_id].stage == "submitting" and record.locked:
                 with suppress(RecordError):  # the user sees the first error
-                    record.add_events([SubmissionUnanswered(run_id=run_id, reason=str(error))])
+                    record.add_events([stamp(SubmissionUnanswered(run_id=run_id, reason=str(error)))])
                     self._offsets[run_id] = record.events_size
         cancelled = [run_id for run_id in left if self.runner.runs[run_id].record.cancel_requested]
         wanted = [run_id for run_id in left if run_id not in cancelled]

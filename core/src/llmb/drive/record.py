@@ -13,11 +13,14 @@ import io
 import json
 import os
 import shutil
+import time
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import attrs
 
 from llmb.drive.events import Event, Planned, decode_event, encode_event
 from llmb.drive.machine import replay
@@ -53,7 +56,7 @@ class RunRecord:
             self.logs.mkdir(parents=True, exist_ok=True)
             write_atomically(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
-            self.add_events([Planned(run_id=self.run_id)])
+            self.add_events([stamp(Planned(run_id=self.run_id))])
 
     @property
     def complete(self) -> bool:
@@ -208,6 +211,11 @@ class RunRecord:
 
 
 OTHER_HOME = "set LLMB_HOME to use another folder for all records"
+
+
+def stamp(event: Event) -> Event:
+    """Return the event with the present time."""
+    return attrs.evolve(event, time=round(time.time(), 3))
 
 
 def runs_folder() -> Path:

@@ -13,7 +13,7 @@ import attrs
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.events import Event, Note
 from llmb.drive.loop import TargetLoop
-from llmb.drive.record import RunRecord
+from llmb.drive.record import RunRecord, stamp
 from llmb.drive.result import RunResult, read_result
 from llmb.hosts.open_hosts import Hosts
 from llmb.values.error_text import exception_text
@@ -108,7 +108,7 @@ class Session:
 
     def _take_notes(self) -> Iterator[Event]:
         notes, self._notes = self._notes, []
-        yield from (Note(text=text) for text in notes)
+        yield from (stamp(Note(text=text)) for text in notes)
 
     def _drive(self, until: Until, sleep: Callable[[float], None]) -> Generator[Event, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
@@ -125,7 +125,7 @@ class Session:
                     going.remove((loop, pace))
                     if going:  # the other runs may take hours
                         text = str(error) if isinstance(error, LlmbError) else exception_text(error)
-                        yield Note(text=f"{text}; other runs continue")
+                        yield stamp(Note(text=f"{text}; other runs continue"))
             going = [each for each in going if not _is_done(each[0], until)]
             now_s = max(now_s, time.monotonic() - began_s)
             if going:
