@@ -114,37 +114,57 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
     return state
 
 
-def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:  # noqa: C901  # a case per observation
+def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
     """Return the events that an observation means. One that is late or repeated means none."""
+    if isinstance(seen, JobStatus):
+        yield from _decide_from_status(unit, state, seen)
+    elif unit.kind == "run":
+        yield from _decide_run(unit, state, seen)
+    else:
+        yield from _decide_task(unit, state, seen)
+
+
+def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
     match seen:
-        case DependenciesSeen() if unit.kind == "run" and state.stage in NOT_SUBMITTED and not state.cancel_requested:
+        case DependenciesSeen() if state.stage in NOT_SUBMITTED and not state.cancel_requested:
             yield from _wait_for_tasks(unit, state, seen)
+        case ReferencesDropped() if state.stage in NOT_SUBMITTED:
+            yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
+        case Submitted() if state.stage == "submitting":
+            yield Queued(run_id=unit.id, job_id=seen.job_id)
+        case Rejected() if state.stage == "submitting":
+            yield JobEnded(run_id=unit.id, status=_rejection(seen))
+        case CancelDone() if next_effect(unit, state) == "cancel":
+            yield CancelSent(run_id=unit.id, request=seen.request)
+        case RunFinalized() if state.stage == "ending":
+            yield seen.ending
+
+
+def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
+    match seen:
         case Checked() if state.stage == "planned":
             yield Ended(run_id=unit.id, state="completed") if seen.complete else Submitting(run_id=unit.id)
         case Submitted() if state.stage == "submitting":
             yield Queued(run_id=unit.id, job_id=seen.job_id)
         case Rejected() if state.stage == "submitting":
-            status = JobStatus(state="ended", cause=seen.cause, reason=seen.reason, remedy=seen.remedy)
-            yield _fail_task(unit, status) if unit.kind == "task" else JobEnded(run_id=unit.id, status=status)
-        case ReferencesDropped() if state.stage in NOT_SUBMITTED:
-            yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
-        case Orphaned() if state.stage != "ended":
-            yield Planned(run_id=unit.id)
-        case CancelDone():
-            yield CancelSent(run_id=unit.id, request=seen.request)
-        case JobStatus() if state.stage == "submitting":
-            yield from _find_submitted(unit, state, seen)
-        case JobStatus() if needs_poll(state):
-            yield from _follow_job(unit, state, seen)
-        case RunFinalized() if state.stage == "ending":
-            yield seen.ending
+            yield _fail_task(unit, _rejection(seen))
         case TaskFinalized() if state.stage == "ending" and state.job_status:
             yield _end_task(unit, state, state.job_status, seen)
+        case Orphaned() if state.stage != "ended":
+            yield Planned(run_id=unit.id)
+
+
+def _decide_from_status(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
+    if state.stage == "submitting":
+        yield from _find_submitted(unit, state, seen)
+    elif state.stage in IN_FLIGHT:
+        yield from _follow_job(unit, state, seen)
 
 
 def see_cancel(state: State, seen: CancelSeen) -> State:
     """Return the state with the user's request. Requests are files of their own and not events of the run."""
-    return state if state.stage == "ended" else evolve(state, cancel_requested=seen.request)
+    request = seen.request or state.cancel_sent  # a power failure may undo the file of a request that was sent
+    return state if state.stage == "ended" else evolve(state, cancel_requested=request)
 
 
 def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterator[Event]:
@@ -166,7 +186,9 @@ def _find_submitted(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event
     if seen.state == "absent" and state.cancel_requested:
         yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="cancelled"))
     elif seen.state not in ("absent", "unknown"):
-        yield Queued(run_id=unit.id, job_id=seen.job_id, reason=seen.reason)
+        queued = Queued(run_id=unit.id, job_id=seen.job_id, reason=seen.reason if seen.state == "pending" else "")
+        yield queued
+        yield from _follow_job(unit, apply(state, queued), seen)
 
 
 def _follow_job(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
@@ -194,6 +216,10 @@ def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) 
     if status.cause in RETRYABLE and state.retries < MAX_RETRIES:
         return Submitting(run_id=unit.id)
     return _fail_task(unit, evolve(status, cause="failed", reason=seen.reason, remedy=seen.remedy))
+
+
+def _rejection(seen: Rejected) -> JobStatus:
+    return JobStatus(state="ended", cause=seen.cause, reason=seen.reason, remedy=seen.remedy)
 
 
 def _fail_task(unit: Unit, status: JobStatus) -> Ended:
