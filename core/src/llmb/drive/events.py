@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import attrs
 
-from llmb.values.job_status import Cause, JobStatus, RunState, Verdict
+from llmb.values.job_status import END_STATES, Cause, JobStatus, RunState, Verdict
 
 
 @attrs.frozen(kw_only=True)
@@ -171,9 +171,8 @@ def encode_event(event: Event) -> str:
 def decode_event(line: str | bytes, run_id: str) -> Event | None:
     """Return the event of a line of ``events.jsonl``. Return None for a torn line or an event of a later version."""
     try:
-        table = json.loads(line)
-        return _decode_table(table, run_id) if isinstance(table, dict) else None
-    except (ValueError, TypeError):
+        return _decode_table(json.loads(line), run_id)
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
@@ -195,6 +194,6 @@ def _guess_class(table: Mapping[str, Any]) -> type[Event] | None:
     """Return the class of a line that llmb wrote before events had names."""
     if "attempt" in table:
         return AttemptStarted
-    return next(
-        (cls for cls, state in _STATES.items() if state == table.get("state")), Ended if "state" in table else None
-    )
+    if table.get("state") in END_STATES:
+        return Ended
+    return next((cls for cls, state in _STATES.items() if state == table.get("state")), None)

@@ -8,7 +8,7 @@ killed between the two has nothing to remember: folding `apply` over the recorde
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 from attrs import evolve
 
@@ -45,7 +45,7 @@ from llmb.drive.state import (
 from llmb.values.job_status import JobStatus
 
 Effect = Literal["cancel", "drop_references", "finalize", "check", "submit"]
-EFFECTS: tuple[Effect, ...] = ("cancel", "drop_references", "finalize", "check", "submit")
+EFFECTS: tuple[Effect, ...] = get_args(Effect)
 """All effects, in the order in which one tick performs them."""
 
 MAX_RETRIES = 2
