@@ -36,7 +36,6 @@ PENDING: tuple[str, ...] = (
     "benchmarks/startup.py",
     "conftest.py",
     "core/src/llmb/analysis/",
-    "core/src/llmb/doctor_checks.py",
     "core/src/llmb/drive/",
     "core/src/llmb/files.py",
     "core/src/llmb/hosts/",

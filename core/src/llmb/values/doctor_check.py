@@ -1,4 +1,4 @@
-"""One thing that `llmb doctor` looked at."""
+"""A check of ``llmb doctor``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class DoctorCheck:
-    """What was looked at, whether it is as runs need it, what was found, and what to do where it is not.
+    """A check of ``llmb doctor``: its name and result, the detail, and how to fix what is missing.
 
-    ``ok`` is null where that depends on what is run.
+    ``ok`` is None if the result depends on the run.
     """
 
     name: str
