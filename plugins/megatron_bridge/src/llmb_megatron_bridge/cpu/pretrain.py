@@ -98,7 +98,7 @@ def _model(arguments: argparse.Namespace) -> Any:
         **dict.fromkeys(
             (
                 *("gradient_accumulation_fusion", "bias_activation_fusion", "bias_dropout_fusion"),
-                *("marguments_softmax_fusion", "apply_rope_fusion", "cross_entropy_loss_fusion", "persist_layer_norm"),
+                *("masked_softmax_fusion", "apply_rope_fusion", "cross_entropy_loss_fusion", "persist_layer_norm"),
             ),
             False,
         ),
