@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 import llmb
 from llmb.plugins import call, load
+from llmb.plugins.find import PluginEntry
 
 
 @attrs.frozen
@@ -229,6 +231,30 @@ def test_what_a_plugin_prints_goes_to_standard_error(plugins: Any, run_llmb: Any
     assert sorted(done.stderr.splitlines()) == sorted(
         f"{code}: {way}" for code in ("import", "hook") for way in ("print", "C code", "program")
     )
+
+
+def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.CaptureFixture[str]) -> None:
+    entry = PluginEntry(name="odd", kind="framework", value="odd:Plugin", distribution="llmb-odd", version="1.0")
+    began, first_may_end, second_may_end = threading.Event(), threading.Event(), threading.Event()
+
+    def run_hook(may_end: threading.Event) -> None:
+        with call.Guard(entry).running("build_job()"):
+            print("in a hook")
+            began.set()
+            may_end.wait(60)
+
+    first = threading.Thread(target=run_hook, args=[first_may_end])
+    second = threading.Thread(target=run_hook, args=[second_may_end])
+    for thread in (first, second):
+        thread.start()
+        began.wait(60)
+        began.clear()
+    print("during the hooks")
+    for thread, may_end in ((first, first_may_end), (second, second_may_end)):
+        may_end.set()
+        thread.join()
+    print("after the hooks")
+    assert capsys.readouterr() == ("during the hooks\nafter the hooks\n", "in a hook\nin a hook\n")
 
 
 def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:

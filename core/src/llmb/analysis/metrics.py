@@ -10,6 +10,7 @@ from llmb.analysis.flops import flops_per_sequence
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
 from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import Baseline, MfuSource
+from llmb.values.run import Run
 
 _TERA = 1e12
 _TRAINING_TOKENS = 1e12
@@ -102,6 +103,22 @@ def measure(
         global_batch_size=global_batch_size,
         seq_len=model.seq_len,
         baseline=None if baseline is None else _compare(baseline, step_time),
+    )
+
+
+def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None) -> Metrics:
+    """Compute the metrics of a run from a step time (s), logged TFLOP/s per GPU, and the peak of a GPU (FLOP/s)."""
+    return measure(
+        model=run.model,
+        flop_formula=run.flop_formula,
+        mfu_from=run.mfu_from,
+        global_batch_size=run.parallelism.global_batch_size,
+        gpus=run.gpus,
+        step_time_s=step_time_s,
+        tflops_per_gpu=tflops_per_gpu,
+        peak_flops=peak,
+        proxy=run.proxy,
+        baseline=run.baseline,
     )
 
 

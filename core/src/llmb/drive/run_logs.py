@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.metrics import measure_run
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.drive.events import Progress
 from llmb.drive.record import RunRecord
@@ -19,7 +20,6 @@ from llmb.logs.last_steps import find_last_steps
 from llmb.logs.read_blocks import blocks_of
 from llmb.logs.series import StepSeries
 from llmb.planning import RunPlan
-from llmb.plugins.peak_flops import measure_run
 from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_status import RunState
 from llmb.values.steps import LogParser, Notice, Step

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import io
 import os
 import sys
 import threading
 import time
 import traceback
 import types
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Any, Protocol, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
 
 import pluggy
 
@@ -56,7 +58,7 @@ class Guard:
         contract, and KeyboardInterrupt. With LLMB_DEBUG set, the traceback is printed on standard error.
         """
         try:
-            with contextlib.redirect_stdout(sys.stderr), self._slow_calls.watching(code):
+            with _printing_on_stderr(), self._slow_calls.watching(code):
                 yield
         except BaseException as error:
             if isinstance(error, (KeyboardInterrupt, *self._passed_on)):
@@ -68,6 +70,38 @@ class Guard:
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""
         return PluginError(Fault(message=f"{self.entry}: {problem}", file=file))
+
+
+class _PluginOutput:
+    """Replaces ``sys.stdout`` while plugin code runs. Only the threads that run this code print on standard error."""
+
+    def __init__(self, stdout: Any) -> None:
+        self.stdout = stdout
+        self.calls = Counter[int]()  # by thread
+
+    def __getattr__(self, name: str) -> Any:
+        in_plugin = self.calls[threading.get_ident()] > 0
+        return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
+
+
+_output_lock = threading.Lock()  # of sys.stdout, which all threads share
+
+
+@contextlib.contextmanager
+def _printing_on_stderr() -> Iterator[None]:
+    """Redirect what this thread prints on standard output. `contextlib.redirect_stdout` is not for several threads."""
+    thread = threading.get_ident()
+    with _output_lock:
+        output = sys.stdout if isinstance(sys.stdout, _PluginOutput) else _PluginOutput(sys.stdout)
+        output.calls[thread] += 1
+        sys.stdout = cast("TextIO", output)
+    try:
+        yield
+    finally:
+        with _output_lock:
+            output.calls[thread] -= 1
+            if not any(output.calls.values()):
+                sys.stdout = output.stdout
 
 
 class _SlowCalls:
@@ -196,7 +230,7 @@ _NO_SEQUENCE = (str, bytes, Mapping)
 
 
 def _checked_result(result: Any, specification: Callable[..., Any]) -> tuple[Any, str]:
-    """Return the result of a hook with its iterables exhausted, and the problem with its type ("" if there is none)."""
+    """Return the result of a hook with its iterables exhausted, and the problem with its type, or ""."""
     expected = _return_type(specification)
     if expected is type(None) and not isinstance(result, Coroutine):  # the result is not used
         expected = Iterable[object] if isinstance(result, Generator) else object  # a generator runs only if it is read

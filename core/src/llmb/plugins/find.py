@@ -100,7 +100,7 @@ def _describe(point: metadata.EntryPoint, distribution: metadata.Distribution) -
 
 
 def _accepted_versions(requirements: Iterable[str]) -> str:
-    """Return the version specifier of the requirement on llmb, or "" if there is none that can be read."""
+    """Return the version specifier of the requirement on llmb, or "" if no such requirement can be read."""
     if not any(text.lower().startswith("llmb") for text in requirements):
         return ""
     from packaging.markers import UndefinedComparison, UndefinedEnvironmentName  # heavy, and rarely needed

@@ -20,7 +20,7 @@ from llmb.version import VERSION
 
 
 def choose(kind: str, name: str, installed: Sequence[PluginEntry]) -> PluginEntry:
-    """Return the installed plugin of this kind and name. Raises PluginError if there is none, or more than one."""
+    """Return the installed plugin of this kind and name. Raises PluginError if it does not exist, or exists twice."""
     entries = [entry for entry in installed if (entry.kind, entry.name) == (kind, name)]
     if not entries:
         raise PluginError(_not_installed(kind, name, installed))
