@@ -19,6 +19,19 @@ def test_following_the_logs_of_a_detached_run_brings_it_to_its_end(toy: Any) -> 
     assert json.loads(toy.llmb("show", record.name, "--json").stdout)["state"] == "completed"
 
 
+def test_logs_are_printed_as_they_grow_while_another_process_follows_the_run(toy: Any) -> None:
+    running = toy.start("run", toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}))
+    toy.wait_for_journal("begin")
+    run_id = toy.wait_for_state("running")
+    followed = toy.start("logs", run_id, "-f")
+    assert [followed.stdout.readline().split()[:3] for _ in range(3)] == [["toy", "step", str(n)] for n in (1, 2, 3)]
+    toy.gate.touch()
+    rest, _ = followed.communicate(timeout=60)
+    assert [line.split()[2] for line in rest.splitlines()] == ["4", "5"]
+    assert (followed.returncode, running.wait(timeout=60)) == (0, 0)
+    running.communicate()
+
+
 def test_the_mfu_is_known_while_the_run_continues(toy: Any) -> None:
     seen: list[float] = []
     workload = llmb.load(toy.spec(framework={"gate": str(toy.gate), "gate_step": 3}))

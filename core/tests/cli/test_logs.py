@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from llmb.cli.views.logs import LogPrinter
+from llmb.cli.views.logs import PAUSE_S, LogPrinter
 
 
 def test_a_heading_is_printed_whenever_the_output_switches_to_another_log(
@@ -18,3 +19,23 @@ def test_a_heading_is_printed_whenever_the_output_switches_to_another_log(
             log.write(text)
         printer.print_new()
     assert capsys.readouterr().out == "a\n==> 1.log <==\nb\n==> 0.log <==\nc\nd\n==> 1.log <==\ne\n"
+
+
+def test_what_another_process_writes_is_printed_during_a_long_sleep(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, clock = tmp_path / "0.log", [0.0]
+    printed: list[str] = []
+
+    def sleep(seconds: float) -> None:
+        assert seconds <= PAUSE_S
+        printed.append(capsys.readouterr().out)
+        clock[0] += seconds
+        with log.open("a") as file:
+            file.write(f"{len(printed)}\n")
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+    LogPrinter(tmp_path).print_while_sleeping(1.0)
+    assert clock[0] == pytest.approx(1.0)  # the scheduler is not polled early
+    assert printed[:4] == ["", "1\n", "2\n", "3\n"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,22 @@ if TYPE_CHECKING:
 
     import llmb
 
+ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
+"""Escape sequences and control characters, for example colours and window titles in the line of a log."""
+
 KILLED_BY_SIGPIPE = 141
 """The exit code that a shell reports for a program killed by SIGPIPE: 128 + 13."""
 
 
+def without_escapes(text: str) -> str:
+    """Return text without anything that a terminal would interpret, except white space."""
+    return ESCAPES.sub("", text)
+
+
 def print_text(text: str, *, newline: bool = True) -> None:
-    """Print text on standard output."""
-    typer.echo(text, nl=newline)
+    """Print text on standard output: as it is into a pipe or a file, without escape sequences on a terminal."""
+    text = without_escapes(text) if sys.stdout.isatty() else text
+    typer.echo(text, nl=newline, color=True)  # without this argument, echo changes text for a pipe
 
 
 def print_json(document: Any) -> None:
@@ -33,12 +43,12 @@ def print_json(document: Any) -> None:
 
 def print_message(text: str) -> None:
     """Print a line on standard error that begins with ``llmb:``."""
-    typer.echo(f"llmb: {text}", err=True)
+    print_progress(f"llmb: {text}")
 
 
 def print_progress(text: str) -> None:
     """Print a line on standard error."""
-    typer.echo(text, err=True)
+    typer.echo(without_escapes(text), err=True)
 
 
 def print_error(error: llmb.LlmbError) -> None:

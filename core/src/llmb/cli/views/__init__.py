@@ -1,0 +1,1 @@
+"""Values as text for users: tables, live lines, plans."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
@@ -13,9 +12,6 @@ from rich.text import Text
 from llmb.cli import output
 
 GAP = "  "
-
-ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f]")
-"""Escape sequences and control characters, for example colours and window titles in the line of a log."""
 
 ABSENT = "-"
 """A cell for a missing number, if an empty cell could look like an error."""
@@ -87,7 +83,7 @@ def _is_filled(at: int, cells: Sequence[Sequence[Text]]) -> bool:
 
 
 def _text(cell: Cell, column: Column) -> Text:
-    text = ESCAPES.sub("", cell if isinstance(cell, str) else cell.plain)
+    text = output.without_escapes(cell if isinstance(cell, str) else cell.plain)
     return Text(" ".join(text.splitlines()), column.style if isinstance(cell, str) else cell.style)
 
 
