@@ -115,6 +115,8 @@ IN_HOOKS = [
               hook("build_job(self)", "raise RecordError('no record')")),
     framework("an unfinished hook", "build_job() failed: NotImplementedError",
               hook("build_job(self)", "raise NotImplementedError")),
+    framework("a value of a wrong type", "prepare_env() failed: TypeError: 'name' must be <class 'str'> (got 3 that is",
+              hook("prepare_env(self)", "DoctorCheck(name=3, ok=True)")),
     framework("no result", "build_job() returned None; expected Job", hook("build_job(self)", "pass")),
     framework("a coroutine", "prepare_env() returned coroutine; expected Environment",
               "@hookimpl\nasync def prepare_env(self): pass"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import attrs
+from attrs.validators import instance_of, optional
 
 
 @attrs.frozen(kw_only=True)
@@ -12,7 +13,7 @@ class DoctorCheck:
     ``ok`` is None if the result depends on the run.
     """
 
-    name: str
-    ok: bool | None
-    detail: str = ""
-    remedy: str = ""
+    name: str = attrs.field(validator=instance_of(str))
+    ok: bool | None = attrs.field(validator=optional(instance_of(bool)))
+    detail: str = attrs.field(default="", validator=instance_of(str))
+    remedy: str = attrs.field(default="", validator=instance_of(str))

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import attrs
+
 from llmb.values.errors import Fault
 from llmb.values.nearest import nearest_name
 
@@ -41,8 +43,9 @@ def shown(value: Any) -> str:
 
 def exception_text(error: BaseException) -> str:
     """Return an exception of other code in one line: its class, its message and its notes."""
+    of_attrs = any(isinstance(each, attrs.Attribute) for each in error.args)  # behind the message of a validator
     try:
-        text = " ".join((str(error), *map(str, getattr(error, "__notes__", ()))))
+        text = " ".join(map(str, (error.args[0] if of_attrs else error, *getattr(error, "__notes__", ()))))
     except Exception:  # noqa: BLE001  # the class may be a plugin's own
         text = "its message cannot be read"
     text = " ".join(text.split())
