@@ -68,7 +68,7 @@ def test_an_unknown_target_is_one_line(toy: Any) -> None:
     done = toy.llmb("doctor", "eoss")
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
-    assert "no target 'eoss'" in line
+    assert "unknown target 'eoss'" in line
     assert "did you mean 'eos'" in line
 
 
@@ -110,7 +110,7 @@ def test_the_other_schedulers_are_checked_if_one_needs_a_key(tmp_path: Path, mon
     monkeypatch.syspath_prepend(tmp_path / "site")
     found = {each.name: each for each in llmb.doctor()}
     assert (found["aqueued: target"].ok, found["local: reachable"].ok) == (None, True)
-    assert found["aqueued: target"].detail == "target.queue: is missing; expected a string"
+    assert found["aqueued: target"].detail == "target.queue: required key is missing; expected a string"
     assert "targets.toml" in found["aqueued: target"].remedy
 
 

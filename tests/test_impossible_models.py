@@ -26,41 +26,39 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
             "nemo_launcher/llama3.1-70b",
             64,
             {"model": {"hidden": 8191}},
-            "model.hidden: a hidden size of 8191 cannot be divided into 64 heads of one size; "
-            "expected a multiple of 64",
+            "model.hidden: hidden size 8191 is not divisible by 64 heads; expected a multiple of 64",
         ),
         (
             "nemo_launcher/llama3.1-70b",
             64,
             {"model": {"seq_len": 8191}, "parallelism": {"cp": 2}},
-            "model.seq_len: 8191 tokens cannot be cut into 8 parts of one size: each of cp = 2 ranks takes two, "
-            "sequence parallelism divides among tp = 4; expected a multiple of 8",
+            "model.seq_len: 8191 tokens are not divisible by 8: each of cp = 2 ranks takes two chunks, "
+            "sequence parallelism divides by tp = 4; expected a multiple of 8",
         ),
         (
             "megatron_bridge/llama3.1-70b",
             128,
             {"model": {"hidden": 8200}},
-            "model.hidden: a hidden size of 8200 cannot be divided into 64 heads of one size; "
-            "expected a multiple of 64",
+            "model.hidden: hidden size 8200 is not divisible by 64 heads; expected a multiple of 64",
         ),
         (
             "megatron_bridge/llama3.1-70b",
             128,
             {"model": {"seq_len": 8190}, "parallelism": {"cp": 2}},
-            "model.seq_len: 8190 tokens cannot be cut into 4 parts of one size: each of cp = 2 ranks takes two; "
+            "model.seq_len: 8190 tokens are not divisible by 4: each of cp = 2 ranks takes two chunks; "
             "expected a multiple of 4",
         ),
         (
             "nemo_launcher/grok1-314b",
             512,
             {"model": {"top_k": 9}},
-            "model.top_k: 9 experts a token are more than the 8 there are; expected at most 8",
+            "model.top_k: 9 experts per token are more than the model's 8; expected at most 8",
         ),
         (
             "maxtext/llama2-70b",
             64,
             {"model": {"experts": 8}},
-            "model.experts: is 8, and the recipe's model has no experts; expected 1",
+            "model.experts: invalid value 8: the recipe's model has no experts; expected 1",
         ),
     ],
 )

@@ -107,15 +107,15 @@ def test_metrics_have_the_keys_of_the_contract(llmb: Llmb) -> None:
     [
         (
             ("h100", "bf16", "100"),
-            "gpus: is 100, which maxtext/llama2-70b does not publish on h100 bf16; expected one of 64, ",
+            "gpus: maxtext/llama2-70b has no configuration for 100 GPUs (h100, bf16); expected one of 64, ",
         ),
         (
             ("h100", "fp4", "64"),
-            'dtype: is "fp4", for which maxtext/llama2-70b is not published on h100; expected one of ',
+            "dtype: maxtext/llama2-70b has no configuration for fp4 on h100; expected bf16 or fp8",
         ),
         (
             ("b200", "bf16", "64"),
-            'gpu_type: is "b200", for which maxtext/llama2-70b is not published; expected one of ',
+            "gpu_type: maxtext/llama2-70b has no configuration for b200; expected h100 or a100",
         ),
     ],
 )

@@ -13,8 +13,8 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.spec.assemble import TOLERANCE
-from llmb.spec.names import TABLES
+from llmb.spec.assemble_run import TOLERANCE
+from llmb.spec.keys import TABLES
 
 PAGE = (Path(__file__).parents[1] / "docs/spec.md").read_text()
 SECTIONS = {

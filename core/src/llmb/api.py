@@ -13,15 +13,15 @@ from llmb.drive.session import Until
 from llmb.drive.start import start
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse import ParsedLog, parse_run
-from llmb.planning import refusals
+from llmb.planning import plan
 from llmb.plugins.peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.load import resolve_document
-from llmb.spec.published import published_point
-from llmb.spec.read import parse_toml, read_document, read_toml
-from llmb.spec.resolve import known_accelerators
-from llmb.values.errors import Fault, LlmbError
+from llmb.spec.published_points import published_point
+from llmb.spec.read_toml import parse_toml, read_document, read_toml
+from llmb.spec.resolve import resolve
+from llmb.spec.resolve_run import known_accelerators
+from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.workload import Workload
 
@@ -49,7 +49,20 @@ def loads(text: str, *, overrides: str | Iterable[str] = (), target: str | None 
 def _load(tables: Mapping[str, Any], file: str | None, overrides: str | Iterable[str], target: str | None) -> Workload:
     overrides = [overrides] if isinstance(overrides, str) else overrides
     document = read_document(tables, file=file, overrides=overrides, target=target)
-    return resolve_document(document, PluginRegistry(), refusals)
+    pool = PluginRegistry()
+    workload, errors = resolve(document, pool)
+    if errors:
+        raise SpecError(*errors, *_plugin_errors(workload, pool))
+    return workload
+
+
+def _plugin_errors(workload: Workload, pool: PluginRegistry) -> tuple[Fault, ...]:
+    """Return the errors that plugins find in the runs whose own values are valid."""
+    try:
+        plan(workload, pool=pool)
+    except LlmbError as error:
+        return error.faults
+    return ()
 
 
 def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:

@@ -21,7 +21,8 @@ from llmb.planning import plan_run
 from llmb.plugins.list import list_plugins
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.resolve import Resolver
+from llmb.spec.expand_sweep import Combination
+from llmb.spec.resolve_run import RunResolver
 from llmb.spec.targets import load_target, targets_file
 from llmb.values.doctor_check import DoctorCheck
 from llmb.values.errors import LlmbError, PluginError, SpecError, TargetError
@@ -179,10 +180,11 @@ class _RecipeChecks:
 
     def _workload_obstacle(self, workload: dict[str, Any]) -> str:
         """Return the first error of a workload on the target, or the secrets that it or one of its tasks lacks."""
-        found = Resolver(self.pool).resolve({"workload": workload, "target": dict(self.table)}, SourceMap())
-        if found.faults:
-            return found.faults[0].message
-        placed = found.runs[0].with_run_id("doctor")
+        combination = Combination({"workload": workload, "target": dict(self.table)}, SourceMap())
+        resolved = RunResolver(self.pool).resolve(combination)
+        if resolved.errors:
+            return resolved.errors[0].message
+        placed = resolved.runs[0].with_run_id("doctor")
         placed = attrs.evolve(placed, target=attrs.evolve(placed.target, facts=self.target.facts))
         try:
             planned = plan_run(placed, self.pool)

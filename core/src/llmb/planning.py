@@ -1,21 +1,19 @@
-"""What would be done: pure. A dry run prints it, ``validate`` keeps only the faults that it raises."""
+"""Plan the work of each run: its job, its script and the tasks before it. Planning starts nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
-from functools import partial
+from collections.abc import Container, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import attrs
 
+from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.repository import repository_task
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.doubt import touches
 from llmb.spec.run_ids import draw_run_ids
 from llmb.spec.structure import unstructure
-from llmb.spec.trial import Trial
-from llmb.spec.window_check import window_faults
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Environment, Image, Job, Phase, Script, Task
@@ -60,23 +58,23 @@ class RunPlan:
 
     @property
     def run(self) -> Run[Any]:
-        """What is run."""
+        """The run, as frameworks see it."""
         return self.placed.run
 
     @property
     def target(self) -> Target[Any]:
-        """Where it is run."""
+        """The target, as schedulers see it."""
         return self.placed.target
 
     @property
     def images(self) -> bool:
-        """Whether anything of it runs in an image."""
+        """True if the job or a task runs in an image."""
         jobs = (self.job, *(task.task.work for task in self.tasks))
         return any(isinstance(job, Job) and isinstance(job.environment.base, Image) for job in jobs)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """The names of all secrets, those of the tasks too."""
+        """The names of all secrets, with those of the tasks."""
         return frozenset(
             name for script in (self.script, *(task.script for task in self.tasks)) for name in script.secrets
         )
@@ -120,123 +118,114 @@ class RunPlan:
 
 
 def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[RunPlan, ...]:
-    """Plan all runs of a workload; nothing is started. Runs without an id get one.
+    """Plan all runs of a workload; nothing is started. Run ids are drawn for a workload without them.
 
-    ``pool`` may have the plugins that are loaded already.
-    Raises SpecError with the faults of every run that its plugins refuse, RecipeError where one finds a fault in the
-    recipe's own tables.
+    ``pool`` may contain plugins that are already loaded. Raises SpecError with the errors that the plugins find in all
+    runs, and RecipeError if a plugin finds an error in the recipe's own tables.
     """
     pool = pool or PluginRegistry()
-    planned: list[RunPlan] = []
-    faults: list[Fault] = []
+    plans: list[RunPlan] = []
+    errors: list[Fault] = []
     for placed in _with_run_ids(workload).runs:
         try:
-            faults += map(placed.source_map.locate, window_faults(placed.run, pool.framework(placed.run.framework)))
-            planned.append(plan_run(placed, pool))
+            plans.append(plan_run(placed, pool))
         except RecipeError as error:
             raise RecipeError(*located(error.faults, placed.run.recipe)) from error
         except SpecError as error:
-            refused = (*error.faults, *_refused(placed.run, placed.target, pool))
-            faults += map(placed.source_map.locate, refused)
-    if faults:
-        raise SpecError(*dict.fromkeys(faults))
-    return tuple(planned)
-
-
-def _with_run_ids(workload: Workload) -> Workload:
-    return workload if all(spec.run.id for spec in workload.runs) else draw_run_ids(workload)
-
-
-def refusals(trial: Trial, pool: PluginRegistry) -> Iterator[Fault]:
-    """What the plugins refuse of every run of a trial, at keys that are not in doubt."""
-    told: list[Fault] | None = None
-    for run in trial.runs:
-        refused = [
-            fault
-            for fault in _refused(run, _for(run, trial.target), pool)
-            if fault.key and not touches(trial.doubt, [fault.key])
-        ]
-        told = refused if told is None else [fault for fault in told if fault in refused]
-        if not told:
-            return
-    yield from map(trial.source_map.locate, told or ())
-
-
-def _for(run: Run[Any], target: Target[Any] | None) -> Target[Any] | None:
-    """The target as the scheduler is told of it for this run."""
-    return target and attrs.evolve(target, gpus_per_node=run.gpus_per_node)
+            errors += map(placed.source_map.locate, error.faults)
+    if errors:
+        raise SpecError(*dict.fromkeys(errors))
+    return tuple(plans)
 
 
 def plan_run(placed: RunSpec, pool: PluginRegistry) -> RunPlan:
-    """One run, planned: every hook that comes before an effect is called here; the first that refuses ends it."""
+    """Plan one run: call every hook that comes before an effect.
+
+    Raises SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
+    """
     run, target = placed.run, placed.target
     framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
-    environment = framework.prepare_env(run=run)
-    tasks = [repository_task(repository, target.cache) for repository in environment.repositories]
-    tasks += scheduler.prepare_env(environment=environment, target=target)
-    if (dataset := framework.prepare_dataset(run=run)) is not None:
-        tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks
-    job = framework.build_job(run=run)
-    if job.environment not in (Environment(), environment):
-        raise PluginError(f"{run.framework}: build_job() sets Job.environment, which is what prepare_env() answers")
-    job = _with_all_of_the_run(job, run, environment)
-    script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
-    _refuse_logs_of_one_name(script, target.scheduler)
-    return RunPlan(placed=placed, job=job, script=script, tasks=tuple(_plan_task(task, target, pool) for task in tasks))
-
-
-def _refused(run: Run[Any], target: Target[Any] | None, pool: PluginRegistry) -> list[Fault]:
-    """All that is refused of one run: each hook is asked that can be, whatever the others refuse.
-
-    Without a target only the framework is asked. Where that refuses to build a job, the scheduler is asked about one
-    that has nothing to do but what the spec itself says of it.
-    """
-    faults: list[Fault] = []
-    ask = partial(_answer, faults)
-    framework = pool.framework(run.framework)
-    faults += ask(lambda: (*window_faults(run, framework),)) or ()
-    environment, dataset = ask(framework.prepare_env, run=run), ask(framework.prepare_dataset, run=run)
-    job = ask(framework.build_job, run=run)
-    if target is None:
-        return faults
-    scheduler, tasks = pool.scheduler(target.scheduler), []
-    if dataset is not None and (made := ask(scheduler.prepare_dataset, dataset=dataset, target=target)) is not None:
-        tasks += made.tasks
-    if environment is not None:
-        tasks += ask(scheduler.prepare_env, environment=environment, target=target) or ()
-        job = _with_all_of_the_run(job or _with_nothing_to_do(run), run, environment)
-        ask(scheduler.build_job, job=job, target=target)
+    job, script = None, None
+    errors: list[Fault] = []
+    with _collect(errors):
+        _check_window(run, framework)
+    environment, tasks = _prepare(framework, scheduler, run, target, errors)
+    with _collect(errors):
+        job = framework.build_job(run=run)
+    if environment and job:
+        job = _complete_job(job, run, environment)
+        with _collect(errors):
+            script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
+            _check_log_names(script, target.scheduler)
+    task_plans = []
     for task in tasks:
-        ask(_plan_task, task, target, pool)
-    return faults
+        with _collect(errors):
+            task_plans.append(_plan_task(task, target, scheduler))
+    if errors or job is None or script is None:
+        raise SpecError(*errors)
+    return RunPlan(placed=placed, job=job, script=script, tasks=tuple(task_plans))
 
 
-def _answer(faults: list[Fault], hook: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """What a hook answers; null, and its faults noted, where it refuses."""
+@contextmanager
+def _collect(errors: list[Fault]) -> Iterator[None]:
+    """Append the errors of a SpecError instead of raising it, so that the next hook can be called."""
     try:
-        return hook(*arguments, **named)
+        yield
     except SpecError as error:
-        faults += error.faults
-        return None
-    except Exception:  # noqa: BLE001  # a plugin that fails is told of once the spec is right; it must hide no fault
-        return None
+        errors.extend(error.faults)
 
 
-def _with_nothing_to_do(run: Run[Any]) -> Job:
-    """The least that a job of this run can be."""
-    return Job(
-        id=run.id,
-        directory=run.paths.run,
-        phases=(Phase(name="none", command=("true",)),),
-        nodes=run.nodes,
-        tasks_per_node=1,
-        gpus_per_node=0,
-        time_limit_s=run.time_limit_s,
-    )
+def _prepare(
+    framework: FrameworkHooks[Any],
+    scheduler: SchedulerHooks[Any],
+    run: Run[Any],
+    target: Target[Any],
+    errors: list[Fault],
+) -> tuple[Environment | None, list[Task]]:
+    """Return the run's environment, None if its hook fails, and the tasks that create environment and data."""
+    environment = None
+    tasks: list[Task] = []
+    with _collect(errors):
+        environment = framework.prepare_env(run=run)
+        tasks += (repository_task(repository, target.cache) for repository in environment.repositories)
+        tasks += scheduler.prepare_env(environment=environment, target=target)
+    with _collect(errors):
+        dataset = framework.prepare_dataset(run=run)
+        tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks if dataset is not None else ()
+    return environment, tasks
 
 
-def _with_all_of_the_run(job: Job, run: Run[Any], environment: Environment) -> Job:
-    """The framework's job in its environment, with what the spec itself adds."""
+def _check_window(run: Run[Any], framework: FrameworkHooks[Any]) -> None:
+    """Raise SpecError if the framework prints no step in the measuring window.
+
+    The framework's parser has the number of the first step and the interval between printed steps, if they are known.
+    """
+    parser = framework.parse_log(run=run)
+    first, interval = parser.first_step, parser.printed_every
+    if first is None or run.window == "last":
+        return
+    window, last = list(run.window), first + run.steps - 1
+    if not first <= run.window[0] <= run.window[1] <= last:
+        message = f"window {window} is outside the run: {run.framework} counts steps from {first} to {last}"
+        expected = f'"last" or [first, last] within {first} and {last}'
+        raise SpecError(Fault(message=message, key="measure.window", expected=expected))
+    if run.window[1] // interval == (run.window[0] - 1) // interval:
+        message = f"window {window} has no printed step: {run.framework} prints every {interval} steps"
+        expected = f'"last" or a window with a multiple of {interval}'
+        raise SpecError(Fault(message=message, key="measure.window", expected=expected))
+
+
+def _with_run_ids(workload: Workload) -> Workload:
+    return workload if all(placed.run.id for placed in workload.runs) else draw_run_ids(workload)
+
+
+def _complete_job(job: Job, run: Run[Any], environment: Environment) -> Job:
+    """Return the framework's job with its environment and with the [env] and [mounts] of the spec.
+
+    Raises PluginError if the framework sets the environment itself.
+    """
+    if job.environment not in (Environment(), environment):
+        raise PluginError(f"{run.framework}: build_job() sets Job.environment; prepare_env() has to return it")
     return attrs.evolve(
         job,
         environment=environment,
@@ -247,38 +236,40 @@ def _with_all_of_the_run(job: Job, run: Run[Any], environment: Environment) -> J
 
 
 def _without(phase: Phase, names: Container[str]) -> Phase:
-    """The phase without these variables of its own, so that the job's count there too."""
+    """Return the phase without these variables, so that the job's variables apply in it."""
+    if not any(name in names for name in phase.env):
+        return phase
     return attrs.evolve(phase, env=FrozenMap((name, value) for name, value in phase.env.items() if name not in names))
 
 
-def _plan_task(task: Task, target: Target[Any], pool: PluginRegistry) -> TaskPlan:
+def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
     if isinstance(task.work, str):
         script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
         return TaskPlan(task=task, script=script, on="host")
     secrets = tuple(dict.fromkeys((*task.work.environment.secrets, *task.secrets)))
     job = attrs.evolve(task.work, environment=attrs.evolve(task.work.environment, secrets=secrets))
-    script = pool.scheduler(target.scheduler).build_job(job=job, target=target)
-    script = _with_secrets(attrs.evolve(script, check=task.check), secrets)
-    return TaskPlan(task=task, script=script, on="scheduler")
+    script = attrs.evolve(scheduler.build_job(job=job, target=target), check=task.check)
+    return TaskPlan(task=task, script=_with_secrets(script, secrets), on="scheduler")
 
 
 def _with_secrets(script: Script, names: Iterable[str]) -> Script:
-    """With these secrets besides those that the scheduler itself needs."""
+    """Return the script with these secrets and those that the scheduler itself needs."""
     return attrs.evolve(script, secrets=tuple(dict.fromkeys((*script.secrets, *names))))
 
 
-def _refuse_logs_of_one_name(script: Script, scheduler: str) -> None:
-    """The copies of a run's logs lie beside one another."""
+def _check_log_names(script: Script, scheduler: str) -> None:
+    """Raise PluginError if two logs have one file name. The record keeps copies of all logs in one folder."""
     names = [PurePosixPath(log).name for logs in script.logs.values() for log in logs]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise PluginError(f"{scheduler}: build_job() names several logs {twice[0]}; each needs a name of its own")
+    if duplicates := sorted({name for name in names if names.count(name) > 1}):
+        message = f"{scheduler}: build_job() returned several logs named {duplicates[0]}; each needs a different name"
+        raise PluginError(message)
 
 
 def _host_script(task: Task, directory: str, work: str) -> Script:
-    """Bash for the target's host. It looks again first: another process may have made it in the meantime."""
+    """Return a script for the target's host. It checks first whether another process has completed the task."""
     secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if task.secrets else ""
-    look = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
-    text = f"#!/usr/bin/env bash\n: >begun\n{secrets}{look}{work}\n"
+    check = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
+    text = f"#!/usr/bin/env bash\n: >begun\n{secrets}{check}{work}\n"
     return Script(
         id=task.key,
         directory=directory,

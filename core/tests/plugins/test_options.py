@@ -29,18 +29,18 @@ def test_options_with_validators_and_without_defaults_are_checked(plugins: Any, 
     )
     assert refusals(word="a", sizes=[1, 2]) == []
     assert refusals(wrod="a") == [
-        "framework.word: is missing; expected a string",
-        "framework.wrod: is not a key here; expected one of word, sizes (did you mean 'word'?)",
+        "framework.word: required key is missing; expected a string",
+        "framework.wrod: unknown key; expected one of word, sizes (did you mean 'word'?)",
     ]
-    assert refusals(word="a", sizes=[1, "2"]) == ['framework.sizes[1]: is "2"; expected a whole number']
-    assert refusals(word="a", sizes="12") == ['framework.sizes: is "12"; expected a list, each a whole number']
+    assert refusals(word="a", sizes=[1, "2"]) == ['framework.sizes[1]: invalid value "2"; expected an integer']
+    assert refusals(word="a", sizes="12") == ['framework.sizes: invalid value "12"; expected a list, each an integer']
     assert refusals(word="c") == ["framework.word: 'word' must be in ['a', 'b'] (got 'c')"]
 
 
 VALIDATORS = """
 def _host(instance, field, value):
     if " " in value:
-        raise SpecError(Fault(message=f"is {shown(value)}", expected="a host"))
+        raise SpecError(Fault(message=f"invalid value {shown(value)}", expected="a host"))
 
 def _sizes(instance, field, value):
     raise SpecError(*(Fault(message="is odd", key=name) for name, size in value.items() if size % 2))
@@ -60,19 +60,19 @@ deep: list[Inner] = []
 def test_what_validators_reject_is_reported_in_one_pass_each_with_its_key(plugins: Any, refusals: Refusals) -> None:
     plugins.install("framework", before=VALIDATORS, options=VALIDATED)
     assert refusals(inner={"host": "c d"}, deep=[{}, {"host": "e\nf "}]) == [
-        'framework.inner.host: is "c d"; expected a host',
-        'framework.deep[1].host: is "e\\nf "; expected a host',
+        'framework.inner.host: invalid value "c d"; expected a host',
+        'framework.deep[1].host: invalid value "e\\nf "; expected a host',
     ]
     assert refusals(host="a b", sizes={"p": 1, "q": 2, "r": 3}) == [
-        'framework.host: is "a b"; expected a host',
+        'framework.host: invalid value "a b"; expected a host',
         "framework.sizes.p: is odd",
         "framework.sizes.r: is odd",
     ]
     assert refusals(host="a b", sizes="p", inner={"host": "c d"}, more=1) == [
-        'framework.sizes: is "p"; expected a table, each value a whole number',
-        'framework.inner.host: is "c d"; expected a host',
-        "framework.more: is not a key here; expected one of host, sizes, inner, deep",
-        'framework.host: is "a b"; expected a host',
+        'framework.sizes: invalid value "p"; expected a table, each value an integer',
+        'framework.inner.host: invalid value "c d"; expected a host',
+        "framework.more: unknown key; expected one of host, sizes, inner, deep",
+        'framework.host: invalid value "a b"; expected a host',
     ]
 
 
@@ -81,6 +81,6 @@ def test_a_date_is_no_option_of_a_framework(plugins: Any, refusals: Refusals) ->
     assert refusals(more={"a": [1, "x", {"b": 2.5}], "c": {"d": True}}) == []
     expected = "expected a string, a number, true or false, a list or a table"
     assert refusals(more={"a": [1, {"b": date(2024, 5, 1)}], "c": {"d": time(12, 30)}}) == [
-        f"framework.more.a[1].b: is 2024-05-01; {expected}",
-        f"framework.more.c.d: is 12:30:00; {expected}",
+        f"framework.more.a[1].b: invalid value 2024-05-01; {expected}",
+        f"framework.more.c.d: invalid value 12:30:00; {expected}",
     ]

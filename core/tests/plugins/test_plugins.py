@@ -237,7 +237,7 @@ def test_a_gpu_with_less_memory_than_the_recipe_needs_is_rejected(
     recipe.write_text(f"memory_gb = 141\n{recipe.read_text()}")
     line = one_line(run_llmb("validate", plugins.spec()))
     assert "workload.gpu_type: h100 has 80 GB" in line
-    assert "at least 141 GB for odd/tiny" in line
+    assert "odd/tiny needs 141 GB; expected a GPU with at least 141 GB" in line
 
 
 def test_the_list_of_plugins_has_the_hooks_or_the_error_of_each(plugins: Any, run_llmb: Any) -> None:

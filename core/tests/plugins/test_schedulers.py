@@ -99,10 +99,14 @@ def test_a_scheduler_chooses_the_machine_through_which_its_target_is_reached(
     assert run["script"] == "on first"
     file = spec(nodes=["first", "second"])
     assert one_line(run_llmb("validate", file)) == (
-        f"{file}: target.workdir: is missing; expected a directory of first that all its nodes share"
+        f"{file}: target.workdir: required key is missing; expected a directory on first that all nodes share"
     )
-    assert 'target.host: is "no host"' in one_line(run_llmb("validate", spec(nodes=["no host"], workdir="/shared")))
-    assert "target.nodes: is missing; expected a list" in one_line(run_llmb("validate", spec(workdir="/shared")))
+    assert 'target.host: invalid value "no host"' in one_line(
+        run_llmb("validate", spec(nodes=["no host"], workdir="/shared"))
+    )
+    assert "target.nodes: required key is missing; expected a list" in one_line(
+        run_llmb("validate", spec(workdir="/shared"))
+    )
 
 
 HEAD_NODE = """

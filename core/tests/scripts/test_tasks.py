@@ -9,7 +9,7 @@ import pytest
 
 from llmb import FrozenMap, Job, environment_function, task_functions
 from llmb.drive.provenance import parse_provenance
-from llmb.spec.check import SECRET_VARIABLE
+from llmb.spec.check_values import SECRET_VARIABLE
 
 SECRETS = [
     "HF_TOKEN",

@@ -104,8 +104,8 @@ def test_a_run_of_a_changed_model_knows_the_published_one(spec: Any) -> None:
 
 
 def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
-    from llmb.spec.published import override_model
-    from llmb.spec.tables import ModelTable
+    from llmb.spec.assemble_run import override_model
+    from llmb.spec.keys import ModelTable
 
     published = llmb.Model(layers=2, hidden=8, ffn=8, heads=2, query_groups=2, vocab=100, seq_len=8, flops_vocab=128)
     assert override_model(published, ModelTable(layers=4, vocab=100)).flops_vocab == 128
@@ -113,7 +113,7 @@ def test_a_changed_model_keeps_the_vocabulary_of_the_published_flops() -> None:
 
 
 def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
-    with pytest.raises(llmb.RecordError, match=r"has no provenance\.run_id"):
+    with pytest.raises(llmb.RecordError, match=r"provenance\.run_id is missing"):
         import_run(spec.usual().file, PluginRegistry())
 
 

@@ -65,10 +65,10 @@ def test_one_override_of_a_program_may_stand_alone(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("tables", "overrides", "message"),
     [
-        ({}, ["workload.repeats=1000000"], "comes to 1,000,000 runs"),
-        ({"workload": {"repeats": 5001, "gpus": [1, 2]}}, [], "comes to 10,002 runs"),
-        ({"sweep": {"workload.repeats": [9_999, 1], "env.N": ["a", "b"]}}, [], "comes to 20,000 runs"),
-        ({"sweep": {f"env.N{n}": [*"0123456789"] for n in range(9)}}, [], "comes to 1,000,000,000 runs"),
+        ({}, ["workload.repeats=1000000"], "the sweep has 1,000,000 runs"),
+        ({"workload": {"repeats": 5001, "gpus": [1, 2]}}, [], "the sweep has 10,002 runs"),
+        ({"sweep": {"workload.repeats": [9_999, 1], "env.N": ["a", "b"]}}, [], "the sweep has 20,000 runs"),
+        ({"sweep": {f"env.N{n}": [*"0123456789"] for n in range(9)}}, [], "the sweep has 1,000,000,000 runs"),
     ],
 )
 def test_a_workload_of_too_many_runs_is_one_fault_before_anything_is_expanded(
@@ -104,15 +104,20 @@ def test_a_fault_that_all_points_share_is_told_once(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("sweep", "key", "message", "expected"),
     [
-        ({"parallelism.tp": 3}, "sweep.parallelism.tp", "is 3", "a list of values to try"),
-        ({"parallelism.tp": "3"}, "sweep.parallelism.tp", 'is "3"', "a list of values to try"),
-        ({"parallelism.tp": []}, "sweep.parallelism.tp", "is an empty list", "at least one value to try"),
-        ({"tp": [1]}, "sweep.tp", "is not a key to sweep", 'a dotted key such as "parallelism.tp"'),
-        ({"workload.gpus": [1]}, "sweep.workload.gpus", "is swept, and workload.gpus is set too", "one of the two"),
-        ({"workload.steps": [0]}, "sweep.workload.steps[0]", "is 0", "a whole number of at least 1"),
-        ({"nothing.here": [0]}, "sweep.nothing.here", "is not a key here", None),
-        ({"target.none.here": [0, 1]}, "sweep.target.none.here", "is not a key here", None),
-        ({"target.none.here.at.all": [0]}, "sweep.target.none.here.at.all", "is not a key here", None),
+        ({"parallelism.tp": 3}, "sweep.parallelism.tp", "invalid value 3", "a list with at least one value"),
+        ({"parallelism.tp": "3"}, "sweep.parallelism.tp", 'invalid value "3"', "a list with at least one value"),
+        ({"parallelism.tp": []}, "sweep.parallelism.tp", "invalid value []", "a list with at least one value"),
+        ({"tp": [1]}, "sweep.tp", "invalid key", 'a dotted key such as "parallelism.tp"'),
+        (
+            {"workload.gpus": [1]},
+            "sweep.workload.gpus",
+            "workload.gpus is both swept and set; remove one of them",
+            None,
+        ),
+        ({"workload.steps": [0]}, "sweep.workload.steps[0]", "invalid value 0", "a positive integer"),
+        ({"nothing.here": [0]}, "sweep.nothing.here", "unknown key", None),
+        ({"target.none.here": [0, 1]}, "sweep.target.none.here", "unknown key", None),
+        ({"target.none.here.at.all": [0]}, "sweep.target.none.here.at.all", "unknown key", None),
     ],
 )
 def test_a_sweep_that_is_none_is_a_fault(
@@ -124,7 +129,7 @@ def test_a_sweep_that_is_none_is_a_fault(
 
 
 def test_an_empty_list_of_the_workload_is_a_fault(spec: Any) -> None:
-    assert spec.usual(workload={"gpus": []}).faults()["workload.gpus"].message == "is []"
+    assert spec.usual(workload={"gpus": []}).faults()["workload.gpus"].message == "invalid value []"
 
 
 @pytest.mark.parametrize(

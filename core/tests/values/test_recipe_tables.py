@@ -18,13 +18,12 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
         (
             {"comit" if key == "commit" else key: value for key, value in REPOSITORY.items()},
             [
-                "framework.repository.comit: is not a key here; expected one of name, url, commit"
-                " (did you mean 'commit'?)",
-                "framework.repository.commit: is missing",
+                "framework.repository.comit: unknown key; expected one of name, url, commit (did you mean 'commit'?)",
+                "framework.repository.commit: required key is missing",
             ],
         ),
-        (REPOSITORY | {"url": 3}, ["framework.repository.url: is 3; expected a string"]),
-        ("trainer", ['framework.repository: is "trainer"; expected a table']),
+        (REPOSITORY | {"url": 3}, ["framework.repository.url: invalid value 3; expected a string"]),
+        ("trainer", ['framework.repository: invalid value "trainer"; expected a table']),
     ],
 )
 def test_a_wrong_repository_is_told_by_its_key(table: Any, told: list[str]) -> None:
@@ -36,11 +35,14 @@ def test_a_wrong_repository_is_told_by_its_key(table: Any, told: list[str]) -> N
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({}, "framework.nsys.command: is missing"),
-        ({"command": "nsys profile"}, 'framework.nsys.command: is "nsys profile"; expected a list of strings'),
+        ({}, "framework.nsys.command: required key is missing"),
+        (
+            {"command": "nsys profile"},
+            'framework.nsys.command: invalid value "nsys profile"; expected a list of strings',
+        ),
         (
             {"command": ["nsys"], "rank": 4},
-            "framework.nsys.rank: is not a key here; expected one of command, with_cpu, without_cpu, gpu_metrics, ranks"
+            "framework.nsys.rank: unknown key; expected one of command, with_cpu, without_cpu, gpu_metrics, ranks"
             " (did you mean 'ranks'?)",
         ),
     ],
@@ -54,14 +56,14 @@ def test_a_wrong_way_to_start_nsys_is_told_by_its_key(table: dict[str, Any], tol
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"lock": "cpu.txt"}, "framework.python: is missing"),
+        ({"lock": "cpu.txt"}, "framework.python: required key is missing"),
         (
             {"lock": "cpu.txt", "python": "3.12", "space_gb": 0},
-            "framework.space_gb: is 0; expected a number above 0",
+            "framework.space_gb: invalid value 0; expected a positive number",
         ),
         (
             {"lock": "cpus.txt", "python": "3.12"},
-            "framework.lock: is \"cpus.txt\"; expected one of cpu.txt (did you mean 'cpu.txt'?)",
+            "framework.lock: invalid value \"cpus.txt\"; expected one of cpu.txt (did you mean 'cpu.txt'?)",
         ),
     ],
 )
@@ -81,4 +83,6 @@ def test_what_a_plugin_finds_wrong_in_them_names_the_recipe(spec: Any) -> None:
     wrong = attrs.evolve(placed.run, settings={**placed.run.settings, "lock": "cpus.txt"})
     with pytest.raises(RecipeError) as caught:
         plan(Workload(file="spec.toml", runs=(attrs.evolve(placed, run=wrong),)))
-    assert str(caught.value).startswith(f'{placed.run.recipe}: framework.lock: is "cpus.txt"; expected one of ')
+    assert str(caught.value).startswith(
+        f'{placed.run.recipe}: framework.lock: invalid value "cpus.txt"; expected one of '
+    )

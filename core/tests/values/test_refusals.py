@@ -12,14 +12,14 @@ DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name":
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("train.steps", "is decided by the rest of the spec; expected workload.steps in its place"),
-        ("mesh.tp", "is decided by the rest of the spec; expected [parallelism] in its place"),
-        ("run_name", "is decided by the rest of the spec; expected no such key"),
+        ("train.steps", "llmb sets this key; expected workload.steps instead"),
+        ("mesh.tp", "llmb sets this key; expected [parallelism] instead"),
+        ("run_name", "llmb sets this key; remove it"),
         (
             "train",
-            "holds train.steps, which is decided by the rest of the spec; expected the keys that it holds, one by one",
+            "this table contains train.steps, which llmb sets; expected its other keys one by one",
         ),
-        ("train steps", "is not a key; expected names with dots between them, without blanks"),
+        ("train steps", "invalid key; expected names with dots between them, without blanks"),
     ],
 )
 def test_a_setting_that_the_spec_decides_is_refused_at_its_key(name: str, told: str) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import attrs
 import pytest
 
+from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
-from llmb.values.model_rules import model_faults, parallelism_faults
+from llmb.values.model_rules import check_model, check_nodes, check_parallelism
 
 LLAMA_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=128256, seq_len=8192)
 LLAMA_405B = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192)
@@ -19,6 +20,10 @@ GROK = Model(
 NEMOTRON = Model(
     layers=96, hidden=18432, ffn=73728, heads=96, query_groups=8, vocab=256000, seq_len=4096, gated=False
 )  # fmt: skip
+
+
+def errors_of(model: Model, parallelism: Parallelism, gpus: int, gpus_per_node: int = 8) -> list[Fault]:
+    return [*check_parallelism(model, parallelism, gpus), *check_nodes(gpus, gpus_per_node)]
 
 
 def dividing(**degrees: Any) -> Parallelism:
@@ -42,58 +47,57 @@ PUBLISHED = [
 
 @pytest.mark.parametrize(("model", "parallelism", "gpus"), PUBLISHED)
 def test_what_is_published_is_possible(model: Model, parallelism: Parallelism, gpus: int) -> None:
-    assert model_faults(model) == ()
-    assert parallelism_faults(model, parallelism, gpus, gpus_per_node=8) == ()
+    assert [*check_model(model), *errors_of(model, parallelism, gpus)] == []
 
 
 @pytest.mark.parametrize(
     ("model", "degrees", "gpus", "key", "message"),
     [
         (LLAMA_70B, {"tp": 4, "pp": 4, "cp": 2}, 72, "workload.gpus",
-         "72 GPUs cannot be divided by tp x pp x cp = 4 x 4 x 2 = 32"),
+         "72 GPUs are not divisible by tp x pp x cp = 4 x 4 x 2 = 32"),
         (LLAMA_70B, {"global_batch_size": 100}, 64, "parallelism.global_batch_size",
-         "a global batch of 100 cannot be divided by micro batch x data parallel = 1 x 64 = 64"),
+         "global batch 100 is not divisible by micro batch x data parallel = 1 x 64 = 64"),
         (LLAMA_70B, {"micro_batch_size": 3, "tp": 8}, 64, "parallelism.global_batch_size",
-         "a global batch of 128 cannot be divided by micro batch x data parallel = 3 x 8 = 24"),
-        (LLAMA_70B, {"pp": 4, "vp": 6}, 64, "model.layers", "80 layers cannot be divided by pp x vp = 4 x 6 = 24"),
+         "global batch 128 is not divisible by micro batch x data parallel = 3 x 8 = 24"),
+        (LLAMA_70B, {"pp": 4, "vp": 6}, 64, "model.layers", "80 layers are not divisible by pp x vp = 4 x 6 = 24"),
         (BRIDGE_405B, {"pp": 9}, 576, "model.layers",
-         "126 + 2 layers (embedding and loss counted) cannot be divided by pp x vp = 9 x 1 = 9"),
-        (LLAMA_405B, {"pp": 8}, 64, "model.layers", "126 layers cannot be divided by pp x vp = 8 x 1 = 8"),
-        (LLAMA_70B, {"vp": 5}, 64, "parallelism.vp", "5 interleaved stages need a pipeline, and pp is 1"),
-        (GROK, {"tp": 32}, 64, "parallelism.tp", "48 heads cannot be divided by tp = 32"),
+         "126 layers + 2 (embedding and loss) are not divisible by pp x vp = 9 x 1 = 9"),
+        (LLAMA_405B, {"pp": 8}, 64, "model.layers", "126 layers are not divisible by pp x vp = 8 x 1 = 8"),
+        (LLAMA_70B, {"vp": 5}, 64, "parallelism.vp", "5 interleaved stages need a pipeline, but pp is 1"),
+        (GROK, {"tp": 32}, 64, "parallelism.tp", "48 heads are not divisible by tp = 32"),
         (GROK, {"tp": 12, "global_batch_size": 8}, 96, "parallelism.tp",
-         "8 query groups and tp = 12: neither is a multiple of the other"),
-        (GROK, {"ep": 16}, 64, "parallelism.ep", "8 experts cannot be divided by ep = 16"),
-        (LLAMA_70B, {"ep": 2}, 64, "parallelism.ep", "1 experts cannot be divided by ep = 2"),
+         "neither 8 query groups nor tp = 12 is a multiple of the other"),
+        (GROK, {"ep": 16}, 64, "parallelism.ep", "8 experts are not divisible by ep = 16"),
+        (LLAMA_70B, {"ep": 2}, 64, "parallelism.ep", "1 expert is not divisible by ep = 2"),
         (GROK, {"pp": 2, "ep": 8}, 8, "parallelism.ep",
-         "8 GPUs cannot be divided by pp x ep x etp = 2 x 8 x 1 = 16"),
+         "8 GPUs are not divisible by pp x ep x etp = 2 x 8 x 1 = 16"),
         (attrs.evolve(LLAMA_70B, ffn=28674), {"tp": 4, "global_batch_size": 64}, 64, "model.ffn",
-         "an FFN size of 28674 cannot be divided by tp = 4"),
-        (LLAMA_70B, {"fsdp": 48}, 64, "parallelism.fsdp", "64 GPUs cannot be divided into 48 shards"),
-        (LLAMA_70B, {"tp": 0}, 64, "parallelism.tp", "is 0"),
-        (LLAMA_70B, {}, 0, "workload.gpus", "is 0"),
-        (LLAMA_70B, {"global_batch_size": 132}, 12, "workload.gpus", "12 GPUs are not whole nodes of 8"),
+         "FFN size 28674 is not divisible by tp = 4"),
+        (LLAMA_70B, {"fsdp": 48}, 64, "parallelism.fsdp", "64 GPUs are not divisible by fsdp = 48"),
+        (LLAMA_70B, {"tp": 0}, 64, "parallelism.tp", "invalid value 0"),
+        (LLAMA_70B, {}, 0, "workload.gpus", "invalid value 0"),
+        (LLAMA_70B, {"global_batch_size": 132}, 12, "workload.gpus", "12 GPUs do not fill nodes of 8"),
     ],
 )  # fmt: skip
 def test_what_is_impossible_is_one_fault_that_shows_the_sum(
     model: Model, degrees: dict[str, int], gpus: int, key: str, message: str
 ) -> None:
-    faults = parallelism_faults(model, dividing(**degrees), gpus, gpus_per_node=8)
-    assert [(fault.key, fault.message) for fault in faults] == [(key, message)]
-    assert faults[0].expected
+    [error] = errors_of(model, dividing(**degrees), gpus)
+    assert (error.key, error.message) == (key, message)
+    assert error.expected
 
 
 def test_query_groups_may_be_copied_to_more_tensor_ranks_than_there_are() -> None:
-    assert parallelism_faults(LLAMA_70B, dividing(tp=16), 64) == ()
+    assert errors_of(LLAMA_70B, dividing(tp=16), 64) == []
 
 
 def test_part_of_one_node_is_possible() -> None:
-    assert parallelism_faults(LLAMA_70B, dividing(), 4, gpus_per_node=8) == ()
+    assert errors_of(LLAMA_70B, dividing(), 4) == []
 
 
 def test_all_faults_are_found_at_once() -> None:
     parallelism = dividing(tp=3, pp=7, ep=2, fsdp=5, vp=2)
-    keys = {fault.key for fault in parallelism_faults(LLAMA_70B, parallelism, 64)}
+    keys = {error.key for error in errors_of(LLAMA_70B, parallelism, 64)}
     assert keys == {"workload.gpus", "model.layers", "parallelism.tp", "parallelism.ep", "parallelism.fsdp"}
 
 
@@ -107,4 +111,4 @@ def test_all_faults_are_found_at_once() -> None:
     ],
 )
 def test_a_model_that_cannot_be(changes: dict[str, Any], key: str) -> None:
-    assert [fault.key for fault in model_faults(attrs.evolve(LLAMA_70B, **changes))] == [key]
+    assert [error.key for error in check_model(attrs.evolve(LLAMA_70B, **changes))] == [key]

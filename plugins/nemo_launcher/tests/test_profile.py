@@ -110,5 +110,5 @@ def test_without_a_capture_the_job_has_no_nsys_wrapper_and_no_outputs(load_run: 
 
 
 def test_a_run_that_ends_before_the_capture_is_an_error(load_run: LoadRun) -> None:
-    with pytest.raises(SpecError, match="steps 20 to 30 are no range within the 25 steps"):
+    with pytest.raises(SpecError, match="steps 20 to 30 are not a range within the run's 25 steps"):
         load_run("llama3.1-70b", "fp8", 64, "workload.steps=25", profile=NSYS)

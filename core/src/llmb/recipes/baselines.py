@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.values.error_text import counted
+from llmb.values.error_text import REQUIRED_KEY, counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Baseline
@@ -85,7 +85,7 @@ def read_baselines(
 def _without_speed(values: Mapping[str, Any], key: str) -> list[Fault]:
     if "step_time_s" in values or "tokens_per_s_per_gpu" in values:
         return []
-    return [Fault(message="is missing", key=f"{key}.step_time_s", expected="it, or tokens_per_s_per_gpu")]
+    return [Fault(message=REQUIRED_KEY, key=f"{key}.step_time_s", expected="step_time_s or tokens_per_s_per_gpu")]
 
 
 def _uneven(values: Mapping[str, Any], key: str) -> list[Fault]:

@@ -14,7 +14,7 @@ from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
-from llmb.values.model_rules import model_faults, parallelism_faults
+from llmb.values.model_rules import check_model, check_parallelism
 from llmb.values.recipe import Point
 from llmb.values.tables import Reader, check_table, flag, listed, natural, raw, settings, string, whole
 
@@ -87,7 +87,7 @@ def _model(model: Model | None, table: object, key: str) -> tuple[Model | None, 
     if model is None or faults or not values:
         return (None if faults else model), faults
     changed = attrs.evolve(model, **values)
-    return changed, [attrs.evolve(fault, key=_moved(fault, key)) for fault in model_faults(changed)]
+    return changed, [attrs.evolve(fault, key=_moved(fault, key)) for fault in check_model(changed)]
 
 
 def _expand(
@@ -131,11 +131,11 @@ def _parallelism(
                 degrees[name] = scaled(values[name], gpus)
             except ValueError as error:
                 message = f'"{values[name]}" is {error} on {where}'
-                faults.append(Fault(message=message, key=f"{key}.{name}", expected="a whole number of at least 1"))
+                faults.append(Fault(message=message, key=f"{key}.{name}", expected="a positive integer"))
     if faults:
         return None, faults
     parallelism = Parallelism(**degrees | {"vp": None if degrees.get("vp") == 1 else degrees.get("vp")})
-    for fault in parallelism_faults(model, parallelism, gpus):
+    for fault in check_parallelism(model, parallelism, gpus):
         message = fault.message if where in fault.message else f"{fault.message} (on {where})"
         faults.append(attrs.evolve(fault, message=message, key=_moved(fault, key)))
     return (None if faults else parallelism), faults

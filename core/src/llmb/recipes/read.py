@@ -56,7 +56,7 @@ from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Image
 from llmb.values.model import FlopFormula, Model
-from llmb.values.model_rules import model_faults
+from llmb.values.model_rules import check_model
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import MfuSource, Point, Recipe, Window
 from llmb.values.run import ProfileTool
@@ -187,7 +187,7 @@ def _model(table: object) -> tuple[Model | None, list[Fault]]:
     if faults:
         return None, faults
     model = Model(**values)
-    return model, list(model_faults(model))
+    return model, list(check_model(model))
 
 
 def _image(table: object) -> tuple[Image | None, list[Fault]]:

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 _RULE = re.compile(r"(?:\d+|gpus)(?:[*/](?:\d+|gpus))*")
 
-RULE = 'a whole number of at least 1, or a rule such as "gpus", "2 * gpus", "252 * gpus / 576"'
+RULE = 'a positive integer, or a rule such as "gpus", "2 * gpus", "252 * gpus / 576"'
 """What a rule looks like, for messages."""
 
 

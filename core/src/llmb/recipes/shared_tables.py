@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from llmb.values.error_text import shown
+from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.nearest import nearest_name
@@ -21,12 +21,12 @@ def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str)
     names = tables.get("shared", [])
     if not isinstance(names, list):
         expected = "a list of names of shared files"
-        raise RecipeError(Fault(message=f"is {shown(names)}", file=file, key="shared", expected=expected))
+        raise RecipeError(Fault(message=invalid_value(names), file=file, key="shared", expected=expected))
     below: Mapping[str, Any] = FrozenMap()
     for index, name in enumerate(names):
         if name not in shared:
             expected = f"one of {', '.join(sorted(shared))}" if shared else "a file shared/NAME.toml beside it"
-            message, nearest = f"is {shown(name)}", nearest_name(str(name), shared)
+            message, nearest = invalid_value(name), nearest_name(str(name), shared)
             fault = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
             raise RecipeError(fault)
         below = merged(below, toml(shared[name], str(PurePath(file).with_name("shared") / f"{name}.toml")))

@@ -1,4 +1,4 @@
-"""A run as a spec of its own, with every default written out: what its record keeps, and what runs it again."""
+"""Export a run as a spec of its own, with every default written out, and import it again from its record."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.load import resolve_document
-from llmb.spec.read import Document, read_toml
+from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
+from llmb.spec.read_toml import Document, read_toml
+from llmb.spec.resolve import resolve
 from llmb.spec.structure import unstructure
-from llmb.spec.tables import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
-from llmb.values.errors import RecordError
+from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import thaw
 from llmb.values.run import Run, Target
 from llmb.values.workload import RunSpec
 
 
 def export_run(placed: RunSpec, provenance: dict[str, Any]) -> str:
-    """The text of ``run.toml``; ``provenance`` is kept for people; some of it is for `import_run`."""
+    """Return the text of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
     import tomli_w  # not needed to read a spec
 
     run, target = placed.run, placed.target
@@ -39,27 +39,26 @@ def export_run(placed: RunSpec, provenance: dict[str, Any]) -> str:
     return tomli_w.dumps({name: table for name, table in tables.items() if table})
 
 
-def _of_sweep(placed: RunSpec) -> dict[str, Any]:
-    """What tells the run from the others of its spec, where there are any."""
-    repeats = {"repeats": placed.repeats} if placed.repeats > 1 else {}
-    return {**repeats, "sweep": thaw(placed.swept)} if placed.swept else repeats
-
-
 def import_run(file: Path, pool: PluginRegistry) -> RunSpec:
-    """The run of a record, under its own id. Raises RecordError, SpecError or PluginError."""
+    """Return the run of a record, under its own id. Raises RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance = tables.get("provenance", {})
     run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
     if not isinstance(run_id, str):
-        raise RecordError(f"{file} has no provenance.run_id; it is not the record of a run")
-    [placed] = resolve_document(Document(str(file), tables), pool).runs
-    placed = placed.with_run_id(run_id)
-    return attrs.evolve(
-        placed,
-        run=attrs.evolve(placed.run, repeat=provenance.get("repeat", 1)),
-        repeats=provenance.get("repeats", 1),
-        swept=provenance.get("sweep", {}),
-    )
+        raise RecordError(f"{file} is not the record of a run: provenance.run_id is missing")
+    workload, errors = resolve(Document(str(file), tables), pool)
+    if errors:
+        raise SpecError(*errors)
+    [placed] = workload.runs
+    run = attrs.evolve(placed.run, repeat=provenance.get("repeat", 1))
+    placed = attrs.evolve(placed, run=run, repeats=provenance.get("repeats", 1), swept=provenance.get("sweep", {}))
+    return placed.with_run_id(run_id)
+
+
+def _of_sweep(placed: RunSpec) -> dict[str, Any]:
+    """Return what distinguishes the run from the other runs of its spec, if there are any."""
+    repeats = {"repeats": placed.repeats} if placed.repeats > 1 else {}
+    return {**repeats, "sweep": thaw(placed.swept)} if placed.swept else repeats
 
 
 def _workload(run: Run[Any]) -> dict[str, Any]:
@@ -73,6 +72,6 @@ def _parallelism(run: Run[Any]) -> dict[str, Any]:
 
 
 def _named(value: Run[Any] | Target[Any] | Any, table: type[Any]) -> dict[str, Any]:
-    """The keys of ``table`` as ``value`` has them, without nulls."""
+    """Return the fields of ``value`` that are keys of ``table``, without those that are None."""
     names = [field.name for field in attrs.fields(table) if hasattr(value, field.name)]
     return {name: unstructure(getattr(value, name)) for name in names if getattr(value, name) is not None}

@@ -11,7 +11,7 @@ import attrs
 from llmb.values.duration import DURATION, seconds
 
 PositiveInt = NewType("PositiveInt", int)
-"""A whole number of at least 1 and at most LARGEST."""
+"""An integer from 1 to LARGEST."""
 
 PositiveFloat = NewType("PositiveFloat", float)
 """A finite number above 0."""
@@ -68,19 +68,19 @@ def _is_duration(value: Any) -> bool:
 
 
 SCALARS: Mapping[Any, Scalar] = {
-    int: Scalar("a whole number", _whole, int),
+    int: Scalar("an integer", _whole, int),
     float: Scalar("a finite number", _number, float),
     bool: Scalar("true or false", lambda value: isinstance(value, bool), bool),
     str: Scalar("a string", lambda value: isinstance(value, str), str),
     PositiveInt: Scalar(
-        "a whole number of at least 1",
+        "a positive integer",
         lambda value: _whole(value) and value >= 1,
         int,
-        (LARGEST, f"a whole number of at most {LARGEST}"),
+        (LARGEST, f"an integer of at most {LARGEST}"),
     ),
     Duration: Scalar(DURATION, _is_duration, seconds, (LONGEST_S, "at most one year, 8760h")),
     Fraction: Scalar(
-        "a fraction above 0 and below 1, such as 0.05", lambda value: _number(value) and 0 < value < 1, float
+        "a number above 0 and below 1, such as 0.05", lambda value: _number(value) and 0 < value < 1, float
     ),
-    PositiveFloat: Scalar("a finite number above 0", lambda value: _number(value) and value > 0, float),
+    PositiveFloat: Scalar("a positive number", lambda value: _number(value) and value > 0, float),
 }

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.check import required_options
-from llmb.spec.resolve import known_accelerators
+from llmb.spec.decode import required_options
+from llmb.spec.resolve_run import known_accelerators
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe
 

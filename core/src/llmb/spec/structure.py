@@ -24,7 +24,7 @@ from cattrs.errors import (
 
 from llmb.spec.scalars import SCALARS, UnexpectedError
 from llmb.spec.validators import validated
-from llmb.values.error_text import MISSING, shown, unknown_key
+from llmb.values.error_text import REQUIRED_KEY, invalid_value, shown, unknown_key
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 def structure(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
     """The table as a value of ``cls``, or all that is wrong in it, each with its key below ``key``."""
     if not isinstance(table, Mapping):
-        return None, (Fault(message=f"is {shown(table)}", key=key, expected="a table"),)
+        return None, (Fault(message=invalid_value(table), key=key, expected="a table"),)
     try:
         return _converter().structure(dict(table), cls), ()
     except BaseValidationError as error:
@@ -205,9 +205,9 @@ def _faults(error: BaseValidationError, key: str, table: Any) -> list[Fault]:
         elif isinstance(inner, ForbiddenExtraKeysError):
             found += _unknown_keys(inner, key)
         elif isinstance(inner, KeyError) and where != key:
-            found.append(Fault(message=MISSING, key=where, expected=_expected_of(error, where.rpartition(".")[2])))
+            found.append(Fault(message=REQUIRED_KEY, key=where, expected=_expected_of(error, where.rpartition(".")[2])))
         elif isinstance(inner, UnexpectedError):
-            found.append(Fault(message=f"is {shown(value)}", key=where, expected=str(inner)))
+            found.append(Fault(message=invalid_value(value), key=where, expected=str(inner)))
         elif isinstance(inner, SpecError):  # of a plugin's own validator, which knows keys below the field's alone
             found += [attrs.evolve(fault, key=f"{where}.{fault.key}" if fault.key else where) for fault in inner.faults]
         elif not isinstance(inner, ValueError | TypeError):

@@ -1,4 +1,4 @@
-"""Where runs go: [target] tables with a name, in the user's configuration directory, and one without a workload."""
+"""Named targets of the targets file, and targets without a workload (for ``llmb doctor``)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import attrs
 from llmb.paths import config_folder
 from llmb.plugins.call import decoding_options
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.assemble import assemble_target
-from llmb.spec.check import TARGET_KEYS, check_options, check_target, place_faults
-from llmb.spec.expand import Combination
-from llmb.spec.read import read_toml
-from llmb.values.error_text import shown
+from llmb.spec.assemble_run import assemble_target
+from llmb.spec.check_values import check_place
+from llmb.spec.decode import TARGET_KEYS, decode_options, decode_target
+from llmb.spec.expand_sweep import Combination
+from llmb.spec.read_toml import read_toml
+from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.nearest import nearest_name
@@ -24,51 +25,48 @@ from llmb.values.workload import SourceMap
 
 
 def targets_file() -> Path:
-    """Where named targets are kept: ``targets.toml`` in the user's configuration directory."""
+    """Return the path of ``targets.toml`` in the user's configuration directory."""
     return config_folder() / "targets.toml"
 
 
 class NamedTargets:
-    """Puts the keys of a named target below those that the spec itself states. The file is read when one is named."""
+    """The targets of the targets file, which is read when the first of them is needed."""
 
     def __init__(self) -> None:
         self._file = targets_file()
         self._known: dict[str, Any] | None = None
 
     def apply(self, combination: Combination) -> tuple[Combination, tuple[Fault, ...]]:
-        """The combination with its whole [target], or what is wrong with the name."""
+        """Return the combination with the keys of its named target added to [target], or the errors of the name."""
         target = combination.tables.get("target")
         name = target.get("name") if isinstance(target, dict) else None
         if not isinstance(target, dict) or not isinstance(name, str):
             return combination, ()
         try:
-            named = self._named(name)
+            named = self._find(name)
         except SpecError as error:
             return combination, error.faults
         own, its = target.get("scheduler"), named.get("scheduler")
         if isinstance(own, str) and isinstance(its, str) and own != its:
-            return combination, (self._of_another_scheduler(name, own, its),)
+            message = f"{name} in {self._file} has scheduler {its}, not {own}"
+            return combination, (Fault(message=message, key="target.scheduler", expected=f'"{its}", or no name'),)
         added = {key: value for key, value in named.items() if key not in target}
         places = {f"target.{key}": (str(self._file), f"{name}.{key}") for key in added}
-        whole = attrs.evolve(
+        complete = attrs.evolve(
             combination,
             tables={**combination.tables, "target": {**target, **added}},
             source_map=attrs.evolve(
                 combination.source_map, places=FrozenMap({**combination.source_map.places, **places})
             ),
         )
-        return whole, () if "scheduler" in target else self._without_scheduler(name, named)
+        return complete, () if "scheduler" in target else self._check_scheduler(name, named)
 
-    def _without_scheduler(self, name: str, named: dict[str, Any]) -> tuple[Fault, ...]:
+    def _check_scheduler(self, name: str, named: dict[str, Any]) -> tuple[Fault, ...]:
         if "scheduler" in named:
             return ()
-        return (Fault(message="has no scheduler", file=str(self._file), key=name, expected='scheduler = "..."'),)
+        return (Fault(message="no scheduler", file=str(self._file), key=name, expected='scheduler = "..."'),)
 
-    def _of_another_scheduler(self, name: str, own: str, its: str) -> Fault:
-        message = f"is {shown(own)}, and {name} in {self._file} has {shown(its)}"
-        return Fault(message=message, key="target.scheduler", expected=f"{shown(its)}, or no name")
-
-    def _named(self, name: str) -> dict[str, Any]:
+    def _find(self, name: str) -> dict[str, Any]:
         if self._known is None:
             self._known = self._read()
         named = self._known.get(name)
@@ -76,16 +74,14 @@ class NamedTargets:
             return named
         if named is not None:
             expected = f"a table [{name}] with a scheduler"
-            raise SpecError(Fault(message=f"is {shown(named)}", file=str(self._file), key=name, expected=expected))
+            raise SpecError(Fault(message=invalid_value(named), file=str(self._file), key=name, expected=expected))
         names = sorted(key for key, value in self._known.items() if isinstance(value, dict))
-        raise SpecError(
-            Fault(
-                message=f"there is no target {name!r} in {self._file}",
-                key="target.name",
-                expected=f"one of {', '.join(names)}" if names else f"a table [{name}] with a scheduler in that file",
-                nearest=nearest_name(name, names),
-            )
-        )
+        message = f"unknown target {name!r}"
+        if names:
+            expected, nearest = f"one of {', '.join(names)} in {self._file}", nearest_name(name, names)
+            raise SpecError(Fault(message=message, key="target.name", expected=expected, nearest=nearest))
+        advice = f"add a table [{name}] with a scheduler to {self._file}"
+        raise SpecError(Fault(message=f"{message}; {advice}", key="target.name"))
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -97,21 +93,21 @@ class NamedTargets:
 
 
 def load_target(table: Mapping[str, Any], pool: PluginRegistry) -> tuple[Target[Any], dict[str, Any]]:
-    """The target, and its whole table with what the targets file says of a ``name`` in it.
+    """Return a target, and its complete table with the keys of its named target.
 
-    Raises SpecError with every fault, PluginError for a scheduler that is missing or does not work.
+    Raises SpecError with all errors, and PluginError if the scheduler is missing or broken.
     """
-    combination, unnamed = NamedTargets().apply(Combination(tables={"target": dict(table)}, source_map=SourceMap()))
-    whole = combination.tables["target"]
-    faults = list(unnamed)
-    checked = check_target(whole, faults)
+    combination, name_errors = NamedTargets().apply(Combination(tables={"target": dict(table)}, source_map=SourceMap()))
+    complete = combination.tables["target"]
+    errors = list(name_errors)
+    target_table = decode_target(complete, errors)
     options = None
-    if checked is not None:
-        own = {name: value for name, value in whole.items() if name not in TARGET_KEYS}
-        scheduler = pool.scheduler(checked.scheduler)
+    if target_table is not None:
+        own = {name: value for name, value in complete.items() if name not in TARGET_KEYS}
+        scheduler = pool.scheduler(target_table.scheduler)
         with decoding_options(scheduler):
-            options, wrong = check_options(own, scheduler.options, "target", TARGET_KEYS)
-        faults += wrong if options is not None else [*wrong, *place_faults(checked)]
-    if checked is None or faults:
-        raise SpecError(*map(combination.source_map.locate, faults))
-    return assemble_target(checked, pool.scheduler(checked.scheduler), options), whole
+            options, wrong = decode_options(own, scheduler.options, "target", TARGET_KEYS)
+        errors += wrong if options is not None else [*wrong, *check_place(target_table)]
+    if target_table is None or errors:
+        raise SpecError(*map(combination.source_map.locate, errors))
+    return assemble_target(target_table, pool.scheduler(target_table.scheduler), options), complete

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-DURATION = 'a duration such as "1h", "30m", "1h30m" or "90s", or whole seconds'
+DURATION = 'a duration such as "1h", "30m", "1h30m" or "90s", or a number of seconds'
 """What `seconds` takes, for messages."""
 
 _WRITTEN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")

@@ -1,4 +1,4 @@
-"""How faults show values, and what they say of keys that nothing reads."""
+"""The text of errors: values, counts, and the messages that several checks share."""
 
 from __future__ import annotations
 
@@ -11,30 +11,41 @@ import attrs
 from llmb.values.errors import Fault
 from llmb.values.nearest import nearest_name
 
-NOT_A_KEY = "is not a key here"
-MISSING = "is missing"
+UNKNOWN_KEY = "unknown key"
+REQUIRED_KEY = "required key is missing"
 LONGEST_TEXT = 500
 """Characters of an exception's message in an error of llmb."""
 
 
 def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
-    """The fault of a key that nothing reads (``name`` is its last part), with the nearest of those that are read."""
+    """Return the error of an unknown key, with the nearest of the known keys. ``name`` is the last part of ``key``."""
     known = list(known)
-    expected = f"one of {', '.join(known)}" if known else "no key here"
-    return Fault(message=NOT_A_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
+    expected = f"one of {', '.join(known)}" if known else "an empty table"
+    return Fault(message=UNKNOWN_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
 
 
 def counted(number: int, thing: str) -> str:
-    """Such as: 1 GPU, 8 GPUs."""
+    """Return a number with its noun: ``1 GPU``, ``8 GPUs``."""
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def format_choices(choices: Iterable[object]) -> str:
+    """Return ``a``, ``a or b``, or ``one of a, b, c``."""
+    words = list(map(str, choices))
+    return f"one of {', '.join(words)}" if len(words) > 2 else " or ".join(words)
+
+
+def invalid_value(value: Any) -> str:
+    """Return the message of an invalid value."""
+    return f"invalid value {shown(value)}"
+
+
 def shown(value: Any) -> str:
-    """A value as TOML writes it, for a message: cut short, and of a table only that it is one."""
+    """Return a value as TOML writes it, for a message: cut to 60 characters. A table is ``{...}``."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "a table"
+        return "{...}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(shown, value))}]"[:60]
     # JSON escapes what TOML does

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.values.choices import one_of
-from llmb.values.error_text import shown
+from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.nearest import nearest_name
@@ -74,7 +74,7 @@ class Venv:
             expected = f"one of {', '.join(sorted(shipped))}"
             nearest = nearest_name(name, shipped)
             raise RecipeError(
-                Fault(message=f"is {shown(name)}", key="framework.lock", expected=expected, nearest=nearest)
+                Fault(message=invalid_value(name), key="framework.lock", expected=expected, nearest=nearest)
             )
         return cls(**stated | {"lock": shipped[name].read_text(encoding="utf-8")})
 

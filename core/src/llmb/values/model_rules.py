@@ -1,127 +1,147 @@
-"""Which models and divisions over GPUs are possible at all, whatever the framework.
+"""Checks of models and of their division over GPUs that hold for every framework.
 
-A recipe and a workload spec are held to the same rules. Every function returns all faults at once; their keys are
-those of a workload spec (``workload.gpus``, ``parallelism.tp``, ``model.layers``).
+Recipes and workload specs follow the same rules. Each function yields all errors, with the keys of a workload spec
+(``workload.gpus``, ``parallelism.tp``, ``model.layers``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
-from llmb.values.error_text import counted
+from llmb.values.error_text import counted, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
 
 
-def model_faults(model: Model) -> tuple[Fault, ...]:
-    """What is impossible in a model: sizes below 1, broken heads or query groups, more experts used than there are."""
-    return tuple(_sizes_below_one("model", model)) or tuple(_model(model))
+def check_model(model: Model) -> Iterator[Fault]:
+    """Yield the errors of a model: sizes below 1, heads that do not divide evenly, more experts in use than exist."""
+    if errors := [*_sizes_below_one("model", model)]:
+        yield from errors
+        return
+    if model.hidden % model.heads:
+        message = f"hidden size {model.hidden} is not divisible by {counted(model.heads, 'head')}"
+        yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
+    if model.heads % model.query_groups:
+        message = _not_divisible(model.heads, "head", counted(model.query_groups, "query group"))
+        yield Fault(message=message, key="model.query_groups", expected=f"a divisor of {model.heads}")
+    if model.top_k > model.experts:
+        message = f"{model.top_k} experts per token are more than the model's {model.experts}"
+        yield Fault(message=message, key="model.top_k", expected=f"at most {model.experts}")
 
 
-def parallelism_faults(
-    model: Model, parallelism: Parallelism, gpus: int, *, gpus_per_node: int | None = None
-) -> tuple[Fault, ...]:
-    """What is impossible in dividing this model and batch over this many GPUs.
+def check_parallelism(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+    """Yield the errors of dividing this model and batch over this many GPUs.
 
-    Expert parallelism may share its ranks with data parallelism, so it is held against the GPUs, not multiplied with
-    tp. Part of one node is allowed, parts of several are not; without ``gpus_per_node`` that is not looked at.
+    Expert parallelism may share its ranks with data parallelism, so it must divide the GPUs, and does not multiply with
+    tp.
     """
     if gpus < 1:
-        return (Fault(message=f"is {gpus}", key="workload.gpus", expected="at least 1"),)
-    faults = tuple(_sizes_below_one("parallelism", parallelism)) + tuple(_sizes_below_one("model", model))
-    if faults:
-        return faults
-    return (
-        *_ranks(parallelism, gpus),
-        *_pipeline(model, parallelism),
-        *_tensor(model, parallelism),
-        *_experts(model, parallelism, gpus),
-        *node_faults(gpus, gpus_per_node),
-    )
+        yield Fault(message=invalid_value(gpus), key="workload.gpus", expected="at least 1")
+    elif errors := [*_sizes_below_one("parallelism", parallelism), *_sizes_below_one("model", model)]:
+        yield from errors
+    else:
+        for _keys, check in DIVISION_CHECKS:
+            yield from check(model, parallelism, gpus)
+
+
+def check_nodes(gpus: int, gpus_per_node: int) -> Iterator[Fault]:
+    """Yield an error if the GPUs fill some nodes and a part of another. A part of one node is allowed."""
+    if gpus > gpus_per_node and gpus % gpus_per_node:
+        message = f"{gpus} GPUs do not fill nodes of {gpus_per_node}"
+        yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {gpus_per_node}")
+
+
+def _not_divisible(number: int, noun: str, divisor: str) -> str:
+    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} not divisible by {divisor}"
 
 
 def _sizes_below_one(table: str, value: Model | Parallelism) -> Iterator[Fault]:
     for name, size in attrs.asdict(value).items():
         if isinstance(size, int) and not isinstance(size, bool) and size < 1:
-            yield Fault(message=f"is {size}", key=f"{table}.{name}", expected="at least 1")
+            yield Fault(message=invalid_value(size), key=f"{table}.{name}", expected="at least 1")
 
 
-def _model(model: Model) -> Iterator[Fault]:
-    if model.hidden % model.heads:
-        message = f"a hidden size of {model.hidden} cannot be divided into {model.heads} heads of one size"
-        yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
-    if model.heads % model.query_groups:
-        message = f"{model.heads} heads cannot be divided into {model.query_groups} query groups"
-        yield Fault(message=message, key="model.query_groups", expected=f"a divisor of {model.heads}")
-    if model.top_k > model.experts:
-        message = f"{model.top_k} experts a token are more than the {model.experts} there are"
-        yield Fault(message=message, key="model.top_k", expected=f"at most {model.experts}")
-
-
-def _ranks(parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def _check_ranks(_model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     tp, pp, cp = parallelism.tp, parallelism.pp, parallelism.cp
     if gpus % (tp * pp * cp):
-        message = f"{counted(gpus, 'GPU')} cannot be divided by tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}"
+        message = _not_divisible(gpus, "GPU", f"tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}")
         yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {tp * pp * cp}")
     else:
-        yield from _batch(parallelism, gpus)
+        yield from _check_batch(parallelism, gpus)
+
+
+def _check_shards(_model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     if gpus % parallelism.fsdp:
-        message = f"{counted(gpus, 'GPU')} cannot be divided into {parallelism.fsdp} shards"
+        message = _not_divisible(gpus, "GPU", f"fsdp = {parallelism.fsdp}")
         yield Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {gpus}")
 
 
-def _batch(parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def _check_batch(parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     micro, dp = parallelism.micro_batch_size, parallelism.data_parallel(gpus)
     if parallelism.global_batch_size % (micro * dp):
         message = (
-            f"a global batch of {parallelism.global_batch_size} cannot be divided by "
+            f"global batch {parallelism.global_batch_size} is not divisible by "
             f"micro batch x data parallel = {micro} x {dp} = {micro * dp}"
         )
         key = "parallelism.global_batch_size"
         yield Fault(message=message, key=key, expected=f"a multiple of {micro * dp}")
 
 
-def _pipeline(model: Model, parallelism: Parallelism) -> Iterator[Fault]:
+def _check_pipeline(model: Model, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
     pp, vp = parallelism.pp, parallelism.vp or 1
     if vp > 1 and pp == 1:
-        message = f"{vp} interleaved stages need a pipeline, and pp is 1"
+        message = f"{vp} interleaved stages need a pipeline, but pp is 1"
         yield Fault(message=message, key="parallelism.vp", expected="1, or pp above 1")
     extra = 2 if model.embedding_and_loss_as_layers else 0
     if pp > 1 and (model.layers + extra) % (pp * vp):
-        layers = f"{model.layers} + 2 layers (embedding and loss counted)" if extra else f"{model.layers} layers"
-        message = f"{layers} cannot be divided by pp x vp = {pp} x {vp} = {pp * vp}"
-        expected = f"a multiple of {pp * vp}" + (", less 2" if extra else "")
+        stages = f"pp x vp = {pp} x {vp} = {pp * vp}"
+        message = _not_divisible(model.layers, "layer", stages)
+        if extra:
+            message = f"{model.layers} layers + 2 (embedding and loss) are not divisible by {stages}"
+        expected = f"a multiple of {pp * vp}" + (", minus 2" if extra else "")
         yield Fault(message=message, key="model.layers", expected=expected)
 
 
-def _tensor(model: Model, parallelism: Parallelism) -> Iterator[Fault]:
+def _check_tensor(model: Model, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
     tp = parallelism.tp
     if model.heads % tp:
-        message = f"{model.heads} heads cannot be divided by tp = {tp}"
+        message = _not_divisible(model.heads, "head", f"tp = {tp}")
         yield Fault(message=message, key="parallelism.tp", expected=f"a divisor of {model.heads}")
-    # With more ranks than query groups, each group is copied to a whole number of ranks.
+    # With more ranks than query groups, each group is copied to the same number of ranks.
     elif model.query_groups % tp and tp % model.query_groups:
-        message = f"{model.query_groups} query groups and tp = {tp}: neither is a multiple of the other"
+        message = f"neither {model.query_groups} query groups nor tp = {tp} is a multiple of the other"
         yield Fault(message=message, key="parallelism.tp", expected=f"a divisor or a multiple of {model.query_groups}")
     elif model.ffn % tp:  # each rank has the same share of the columns of its matrices
-        message = f"an FFN size of {model.ffn} cannot be divided by tp = {tp}"
+        message = f"FFN size {model.ffn} is not divisible by tp = {tp}"
         yield Fault(message=message, key="model.ffn", expected=f"a multiple of {tp}")
 
 
-def _experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def _check_experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     pp, ep, etp = parallelism.pp, parallelism.ep, parallelism.etp
     if model.experts % ep:
-        message = f"{model.experts} experts cannot be divided by ep = {ep}"
+        message = _not_divisible(model.experts, "expert", f"ep = {ep}")
         yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {model.experts}")
     elif ep * etp > 1 and gpus % pp == 0 and gpus % (pp * ep * etp):
-        message = f"{counted(gpus, 'GPU')} cannot be divided by pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}"
+        message = _not_divisible(gpus, "GPU", f"pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}")
         yield Fault(message=message, key="parallelism.ep", expected=f"pp x ep x etp that divides {gpus}")
 
 
-def node_faults(gpus: int, gpus_per_node: int | None) -> Iterator[Fault]:
-    """GPUs that fill some nodes and a part of one more."""
-    if gpus_per_node and gpus > gpus_per_node and gpus % gpus_per_node:
-        message = f"{gpus} GPUs are not whole nodes of {gpus_per_node}"
-        yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {gpus_per_node}")
+DIVISION_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Model, Parallelism, int], Iterator[Fault]]], ...] = (
+    (
+        (
+            *("workload.gpus", "parallelism.tp", "parallelism.pp", "parallelism.cp"),
+            *("parallelism.micro_batch_size", "parallelism.global_batch_size"),
+        ),
+        _check_ranks,
+    ),
+    (("workload.gpus", "parallelism.fsdp"), _check_shards),
+    (("model.layers", "parallelism.pp", "parallelism.vp"), _check_pipeline),
+    (("model.heads", "model.query_groups", "model.ffn", "parallelism.tp"), _check_tensor),
+    (
+        ("workload.gpus", "model.experts", "parallelism.pp", "parallelism.ep", "parallelism.etp"),
+        _check_experts,
+    ),
+)
+"""The checks of `check_parallelism`, each with the keys that it reads."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from llmb.values.duration import seconds
-from llmb.values.error_text import MISSING, shown, unknown_key
+from llmb.values.error_text import REQUIRED_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import freeze
 
@@ -23,17 +23,17 @@ def check_table(
     ``key`` is the table's own place in the file, "" for the file itself.
     """
     if not isinstance(table, Mapping):
-        return {}, [Fault(message=f"is {shown(table)}", key=key, expected="a table")]
+        return {}, [Fault(message=invalid_value(table), key=key, expected="a table")]
     prefix = f"{key}." if key else ""
     values: dict[str, Any] = {}
     faults = [unknown_key(prefix + name, name, checks) for name in table if name not in checks]
-    faults += [Fault(message=MISSING, key=prefix + name) for name in required if name not in table]
+    faults += [Fault(message=REQUIRED_KEY, key=prefix + name) for name in required if name not in table]
     for name, check in checks.items():
         if name in table:
             try:
                 values[name] = check(table[name])
             except ValueError as error:
-                faults.append(Fault(message=f"is {shown(table[name])}", key=prefix + name, expected=str(error)))
+                faults.append(Fault(message=invalid_value(table[name]), key=prefix + name, expected=str(error)))
     return values, faults
 
 
@@ -48,21 +48,21 @@ def checked(table: object, key: str, checks: Mapping[str, Reader], required: Ite
 def whole(value: Any) -> int:
     """A count: an integer of at least 1."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ValueError("a whole number of at least 1")
+        raise ValueError("a positive integer")
     return value
 
 
 def natural(value: Any) -> int:
     """An integer of at least 0."""
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise ValueError("a whole number of at least 0")
+        raise ValueError("an integer of at least 0")
     return value
 
 
 def number(value: Any) -> float:
     """A finite number above 0."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < math.inf:
-        raise ValueError("a number above 0")
+        raise ValueError("a positive number")
     return float(value)
 
 
@@ -73,7 +73,7 @@ def figure(value: Any) -> float | None:
     try:
         return number(value)
     except ValueError:
-        raise ValueError("a number above 0, or nan where none is stated") from None
+        raise ValueError("a positive number, or nan if the publisher states none") from None
 
 
 def string(value: Any) -> str:
@@ -133,9 +133,9 @@ def listed(check: Reader, *, distinct: bool = False) -> Reader:
         try:
             checked = tuple(check(each) for each in values)
         except ValueError as error:
-            raise ValueError(f"{error}, or a list of such") from None
+            raise ValueError(f"{error}, or a list of such values") from None
         if not checked:
-            raise ValueError("a list that is not empty")
+            raise ValueError("a list with at least one item")
         if distinct and len(set(checked)) != len(checked):
             raise ValueError("each value once")
         return checked

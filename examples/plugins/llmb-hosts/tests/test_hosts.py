@@ -49,7 +49,7 @@ def test_a_job_takes_as_many_hosts_as_it_needs_and_is_reached_through_the_first(
         ({"hosts": ["a", "a"]}, 'target.hosts: is ["a", "a"]; expected'),
         ({"hosts": ["a"]}, "workload.gpus: needs 2 hosts, and target.hosts has 1"),
         ({"host": "c"}, 'target.host: is "c", and the hosts are reached through the first of them'),
-        ({"lost_after_s": 0}, "target.lost_after_s: is 0; expected a whole number of at least 1"),
+        ({"lost_after_s": 0}, "target.lost_after_s: invalid value 0; expected a positive integer"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_key(tmp_path: Path, target: dict[str, Any], told: str) -> None:

@@ -86,12 +86,12 @@ def test_options_of_the_spec_override_the_recipe(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("tables", "key", "expected"),
     [
-        ({"parallelism": {"pp": 2, "global_batch_size": 16}}, "parallelism.pp", "1 with this recipe"),
+        ({"parallelism": {"pp": 2, "global_batch_size": 16}}, "parallelism.pp", "1"),
         ({"parallelism": {"tp": 2, "fsdp": 8}}, "parallelism.fsdp", "a divisor of 4"),
         ({"model": {"layers": 16}}, "model.layers", "32"),
         ({"workload": {"steps": 95}}, "workload.steps", "a multiple of 10"),
         ({"measure": {"window": [95, 95]}}, "measure.window", "a window with a multiple of 10"),
-        ({"measure": {"window": [0, 100]}}, "measure.window", '"last", or steps within 1 and 100'),
+        ({"measure": {"window": [0, 100]}}, "measure.window", '"last" or [first, last] within 1 and 100'),
         *(
             ({"framework": {"config": {"metrics": {"log_freq": each}}}},
              "framework.config.metrics.log_freq", "a positive integer")
@@ -99,7 +99,7 @@ def test_options_of_the_spec_override_the_recipe(spec: Any) -> None:
         ),
         ({"framework": {"config": {"training": {"steps": 7}}}}, "framework.config.training.steps", "workload.steps"),
         ({"framework": {"config": {"parallelism": {"tensor_parallel_degree": 2}}}},
-         "framework.config.parallelism.tensor_parallel_degree", "[parallelism] in its place"),
+         "framework.config.parallelism.tensor_parallel_degree", "[parallelism] instead"),
         ({"profile": {"tool": "nsys"}}, "profile", "[framework.config.profiling] instead"),
     ],
 )  # fmt: skip

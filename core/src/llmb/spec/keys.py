@@ -1,19 +1,20 @@
-"""The tables of a workload spec, as its author writes them: one attrs class each."""
+"""The tables and keys of a workload spec: one attrs class for each table with keys of the core."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
 
 import attrs
 
 from llmb.spec.scalars import Duration, Fraction, PositiveInt
+from llmb.values.nearest import nearest_name
 from llmb.values.run import Profile
 
 
 @attrs.frozen(kw_only=True)
 class WorkloadTable:
-    """[workload]: which recipe, on what, how often. Where ``steps`` is absent, the recipe's number is run."""
+    """[workload]: the recipe, the GPUs and the number of runs. ``steps`` defaults to the recipe's number."""
 
     recipe: str
     gpu_type: str
@@ -27,7 +28,7 @@ class WorkloadTable:
 
 @attrs.frozen(kw_only=True)
 class ParallelismTable:
-    """[parallelism]: each key overrides the recipe's. 1 switches a thing off, for vp too."""
+    """[parallelism]: each key overrides the recipe's value. 1 is off, for ``vp`` too."""
 
     tp: PositiveInt | None = None
     pp: PositiveInt | None = None
@@ -42,7 +43,7 @@ class ParallelismTable:
 
 @attrs.frozen(kw_only=True)
 class ModelTable:
-    """[model]: each key overrides the recipe's, for proxies."""
+    """[model]: each key overrides the recipe's value, for proxies."""
 
     layers: PositiveInt | None = None
     hidden: PositiveInt | None = None
@@ -57,7 +58,7 @@ class ModelTable:
 
 @attrs.frozen(kw_only=True)
 class MeasureTable:
-    """[measure]: the measuring window, and the fraction by which a step time may lie above the baseline (0.05)."""
+    """[measure]: the measuring window, and how far a step time may exceed the baseline, as a fraction."""
 
     window: Literal["last"] | tuple[int, int] | None = None
     tolerance: Fraction | None = None
@@ -65,7 +66,7 @@ class MeasureTable:
 
 @attrs.frozen(kw_only=True)
 class TargetTable:
-    """[target]: the keys that the core reads; the others are the scheduler plugin's."""
+    """[target]: the keys that the core reads. The scheduler plugin reads the other keys."""
 
     scheduler: str
     name: str | None = None
@@ -76,7 +77,7 @@ class TargetTable:
 
 @attrs.frozen(kw_only=True)
 class SpecTables:
-    """One run's spec, without what the plugins' own classes check, and what only the target is made of."""
+    """The valid values of one run's spec, without [framework] and [target], which plugins read too."""
 
     workload: WorkloadTable
     parallelism: ParallelismTable
@@ -86,3 +87,27 @@ class SpecTables:
     env: Mapping[str, str]
     mounts: Mapping[str, str]
     gpus_per_node: int | None
+
+
+SWEPT_KEYS = ("recipe", "gpu_type", "dtype", "gpus")
+"""The keys of [workload] that may be lists. Any other key is swept in [sweep]."""
+
+TABLES: Mapping[str, Any] = {
+    "workload": WorkloadTable,
+    "parallelism": ParallelismTable,
+    "model": ModelTable,
+    "framework": None,
+    "env": None,
+    "mounts": None,
+    "profile": Profile,
+    "measure": MeasureTable,
+    "target": TargetTable,
+}
+"""The tables of one run's spec. Tables whose keys the core does not know have no class."""
+
+
+def nearest_key(name: str, tables: Iterable[str] = ()) -> str | None:
+    """Return the table or key that was probably meant by an unknown table: a key of that name first."""
+    keys = {field.name: f"{table}.{field.name}" for table, cls in TABLES.items() if cls for field in attrs.fields(cls)}
+    found = nearest_name(name, keys)
+    return keys.get(name) or nearest_name(name, tables) or (keys[found] if found else None)

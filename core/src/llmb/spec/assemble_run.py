@@ -1,0 +1,125 @@
+"""Assemble a run and its target from the valid values of a spec and the recipe's published point."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from llmb.hookspecs import SchedulerHooks
+from llmb.paths import home_folder
+from llmb.spec.check_values import check_place
+from llmb.spec.comparable import published_steps
+from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable
+from llmb.values.errors import SpecError
+from llmb.values.job import Image, Mount
+from llmb.values.model import Accelerator, Model, Parallelism
+from llmb.values.recipe import Point, Recipe
+from llmb.values.run import Paths, Profile, Run, Target
+
+TOLERANCE = 0.05  # how far a step time may exceed the baseline by default
+
+
+def assemble_target(
+    table: TargetTable, scheduler: SchedulerHooks[Any], options: Any, gpu_types: tuple[str, ...] = ()
+) -> Target[Any]:
+    """Return the target; without a work directory in the spec, the one of this machine.
+
+    Raises SpecError if the scheduler's host is invalid, or needs a work directory that the spec lacks.
+    """
+    target = Target(
+        scheduler=table.scheduler,
+        name=table.name,
+        host=table.host,
+        workdir=table.workdir or str(home_folder() / "work"),
+        options=options,
+        gpu_types=gpu_types,
+    )
+    host = scheduler.host(target=target)
+    if errors := list(check_place(attrs.evolve(table, host=host))):
+        raise SpecError(*errors)
+    return attrs.evolve(target, host=host)
+
+
+def assemble_run(
+    spec: SpecTables, recipe: Recipe, point: Point, accelerator: Accelerator, *, single_node: bool, options: Any
+) -> Run[Any]:
+    """Return the run of a spec over a published point, without an id and without a baseline."""
+    workload = spec.workload
+    per_node = workload.gpus if single_node else spec.gpus_per_node or accelerator.gpus_per_node
+    model = override_model(point.model, spec.model)
+    return Run(
+        id="",
+        name=f"{workload.recipe.partition('/')[2]}-{workload.gpu_type}-{workload.dtype}-{workload.gpus}".lower(),
+        recipe=recipe.address,
+        release=recipe.release,
+        gpu_type=workload.gpu_type,
+        dtype=workload.dtype,
+        gpus=workload.gpus,
+        gpus_per_node=min(per_node, workload.gpus),  # a part of one node is allowed
+        steps=workload.steps or published_steps(recipe, spec.profile),
+        model=model,
+        published_model=recipe.model,
+        parallelism=override_parallelism(point.parallelism, spec.parallelism),
+        flop_formula=recipe.flop_formula,
+        mfu_from=recipe.mfu_from,
+        window=spec.measure.window or recipe.window,
+        tolerance=spec.measure.tolerance or TOLERANCE,
+        proxy=point.proxy or model != point.model,
+        recompute_layers=point.recompute_layers,
+        offload_layers=point.offload_layers,
+        cuda_graphs=point.cuda_graphs,
+        image=_image(workload.image, recipe.image),
+        time_limit_s=workload.time_limit or recipe.time_limit_s,
+        env=spec.env,
+        mounts=tuple(_mount(source, target) for source, target in spec.mounts.items()),
+        profile=with_published_capture(spec.profile, recipe),
+        settings=point.settings,
+        options=options,
+        paths=Paths(run="", cache=""),
+        accelerator=accelerator,
+    )
+
+
+def with_published_capture(profile: Profile | None, recipe: Recipe) -> Profile | None:
+    """Return the profile with the steps that the recipe's publisher captures, unless the spec states steps."""
+    if profile is None or profile.tool not in recipe.captured_steps:
+        return profile
+    start, stop = recipe.captured_steps[profile.tool]
+    return attrs.evolve(
+        profile,
+        start_step=start if profile.start_step is None else profile.start_step,
+        stop_step=stop if profile.stop_step is None else profile.stop_step,
+    )
+
+
+def override_parallelism(published: Parallelism, table: ParallelismTable) -> Parallelism:
+    """Return the published degrees with the values of the spec. A ``vp`` of 1 means no interleaved stages."""
+    changes: dict[str, Any] = _stated(table)
+    if changes.get("vp") == 1:
+        changes["vp"] = None
+    return attrs.evolve(published, **changes)
+
+
+def override_model(published: Model, table: ModelTable) -> Model:
+    """Return the published model with the values of the spec. FLOPs use the spec's vocabulary if it is another one."""
+    changes: dict[str, Any] = _stated(table)
+    if changes.get("vocab", published.vocab) != published.vocab:
+        changes["flops_vocab"] = None
+    return attrs.evolve(published, **changes)
+
+
+def _stated(table: Any) -> dict[str, Any]:
+    return {name: value for name, value in attrs.asdict(table).items() if value is not None}
+
+
+def _image(wanted: str | None, published: Image | None) -> Image | None:
+    """Return the spec's image. The recipe's own image keeps its digest if the spec names it."""
+    if wanted is None or (published is not None and wanted in (published.ref, published.with_digest)):
+        return published
+    return Image(ref=wanted)
+
+
+def _mount(source: str, target: str) -> Mount:
+    path, _, mode = target.partition(":")
+    return Mount(source=source, target=path, read_only=mode == "ro")

@@ -1,0 +1,104 @@
+"""Checks of single values beyond their types: images, environment variables, mounts, secrets, hosts and directories."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from llmb.spec.keys import TargetTable
+from llmb.values.error_text import REQUIRED_KEY, invalid_value
+from llmb.values.errors import Fault
+
+NO_SECRETS = "secrets are not allowed in a spec, because llmb records it"
+
+SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
+"""Keys of any table that hold a secret. ``key`` alone is not one: a plugin may have a key of that name."""
+
+SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|(^|_)(KEY|PAT)$", re.I)
+"""Environment variables that hold a secret. There, each ``KEY`` and each ``PAT`` (personal access token) is one."""
+
+SET_BY_SCHEDULERS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
+"""Environment variables that every scheduler sets for each task."""
+
+IMAGE = re.compile(r"[^\s\0]+")
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+HOST = re.compile(
+    r"([^\s@'\"`$;&|<>(){}\\]+@)?"
+    r"([A-Za-z0-9_][A-Za-z0-9._-]*(:(?P<port>[0-9]{1,5}))?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.%a-z]*)"
+)
+"""A host as ssh takes it, with or without user and port, and without characters that a shell or ssh would interpret."""
+
+LAST_PORT = 65535
+"""TCP has 16 bits for a port (RFC 9293). Port 0 accepts no connections."""
+
+
+def check_image(image: str | None) -> Iterator[Fault]:
+    """Yield an error if the image is empty or has blanks."""
+    if image is not None and not IMAGE.fullmatch(image):
+        expected = 'an image such as "registry.example/name:tag", without blanks'
+        yield Fault(message=invalid_value(image), key="workload.image", expected=expected)
+
+
+def check_env(env: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield an error for each variable that no shell can set, that holds a secret, or that llmb sets itself."""
+    for name, value in env.items():
+        key = f"env.{name}"
+        if not VARIABLE_NAME.fullmatch(name):
+            yield Fault(message="invalid variable name", key=key, expected="letters, digits and _")
+        elif SECRET_VARIABLE.search(name):
+            yield Fault(message=f"{NO_SECRETS}; export {name} before running llmb", key=key)
+        elif SET_BY_SCHEDULERS.fullmatch(name):
+            yield Fault(message="llmb sets this variable for each task; remove it", key=key)
+        if "\0" in value:
+            yield Fault(message="the value contains a NUL character", key=key, expected="text")
+
+
+def check_secrets(table: Any, key: str) -> Iterator[Fault]:
+    """Yield an error for each string whose key names a secret: it would reach records and command lines."""
+    for name, value in table.items() if isinstance(table, Mapping) else ():
+        if isinstance(value, str) and SECRET_NAME.search(name):
+            message = f"{NO_SECRETS}; export it as an environment variable before running llmb"
+            yield Fault(message=message, key=f"{key}.{name}")
+        yield from check_secrets(value, f"{key}.{name}")
+
+
+def check_mounts(mounts: Mapping[str, str]) -> Iterator[Fault]:
+    """Yield an error for each mount without absolute paths, and for two mounts at one path."""
+    expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
+    sources: dict[str, str] = {}  # by path inside
+    for source, target in mounts.items():
+        path, _, mode = target.partition(":")
+        if not source.startswith("/"):
+            yield Fault(message="not an absolute path", key=mount_key(source), expected=expected)
+        elif not path.startswith("/") or mode not in ("", "ro", "rw"):
+            yield Fault(message=invalid_value(target), key=mount_key(source), expected=expected)
+        elif (first := sources.setdefault(posixpath.normpath(path), source)) != source:
+            message = f'"{first}" is already mounted at {path}'
+            yield Fault(message=message, key=mount_key(source), expected="another path inside")
+
+
+def mount_key(source: str) -> str:
+    """Return the key of a mount."""
+    return f'mounts."{source}"'
+
+
+def check_place(target: TargetTable) -> Iterator[Fault]:
+    """Yield the errors of the host and the work directory."""
+    host, workdir = target.host, target.workdir
+    if host is not None and not _is_host(host):
+        expected = '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
+        yield Fault(message=invalid_value(host), key="target.host", expected=expected)
+        host = None
+    if host and not workdir:
+        expected = f"a directory on {host} that all nodes share"
+        yield Fault(message=REQUIRED_KEY, key="target.workdir", expected=expected)
+    if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
+        on_host = f" on {host} (`ssh {host} pwd` prints the home directory)" if host else ""
+        yield Fault(message=invalid_value(workdir), key="target.workdir", expected=f"an absolute path{on_host}")
+
+
+def _is_host(host: str) -> bool:
+    match = HOST.fullmatch(host)
+    return match is not None and 1 <= int(match["port"] or 22) <= LAST_PORT

@@ -1,0 +1,89 @@
+"""Cross-key checks: combinations that are impossible although each value is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import attrs
+
+from llmb.spec.assemble_run import with_published_capture
+from llmb.spec.comparable import published_steps
+from llmb.spec.keys import SpecTables
+from llmb.spec.suspect_keys import overlaps
+from llmb.values.error_text import counted
+from llmb.values.errors import Fault
+from llmb.values.model_rules import DIVISION_CHECKS, check_model, check_nodes
+from llmb.values.recipe import Recipe, Window
+from llmb.values.run import Profile, Run
+
+_MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
+_STEPS = ("workload.steps", "profile.tool")
+
+
+def find_conflicts(spec: SpecTables, recipe: Recipe, run: Run[Any] | None, suspects: Collection[str]) -> list[Fault]:
+    """Return all conflicts between keys. A check that reads a suspect key is skipped.
+
+    ``run`` is None if the published point is unknown; then only keys that do not depend on the point are checked.
+    """
+    checks = [*_checks_of_steps(spec, recipe), *(_checks_of_run(run, spec) if run else ())]
+    return [error for keys, errors in checks if not overlaps(suspects, keys) for error in errors]
+
+
+def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[str, ...], Iterable[Fault]]]:
+    """Yield the errors of each check, with the keys that the check reads."""
+    steps = spec.workload.steps or published_steps(recipe, spec.profile)
+    window = spec.measure.window or recipe.window
+    profile = with_published_capture(spec.profile, recipe)
+    yield (*_STEPS, "measure.window"), _check_window(window, steps, is_recipes=not spec.measure.window)
+    if profile:
+        yield ("profile.tool",), _check_nsys_only(profile)
+        yield (*_STEPS, "profile.start_step", "profile.stop_step"), _check_capture(profile, steps)
+        yield ("workload.gpus", "profile.ranks"), _check_ranks(profile, spec.workload.gpus)
+
+
+def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str, ...], Iterable[Fault]]]:
+    """Yield the errors of each check, with the keys that the check reads."""
+    yield ("model",), check_model(run.model)
+    for keys, check in DIVISION_CHECKS:
+        yield keys, check(run.model, run.parallelism, run.gpus)
+    yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
+    yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
+
+
+def _check_one_node(run: Run[Any], gpus_per_node: int | None) -> Iterator[Fault]:
+    if gpus_per_node and run.nodes == 1 and run.gpus > gpus_per_node:
+        message = f"the machine has {counted(gpus_per_node, 'GPU')}, but the run needs {run.gpus}"
+        yield Fault(message=message, key="workload.gpus", expected=f"at most {gpus_per_node}")
+
+
+def _check_window(window: Window, steps: int, *, is_recipes: bool) -> Iterator[Fault]:
+    if window == "last" or 0 <= window[0] <= window[1] <= steps:
+        return
+    name = f"the recipe's window {list(window)}" if is_recipes else f"window {list(window)}"
+    problem = "ends before it starts" if window[0] > window[1] else f"is outside the run's {counted(steps, 'step')}"
+    expected = f'"last" or [first, last] within 0 and {steps}'
+    yield Fault(message=f"{name} {problem}", key="measure.window", expected=expected)
+
+
+def _check_capture(profile: Profile, steps: int) -> Iterator[Fault]:
+    first = 0 if profile.start_step is None else profile.start_step
+    last = steps if profile.stop_step is None else profile.stop_step
+    if not 0 <= first < last <= steps:
+        message = f"steps {first} to {last} are not a range within the run's {counted(steps, 'step')}"
+        yield Fault(message=message, key="profile", expected=f"0 <= start_step < stop_step <= {steps}")
+
+
+def _check_ranks(profile: Profile, gpus: int) -> Iterator[Fault]:
+    if unknown := [rank for rank in profile.ranks or () if not 0 <= rank < gpus]:
+        message = f"no rank {', '.join(map(str, unknown))} among {counted(gpus, 'GPU')}"
+        yield Fault(message=message, key="profile.ranks", expected=f"ranks from 0 to {gpus - 1}")
+    if profile.ranks == ():
+        yield Fault(message="empty list", key="profile.ranks", expected="at least one rank, or remove the key")
+
+
+def _check_nsys_only(profile: Profile) -> Iterator[Fault]:
+    for field in attrs.fields(Profile) if profile.tool == "nccl-trace" else ():
+        if field.name != "tool" and getattr(profile, field.name) != field.default:
+            message = "only nsys supports this key; nccl-trace traces all ranks from start to end"
+            yield Fault(message=message, key=f"profile.{field.name}")

@@ -1,0 +1,203 @@
+"""Decode the tables of one run's spec into typed values, and collect the errors of all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import attrs
+
+from llmb.spec.check_values import (
+    NO_SECRETS,
+    check_env,
+    check_image,
+    check_mounts,
+    check_place,
+    check_secrets,
+    mount_key,
+)
+from llmb.spec.keys import (
+    SWEPT_KEYS,
+    TABLES,
+    MeasureTable,
+    ModelTable,
+    ParallelismTable,
+    SpecTables,
+    TargetTable,
+    WorkloadTable,
+    nearest_key,
+)
+from llmb.spec.structure import describe, structure
+from llmb.spec.suspect_keys import drop_keys, keys_of
+from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
+from llmb.values.errors import Fault
+from llmb.values.frozen import FrozenMap
+from llmb.values.run import Profile
+
+T = TypeVar("T")
+
+TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
+
+_PLACEHOLDERS: Mapping[str, Any] = FrozenMap({"recipe": "", "gpu_type": "", "dtype": "", "gpus": 1})
+"""Values of invalid required keys of [workload], so that the other keys can be checked."""
+
+_FROM_RECIPE = "one that `llmb recipes ADDRESS` lists"
+_EXPECTED_IF_MISSING = {
+    "workload.recipe": "an address that `llmb recipes` lists",
+    **dict.fromkeys(("workload.gpu_type", "workload.dtype", "workload.gpus"), _FROM_RECIPE),
+}
+
+
+def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTable | None, list[Fault]]:
+    """Return the valid values of all tables, the core's part of [target], and all errors.
+
+    The first is None without a valid [workload]; the second is None if [target] has an error.
+    """
+    errors = _unknown_tables(tables)
+    errors += [_missing_table(name) for name in ("workload", "target") if name not in tables]
+
+    def decode(name: str, cls: type[T], placeholders: Mapping[str, Any] = FrozenMap()) -> T | None:
+        value, wrong = structure(tables[name], cls, name) if name in tables else (None, ())
+        errors.extend(wrong)
+        return value or structure({**placeholders, **_valid_part(tables, name, wrong)}, cls, name)[0]
+
+    workload = decode("workload", WorkloadTable, _PLACEHOLDERS) if "workload" in tables else None
+    parallelism, model = decode("parallelism", ParallelismTable), decode("model", ModelTable)
+    measure, profile = decode("measure", MeasureTable), decode("profile", Profile)
+    errors += check_image(workload.image if workload else None)
+    env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
+    errors += [*check_env(env), *check_mounts(mounts)]
+    errors += [error for name in TABLES if name != "env" for error in check_secrets(tables.get(name), name)]
+    target = decode_target(tables["target"], errors) if "target" in tables else None
+    if not isinstance(framework := tables.get("framework", {}), dict):
+        errors.append(Fault(message=invalid_value(framework), key="framework", expected="a table"))
+    if workload is None or parallelism is None or model is None or measure is None:
+        return None, target, errors
+    wrong = keys_of(errors)
+    spec = SpecTables(
+        workload=attrs.evolve(workload, image=None) if "workload.image" in wrong else workload,
+        parallelism=parallelism,
+        model=model,
+        measure=measure,
+        profile=profile,
+        env=FrozenMap((name, value) for name, value in env.items() if f"env.{name}" not in wrong),
+        mounts=FrozenMap((path, value) for path, value in mounts.items() if mount_key(path) not in wrong),
+        gpus_per_node=_valid_part(tables, "target", errors).get("gpus_per_node"),
+    )
+    return spec, target, errors
+
+
+def decode_target(table: Any, errors: list[Fault]) -> TargetTable | None:
+    """Return the core's keys of [target], or None if one has an error. `decode_options` decodes the other keys."""
+    if not isinstance(table, dict):
+        expected = 'a table [target], such as scheduler = "local"'
+        errors.append(Fault(message=invalid_value(table), key="target", expected=expected))
+        return None
+    own = {key: value for key, value in table.items() if key in TARGET_KEYS}
+    target, wrong = structure(own, TargetTable, "target")
+    if isinstance(table.get("name"), str):  # the error of the name, or of its table, covers a missing scheduler
+        wrong = tuple(error for error in wrong if error.message != REQUIRED_KEY)
+    errors.extend(wrong)
+    if target is None:
+        errors.extend(_place_errors(own, keys_of(wrong)))
+    return target
+
+
+def _place_errors(table: Mapping[str, Any], wrong: frozenset[str]) -> Iterable[Fault]:
+    """Return the errors of host and work directory if other keys of [target] are invalid."""
+    valid = structure({"scheduler": "", **drop_keys(table, wrong, "target")}, TargetTable, "target")[0]
+    errors = [error for error in check_place(valid) if error.key not in wrong] if valid else []
+    return [error for error in errors if error.message != REQUIRED_KEY] if "name" in table else errors
+
+
+def decode_options(
+    table: Mapping[str, Any], cls: type[T], key: str, core_keys: tuple[str, ...] = ()
+) -> tuple[T | None, tuple[Fault, ...]]:
+    """Return a plugin's own table as its class, or None and all errors.
+
+    ``core_keys`` are the keys of the core in the same table, for the nearest valid key.
+    """
+    options, errors = structure(table, cls, key)
+    known = (*(field.name for field in attrs.fields(cast("Any", cls))), *core_keys)
+    return options, tuple(_with_known_keys(error, key, known) for error in errors)
+
+
+def required_options(cls: type) -> dict[str, str]:
+    """Return the required keys of a plugin's own table, each with a description of its value."""
+    fields = attrs.fields(attrs.resolve_types(cast("Any", cls)))
+    return {field.name: describe(field.type) for field in fields if field.default is attrs.NOTHING}
+
+
+def add_hints(errors: Iterable[Fault], tables: Mapping[str, Any], schedulers: Sequence[str]) -> list[Fault]:
+    """Return the errors with better advice: where to find a missing value, how to sweep a list; hide values of secrets.
+
+    ``schedulers`` are the installed ones.
+    """
+    expected = dict(_EXPECTED_IF_MISSING)
+    if schedulers:
+        expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
+    return [_add_sweep_hint(_add_choices(error, expected), tables) for error in _hide_secrets(list(errors))]
+
+
+def _valid_part(tables: Mapping[str, Any], name: str, errors: Iterable[Fault]) -> dict[str, Any]:
+    """Return a table without the keys that have an error; an empty one if its value is not a table."""
+    table = tables.get(name)
+    return drop_keys(table, keys_of(errors), name) if isinstance(table, Mapping) else {}
+
+
+def _missing_table(name: str) -> Fault:
+    content = "scheduler, or with the name of a target in the targets file" if name == "target" else "recipe"
+    return Fault(message="required table is missing", key=name, expected=f"a table [{name}] with a {content}")
+
+
+def _unknown_tables(tables: Mapping[str, Any]) -> list[Fault]:
+    known = [*TABLES, "sweep"]
+    errors = [unknown_key(name, name, known) for name in tables if name not in TABLES]
+    return [attrs.evolve(error, nearest=nearest_key(error.key or "", known)) for error in errors]
+
+
+def _strings(tables: Mapping[str, Any], name: str, errors: list[Fault]) -> Mapping[str, str]:
+    table = tables.get(name, {})
+    if not isinstance(table, dict):
+        expected = describe(Mapping[str, str])
+        errors.append(Fault(message=invalid_value(table), key=name, expected=expected))
+        return FrozenMap()
+    wrong = {key: value for key, value in table.items() if not isinstance(value, str)}
+    errors.extend(
+        Fault(message=invalid_value(value), key=f"{name}.{key}", expected="a string") for key, value in wrong.items()
+    )
+    return FrozenMap((key, value) for key, value in table.items() if key not in wrong)
+
+
+def _with_known_keys(error: Fault, table: str, known: Sequence[str]) -> Fault:
+    above, _, name = (error.key or "").rpartition(".")
+    is_unknown_here = error.message == UNKNOWN_KEY and above == table
+    return unknown_key(f"{table}.{name}", name, known) if is_unknown_here else error
+
+
+def _add_choices(error: Fault, expected: Mapping[str, str]) -> Fault:
+    choices = expected.get(error.key or "")
+    return attrs.evolve(error, expected=choices) if error.message == REQUIRED_KEY and choices else error
+
+
+def _add_sweep_hint(error: Fault, tables: Mapping[str, Any]) -> Fault:
+    """Mention the sweep if a list is given for a key that takes one value."""
+    name, _, key = (error.key or "").partition(".")
+    table = tables.get(name)
+    value = table.get(key) if isinstance(table, Mapping) else None
+    if not isinstance(value, list) or error.message != invalid_value(value) or "list" in (error.expected or ""):
+        return error
+    if name == "workload" and key in SWEPT_KEYS:
+        return attrs.evolve(error, expected=f"{error.expected}, or a list of such values")
+    return attrs.evolve(error, expected=f'{error.expected}, or a list in [sweep] under "{error.key}"')
+
+
+def _hide_secrets(errors: list[Fault]) -> list[Fault]:
+    """Hide the value of a key that looks like a secret but expects another type than a string."""
+    secrets = {error.key for error in errors if error.message.startswith(NO_SECRETS)}
+    mistyped = {error.key for error in errors if error.key in secrets and error.message.startswith('invalid value "')}
+    return [
+        attrs.evolve(error, message="invalid value (hidden)") if error.key in mistyped else error
+        for error in errors
+        if error.key not in mistyped or not error.message.startswith(NO_SECRETS)
+    ]

@@ -1,0 +1,157 @@
+"""Expand the lists of a spec into the product of recipe, gpu_type, dtype, gpus and every key of [sweep]."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from llmb.spec.keys import SWEPT_KEYS, nearest_key
+from llmb.spec.read_toml import Document, flat
+from llmb.spec.scalars import SCALARS, PositiveInt, UnexpectedError
+from llmb.values.error_text import invalid_value, shown
+from llmb.values.errors import Fault
+from llmb.values.frozen import FrozenMap
+from llmb.values.workload import SourceMap
+
+MOST_RUNS = 10_000
+"""The limit of one workload. More is a mistake in a list or in repeats: each run costs a record, a job and 80 kB."""
+
+Place = tuple[str | None, str]
+"""A file (or the option of a command), and a key in it."""
+
+
+@attrs.frozen
+class Combination:
+    """One combination: tables without lists to expand, the origin of each key, and the values of the swept keys."""
+
+    tables: dict[str, Any]
+    source_map: SourceMap
+    swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
+
+    @property
+    def recipe(self) -> str | None:
+        """The recipe's address; None if it is missing or not a string."""
+        workload = self.tables.get("workload")
+        recipe = workload.get("recipe") if isinstance(workload, dict) else None
+        return recipe if isinstance(recipe, str) else None
+
+
+@attrs.frozen
+class _Axis:
+    """A swept key with its values; ``origin`` is the file and the key of the list."""
+
+    key: str
+    values: list[Any]
+    origin: Place
+
+    def choices(self) -> list[tuple[str, Any, Place]]:
+        file, key = self.origin
+        return [(self.key, value, (file, f"{key}[{index}]")) for index, value in enumerate(self.values)]
+
+
+def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
+    """Return all combinations, the last key varying fastest, and the errors of the sweep itself.
+
+    A key of [sweep] with an error is left out of the product, so that the rest can still be checked. There are no
+    combinations if the product has more than MOST_RUNS runs.
+    """
+    base = {key: value for key, value in document.tables.items() if key not in ("sweep", "provenance")}
+    stated = {key for key, _ in flat(base)}
+    axes = [_axis(document, f"workload.{key}", value) for key, value in _lists(base)]
+    errors = [document.source_map.locate(error) for axis in axes for error in _duplicates(axis.key, axis.values)]
+    for key, values in _sweep(document, errors):
+        if error := _sweep_error(key, values, stated):
+            errors.append(document.source_map.locate(error))
+        else:
+            axes.append(_axis(document, key, values, prefix="sweep."))
+    if (runs := _count_runs(base, axes)) > MOST_RUNS:
+        error = Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}")
+        return [], [*errors, document.source_map.locate(error)]
+    product = itertools.product(*(axis.choices() for axis in axes))
+    return [_combine(base, choice, document.source_map) for choice in product], errors
+
+
+def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
+    """Return the number of runs. Invalid repeats, which are reported elsewhere, count as one."""
+    workload = base.get("workload")
+    repeats = [workload.get("repeats") if isinstance(workload, dict) else None]
+    combinations = 1
+    for axis in axes:
+        if axis.key == "workload.repeats":
+            repeats = axis.values
+        else:
+            combinations *= len(axis.values)
+    return combinations * sum(_repeats(each) for each in repeats)
+
+
+def _repeats(value: Any) -> int:
+    try:
+        return int(SCALARS[PositiveInt].take(value))
+    except UnexpectedError:
+        return 1
+
+
+def _lists(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    workload = base.get("workload")
+    if isinstance(workload, dict):
+        yield from ((key, workload[key]) for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key])
+
+
+def _sweep(document: Document, errors: list[Fault]) -> Iterator[tuple[str, Any]]:
+    sweep = document.tables.get("sweep", {})
+    if isinstance(sweep, dict):
+        yield from sweep.items()
+    else:
+        expected = 'a table such as "parallelism.tp" = [1, 2]'
+        error = Fault(message=invalid_value(sweep), key="sweep", expected=expected)
+        errors.append(document.source_map.locate(error))
+
+
+def _sweep_error(key: str, values: Any, stated: set[str]) -> Fault | None:
+    written = f"sweep.{key}"
+    above, _, last = key.rpartition(".")
+    if above in ("", "sweep"):
+        expected = 'a dotted key such as "parallelism.tp"'
+        return Fault(message="invalid key", key=written, expected=expected, nearest=nearest_key(last))
+    if not isinstance(values, list) or not values:
+        return Fault(message=invalid_value(values), key=written, expected="a list with at least one value")
+    if key in stated:
+        return Fault(message=f"{key} is both swept and set; remove one of them", key=written)
+    return next(_duplicates(written, values), None)
+
+
+def _duplicates(key: str, values: list[Any]) -> Iterator[Fault]:
+    """Yield an error for each value that is listed twice: it would make the same run twice, under the same name."""
+    counts = Counter(map(repr, values))  # by repr, because 1 is not true, and tables have no hash
+    for value in {repr(value): value for value in values}.values():
+        if counts[repr(value)] > 1:
+            message = f"{shown(value)} is listed more than once; use workload.repeats to repeat runs"
+            yield Fault(message=message, key=key)
+
+
+def _axis(document: Document, key: str, values: list[Any], prefix: str = "") -> _Axis:
+    place = document.source_map.locate(Fault(message="", key=prefix + key))
+    return _Axis(key, values, (place.file, prefix + key))
+
+
+def _combine(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], origins: SourceMap) -> Combination:
+    """Return the tables with these values. Tables without a swept key are shared by all combinations."""
+    tables = base
+    for key, value, _ in choice:
+        tables = _with_value(tables, key.split("."), value)
+    places = {**origins.places, **{key: place for key, _, place in choice}}
+    swept = FrozenMap((key, value) for key, value, _ in choice)
+    return Combination(tables, attrs.evolve(origins, places=FrozenMap(places)), swept)
+
+
+def _with_value(table: dict[str, Any], names: list[str], value: Any) -> dict[str, Any]:
+    """Return the table with a value at a dotted key; only the tables on the way are copied."""
+    name, *below = names
+    inner = table.get(name, {})
+    if not below:
+        return {**table, name: value}
+    return {**table, name: _with_value(inner, below, value)} if isinstance(inner, dict) else table

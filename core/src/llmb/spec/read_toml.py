@@ -1,0 +1,187 @@
+"""Read a workload spec from TOML or tables, and apply ``--target`` and ``--set``. Nothing is interpreted here."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from llmb.values.errors import Fault, SpecError, located
+from llmb.values.frozen import FrozenMap
+from llmb.values.workload import SourceMap
+
+FROM_SET = "--set"
+FROM_TARGET = "--target"
+
+
+@attrs.frozen
+class Document:
+    """The tables of a spec, and for each key from the command line the option that set it.
+
+    The keys of [sweep] are dotted, however the author wrote them. ``notes`` name what the command line overrides,
+    ``errors`` are those of its options.
+    """
+
+    file: str | None
+    tables: dict[str, Any]
+    origins: dict[str, str] = attrs.field(factory=dict)
+    notes: list[str] = attrs.field(factory=list)
+    errors: list[Fault] = attrs.field(factory=list)
+
+    @property
+    def source_map(self) -> SourceMap:
+        """The origin of each key."""
+        return SourceMap(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
+
+
+def read_document(
+    tables: Mapping[str, Any], *, file: str | None = None, overrides: Iterable[str] = (), target: str | None = None
+) -> Document:
+    """Return the tables of a spec with the overrides and the target of the command line applied.
+
+    Raises SpecError if there are no tables, or if a key is not a string.
+    """
+    if not tables:
+        expected = "at least a [workload] and a [target] table"
+        raise SpecError(Fault(message="the spec is empty", file=file, expected=expected))
+    document = Document(file, flatten_sweep(_copy(tables)))
+    if target is not None:
+        _name_target(document, target)
+    for override in overrides:
+        try:
+            _apply_override(document, override)
+        except SpecError as error:
+            document.errors.extend(error.faults)
+    return document
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file into tables. Raises SpecError with the file and the reason if the file is unusable."""
+    try:
+        return parse_toml(path.read_bytes().decode("utf-8-sig"))
+    except SpecError as error:
+        raise SpecError(*located(error.faults, str(path))) from None
+    except FileNotFoundError:
+        raise _unreadable(path, "no such file") from None
+    except IsADirectoryError:
+        raise _unreadable(path, "the path is a directory", "a TOML file") from None
+    except PermissionError:
+        raise _unreadable(path, "permission denied") from None
+    except OSError as error:
+        raise _unreadable(path, f"cannot read the file: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise _unreadable(path, f"invalid UTF-8 at byte {error.start}", "a TOML file in UTF-8") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Parse TOML text into tables. Raises SpecError with the reason if the text is invalid."""
+    try:
+        return _parse(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"invalid TOML: {error}") from None
+    except RecursionError:
+        raise SpecError("invalid TOML: nested too deeply") from None
+
+
+def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each dotted key whose value is not a table, with its value."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def flatten_sweep(tables: dict[str, Any]) -> dict[str, Any]:
+    """Return the tables with dotted keys in [sweep], in which quoted and bare dotted keys mean the same."""
+    sweep = tables.get("sweep")
+    return {**tables, "sweep": dict(flat(sweep))} if isinstance(sweep, dict) else tables
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """Parse TOML text. Raises TOMLDecodeError also for numbers that Python cannot convert to or from text."""
+    try:
+        tables = tomllib.loads(text)
+        str(tables)  # a hexadecimal number of any length can be read, but not shown in an error
+    except tomllib.TOMLDecodeError:
+        raise
+    except ValueError:
+        raise tomllib.TOMLDecodeError("a number has thousands of digits") from None
+    return tables
+
+
+def _copy(value: Any) -> Any:
+    """Return a copy in the types that TOML is read into: dict with string keys, and list."""
+    if isinstance(value, Mapping):
+        if wrong := [key for key in value if not isinstance(key, str)]:
+            raise SpecError(Fault(message=f"invalid key {wrong[0]!r}", expected="a string"))
+        return {key: _copy(item) for key, item in value.items()}
+    return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _unreadable(path: Path, message: str, expected: str | None = None) -> SpecError:
+    return SpecError(Fault(message=message, file=str(path), expected=expected))
+
+
+def _name_target(document: Document, name: str) -> None:
+    """Put the name of ``--target`` into [target].
+
+    A [target] with a scheduler describes another place, and is replaced. A [target] without one has keys for the named
+    target, and is kept.
+    """
+    table = document.tables.get("target")
+    written = table if isinstance(table, dict) else {}
+    if "scheduler" in written:
+        document.notes.append(f"--target {name} replaces the spec's [target] ({', '.join(written)})")
+        written = {}
+    document.tables["target"] = {**written, "name": name}
+    document.origins["target.name"] = FROM_TARGET
+
+
+def _apply_override(document: Document, override: str) -> None:
+    key, equals, value = override.partition("=")
+    if not equals or not key.strip():
+        missing = "key" if equals else "value"
+        raise SpecError(Fault(message=f"{override!r} has no {missing}", file=FROM_SET, expected="key=value"))
+    tables = flatten_sweep(_nest(key.strip(), _parse_value(value)))
+    document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
+
+
+def _nest(key: str, value: Any) -> dict[str, Any]:
+    """Return the tables of a dotted key with this value. TOML splits the key, because its parts may be quoted."""
+    try:
+        tables = tomllib.loads(f"{key} = 0")
+    except tomllib.TOMLDecodeError:
+        tables = {}
+    table = tables
+    while len(table) == 1:
+        [(part, below)] = table.items()
+        if not isinstance(below, dict):
+            table[part] = value
+            return tables
+        table = below
+    raise SpecError(Fault(message=f"{key!r} is not a dotted key", file=FROM_SET, expected="table.key=value"))
+
+
+def _parse_value(text: str) -> Any:
+    """Parse a value as TOML, else return the text itself. A list around it rejects comments and further lines."""
+    try:
+        tables = _parse(f"value = [{text}]")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return text
+    return tables["value"][0] if len(tables) == 1 and len(tables["value"]) == 1 else text
+
+
+def _merge(tables: dict[str, Any], over: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Put ``over`` into the tables. Return the dotted keys of the new values."""
+    changed = []
+    for key, value in over.items():
+        if isinstance(value, dict) and isinstance(tables.get(key), dict):
+            changed += _merge(tables[key], value, f"{prefix}{key}.")
+        else:
+            tables[key] = value
+            changed.append(prefix + key)
+    return changed

@@ -1,0 +1,257 @@
+"""Resolve one combination of a spec to its runs: look up recipe, plugins and accelerator, and check the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+import attrs
+
+from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.plugins.call import decoding_options
+from llmb.plugins.registry import PluginRegistry
+from llmb.recipes.accelerators import accelerators
+from llmb.spec.assemble_run import assemble_run, assemble_target
+from llmb.spec.check_values import check_place
+from llmb.spec.comparable import with_baseline
+from llmb.spec.cross_checks import find_conflicts
+from llmb.spec.decode import TARGET_KEYS, decode_options, decode_tables
+from llmb.spec.expand_sweep import Combination
+from llmb.spec.keys import SpecTables, TargetTable
+from llmb.spec.published_points import choose_point, published_points, select_variants
+from llmb.spec.suspect_keys import overlaps, suspect_keys
+from llmb.values.error_text import format_choices
+from llmb.values.errors import Fault, LlmbError, SpecError
+from llmb.values.model import Accelerator
+from llmb.values.nearest import nearest_name
+from llmb.values.recipe import Point, Recipe
+from llmb.values.run import Paths, Run, Target
+from llmb.values.workload import RunSpec
+
+
+@attrs.frozen(kw_only=True)
+class Resolved:
+    """The runs of a combination, one for each repeat; none if there are errors or suspect keys."""
+
+    runs: tuple[RunSpec, ...] = ()
+    errors: list[Fault] = attrs.field(factory=list)
+
+
+@attrs.frozen(kw_only=True)
+class _Names:
+    """The parts that a spec names. A part is None if its name is missing or unknown."""
+
+    recipe: Recipe | None
+    framework: FrameworkHooks[Any] | None
+    scheduler: SchedulerHooks[Any] | None
+    accelerator: Accelerator | None
+    points: tuple[Point, ...]
+
+
+class RunResolver:
+    """Resolves combinations to runs. Each recipe and each plugin is loaded once for all combinations."""
+
+    def __init__(self, pool: PluginRegistry) -> None:
+        self._pool = pool
+        self._accelerators = known_accelerators(pool)
+        self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
+
+    def resolve(self, combination: Combination, suspects: Collection[str] = ()) -> Resolved:
+        """Return the runs of a combination, or all errors of its values.
+
+        ``suspects`` are keys with errors that are reported elsewhere.
+        """
+        tables = combination.tables
+        spec, target_table, errors = decode_tables(tables)
+        names = self._look_up(tables, errors)
+        options = _decode_options(names.framework, tables.get("framework", {}), "framework", errors)
+        target = _target(names, target_table, tables, errors)
+        if spec is None or names.recipe is None:
+            return Resolved(errors=errors)
+        suspects = {*suspects, *suspect_keys(errors, tables)}
+        run = _assemble(spec, names, names.recipe, options, suspects, errors)
+        errors += find_conflicts(spec, names.recipe, run, suspects)
+        if errors or suspects or run is None or target is None:
+            return Resolved(errors=errors)
+        run = with_baseline(attrs.evolve(run, paths=Paths(run="", cache=target.cache)), names.recipe, spec)
+        run_spec = RunSpec(
+            run=run,
+            target=attrs.evolve(target, gpus_per_node=run.gpus_per_node),
+            swept=combination.swept,
+            repeats=spec.workload.repeats or 1,
+            source_map=combination.source_map,
+        )
+        return Resolved(runs=tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)))
+
+    def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Names:
+        address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")
+        dtype, scheduler = _string(tables, "workload", "dtype"), _string(tables, "target", "scheduler")
+        recipe = self._load("workload.recipe", self._pool.recipe, address, errors)
+        framework = self._load("workload.recipe", self._pool.framework, _framework(address), errors)
+        accelerator = self._accelerator(gpu_type, errors) if gpu_type else None
+        return _Names(
+            recipe=recipe,
+            framework=framework,
+            scheduler=self._load("target.scheduler", self._pool.scheduler, scheduler, errors),
+            accelerator=accelerator,
+            points=_points(tables, recipe, accelerator, dtype, errors),
+        )
+
+    def _load(self, key: str, load: Callable[[str], Any], name: str | None, errors: list[Fault]) -> Any:
+        """Return what ``load`` returns for a name, or None with its errors at ``key``. Each name is loaded once."""
+        if not name:
+            return None
+        cached = (load.__name__, name)
+        if cached not in self._loaded:
+            try:
+                self._loaded[cached] = load(name), ()
+            except LlmbError as error:
+                located = tuple(each if each.file else attrs.evolve(each, key=key) for each in error.faults)
+                self._loaded[cached] = None, located
+        value, wrong = self._loaded[cached]
+        errors.extend(wrong)
+        return value
+
+    def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
+        known = self._accelerators
+        if name not in known:
+            expected, nearest = f"one of {', '.join(sorted(known))}", nearest_name(name, known)
+            message = f"unknown GPU type {name}"
+            errors.append(Fault(message=message, key="workload.gpu_type", expected=expected, nearest=nearest))
+        return known.get(name)
+
+
+def known_accelerators(pool: PluginRegistry) -> Mapping[str, Accelerator]:
+    """Return the accelerators by name: the core's table, and over it those of the installed extensions."""
+    return {**accelerators(), **{each.name: each for each in pool.accelerators()}}
+
+
+def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table, or an empty one if its value, which is reported elsewhere, is not a table."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def _string(tables: Mapping[str, Any], table: str, key: str) -> str | None:
+    """Return a value, or None if it is missing or not a string, which is reported elsewhere."""
+    value = _table(tables, table).get(key)
+    return value if isinstance(value, str) else None
+
+
+def _framework(address: str | None) -> str | None:
+    name, slash, _ = (address or "").partition("/")
+    return name if slash else None
+
+
+def _points(
+    tables: Mapping[str, Any],
+    recipe: Recipe | None,
+    accelerator: Accelerator | None,
+    dtype: str | None,
+    errors: list[Fault],
+) -> tuple[Point, ...]:
+    """Return the published points for this GPU type and dtype; none, with the errors, if they do not fit together."""
+    if accelerator and recipe:
+        errors += _check_memory(accelerator, recipe)
+    gpu_fits = not accelerator or not recipe or _has_common_dtype(accelerator, recipe, errors)
+    dtype_fits = dtype is not None and _has_dtype(accelerator if gpu_fits else None, dtype, recipe, errors)
+    if not (accelerator and recipe and dtype and gpu_fits and dtype_fits):
+        return ()
+    own = "global_batch_size" in _table(tables, "parallelism")
+    points = published_points(recipe, accelerator.name, dtype, errors, own_parallelism=own)
+    return select_variants(recipe, points, tables.get("framework"))
+
+
+def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fault]) -> bool:
+    """Check whether the GPU has a dtype of the recipe. If not, append an error of the GPU: no dtype could fix it."""
+    dtypes = _dtypes(recipe)
+    if not accelerator.dtypes or {*accelerator.dtypes} & {*dtypes}:
+        return True
+    message = f"{accelerator.name} supports none of the dtypes of {recipe.address}: {', '.join(dtypes)}"
+    expected = format_choices(dict.fromkeys(point.gpu_type for point in recipe.points))
+    errors.append(Fault(message=message, key="workload.gpu_type", expected=expected))
+    return False
+
+
+def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | None, errors: list[Fault]) -> bool:
+    """Check whether the GPU supports the dtype; if the GPU is unknown, whether the recipe has it. If not, append it."""
+    of_recipe = _dtypes(recipe) if recipe else ()
+    known = accelerator.dtypes if accelerator else of_recipe
+    if dtype in known or not known:
+        return True
+    both = [each for each in known if each in of_recipe] or known
+    owner = accelerator.name if accelerator else recipe.address if recipe else ""
+    error = Fault(
+        message=f"{owner} does not support {dtype}" if accelerator else f"{owner} has no configuration for {dtype}",
+        key="workload.dtype",
+        expected=format_choices(both),
+        nearest=nearest_name(dtype, both),
+    )
+    errors.append(error)
+    return False
+
+
+def _dtypes(recipe: Recipe) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(point.dtype for point in recipe.points))
+
+
+def _check_memory(accelerator: Accelerator, recipe: Recipe) -> list[Fault]:
+    has, needs = accelerator.memory_gb, recipe.memory_gb
+    if not has or not needs or has >= needs:
+        return []
+    message = f"{accelerator.name} has {has:g} GB of memory, but {recipe.address} needs {needs:g} GB"
+    return [Fault(message=message, key="workload.gpu_type", expected=f"a GPU with at least {needs:g} GB")]
+
+
+def _decode_options(
+    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None,
+    table: Any,
+    key: str,
+    errors: list[Fault],
+    core_keys: tuple[str, ...] = (),
+) -> Any:
+    """Return the table, without the core's keys, as the plugin's own class; None if plugin or table is invalid."""
+    if plugin is None or not isinstance(table, dict):
+        return None
+    own = {name: value for name, value in table.items() if name not in core_keys}
+    with decoding_options(plugin):
+        options, wrong = decode_options(own, plugin.options, key, core_keys)
+    errors.extend(wrong)
+    return options
+
+
+def _target(
+    names: _Names, table: TargetTable | None, tables: Mapping[str, Any], errors: list[Fault]
+) -> Target[Any] | None:
+    """Return the target of the run; None, with the errors, if its place or its options are invalid."""
+    options = _decode_options(names.scheduler, tables.get("target", {}), "target", errors, TARGET_KEYS)
+    if table is None:
+        return None
+    if names.scheduler is None or options is None:
+        errors += check_place(table)
+        return None
+    gpu_type = _string(tables, "workload", "gpu_type")
+    try:
+        return assemble_target(table, names.scheduler, options, (gpu_type,) if gpu_type else ())
+    except SpecError as error:
+        errors += error.faults
+        return None
+
+
+def _assemble(
+    spec: SpecTables, names: _Names, recipe: Recipe, options: Any, suspects: Collection[str], errors: list[Fault]
+) -> Run[Any] | None:
+    """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
+    variant_keys = (f"framework.{name}" for variant in recipe.variants for name in variant.options)
+    reads = ("workload.gpus", "parallelism.global_batch_size", *variant_keys)
+    if not names.points or names.accelerator is None or overlaps(suspects, reads):
+        return None
+    point = choose_point(spec, recipe, names.points, errors)
+    if point is None:
+        return None
+    single_node = names.scheduler is not None and names.scheduler.single_node
+    return assemble_run(spec, recipe, point, names.accelerator, single_node=single_node, options=options)
+
+
+def _repeat(run_spec: RunSpec, number: int) -> RunSpec:
+    return attrs.evolve(run_spec, run=attrs.evolve(run_spec.run, repeat=number)) if number > 1 else run_spec

@@ -1,0 +1,56 @@
+"""Keys whose values cannot be trusted, so that one typo causes no second, false error.
+
+A check that reads several keys is skipped if one of these keys is suspect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from llmb.values.error_text import UNKNOWN_KEY
+from llmb.values.errors import Fault
+
+
+def keys_of(errors: Iterable[Fault]) -> frozenset[str]:
+    """Return the keys that have an error."""
+    return frozenset(error.key for error in errors if error.key)
+
+
+def suspect_keys(errors: Iterable[Fault], tables: Mapping[str, Any]) -> frozenset[str]:
+    """Return the keys that have an error, and for each unknown key the key that was probably meant."""
+    errors = tuple(errors)
+    meant = (_meant(error) for error in errors if error.message == UNKNOWN_KEY and error.key and error.nearest)
+    return keys_of(errors) | {key for key in meant if not _contains(tables, key.split("."))}
+
+
+def overlaps(suspects: Collection[str], keys: Iterable[str]) -> bool:
+    """Check whether any of ``keys``, a table that contains the key, or a part of its value is suspect."""
+    return any(_is_within(suspect, key) or _is_within(key, suspect) for suspect in suspects for key in keys)
+
+
+def drop_keys(table: Mapping[str, Any], wrong: Collection[str], prefix: str) -> dict[str, Any]:
+    """Return the table at ``prefix`` without the wrong keys. A list with a wrong item is dropped."""
+    kept = {}
+    for name, value in table.items():
+        key = f"{prefix}.{name}"
+        if isinstance(value, Mapping) and key not in wrong:
+            kept[name] = drop_keys(value, wrong, key)
+        elif not any(each == key or each.startswith(f"{key}[") for each in wrong):
+            kept[name] = value
+    return kept
+
+
+def _meant(error: Fault) -> str:
+    table, dot, _ = (error.key or "").rpartition(".")
+    return f"{table}{dot}{error.nearest}"
+
+
+def _contains(table: Any, names: Sequence[str]) -> bool:
+    if not names:
+        return True
+    return isinstance(table, Mapping) and names[0] in table and _contains(table[names[0]], names[1:])
+
+
+def _is_within(key: str, table: str) -> bool:
+    return key == table or key.startswith((f"{table}.", f"{table}["))
