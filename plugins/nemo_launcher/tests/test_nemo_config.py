@@ -13,7 +13,7 @@ import pytest
 from llmb import Job, Mount, Run, SpecError, Step, load_recipe
 from llmb_nemo_launcher.plugin import NeMoLauncher
 
-from .composed import composed
+from .compose_config import composed
 
 LoadRun = Callable[..., "Run[Any]"]
 NAMES = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "grok1-314b", "nemotron4-340b")

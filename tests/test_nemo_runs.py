@@ -40,14 +40,14 @@ def hub() -> Iterator[str]:
 
 
 @pytest.fixture
-def road(tmp_path: Path, hub: str) -> NeMoRuns:
+def runs(tmp_path: Path, hub: str) -> NeMoRuns:
     """Runs on this machine, which represents a machine with eight GPUs and the content of the image."""
     lock = str(tmp_path / "lock")
     return NeMoRuns(tmp_path, hub, scheduler="local", runtime="none", machine_gpus=8, lock=lock, grace_s=1)
 
 
 @pytest.fixture
-def cluster_road(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
+def cluster_runs(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
     """Runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes have the content of the image."""
     runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", exclusive=False, mem="2G")
     for name in ("enroot", "srun"):
@@ -55,36 +55,36 @@ def cluster_road(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
     return runs
 
 
-def test_a_complete_run_has_metrics_and_a_verdict(road: NeMoRuns) -> None:
-    road.claim(step_s=12.91)
-    run = road.run()
+def test_a_complete_run_has_metrics_and_a_verdict(runs: NeMoRuns) -> None:
+    runs.claim(step_s=12.91)
+    run = runs.run()
     assert run["state"] == "completed", run
     metrics = run["metrics"]
 
-    assert {path.name for path in road.data.iterdir()} == {
+    assert {path.name for path in runs.data.iterdir()} == {
         f"my-llama_0{shard}_text_document.{suffix}" for shard in (0, 1) for suffix in ("bin", "idx")
     }
     assert (metrics["step_time_s"], metrics["global_batch_size"]) == (pytest.approx(12.9, abs=0.05), 128)
     assert metrics["mfu"] == pytest.approx(0.594, abs=0.005)
-    steps = road.steps(run)
+    steps = runs.steps(run)
     assert [int(row["step"]) for row in steps] == list(range(1, 51))
     assert float(steps[-1]["consumed_samples"]) == 50 * 128
     assert (run["verdict"], run["reason"][:14]) == ("pass", "step time 12.9")
 
 
 @pytest.mark.slow
-def test_a_complete_run_on_a_cluster(cluster_road: NeMoRuns) -> None:
-    cluster_road.claim(step_s=13.0)
-    run = cluster_road.run(gpus=16)
+def test_a_complete_run_on_a_cluster(cluster_runs: NeMoRuns) -> None:
+    cluster_runs.claim(step_s=13.0)
+    run = cluster_runs.run(gpus=16)
     assert run["state"] == "completed", run
 
-    assert len(list(cluster_road.data.iterdir())) == 4
-    [image] = cluster_road.workdir.glob("cache/images/*.sqsh")
-    data, training = (started(cluster_road.workdir / folder) for folder in ("cache", "."))
+    assert len(list(cluster_runs.data.iterdir())) == 4
+    [image] = cluster_runs.workdir.glob("cache/images/*.sqsh")
+    data, training = (started(cluster_runs.workdir / folder) for folder in ("cache", "."))
     assert [line[1] for line in training if line[0] == "enroot"] == ["import"]
     contained = [[line for line in lines if f"--container-image={image}" in line] for lines in (data, training)]
     assert list(map(len, contained)) == [4, 1]  # clear, download, extract, preprocess; the training
-    steps = cluster_road.steps(run)
+    steps = cluster_runs.steps(run)
     assert [int(row["step"]) for row in steps] == list(range(1, 51))
     assert {row["time_s"] for row in steps[1:]} == {"13.0"}
     assert float(steps[-1]["consumed_samples"]) == 50 * 256
@@ -96,42 +96,42 @@ def started(folder: Path) -> list[list[str]]:
     return [line.split() for line in (folder / "standins").read_text().splitlines()]
 
 
-def test_a_run_that_is_slower_than_published_fails(road: NeMoRuns) -> None:
-    road.claim(step_s=12.5)
-    run = road.run(dtype="fp8")
+def test_a_run_that_is_slower_than_published_fails(runs: NeMoRuns) -> None:
+    runs.claim(step_s=12.5)
+    run = runs.run(dtype="fp8")
 
     assert (run["state"], run["verdict"]) == ("completed", "fail"), run
 
 
-def test_step_times_that_are_means_of_five_are_recorded_as_such(road: NeMoRuns) -> None:
-    run = road.run("grok1-314b", "bf16")
-    steps = road.steps(run)
+def test_step_times_that_are_means_of_five_are_recorded_as_such(runs: NeMoRuns) -> None:
+    run = runs.run("grok1-314b", "bf16")
+    steps = runs.steps(run)
 
     assert run["state"] == "completed", run
     assert [int(row["mean_of"]) for row in steps][:7] == [1, 2, 3, 4, 5, 5, 5]
     assert [float(row["time_s"]) for row in steps[:6]] == [12.5, 7.5, 5.83, 5.0, 4.5, 2.5]
     assert run["reason"].endswith("(the framework prints means of 5 steps)")
-    assert not road.data.exists()
+    assert not runs.data.exists()
 
 
-def test_a_token_without_access_fails_the_run_with_the_fix(road: NeMoRuns) -> None:
+def test_a_token_without_access_fails_the_run_with_the_fix(runs: NeMoRuns) -> None:
     class NoAccess(Hub):
         status = 403
 
     with serving(NoAccess) as address:
-        road.env["HF_ENDPOINT"] = address
-        run = road.run()
+        runs.env["HF_ENDPOINT"] = address
+        run = runs.run()
     cause = run["failure"]["cause"]
 
     assert run["state"] == "failed"
     assert (
         f"HF_TOKEN has no access to meta-llama/Meta-Llama-3-8B (403): request access at {address}/meta-llama" in cause
     )
-    assert road.env["HF_TOKEN"] not in str(run)
+    assert runs.env["HF_TOKEN"] not in str(run)
 
 
-def test_an_invalid_override_fails_the_run_with_its_cause(road: NeMoRuns) -> None:
-    run = road.run("grok1-314b", "bf16", framework={"config": {"model.gc_interval": "[3"}})
+def test_an_invalid_override_fails_the_run_with_its_cause(runs: NeMoRuns) -> None:
+    run = runs.run("grok1-314b", "bf16", framework={"config": {"model.gc_interval": "[3"}})
 
     assert run["state"] == "failed"
     assert "OverrideParseException" in str(run["failure"])
@@ -146,9 +146,9 @@ def test_an_invalid_override_fails_the_run_with_its_cause(road: NeMoRuns) -> Non
         "preprocess",
     ],
 )
-def test_a_failed_stage_names_its_log_and_the_next_run_retries_it(road: NeMoRuns, stage: str) -> None:
-    road.claim(fail=stage)
-    failed = road.run()
+def test_a_failed_stage_names_its_log_and_the_next_run_retries_it(runs: NeMoRuns, stage: str) -> None:
+    runs.claim(fail=stage)
+    failed = runs.run()
     cause = failed["failure"]["cause"]
     assert failed["state"] == "failed"
     assert "the Pile could not be created: " in cause
@@ -156,34 +156,34 @@ def test_a_failed_stage_names_its_log_and_the_next_run_retries_it(road: NeMoRuns
     assert "the network is down" in cause
     assert f"/logs/{stage}.0." in cause
 
-    road.claim()
-    assert road.run()["state"] == "completed"
+    runs.claim()
+    assert runs.run()["state"] == "completed"
 
 
-def test_a_loss_of_nan_is_a_failure(road: NeMoRuns) -> None:
-    road.claim(nan_step=7)
-    run = road.run("grok1-314b", "bf16")
+def test_a_loss_of_nan_is_a_failure(runs: NeMoRuns) -> None:
+    runs.claim(nan_step=7)
+    run = runs.run("grok1-314b", "bf16")
 
     assert (run["state"], run["verdict"]) == ("failed", "undecided")
     assert "NaN" in run["reason"]
 
 
-def test_a_capture_with_nsys_writes_a_report_per_rank_and_has_no_verdict(road: NeMoRuns) -> None:
-    shutil.copy(STANDINS / "nsys", road.folder / "bin" / "nsys")
-    run = road.run("grok1-314b", "bf16", profile={"tool": "nsys", "ranks": [0, 3], "gpu_metrics": True})
+def test_a_capture_with_nsys_writes_a_report_per_rank_and_has_no_verdict(runs: NeMoRuns) -> None:
+    shutil.copy(STANDINS / "nsys", runs.folder / "bin" / "nsys")
+    run = runs.run("grok1-314b", "bf16", profile={"tool": "nsys", "ranks": [0, 3], "gpu_metrics": True})
 
     assert (run["state"], run["verdict"]) == ("completed", None), run
-    assert len(road.steps(run)) == 50
-    reports = (road.workdir / "runs" / run["run_id"] / "nsys").glob("*.nsys-rep")
+    assert len(runs.steps(run)) == 50
+    reports = (runs.workdir / "runs" / run["run_id"] / "nsys").glob("*.nsys-rep")
     prefix = f"grok1-314b-bf16_8g_{run['run_id']}"
     assert {path.name for path in reports} == {f"{prefix}_0_0.nsys-rep", f"{prefix}_0_3.nsys-rep"}
-    started = (road.workdir / "standins").read_text().splitlines()
+    started = (runs.workdir / "standins").read_text().splitlines()
     assert {line.split()[1]: "--gpu-metrics-device=all" in line for line in started} == {"0": True, "3": False}
 
 
-def test_a_trace_of_nccl_is_recorded_and_has_no_verdict(road: NeMoRuns) -> None:
-    run = road.run("grok1-314b", "bf16", profile={"tool": "nccl-trace"})
+def test_a_trace_of_nccl_is_recorded_and_has_no_verdict(runs: NeMoRuns) -> None:
+    run = runs.run("grok1-314b", "bf16", profile={"tool": "nccl-trace"})
 
     assert (run["state"], run["verdict"]) == ("completed", None)
-    assert len(road.steps(run)) == 10
-    assert (road.workdir / "runs" / run["run_id"] / "nccl-trace").is_dir()
+    assert len(runs.steps(run)) == 10
+    assert (runs.workdir / "runs" / run["run_id"] / "nccl-trace").is_dir()

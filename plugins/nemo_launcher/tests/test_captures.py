@@ -11,7 +11,7 @@ import pytest
 from llmb import Job, Phase, Run, SpecError
 from llmb_nemo_launcher.plugin import NeMoLauncher
 
-from .composed import composed
+from .compose_config import composed
 
 LoadRun = Callable[..., "Run[Any]"]
 NSYS = {"tool": "nsys"}
