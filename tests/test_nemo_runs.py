@@ -41,14 +41,14 @@ def hub() -> Iterator[str]:
 
 @pytest.fixture
 def runs(tmp_path: Path, hub: str) -> NeMoRuns:
-    """Runs on this machine, which represents a machine with eight GPUs and the content of the image."""
+    """Return runs on this machine, which represents a machine with eight GPUs and the content of the image."""
     lock = str(tmp_path / "lock")
     return NeMoRuns(tmp_path, hub, scheduler="local", runtime="none", machine_gpus=8, lock=lock, grace_s=1)
 
 
 @pytest.fixture
 def cluster_runs(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
-    """Runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes have the content of the image."""
+    """Return runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes have the content of the image."""
     runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", exclusive=False, mem="2G")
     for name in ("enroot", "srun"):
         shutil.copy(STANDINS / name, runs.folder / "bin" / name)
