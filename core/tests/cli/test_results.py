@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmb.cli.follow import combined_exit_code
+from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.views.results import print_results, print_run_list
 from llmb.drive.result import RunResult
 from llmb.values.errors import LlmbError, SpecError, TargetError

@@ -115,6 +115,7 @@ def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_pat
     "arguments",
     [
         ["run", "--dry-run", "--detach"],
+        ["run", "--check", "--detach"],
         ["recipes", "--toml"],
     ],
 )

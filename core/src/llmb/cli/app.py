@@ -23,12 +23,10 @@ from llmb.cli.commands.run import run
 from llmb.cli.commands.runs import runs
 from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
+from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 
 COMMANDS = (run, validate, attach, cancel, runs, show, logs, parse, metrics, recipes, plugins, doctor)
 """The subcommands, in the order of ``llmb --help``."""
-
-INTERRUPTED = 130
-"""The exit code after Ctrl-C, as in a shell: 128 + SIGINT."""
 
 app = typer.Typer(
     name="llmb",
@@ -84,7 +82,7 @@ def _run_command(arguments: Sequence[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:
         _print_error(_usage_error(error), as_json)
-        return 2
+        return INVALID_INPUT
     except (typer.Abort, KeyboardInterrupt):
         output.print_message("interrupted")
         return INTERRUPTED

@@ -1,14 +1,14 @@
-"""Follow the runs of a session: show events, print results, and determine the exit code."""
+"""Follow the runs of a session: show their events, then print their results."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NoReturn
 
 import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.exit_codes import INTERRUPTED
 
 
 def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -> llmb.LlmbError | None:
@@ -33,7 +33,7 @@ def _detach_after_interrupt(session: llmb.Session, as_json: bool) -> NoReturn:
     if as_json:
         print_runs(session, None, as_json=True)
     print_attach_command(session)
-    raise typer.Exit(130)
+    raise typer.Exit(INTERRUPTED)
 
 
 def print_attach_command(session: llmb.Session) -> None:
@@ -53,22 +53,3 @@ def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: 
     print_results(result for result in session.results if result.ended or not error)
     if error:
         output.print_error(error)
-
-
-def combined_exit_code(
-    results: Iterable[llmb.RunResult], *, check: bool = False, error: llmb.LlmbError | None = None
-) -> int:
-    """Return the exit code of several runs: the first of 4, 1, 2, 3 that applies, else 0.
-
-    4: a target is unreachable or rejected a run; 1: a run did not complete; 2: another error stopped a run;
-    3: with ``check``, a verdict is fail.
-    """
-    found = {error.exit_code} if error else set()
-    for result in results:
-        if result.refused:
-            found.add(4)
-        elif result.state != "completed":
-            found.add(1)
-        elif check and result.verdict == "fail":
-            found.add(3)
-    return next((code for code in (4, 1, 2, 3) if code in found), 0)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from llmb.cli.exit_codes import INVALID_INPUT, KILLED_BY_SIGPIPE
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -18,9 +20,6 @@ if TYPE_CHECKING:
 
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 """Escape sequences and control characters, for example colours and window titles in the line of a log."""
-
-KILLED_BY_SIGPIPE = 141
-"""The exit code that a shell reports for a program killed by SIGPIPE: 128 + 13."""
 
 
 def without_escapes(text: str) -> str:
@@ -80,7 +79,7 @@ class OutputLostError(Exception):
     @property
     def exit_code(self) -> int:
         """2 if the output cannot be written, 141 if the reader closed the pipe."""
-        return 2 if self.args else KILLED_BY_SIGPIPE
+        return INVALID_INPUT if self.args else KILLED_BY_SIGPIPE
 
 
 class _Stream(io.FileIO):

@@ -6,7 +6,8 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.follow import combined_exit_code, follow_runs, print_runs
+from llmb.cli.exit_codes import combined_exit_code
+from llmb.cli.follow import follow_runs, print_runs
 from llmb.cli.options import AsJson, RunsOrAll, WithCheck
 
 

@@ -9,6 +9,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.exit_codes import INTERRUPTED
 from llmb.cli.options import OneRun
 from llmb.cli.views.logs import LogPrinter
 
@@ -39,6 +40,6 @@ def _follow(run_id: str, printer: LogPrinter) -> None:
                 if notice := describe_notice(event):
                     output.print_message(notice)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     finally:
         printer.print_new()

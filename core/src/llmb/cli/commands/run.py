@@ -8,7 +8,8 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.follow import combined_exit_code, follow_runs, print_attach_command, print_runs
+from llmb.cli.exit_codes import combined_exit_code
+from llmb.cli.follow import follow_runs, print_attach_command, print_runs
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, reject_combination
 
 
@@ -23,6 +24,7 @@ def run(
 ) -> None:
     """Run a workload: prepare, submit, follow, measure, record."""
     reject_combination({"--dry-run": dry_run, "--detach": detach})
+    reject_combination({"--check": check, "--detach": detach})
     workload = llmb.load(spec, overrides=overrides or (), target=target)
     if dry_run:
         _dry_run(workload, as_json)

@@ -12,8 +12,8 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.numbers import counted, format_number
 from llmb.cli.views.tables import ABSENT, Column, print_table
-from llmb.cli.views.text import counted, format_number
 
 NAMED_FILES = 3
 """The number of passed-over files that a line names."""

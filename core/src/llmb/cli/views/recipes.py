@@ -9,8 +9,8 @@ import attrs
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.numbers import format_number
 from llmb.cli.views.tables import Column, print_table
-from llmb.cli.views.text import format_number
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp")
