@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from llmb import LineParser, Notice, PluginError, Step, StepSeries
-from llmb.plugins.call import Guard
 from llmb.plugins.find import PluginEntry
+from llmb.plugins.guard import Guard
 from llmb.plugins.parser import CheckedParser
 
 GUARD = Guard(PluginEntry(name="odd", kind="framework", value="odd:Plugin", distribution="llmb-odd", version="1.0"))

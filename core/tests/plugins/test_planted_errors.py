@@ -12,7 +12,7 @@ import attrs
 import pytest
 
 import llmb
-from llmb.plugins import call, load
+from llmb.plugins import guard, load
 from llmb.plugins.find import PluginEntry
 
 
@@ -240,7 +240,7 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
     began, first_may_end, second_may_end = threading.Event(), threading.Event(), threading.Event()
 
     def run_hook(may_end: threading.Event) -> None:
-        with call.Guard(entry).running("build_job()"):
+        with guard.Guard(entry).running("build_job()"):
             print("in a hook")
             began.set()
             may_end.wait(60)
@@ -260,7 +260,7 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
 
 
 def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call, "SLOW_S", 0.01)
+    monkeypatch.setattr(guard, "SLOW_S", 0.01)
     wait = "while 'prepare_env() has been running' not in sys.stderr.getvalue(): time.sleep(0.001)"
     plugins.install("framework", hook("prepare_env(self)", f"{wait}\n    return Environment()"))
     done = run_llmb("validate", plugins.spec())

@@ -15,7 +15,7 @@ from llmb.logs.lines import note_line
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 
 if TYPE_CHECKING:
-    from llmb.plugins.call import Guard
+    from llmb.plugins.guard import Guard
 
 CODE = "the log parser of parse_log()"
 """The name of this code in errors."""

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.call import decoding_options
+from llmb.plugins.guard import decoding_options
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target

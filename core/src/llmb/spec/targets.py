@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from llmb.paths import config_folder
-from llmb.plugins.call import decoding_options
+from llmb.plugins.guard import decoding_options
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place
