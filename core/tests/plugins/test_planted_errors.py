@@ -224,15 +224,17 @@ PRINTS = (
 
 
 def test_what_a_plugin_prints_goes_to_standard_error(plugins: Any, run_llmb: Any) -> None:
-    in_hook = PRINTS.format("hook").replace("\n", "; ")
+    logging = "import logging\nlogging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
+    in_hook = PRINTS.format("hook").replace("\n", "; ") + "; logging.warning('hook: log')"
     plugins.install(
-        "framework", hook("prepare_env(self)", f"{in_hook}; return Environment()"), before=PRINTS.format("import")
+        "framework",
+        hook("prepare_env(self)", f"{in_hook}; return Environment()"),
+        before=logging + PRINTS.format("import"),
     )
     done = run_llmb.process("validate", plugins.spec(), "--json")
     assert json.loads(done.stdout)["runs"] == ["tiny-h100-bf16-1"]
-    assert sorted(done.stderr.splitlines()) == sorted(
-        f"{code}: {way}" for code in ("import", "hook") for way in ("print", "C code", "program")
-    )
+    expected = [f"{code}: {way}" for code in ("import", "hook") for way in ("print", "C code", "program")]
+    assert sorted(done.stderr.splitlines()) == sorted([*expected, "hook: log"])
 
 
 def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -17,7 +17,7 @@ import traceback
 import types
 from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
+from typing import Any, ClassVar, Protocol, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
 
 import pluggy
 
@@ -75,32 +75,33 @@ class Guard:
 class _PluginOutput:
     """Replaces ``sys.stdout`` while plugin code runs. Only the threads that run this code print on standard error."""
 
+    lock: ClassVar = threading.Lock()
+    calls: ClassVar[Counter[int]] = Counter()
+    """Calls into plugins by thread. All objects share them, since a plugin may keep one, as in a logging handler."""
+
     def __init__(self, stdout: Any) -> None:
         self.stdout = stdout
-        self.calls = Counter[int]()  # by thread
 
     def __getattr__(self, name: str) -> Any:
         in_plugin = self.calls[threading.get_ident()] > 0
         return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
 
 
-_output_lock = threading.Lock()  # of sys.stdout, which all threads share
-
-
 @contextlib.contextmanager
 def _printing_on_stderr() -> Iterator[None]:
     """Redirect what this thread prints on standard output. `contextlib.redirect_stdout` is not for several threads."""
     thread = threading.get_ident()
-    with _output_lock:
+    with _PluginOutput.lock:
         output = sys.stdout if isinstance(sys.stdout, _PluginOutput) else _PluginOutput(sys.stdout)
         output.calls[thread] += 1
         sys.stdout = cast("TextIO", output)
     try:
         yield
     finally:
-        with _output_lock:
+        with _PluginOutput.lock:
             output.calls[thread] -= 1
             if not any(output.calls.values()):
+                output.calls.clear()
                 sys.stdout = output.stdout
 
 
