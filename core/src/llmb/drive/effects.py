@@ -12,7 +12,6 @@ from functools import partial
 
 import attrs
 
-from llmb.drive.events import Ended
 from llmb.drive.finalize import finalize_run
 from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
@@ -20,44 +19,30 @@ from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import certainly_not_submitted, missing_secrets, put_secrets, remove_secrets
 from llmb.drive.state import (
     CancelDone,
-    Checked,
     Observation,
+    Observed,
     Orphaned,
     ReferencesDropped,
-    Rejected,
     RunFinalized,
+    SecretsMissing,
+    Standing,
     State,
-    Submitted,
-    TaskFinalized,
     Unit,
 )
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.task_failure import describe_task_failure
-from llmb.drive.task_references import add_references, list_references, remove_references
-from llmb.drive.tasks import (
-    cancel_tasks,
-    find_complete_tasks,
-    poll_tasks,
-    reject_without_space,
-    submit_tasks,
-    task_handle,
-)
+from llmb.drive.task_effects import TaskEffects, submission, task_unit
+from llmb.drive.tasks import task_handle
 from llmb.hosts.detached import poll_detached
-from llmb.planning import RunPlan, TaskPlan
+from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.errors import LlmbError, TargetError
+from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle, JobStatus
-
-Standing = Sequence[tuple[Unit, State]]
 
 FIRST_BATCH = 16
 """Jobs of the first submission of a sweep, so that the first one starts early."""
 
 BATCH = 200
 """Jobs of each later submission."""
-
-NAMED_RUNS = 3
-"""How many other runs that wait for a task a message names."""
 
 
 @attrs.define(eq=False)
@@ -69,17 +54,8 @@ class DrivenRun:
     logs: RunLogs
 
 
-@attrs.frozen
-class SecretsMissing:
-    """Observation: the unit cannot be submitted, because llmb's environment lacks secrets."""
-
-
-Observed = tuple[Unit, Observation | SecretsMissing | Exception]
-"""A unit with what was observed of it, or with the error that concerns this unit alone."""
-
-
 class EffectRunner:
-    """Performs effects for the runs and tasks of one target group.
+    """Performs effects for the runs of one target group, and for the ``tasks`` that they share.
 
     ``not_submitted`` contains runs that were certainly not submitted before. ``notes`` collects sentences for the user.
     """
@@ -87,19 +63,14 @@ class EffectRunner:
     def __init__(self, group: TargetGroup, runs: Iterable[DrivenRun], registry: PluginRegistry) -> None:
         self.group = group
         self.runs = {run.plan.run.id: run for run in runs}
-        self.tasks: dict[str, TaskPlan] = {}
-        for run in self.runs.values():
-            for task in run.plan.tasks:
-                self.tasks.setdefault(task.key, task)
+        self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group)
         self.not_submitted: set[str] = set()
         self.notes: list[str] = []
         self._registry = registry
-        self._references: set[tuple[str, str]] = set()  # task and run, as noted on the target by this process
-        self._task_logs: dict[str, str] = {}
 
     def poll(self, units: Standing) -> Iterator[Observed]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
-        on_host = [task_handle(self.tasks[unit.id]) for unit, _ in units if unit.runs_on == "host"]
+        on_host = [task_handle(self.tasks.plans[unit.id]) for unit, _ in units if unit.runs_on == "host"]
         on_scheduler = [self._handle(unit, state) for unit, state in units if unit.runs_on == "scheduler"]
         found = dict(poll_detached(on_host, self.group.host)) if on_host else {}
         if on_scheduler:
@@ -141,41 +112,22 @@ class EffectRunner:
         keys = dict.fromkeys(state.task for _, state in units if state.task)
         orphans: list[str] = []
         try:
-            orphans = self._cancel_orphans(keys, [unit.id for unit, _ in units], needed) if keys else []
+            if keys:
+                orphans += self.tasks.cancel_orphans(keys, [unit.id for unit, _ in units], needed, self.notes)
         except TargetError as error:
-            names = ", ".join(self.tasks[key].task.kind for key in keys)
+            names = ", ".join(self.tasks.plans[key].task.kind for key in keys)
             self.notes.append(f"{names} may continue on {self.group.name}: {error}")
-        yield from ((self._unit(key), Orphaned()) for key in orphans)
+        yield from ((task_unit(self.tasks.plans[key]), Orphaned()) for key in orphans)
         yield from ((unit, ReferencesDropped()) for unit, _ in units)
 
-    def _cancel_orphans(self, keys: Iterable[str], run_ids: list[str], needed: Collection[str]) -> list[str]:
-        waiting = list_references((self.tasks[key].script for key in keys), run_ids, self.group.host)
-        candidates = [self.tasks[key] for key in keys if key not in needed]
-        alive = {
-            key: status
-            for key, status in poll_tasks(candidates, self.group).items()
-            if status.state in ("pending", "running")
-        }
-        orphans = [task for task in candidates if task.key not in waiting]
-        cancel_tasks([task for task in orphans if task.key in alive], self.group)
-        remove_secrets((task.script for task in orphans), self.group.host)
-        for key, status in alive.items():
-            kind = self.tasks[key].task.kind
-            job = f"{kind} (job {status.job_id})" if status.job_id else kind
-            self.notes.append(f"{job} {_describe_orphan(waiting.get(key, ()))}")
-        return [task.key for task in orphans]
-
     def check(self, units: Standing) -> Iterator[Observed]:
-        """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
-        tasks = [self.tasks[unit.id] for unit, _ in units]
-        complete = find_complete_tasks(tasks, self.group)
-        remove_secrets((task.script for task in tasks if task.key in complete), self.group.host)
-        yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
+        """Check which tasks are complete. Raise TargetError."""
+        return self.tasks.check(units)
 
     def submit(self, units: Standing) -> Iterator[list[Observed]]:
         """Submit tasks, then runs in batches. What was submitted before is not submitted again. Raise TargetError."""
         if tasks := [each for each in units if each[0].kind == "task"]:
-            yield list(self._submit_tasks(tasks))
+            yield list(self.tasks.submit(tasks))
         runs = [each for each in units if each[0].kind == "run"]
         lacking = [each for each in runs if missing_secrets(self.runs[each[0].id].plan.script)]
         if lacking:
@@ -196,8 +148,8 @@ class EffectRunner:
 
     def _submit_runs(self, units: Sequence[Unit]) -> Iterator[Observed]:
         scripts = [self.runs[unit.id].plan.script for unit in units]
-        put_secrets(scripts, self.group.host)
         try:
+            put_secrets(scripts, self.group.host)
             handles = self.group.scheduler.submit(scripts=scripts, host=self.group.host)
         except BaseException as error:
             if certainly_not_submitted(error):
@@ -211,37 +163,7 @@ class EffectRunner:
             handle = handles[unit.id]
             if handle.refused:
                 self.notes.append(f"{unit.id}: {'; '.join(filter(None, (handle.refused, handle.remedy)))}")
-            yield unit, _as_observation(handle)
-
-    def _submit_tasks(self, units: Standing) -> Iterator[Observed]:
-        by_key = {unit.id: unit for unit, _ in units}
-        tasks = []
-        for task in (self.tasks[key] for key in by_key):
-            if missing_secrets(task.script):
-                yield by_key[task.key], SecretsMissing()
-            else:
-                tasks.append(task)
-        for task, rejected in list(reject_without_space(tasks, self.group)):
-            tasks.remove(task)
-            yield by_key[task.key], rejected
-        scripts = [task.script for task in tasks]
-        put_secrets(scripts, self.group.host)
-        try:
-            handles = submit_tasks(tasks, self.group)
-        except LlmbError as error:
-            if certainly_not_submitted(error):
-                with suppress(TargetError):  # the user sees the first error
-                    self._take_back_secrets(tasks)
-            raise
-        remove_secrets((task.script for task in tasks if handles[task.key].refused), self.group.host)
-        yield from ((by_key[task.key], _as_observation(handles[task.key])) for task in tasks)
-
-    def _take_back_secrets(self, tasks: Iterable[TaskPlan]) -> None:
-        """Remove the secrets of tasks that no process runs. Another process may have submitted any of them."""
-        tasks = [task for task in tasks if task.script.secrets]
-        found = poll_tasks(tasks, self.group)
-        gone = [task for task in tasks if found[task.key].state in ("absent", "ended")]
-        remove_secrets((task.script for task in gone), self.group.host)
+            yield unit, submission(handle)
 
     def finalize(self, units: Standing) -> Iterator[Observed]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.
@@ -251,8 +173,10 @@ class EffectRunner:
         never = [self._handle(*each) for each in units if each[1].job_status and each[1].job_status.unsatisfiable]
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
-        yield from self._finalize_runs([each for each in units if each[0].kind == "run"])
-        yield from self._finalize_tasks([each for each in units if each[0].kind == "task"])
+        if runs := [each for each in units if each[0].kind == "run"]:
+            yield from self._finalize_runs(runs)
+        if tasks := [each for each in units if each[0].kind == "task"]:
+            yield from self.tasks.finalize(tasks)
 
     def _finalize_runs(self, units: Standing) -> Iterator[Observed]:
         submitted = [unit.id for unit, state in units if state.submitted]
@@ -271,60 +195,21 @@ class EffectRunner:
         run = self.runs[unit.id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
-        if not state.handed_over and state.task in self._task_logs:
-            run.logs.keep_task_log(self._task_logs[state.task])
+        if not state.handed_over and state.task in self.tasks.logs:
+            run.logs.keep_task_log(self.tasks.logs[state.task])
         run.record.sync_logs()
         assert state.job_status
         return RunFinalized(finalize_run(run.plan, run.record, run.logs, state.job_status, self._registry))
 
-    def _finalize_tasks(self, units: Standing) -> Iterator[Observed]:
-        if not units:
-            return
-        tasks = [self.tasks[unit.id] for unit, _ in units]
-        remove_secrets((task.script for task in tasks), self.group.host)
-        complete = find_complete_tasks(tasks, self.group)
-        for unit, state in units:
-            assert state.job_status
-            reason = ""
-            if unit.id not in complete:
-                task = self.tasks[unit.id]
-                reason, self._task_logs[unit.id] = describe_task_failure(task, state.job_status, self.group.host)
-            remedy = state.job_status.remedy
-            yield unit, TaskFinalized(complete=unit.id in complete, reason=reason, remedy=remedy)
-
-    def note_references(self, waiting: Iterable[tuple[str, str]]) -> None:
-        """Note on the target which runs wait for which tasks, each pair once. Raise TargetError."""
-        if new := [pair for pair in waiting if pair not in self._references]:
-            add_references(((self.tasks[key].script, run_id) for key, run_id in new), self.group.host)
-            self._references.update(new)
-
-    def remove_references(self, endings: dict[str, Ended]) -> None:
-        """Remove the references to tasks that ended. Raise TargetError.
-
-        A task that failed here may still run for other processes, so their references stay.
-        """
-        over = [pair for pair in self._references if pair[0] in endings]
-        pairs = ((key, "" if endings[key].state == "completed" else run_id) for key, run_id in over)
-        remove_references(((self.tasks[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self.group.host)
-        self._references.difference_update(over)
-
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":
-            return task_handle(self.tasks[unit.id])
+            return task_handle(self.tasks.plans[unit.id])
         return JobHandle(id=unit.id, directory=self.runs[unit.id].plan.script.directory, job_id=state.job_id)
-
-    def _unit(self, key: str) -> Unit:
-        return task_unit(self.tasks[key])
 
 
 def run_unit(plan: RunPlan) -> Unit:
     """Return the unit of a run."""
     return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks))
-
-
-def task_unit(plan: TaskPlan) -> Unit:
-    """Return the unit of a task."""
-    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on)
 
 
 def isolate(act: Callable[[], Observation]) -> Observation | Exception:
@@ -335,14 +220,3 @@ def isolate(act: Callable[[], Observation]) -> Observation | Exception:
         raise
     except Exception as error:  # noqa: BLE001  # raised after the other runs are done
         return error
-
-
-def _as_observation(handle: JobHandle) -> Submitted | Rejected:
-    return Rejected(reason=handle.refused, remedy=handle.remedy) if handle.refused else Submitted(handle.job_id)
-
-
-def _describe_orphan(waiting: Sequence[str]) -> str:
-    if not waiting:
-        return "is cancelled too: no other run waits for it"
-    more = f" and {len(waiting) - NAMED_RUNS} more" if len(waiting) > NAMED_RUNS else ""
-    return f"continues for {', '.join(waiting[:NAMED_RUNS])}{more}; `llmb cancel` of these runs also cancels it"

@@ -70,7 +70,7 @@ class AttemptStarted(Event):
 
 @attrs.frozen(kw_only=True)
 class CancelSent(Event):
-    """The scheduler was asked to cancel the job. ``request`` identifies the user's request."""
+    """The scheduler received a request to cancel the job. ``request`` identifies the user's request."""
 
     request: int
 
@@ -95,7 +95,7 @@ class Ended(Event):
 
 @attrs.frozen(kw_only=True)
 class Progress(Event):
-    """How far a run is: state, phase, steps, step time and time left in seconds, MFU as a fraction. Not recorded."""
+    """State, phase, steps, step time and time left (in seconds) and MFU (a fraction) of a run. Not recorded."""
 
     name: str = ""
     state: RunState = "planned"
@@ -117,7 +117,7 @@ class Skipped(Event):
 
 @attrs.frozen(kw_only=True)
 class TargetLost(Event):
-    """The target does not respond. llmb keeps asking, and jobs there continue. Not recorded."""
+    """The target does not respond. llmb keeps polling, and jobs there continue. Not recorded."""
 
     target: str
     reason: str

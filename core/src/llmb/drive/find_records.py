@@ -20,7 +20,7 @@ def all_records() -> list[RunRecord]:
 
 
 def find_record(wanted: str) -> RunRecord:
-    """Return the record of a run id or of a unique prefix. Raise RecordError if there is none or it is damaged."""
+    """Return the record of a run id or of a unique prefix. Raise RecordError if it is missing or damaged."""
     record = _find(wanted)
     record.spec()
     record.events()

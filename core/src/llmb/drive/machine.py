@@ -52,7 +52,7 @@ MAX_RETRIES = 2
 """How often a task is submitted again after its job was killed by something else."""
 
 RETRYABLE = frozenset({"lost", "preempted", "node failure", "cancelled"})
-"""Causes that say nothing against the task itself."""
+"""Causes for which the task itself is not to blame."""
 
 
 def next_effect(unit: Unit, state: State) -> Effect | None:
@@ -210,7 +210,7 @@ def _follow_job(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
 
 
 def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) -> Event:
-    """Decide how a task ended. Only its check is believed, not the exit code of its job."""
+    """Decide how a task ended. Only its check counts, not the exit code of its job."""
     if seen.complete:
         return Ended(run_id=unit.id, state="completed")
     if status.cause in RETRYABLE and state.retries < MAX_RETRIES:

@@ -1,4 +1,4 @@
-"""What a job says of the machines and the software on which it ran."""
+"""Provenance: the machines and the software on which a job ran, as the job reports them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Container, Mapping
 
 
 def parse_provenance(data: bytes, secrets: Container[str] = ()) -> Mapping[str, str | list[str] | dict[str, str]]:
-    """``key=value`` lines as a table: a key that comes with several values holds all, ``env.NAME`` makes a table.
+    """Parse ``key=value`` lines. A key with several values gets a list, and keys such as ``env.NAME`` get a table.
 
-    What has no value is left out, and so are a last line without an end, and variables that are ``secrets``: a job
-    knows its own, and may find in its environment those of the tasks before it.
+    Leave out keys without a value, a last line without its end, and the variables that are ``secrets``, because the
+    environment of a job may contain the secrets of the tasks before it.
     """
     values: dict[str, dict[str, None]] = {}
     env: dict[str, str] = {}

@@ -140,7 +140,7 @@ class RunRecord:
             write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
 
     def result(self) -> dict[str, Any] | None:
-        """Return the result, or None if there is none yet. Raise RecordError if the file is damaged or unreadable."""
+        """Return the result, or None before there is one. Raise RecordError if the file is damaged or unreadable."""
         data = _read(self.directory / "result.json")
         if data is None:
             return None
@@ -174,13 +174,13 @@ class RunRecord:
         return 0
 
     def request_cancel(self) -> None:
-        """Ask the process that drives this run, now or later, to cancel it. Raise RecordError."""
+        """Request that the process that drives this run, now or later, cancels it. Raise RecordError."""
         with _report_write_errors(self.directory):
             (self.directory / "cancel").touch()
 
     @property
     def cancel_requested(self) -> int:
-        """When the last request to cancel the run was made, in nanoseconds since 1970; 0 if there is none."""
+        """The time of the last request to cancel the run, in nanoseconds since 1970, or 0."""
         with suppress(FileNotFoundError):
             return (self.directory / "cancel").stat().st_mtime_ns
         return 0

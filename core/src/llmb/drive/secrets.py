@@ -51,7 +51,7 @@ def remove_secrets(scripts: Iterable[Script], host: Host) -> None:
 
 
 def certainly_not_submitted(error: BaseException) -> bool:
-    """Check whether an error of a submission says that no job was submitted."""
+    """Check whether no job was submitted, given the error of a submission."""
     return isinstance(error, TargetError | SpecError) and not isinstance(error, UnknownOutcomeError)
 
 

@@ -82,7 +82,7 @@ class Session:
         return self.events()
 
     def wait(self, *, until: Until = "ended", sleep: Callable[[float], None] = time.sleep) -> list[RunResult]:
-        """Drive the runs without looking at events, and return their results. Raise as `events` does."""
+        """Drive the runs, ignore the events, and return the results. Raise as `events` does."""
         for _ in self.events(until=until, sleep=sleep):
             pass
         return self.results
@@ -137,7 +137,7 @@ class Session:
 
 @attrs.define(eq=False)
 class Pace:
-    """When a loop's next tick is due. The pause grows while nothing changes."""
+    """The time of a loop's next tick. The pause grows while nothing changes."""
 
     poll_interval_s: tuple[float, float]
     due_s: float = 0.0

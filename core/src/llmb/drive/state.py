@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import attrs
@@ -40,8 +40,8 @@ class State:
     """State of a unit: what its events add up to.
 
     ``handed_over`` is True if the job may have been submitted, ``submitted`` if it certainly was. ``cancel_requested``
-    and ``cancel_sent`` identify the last request to cancel a run and the last one that the scheduler received; 0 is
-    none. ``retries`` counts how often a task was submitted again.
+    and ``cancel_sent`` identify the last request to cancel a run and the last one that the scheduler received, or are
+    0. ``retries`` counts how often a task was submitted again.
     """
 
     stage: Stage = "planned"
@@ -132,7 +132,7 @@ class RunFinalized:
 
 @attrs.frozen(kw_only=True)
 class TaskFinalized:
-    """What the task creates was checked after its job ended. ``reason`` explains why it is not complete."""
+    """The task was checked after its job ended. ``reason`` explains why it is not complete."""
 
     complete: bool
     reason: str = ""
@@ -152,3 +152,15 @@ Observation = (
     | RunFinalized
     | TaskFinalized
 )
+
+
+@attrs.frozen
+class SecretsMissing:
+    """The unit cannot be submitted by this process, because its environment lacks secrets. The state stays."""
+
+
+Standing = Sequence[tuple[Unit, State]]
+"""Units with their states."""
+
+Observed = tuple[Unit, Observation | SecretsMissing | Exception]
+"""A unit with what was observed of it, or with the error that concerns this unit alone."""

@@ -1,0 +1,43 @@
+"""Progress events: how far each run is, for the live view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from llmb.drive.effects import DrivenRun
+from llmb.drive.events import Progress
+from llmb.drive.state import Observed, State, Unit
+from llmb.values.job_status import JobStatus
+
+
+class ProgressReporter:
+    """Yields the progress of every run whose state, detail or logs changed."""
+
+    def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, Unit]) -> None:
+        self._runs = runs
+        self._tasks = tasks
+        self._reasons: dict[str, str] = {}  # the scheduler's word for why the job of a run or task waits
+        self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
+
+    def note_reasons(self, polled: Iterable[Observed]) -> None:
+        """Keep why jobs wait."""
+        for unit, seen in polled:
+            if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):
+                self._reasons[unit.id] = "" if seen.state == "running" else seen.reason
+
+    def note_logs(self, run_id: str) -> None:
+        """Keep that the logs of this run grew."""
+        self._shown.pop(run_id, None)
+
+    def report(self, states: Mapping[str, State]) -> Iterator[Progress]:
+        """Yield the progress of the runs that changed since the last call."""
+        for run_id, run in self._runs.items():
+            state, detail = states[run_id].run_state, self._detail(run_id, states[run_id])
+            if self._shown.get(run_id) != (state, detail):
+                self._shown[run_id] = state, detail
+                yield run.logs.progress(state, detail)
+
+    def _detail(self, run_id: str, state: State) -> str:
+        if state.stage == "preparing" and state.task in self._tasks:
+            return ": ".join(filter(None, (self._tasks[state.task].name, self._reasons.get(state.task))))
+        return "" if state.stage in ("ending", "ended") else self._reasons.get(run_id, "")

@@ -1,0 +1,143 @@
+"""Effects for the shared tasks of one target: checks, submission, their end, and the runs that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+
+from llmb.drive.events import Ended
+from llmb.drive.secrets import certainly_not_submitted, missing_secrets, put_secrets, remove_secrets
+from llmb.drive.state import Checked, Observed, Rejected, SecretsMissing, Standing, Submitted, TaskFinalized, Unit
+from llmb.drive.target_group import TargetGroup
+from llmb.drive.task_failure import describe_task_failure
+from llmb.drive.task_references import add_references, list_references, remove_references
+from llmb.drive.tasks import cancel_tasks, find_complete_tasks, poll_tasks, reject_without_space, submit_tasks
+from llmb.planning import TaskPlan
+from llmb.values.errors import LlmbError, TargetError
+from llmb.values.job_status import JobHandle
+
+NAMED_RUNS = 3
+"""How many other runs that wait for a task a message names."""
+
+
+class TaskEffects:
+    """Performs effects for shared tasks. ``plans`` maps the key of each task to its plan."""
+
+    def __init__(self, plans: Iterable[TaskPlan], group: TargetGroup) -> None:
+        self.plans: dict[str, TaskPlan] = {}
+        for plan in plans:
+            self.plans.setdefault(plan.key, plan)
+        self.logs: dict[str, str] = {}
+        """The end of the log of each task that failed."""
+        self._group = group
+        self._references: set[tuple[str, str]] = set()  # task and run, as noted on the target by this process
+
+    def check(self, units: Standing) -> Iterator[Observed]:
+        """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
+        plans = [self.plans[unit.id] for unit, _ in units]
+        complete = find_complete_tasks(plans, self._group)
+        remove_secrets((plan.script for plan in plans if plan.key in complete), self._group.host)
+        yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
+
+    def submit(self, units: Standing) -> Iterator[Observed]:
+        """Submit tasks. One that lacks a secret or space is not submitted. Raise TargetError."""
+        by_key = {unit.id: unit for unit, _ in units}
+        plans = []
+        for plan in (self.plans[key] for key in by_key):
+            if missing_secrets(plan.script):
+                yield by_key[plan.key], SecretsMissing()
+            else:
+                plans.append(plan)
+        for plan, rejected in list(reject_without_space(plans, self._group)):
+            plans.remove(plan)
+            yield by_key[plan.key], rejected
+        handles = self._submit(plans)
+        remove_secrets((plan.script for plan in plans if handles[plan.key].refused), self._group.host)
+        yield from ((by_key[plan.key], submission(handles[plan.key])) for plan in plans)
+
+    def _submit(self, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
+        try:
+            put_secrets((plan.script for plan in plans), self._group.host)
+            return submit_tasks(plans, self._group)
+        except LlmbError as error:
+            if certainly_not_submitted(error):
+                with suppress(TargetError):  # the user sees the first error
+                    self._take_back_secrets(plans)
+            raise
+
+    def _take_back_secrets(self, plans: Iterable[TaskPlan]) -> None:
+        """Remove the secrets of tasks that no process runs. Another process may have submitted any of them."""
+        plans = [plan for plan in plans if plan.script.secrets]
+        found = poll_tasks(plans, self._group)
+        gone = [plan for plan in plans if found[plan.key].state in ("absent", "ended")]
+        remove_secrets((plan.script for plan in gone), self._group.host)
+
+    def finalize(self, units: Standing) -> Iterator[Observed]:
+        """Check the tasks whose jobs are over, and describe why the others failed. Raise TargetError."""
+        plans = [self.plans[unit.id] for unit, _ in units]
+        remove_secrets((plan.script for plan in plans), self._group.host)
+        complete = find_complete_tasks(plans, self._group)
+        for unit, state in units:
+            assert state.job_status
+            reason = ""
+            if unit.id not in complete:
+                plan = self.plans[unit.id]
+                reason, self.logs[unit.id] = describe_task_failure(plan, state.job_status, self._group.host)
+            remedy = state.job_status.remedy
+            yield unit, TaskFinalized(complete=unit.id in complete, reason=reason, remedy=remedy)
+
+    # The runs that wait for tasks
+
+    def note_references(self, waiting: Iterable[tuple[str, str]]) -> None:
+        """Note on the target which runs wait for which tasks, each pair once. Raise TargetError."""
+        if new := [pair for pair in waiting if pair not in self._references]:
+            add_references(((self.plans[key].script, run_id) for key, run_id in new), self._group.host)
+            self._references.update(new)
+
+    def remove_references(self, endings: Mapping[str, Ended]) -> None:
+        """Remove the references to tasks that ended. Raise TargetError.
+
+        A task that failed here may still run for other processes, so their references stay.
+        """
+        over = [pair for pair in self._references if pair[0] in endings]
+        pairs = ((key, "" if endings[key].state == "completed" else run_id) for key, run_id in over)
+        remove_references(((self.plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
+        self._references.difference_update(over)
+
+    def cancel_orphans(
+        self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str], notes: list[str]
+    ) -> Iterator[str]:
+        """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
+
+        ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
+        needs. Append a sentence about each job to ``notes``. Raise TargetError.
+        """
+        waiting = list_references((self.plans[key].script for key in keys), run_ids, self._group.host)
+        candidates = [self.plans[key] for key in keys if key not in needed]
+        statuses = poll_tasks(candidates, self._group)
+        alive = {key: status for key, status in statuses.items() if status.state in ("pending", "running")}
+        orphans = [plan for plan in candidates if plan.key not in waiting]
+        cancel_tasks([plan for plan in orphans if plan.key in alive], self._group)
+        remove_secrets((plan.script for plan in orphans), self._group.host)
+        for key, status in alive.items():
+            kind = self.plans[key].task.kind
+            job = f"{kind} (job {status.job_id})" if status.job_id else kind
+            notes.append(f"{job} {_describe_orphan(waiting.get(key, ()))}")
+        return (plan.key for plan in orphans)
+
+
+def task_unit(plan: TaskPlan) -> Unit:
+    """Return the unit of a task."""
+    return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on)
+
+
+def submission(handle: JobHandle) -> Submitted | Rejected:
+    """Return what a scheduler's handle means."""
+    return Rejected(reason=handle.refused, remedy=handle.remedy) if handle.refused else Submitted(handle.job_id)
+
+
+def _describe_orphan(waiting: Sequence[str]) -> str:
+    if not waiting:
+        return "is cancelled too: no other run waits for it"
+    more = f" and {len(waiting) - NAMED_RUNS} more" if len(waiting) > NAMED_RUNS else ""
+    return f"continues for {', '.join(waiting[:NAMED_RUNS])}{more}; `llmb cancel` of these runs also cancels it"
