@@ -179,13 +179,13 @@ def line_of(text: str, name: str) -> str:
 
 def test_a_framework_that_exits_at_once(toy: Any) -> None:
     out = failed(toy, end="exit 3", end_step=0)
-    assert line_of(out, "cause") == "phase train, rank 0: exit status 3 (after 0 of 5 steps)"
+    assert line_of(out, "cause") == "phase train, rank 0: exit code 3 (after 0 of 5 steps)"
     assert line_of(out, "log") == "toy: giving up"
 
 
 def test_a_framework_that_is_killed_whatever_it_warned_of_before_its_first_step(toy: Any) -> None:
     out = failed(toy, warning="UserWarning: [Errno 12] Cannot allocate memory", end="kill 9", end_step=2)
-    assert "phase train, rank 0: killed by signal 9 (exit status 137) (after 2 of 5 steps)" in line_of(out, "cause")
+    assert "phase train, rank 0: killed by signal 9 (exit code 137) (after 2 of 5 steps)" in line_of(out, "cause")
     assert "toy step 2 time 0.5" in line_of(out, "log")
 
 

@@ -1,4 +1,4 @@
-"""Whole runs of the toy framework in containers of a real Docker engine."""
+"""Runs of the toy framework in containers of a real Docker engine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOKEN = "very-secret-7d1f9c"
 
 
 def start_at_gate(toy: Any, **tables: dict[str, Any]) -> tuple[Any, str]:
-    """A run whose ranks wait in their container, and its id."""
+    """Start a run whose ranks wait in their container. Return the process and the run id."""
     framework = {"gate": str(toy.gate)} | tables.pop("framework", {})
     running = toy.start("run", toy.spec(framework=framework, **tables), "--json")
     toy.wait_for_journal("begin")
@@ -34,7 +34,7 @@ def end(process: Any) -> dict[str, Any]:
 
 
 def job_script(work: Path) -> int:
-    """The process of a job's script on the machine itself."""
+    """Return the process of a job's script outside the container."""
     [supervisor, *_] = (work / "started").read_text().split()
     [job] = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[:1]
     return int(job)
@@ -55,7 +55,7 @@ def test_a_run_in_an_image_has_the_same_record_as_one_without(toy_docker: Any) -
     assert sorted(order[2:]) == [("begin", "train.0"), ("begin", "train.1"), ("end", "train.0"), ("end", "train.1")]
 
 
-def test_ranks_find_their_place_and_the_images_own_environment(toy_docker: Any) -> None:
+def test_ranks_have_their_variables_and_the_environment_of_the_image(toy_docker: Any) -> None:
     run = toy_docker.run(workload={"gpus": 2}, framework={"dump": True}, env={"ODD": 'it\'s $(touch pwned)\n"two"'})
     for rank in "01":
         lines = (toy_docker.work(run["run_id"]) / f"env.{rank}").read_text().split("\0")
@@ -83,10 +83,10 @@ def test_the_container_is_named_and_labelled_and_runs_an_init(toy_docker: Any, d
 
 
 @pytest.mark.slow
-def test_the_choice_of_the_engine_is_said_aloud_and_a_choice_of_the_user_is_not(toy_docker: Any) -> None:
-    said = "images run in docker"
-    assert said in toy_docker.llmb("run", toy_docker.spec()).stderr
-    assert said not in toy_docker.llmb("run", toy_docker.spec(target={"runtime": "docker"})).stderr
+def test_the_engine_is_reported_only_if_llmb_chose_it(toy_docker: Any) -> None:
+    note = "images run in docker"
+    assert note in toy_docker.llmb("run", toy_docker.spec()).stderr
+    assert note not in toy_docker.llmb("run", toy_docker.spec(target={"runtime": "docker"})).stderr
 
 
 def test_a_mount_can_be_read_only(toy_docker: Any, tmp_path: Path) -> None:
@@ -101,33 +101,33 @@ def test_a_mount_can_be_read_only(toy_docker: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "told"),
+    ("behaviour", "cause"),
     [
-        ({"end": "exit 3", "end_step": 2, "end_rank": 1}, "phase train, rank 1: exit status 3"),
-        ({"end": "kill 9", "end_step": 2}, "phase train, rank 0: killed by signal 9 (exit status 137)"),
-        ({"end": "kill 11", "end_step": 2}, "phase train, rank 0: killed by signal 11 (exit status 139)"),
+        ({"end": "exit 3", "end_step": 2, "end_rank": 1}, "phase train, rank 1: exit code 3"),
+        ({"end": "kill 9", "end_step": 2}, "phase train, rank 0: killed by signal 9 (exit code 137)"),
+        ({"end": "kill 11", "end_step": 2}, "phase train, rank 0: killed by signal 11 (exit code 139)"),
     ],
 )
-def test_how_a_rank_ended_is_told(toy_docker: Any, behaviour: dict[str, Any], told: str) -> None:
+def test_the_cause_names_the_failed_rank(toy_docker: Any, behaviour: dict[str, Any], cause: str) -> None:
     run = toy_docker.run(framework={"gate": str(toy_docker.gate), "gate_step": 3, **behaviour}, workload={"gpus": 2})
     assert run["state"] == "failed"
-    assert run["failure"]["cause"].startswith(told)
+    assert run["failure"]["cause"].startswith(cause)
 
 
-def test_a_container_without_memory_left_is_told_apart_from_a_killed_one(toy_docker: Any) -> None:
+def test_out_of_memory_is_not_just_a_kill(toy_docker: Any) -> None:
     target = {"container": {"ulimits": {}, "memory_gb": 0.05}}
     run = toy_docker.run(framework={"end": "memory", "end_step": 2}, target=target)
     assert run["state"] == "failed"
     assert "out of memory" in run["failure"]["cause"]
-    assert "the container had no memory left" in run["failure"]["cause"]
+    assert "the container was out of memory" in run["failure"]["cause"]
 
 
-def test_a_container_that_somebody_removes_is_told(toy_docker: Any, docker: Any) -> None:
+def test_a_container_removed_by_another_process_is_reported(toy_docker: Any, docker: Any) -> None:
     running, run_id = start_at_gate(toy_docker)
     docker("rm", "--force", "--volumes", f"llmb-{run_id}-train")
     run = end(running)
     assert run["state"] == "failed"
-    assert "signal 9" in run["failure"]["cause"] or "removed by somebody else" in run["failure"]["cause"]
+    assert "signal 9" in run["failure"]["cause"] or "removed by another process" in run["failure"]["cause"]
 
 
 def test_the_time_limit_ends_the_container(toy_docker: Any) -> None:
@@ -144,10 +144,10 @@ def test_cancel_stops_the_container(toy_docker: Any, docker: Any, ignore_term: b
     assert docker.containers == []
 
 
-# what is killed
+# kills
 
 
-def test_llmb_may_be_killed_and_another_one_takes_the_run_up(toy_docker: Any) -> None:
+def test_another_llmb_resumes_the_run_of_a_killed_one(toy_docker: Any) -> None:
     running, run_id = start_at_gate(toy_docker, framework={"gate_step": 2})
     running.kill()
     running.communicate()
@@ -167,11 +167,11 @@ def test_a_killed_job_leaves_no_container_behind(toy_docker: Any, docker: Any, v
     assert docker.containers == []
 
 
-def test_a_client_that_was_killed_changes_nothing(toy_docker: Any, docker: Any) -> None:
-    """Docker's client only waits; the container is asked for again, and can be cancelled."""
+def test_a_killed_docker_client_does_not_affect_the_run(toy_docker: Any, docker: Any) -> None:
+    """The Docker client only waits. The job starts another one, and the run can be cancelled."""
     running, run_id = start_at_gate(toy_docker)
-    asked = ["pgrep", "-f", f"docker wait llmb-{run_id}"]
-    client = toy_docker.wait(lambda: subprocess.run(asked, capture_output=True, text=True).stdout)
+    find_client = ["pgrep", "-f", f"docker wait llmb-{run_id}"]
+    client = toy_docker.wait(lambda: subprocess.run(find_client, capture_output=True, text=True).stdout)
     os.kill(int(client), signal.SIGKILL)
     [cancelled] = toy_docker.runs("cancel", run_id)
     assert cancelled["state"] == "cancelled"
@@ -179,7 +179,7 @@ def test_a_client_that_was_killed_changes_nothing(toy_docker: Any, docker: Any) 
     assert docker.containers == []
 
 
-def test_the_next_start_removes_what_a_kill_left_behind(toy_docker: Any, docker: Any) -> None:
+def test_the_next_job_removes_the_container_of_a_killed_one(toy_docker: Any, docker: Any) -> None:
     running, run_id = start_at_gate(toy_docker)
     work = toy_docker.work(run_id)
     job = job_script(work)
@@ -195,12 +195,12 @@ def test_the_next_start_removes_what_a_kill_left_behind(toy_docker: Any, docker:
     assert lost["state"] == "lost"
 
 
-def test_the_daemon_dies_and_the_run_goes_on(toy_docker: Any, docker: Any) -> None:
+def test_the_run_continues_if_the_daemon_dies(toy_docker: Any, docker: Any) -> None:
     running, run_id = start_at_gate(toy_docker, framework={"gate_step": 2, "warm_up": True})
     toy_docker.wait_for_journal("begin", 2)
     docker.kill()
     log = toy_docker.work(run_id) / "out.log"
-    toy_docker.wait(lambda: "docker does not answer" in log.read_text())
+    toy_docker.wait(lambda: "docker does not respond" in log.read_text())
     docker.start()
     toy_docker.gate.touch()
     run = end(running)
@@ -209,26 +209,24 @@ def test_the_daemon_dies_and_the_run_goes_on(toy_docker: Any, docker: Any) -> No
     assert len(toy_docker.journal("begin")) == 2
 
 
-def test_a_daemon_that_ends_its_containers_when_it_comes_back_is_told_with_its_remedy(
+def test_a_daemon_restart_that_stops_containers_is_reported_with_a_remedy(
     toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running, run_id = start_at_gate(toy_docker, framework={"gate_step": 2})
     docker.kill()
-    toy_docker.wait(lambda: "docker does not answer" in (toy_docker.work(run_id) / "out.log").read_text())
-    monkeypatch.setattr(docker, "live_restore", False)  # what a daemon does that starts
+    toy_docker.wait(lambda: "docker does not respond" in (toy_docker.work(run_id) / "out.log").read_text())
+    monkeypatch.setattr(docker, "live_restore", False)  # the behaviour of a daemon that restarts
     docker.start()
     run = end(running)
     assert run["state"] == "failed"
-    assert 'with "live-restore": true in its daemon.json a run goes on' in run["failure"]["cause"]
+    assert 'set "live-restore": true in its daemon.json to keep containers running' in run["failure"]["cause"]
     assert toy_docker.steps_of(Path(run["directory"])) == [1, 2]
 
 
 # secrets
 
 
-def test_a_secret_reaches_the_job_and_is_written_nowhere(
-    toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_secret_reaches_the_job_only(toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     running, run_id = start_at_gate(toy_docker, framework={"secrets": ["TOY_TOKEN"], "warm_up": True})
     toy_docker.wait_for_journal("begin", 2)

@@ -1,4 +1,4 @@
-"""How images come to be on a machine, and what is said where a container cannot be had."""
+"""Images on this machine: pulls, and errors of the container engine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def registry() -> Iterator[Registry]:
 
 
 def push(docker: Any, registry: Registry, image: str, *command: str) -> str:
-    """Put the tiny image with what this command adds into the registry, and forget it here; its name there."""
+    """Push the tiny image, changed by a command, to the registry, remove it here, and return its name."""
     name = f"{registry.address}/toy/tiny:2"
     words = command or ("touch", "/new")
     docker("run", "--name", "layer", "--network", "host", "--entrypoint", "", image, *words)
@@ -46,7 +46,7 @@ def push(docker: Any, registry: Registry, image: str, *command: str) -> str:
 
 
 def provenance(record: Path) -> dict[str, Any]:
-    """What the record says of what the run ran on."""
+    """Return the provenance of the record."""
     return dict(tomllib.loads((record / "run.toml").read_text())["provenance"])
 
 
@@ -70,7 +70,7 @@ def test_an_image_is_pulled_once_and_its_digest_recorded(toy_docker: Any, docker
     docker("image", "rm", name)
 
 
-def test_a_pinned_image_is_the_one_of_its_digest_whatever_its_tag_has_become(
+def test_a_pinned_image_is_that_of_its_digest_even_if_its_tag_has_moved(
     toy_docker: Any, docker: Any, registry: Registry
 ) -> None:
     name = push(docker, registry, toy_docker.image)
@@ -87,40 +87,40 @@ def test_a_pinned_image_is_the_one_of_its_digest_whatever_its_tag_has_become(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "cause"),
     [
-        ("{registry}/toy/missing:1", "there is no image {registry}/toy/missing:1; see workload.image"),
-        ("No-Image", "No-Image: that is no name of an image; see workload.image"),
-        ("127.0.0.1:9/toy/tiny:1", "the registry of 127.0.0.1:9/toy/tiny:1 cannot be reached"),
-        ("registry.invalid/toy/tiny:1", "the registry of registry.invalid/toy/tiny:1 cannot be reached"),
+        ("{registry}/toy/missing:1", "the image {registry}/toy/missing:1 does not exist; check workload.image"),
+        ("No-Image", "No-Image: invalid image name; check workload.image"),
+        ("127.0.0.1:9/toy/tiny:1", "cannot reach the registry of 127.0.0.1:9/toy/tiny:1"),
+        ("registry.invalid/toy/tiny:1", "cannot reach the registry of registry.invalid/toy/tiny:1"),
     ],
 )
-def test_an_image_that_cannot_be_had_is_one_line(toy_docker: Any, registry: Registry, name: str, told: str) -> None:
-    cause = failure(toy_docker.run(workload={"image": name.format(registry=registry.address)}))
-    assert told.format(registry=registry.address) in cause
+def test_a_failed_pull_is_one_line(toy_docker: Any, registry: Registry, name: str, cause: str) -> None:
+    found = failure(toy_docker.run(workload={"image": name.format(registry=registry.address)}))
+    assert cause.format(registry=registry.address) in found
 
 
-def test_a_registry_that_wants_a_login_is_told(toy_docker: Any, docker: Any) -> None:
+def test_a_registry_that_requires_a_login_is_reported(toy_docker: Any, docker: Any) -> None:
     if shutil.which("docker-registry") is None:
         pytest.skip("docker-registry is not installed")
     with Registry(login=("me", "secret")) as registry:
         name = push(docker, registry, toy_docker.image)
         cause = failure(toy_docker.run(workload={"image": name}))
-        assert f"wants a login, or has no such image; `docker login {registry.address}`" in cause
+        assert f"denied access, or the image does not exist; log in with `docker login {registry.address}`" in cause
 
 
-def test_a_mount_whose_source_is_missing_is_refused_and_makes_nothing(toy_docker: Any, tmp_path: Path) -> None:
+def test_a_missing_mount_source_is_an_error_and_is_not_created(toy_docker: Any, tmp_path: Path) -> None:
     cause = failure(toy_docker.run(mounts={str(tmp_path / "missing"): "/data"}))
-    assert "a path of [mounts] is not there" in cause
+    assert "a path of [mounts] does not exist" in cause
     assert not (tmp_path / "missing").exists()
 
 
-def test_gpus_without_the_nvidia_runtime_are_told(toy_docker: Any) -> None:
+def test_a_missing_nvidia_runtime_is_reported(toy_docker: Any) -> None:
     options = {"container": {"ulimits": {}, "options": ["--gpus", "all"]}}
     assert "install nvidia-container-toolkit" in failure(toy_docker.run(target=options))
 
 
-def test_an_image_without_bash_is_told(toy_docker: Any, docker: Any, tmp_path: Path) -> None:
+def test_an_image_without_bash_is_reported(toy_docker: Any, docker: Any, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty/file").touch()
     docker.import_image(tmp_path / "empty", "llmb-empty:1")
@@ -128,18 +128,20 @@ def test_an_image_without_bash_is_told(toy_docker: Any, docker: Any, tmp_path: P
     docker("image", "rm", "llmb-empty:1")
 
 
-def test_a_full_disk_is_told(toy_docker: Any, docker: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported(
+    toy_docker: Any, docker: Any, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     large = ("dd", "if=/dev/urandom", "of=/large", "bs=1048576", "count=48")
     name = push(docker, registry, toy_docker.image, *large)
     with Docker(disk_mb=32) as small:
         for key, value in small.env.items():
             monkeypatch.setenv(key, value)
-        told = failure(toy_docker.run(workload={"image": name}))
-    assert "the disk is full where docker keeps its images" in told
+        cause = failure(toy_docker.run(workload={"image": name}))
+    assert "the disk on which docker keeps its images is full" in cause
 
 
-def test_how_far_a_pull_is_is_shown(toy_docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Docker's words are played back, so that the pull waits half done."""
+def test_the_progress_of_a_pull_is_shown(toy_docker: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A stand-in prints recorded output of Docker and waits in the middle of the pull."""
     fake = tmp_path / "bin/docker"
     fake.parent.mkdir()
     lines = "a1: Pulling fs layer\\nb2: Pulling fs layer\\na1: Pull complete\\n"
@@ -154,16 +156,16 @@ def test_how_far_a_pull_is_is_shown(toy_docker: Any, monkeypatch: pytest.MonkeyP
     running.communicate(timeout=60)
 
 
-def test_without_a_daemon_nothing_is_begun(toy_docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_not_started_without_a_daemon(toy_docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     done = toy_docker.llmb("run", toy_docker.spec(target={"runtime": "docker"}))
     assert done.returncode == 4
-    assert done.stderr == "llmb: Docker's daemon does not run; start it with `sudo systemctl start docker`\n"
+    assert done.stderr == "llmb: the Docker daemon is not running; start it with `sudo systemctl start docker`\n"
     assert toy_docker.records == []
 
 
-def test_without_permission_on_the_socket_nothing_is_begun(docker: Any) -> None:
-    """Asked as a user who is not in Docker's group."""
+def test_a_missing_permission_for_the_socket_is_reported(docker: Any) -> None:
+    """Run the probe as a user who is not in the group docker."""
     from llmb import Target
     from llmb_local.options import LocalOptions
     from llmb_local.plugin import Local
@@ -171,11 +173,11 @@ def test_without_permission_on_the_socket_nothing_is_begun(docker: Any) -> None:
     docker.socket.chmod(0o660)
     script = Local().probe(Target(scheduler="local", workdir="/work", options=LocalOptions(runtime="docker")))
     done = subprocess.run(["bash", "-c", script], user=NOBODY, cwd="/", capture_output=True, text=True)
-    assert "docker.refusal=you may not use Docker's socket; run `sudo usermod -aG docker $USER`" in done.stdout
+    assert "docker.error=no permission for Docker's socket; run `sudo usermod -aG docker $USER`" in done.stdout
 
 
-def test_results_belong_to_who_runs(toy_docker: Any, docker: Any) -> None:
-    """The job's script is started as another user, who may use Docker."""
+def test_files_belong_to_the_user_of_the_job(toy_docker: Any, docker: Any) -> None:
+    """Run the script of the job as another user with access to Docker."""
     run = toy_docker.run(framework={"output": True})
     work = toy_docker.work(run["run_id"])
     script = work / "job.sh"

@@ -1,4 +1,4 @@
-"""The road end to end in a real container: MaxText trains in an image that is made here, without a registry."""
+"""End-to-end run in a real container: MaxText trains in an image that the test builds, without a registry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.slow,
     pytest.mark.xdist_group("training"),
-]  # a machine trains one model at a time
+]  # one training at a time
 
 
 def start(home: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
@@ -49,13 +49,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def outside(home: Path) -> dict[str, Any]:
-    """The quickstart in its virtual environment."""
+    """Run the quickstart in its virtual environment."""
     return end(start(home))
 
 
 @pytest.fixture(scope="module")
 def engine(home: Path, outside: dict[str, Any], docker_session: Docker) -> Iterator[Docker]:
-    """Docker, with an image of that environment, its Python and the libraries that these need."""
+    """Start Docker with an image of that environment, its Python and its libraries."""
     assert outside["state"] == "completed"
     [venv] = (home / "work/cache/venv").glob("venv-*")
     import_venv(venv, IMAGE, {**os.environ, **docker_session.env})
@@ -68,7 +68,7 @@ def columns_and_steps(run: dict[str, Any]) -> tuple[list[str], list[str]]:
     return rows[0], [row[0] for row in rows[1:]]
 
 
-def test_maxtext_in_an_image_trains_on_while_dockers_daemon_is_dead_and_leaves_the_record_that_it_leaves_without(
+def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_without_an_image(
     home: Path, outside: dict[str, Any], engine: Docker
 ) -> None:
     running = start(home, *IN_IMAGE, **engine.env)
@@ -78,7 +78,7 @@ def test_maxtext_in_an_image_trains_on_while_dockers_daemon_is_dead_and_leaves_t
     deadline = time.monotonic() + 120
     while log.stat().st_size == seen and time.monotonic() < deadline:
         time.sleep(0.1)
-    assert log.stat().st_size > seen  # it trains without a daemon
+    assert log.stat().st_size > seen  # training continues without a daemon
     engine.start()
     inside = end(running)
     assert inside["state"] == "completed"
@@ -86,14 +86,14 @@ def test_maxtext_in_an_image_trains_on_while_dockers_daemon_is_dead_and_leaves_t
     assert columns_and_steps(inside) == columns_and_steps(outside)
     same = ("global_batch_size", "seq_len", "flops_per_sequence")
     assert {name: inside["metrics"][name] for name in same} == {name: outside["metrics"][name] for name in same}
-    assert inside["metrics"]["mfu"] > 0  # how much depends on what runs beside the measuring of the peak
+    assert inside["metrics"]["mfu"] > 0  # its value depends on the load while the peak was measured
     logs = [{log.name for log in (Path(run["directory"]) / "logs").iterdir()} for run in (inside, outside)]
     assert logs[0] == logs[1] == {"train.0.0.log"}
     assert engine.leftovers == []
 
 
 def wait_for_log(home: Path, text: bytes) -> Path:
-    """The log of the newest run, as soon as this is in it."""
+    """Return the log of the newest run once it contains a text."""
     deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         newest = max((home / "work/runs").iterdir(), key=lambda each: each.stat().st_mtime)

@@ -1,4 +1,4 @@
-"""Whole runs of the toy framework in enroot, for which a program stands in that behaves as enroot 4.1.2 did."""
+"""Runs of the toy framework in enroot, with a stand-in that behaves like enroot 4.1.2."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def enroot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Enroot:
 
 @pytest.fixture
 def runs(toy: Any, enroot: Enroot) -> Iterator[Any]:
-    """Runs in enroot; no container is left behind of any of them."""
+    """Return a toy whose runs use enroot, and check afterwards that no container is left."""
     yield toy
     assert enroot.containers == []
 
@@ -60,22 +60,24 @@ def test_an_image_is_imported_once_and_a_run_leaves_nothing_but_its_record(runs:
         run = runs.run(**tables(workload={"gpus": 2}, framework={"warm_up": True, "output": True}))
         assert run["state"] == "completed", run
         assert runs.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
-    assert enroot.imports == ["docker://nvcr.io#nvidia/nemo:24.09"]  # its registry stands before a #
+    assert enroot.imports == ["docker://nvcr.io#nvidia/nemo:24.09"]  # the registry is followed by #
     provenance = tomllib.loads((Path(run["directory"]) / "run.toml").read_text())["provenance"]
     assert provenance["image"] == IMAGE
     assert provenance["image_sha256"] == hashlib.sha256(SQUASHFS).hexdigest()
 
 
 @pytest.mark.parametrize("tag", ["", ":24.09"])
-def test_an_image_is_imported_by_its_digest_where_that_is_known(runs: Any, enroot: Enroot, tag: str) -> None:
-    by_digest = f"docker://nvcr.io#nvidia/nemo:sha256:{64 * '0'}"  # in the place of a tag: enroot 3 knows no @
+def test_an_image_is_imported_by_its_digest(runs: Any, enroot: Enroot, tag: str) -> None:
+    by_digest = (
+        f"docker://nvcr.io#nvidia/nemo:sha256:{64 * '0'}"  # instead of a tag, because enroot 3 does not support @
+    )
     enroot.publish(by_digest)
     run = runs.run(**tables(workload={"image": f"nvcr.io/nvidia/nemo{tag}@sha256:{64 * '0'}"}))
     assert run["state"] == "completed", run
     assert enroot.imports == [by_digest]
 
 
-def test_the_jobs_environment_beats_the_images_and_that_the_machines(
+def test_variables_of_the_job_override_the_image_and_those_override_the_machine(
     runs: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", f"{os.environ.get('PYTHONPATH', '')}:/machine")
@@ -86,20 +88,20 @@ def test_the_jobs_environment_beats_the_images_and_that_the_machines(
 
 
 @pytest.mark.parametrize(
-    ("image", "told"),
+    ("image", "cause"),
     [
-        ("nvcr.io/nvidia/missing:1", "there is no image nvcr.io/nvidia/missing:1; see workload.image"),
-        ("registry.invalid/x:1", "the registry of registry.invalid/x:1 cannot be reached"),
-        ("someone/private:1", "the registry of someone/private:1 wants a login, or has no such image"),
+        ("nvcr.io/nvidia/missing:1", "the image nvcr.io/nvidia/missing:1 does not exist; check workload.image"),
+        ("registry.invalid/x:1", "cannot reach the registry of registry.invalid/x:1"),
+        ("someone/private:1", "the registry of someone/private:1 denied access, or the image does not exist"),
     ],
 )
-def test_an_image_that_cannot_be_had_is_one_line(runs: Any, image: str, told: str) -> None:
+def test_a_failed_import_is_one_line(runs: Any, image: str, cause: str) -> None:
     run = runs.run(**tables(workload={"image": image}))
     assert run["state"] == "failed"
-    assert told in run["failure"]["cause"]
+    assert cause in run["failure"]["cause"]
 
 
-def test_an_image_that_docker_has_comes_from_there(runs: Any, enroot: Enroot) -> None:
+def test_an_image_of_docker_is_imported_from_docker(runs: Any, enroot: Enroot) -> None:
     docker = enroot.bin / "docker"
     docker.write_text(f'#!/bin/sh\n[ "$*" = "image inspect --format {{{{.Id}}}} {IMAGE}" ] && echo sha256:ab\n')
     docker.chmod(0o755)
@@ -107,7 +109,7 @@ def test_an_image_that_docker_has_comes_from_there(runs: Any, enroot: Enroot) ->
     assert enroot.imports == ["dockerd://sha256:ab"]
 
 
-def test_an_import_that_was_cut_off_is_done_again(runs: Any, enroot: Enroot) -> None:
+def test_a_killed_import_is_repeated(runs: Any, enroot: Enroot) -> None:
     (enroot.state / "gate").touch()
     running = runs.start("run", runs.spec(**tables()), "--json")
     runs.wait(lambda: enroot.imports)
@@ -119,32 +121,32 @@ def test_an_import_that_was_cut_off_is_done_again(runs: Any, enroot: Enroot) -> 
 
 
 @pytest.mark.parametrize(
-    ("content", "status", "told"),
-    [(SQUASHFS, 3, "[INFO] Fetching image manifest"), (SQUASHFS[:-1], 0, "is not a whole squashfs file")],
+    ("content", "status", "cause"),
+    [(SQUASHFS, 3, "[INFO] Fetching image manifest"), (SQUASHFS[:-1], 0, "did not produce a complete squashfs file")],
     ids=["enroot failed", "cut off"],
 )
-def test_what_is_not_whole_is_no_image_and_is_made_again(
-    runs: Any, enroot: Enroot, content: bytes, status: int, told: str
+def test_an_incomplete_image_is_discarded_and_imported_again(
+    runs: Any, enroot: Enroot, content: bytes, status: int, cause: str
 ) -> None:
     enroot.import_ends(content, status)
     run = runs.run(**tables())
     assert run["state"] == "failed"
-    assert told in run["failure"]["cause"]
+    assert cause in run["failure"]["cause"]
     enroot.import_ends(SQUASHFS, 0)
     assert runs.run(**tables())["state"] == "completed"
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "told"),
+    ("behaviour", "cause"),
     [
-        ({"end": "exit 3", "end_step": 2}, "phase train, rank 0: exit status 3"),
-        ({"end": "kill 11", "end_step": 2}, "phase train, rank 0: killed by signal 11 (exit status 139)"),
+        ({"end": "exit 3", "end_step": 2}, "phase train, rank 0: exit code 3"),
+        ({"end": "kill 11", "end_step": 2}, "phase train, rank 0: killed by signal 11 (exit code 139)"),
     ],
 )
-def test_how_a_rank_ended_is_told(runs: Any, behaviour: dict[str, Any], told: str) -> None:
+def test_the_cause_names_the_failed_rank(runs: Any, behaviour: dict[str, Any], cause: str) -> None:
     run = runs.run(**tables(framework=behaviour))
     assert run["state"] == "failed"
-    assert run["failure"]["cause"].startswith(told)
+    assert run["failure"]["cause"].startswith(cause)
 
 
 def test_a_read_only_mount_cannot_be_written(runs: Any, tmp_path: Path) -> None:
@@ -158,13 +160,13 @@ def test_a_read_only_mount_cannot_be_written(runs: Any, tmp_path: Path) -> None:
     assert (tmp_path / "data/journal").exists()
 
 
-def test_a_path_that_its_mounts_cannot_have_is_refused(runs: Any) -> None:
+def test_a_path_that_enroot_cannot_mount_is_rejected(runs: Any) -> None:
     done = runs.llmb("run", runs.spec(**tables(mounts={"/a b": "/x"})))
     assert done.returncode == 2
-    assert '"/a b" has a character that enroot' in done.stderr
+    assert '"/a b" contains a character that enroot' in done.stderr
 
 
-def test_gpus_without_nvidias_tools_are_told(runs: Any) -> None:
+def test_missing_nvidia_tools_are_reported(runs: Any) -> None:
     options = {"options": ["--env", "NVIDIA_VISIBLE_DEVICES=0"]}
     run = runs.run(**tables(target={"runtime": "enroot", "container": options}))
     assert "enroot cannot give GPUs to containers; install" in run["failure"]["cause"]
@@ -188,7 +190,7 @@ def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_next_run_removes_what_a_kill_left_behind(runs: Any) -> None:
+def test_the_next_job_removes_the_container_of_a_killed_one(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
     supervisor = int((runs.work(run_id) / "started").read_text().split()[0])
     script = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[0])
@@ -201,7 +203,7 @@ def test_the_next_run_removes_what_a_kill_left_behind(runs: Any) -> None:
 
 
 def alive(work: Path) -> list[Path]:
-    """The processes of a job."""
+    """Return the processes of a job."""
     mark, found = f"LLMB_RUN_DIR={work}".encode(), []
     for folder in Path("/proc").glob("[0-9]*"):
         try:

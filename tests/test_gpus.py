@@ -124,7 +124,7 @@ def test_more_gpus_than_there_are_are_refused_before_anything_starts(toy: Any) -
     done = toy.llmb("run", spec(toy, "toy", 4, machine_gpus=2))
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
-    assert "workload.gpus: asks for 4 GPUs, and this machine has 2; expected at most 2" in line
+    assert "workload.gpus: the job needs 4 GPUs, but this machine has 2; expected at most 2" in line
     assert toy.records == []
     assert not (toy.home / "work").exists()
 

@@ -25,7 +25,7 @@ WORDS = re.compile(
 )
 ALLOWED = {
     "analysis/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
-    "scripts/tasks.sh": {"cuda"},  # whose version is told beside the GPU's driver
+    "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin lines of logs
     # where the texts that tell a cause were seen
     "logs/signatures/gpu.toml": {"cuda", "pytorch"},

@@ -73,7 +73,7 @@ def test_a_rank_that_is_killed_is_named_with_its_signal_and_ends_the_others(toy:
     options = {"gate": str(toy.gate), "gate_step": 3, "end": "kill 9", "end_step": 2, "end_rank": 1}
     run = toy.run(framework=options, workload={"gpus": 4})
     assert run["state"] == "failed"
-    assert "phase train, rank 1: killed by signal 9 (exit status 137)" in run["failure"]["cause"]
+    assert "phase train, rank 1: killed by signal 9 (exit code 137)" in run["failure"]["cause"]
     assert "toy step 1" in run["failure"]["evidence"]  # of any rank: how far the others came is a matter of luck
     assert processes_of(toy.work(run["run_id"])) == []
     assert toy.journal("end") == []
@@ -266,7 +266,7 @@ def test_a_job_that_cannot_take_the_lock_says_so(toy: Any) -> None:
     (toy.folder / "file").touch()
     run = toy.run(target={"lock": str(toy.folder / "file/lock")})
     assert run["state"] == "failed"
-    assert f"the lock {toy.folder}/file/lock.queue cannot be written; see target.lock" in run["failure"]["cause"]
+    assert f"cannot write the lock {toy.folder}/file/lock.queue; set target.lock" in run["failure"]["cause"]
 
 
 # shared tasks

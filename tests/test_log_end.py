@@ -172,17 +172,17 @@ def test_a_scheduler_s_word_is_the_cause_unless_a_process_failed_before(
 
 
 CAUSES = {
-    "failure/09": ("a container mount is not valid", 7),
+    "failure/09": ("a container mount is invalid", 7),
     "failure/15": ("the job was cancelled", 27),
     "failure/17": ("the job was cancelled", 13),
-    "failure/25": ("a step asks for GPUs that the job does not have", 1),
-    "failure/35": ("the registry's answer was none", 9),
+    "failure/25": ("a step requests GPUs that the job does not have", 1),
+    "failure/35": ("the registry returned an invalid response", 9),
     "failure/37": ("enroot cannot write its directories on the node", 5),
-    "failure/39": ("the registry refused the credentials for the image", 5),
+    "failure/39": ("the registry rejected the credentials for the image", 5),
     "failure/41": ("the scheduler took the job's nodes for another one", 1),
     "failure/43": ("the scheduler took the job's nodes for another one", 3),
     "failure/45": ("the job's time limit came", 2),
-    "failure/59": ("Slurm refused the job", 2),
+    "failure/59": ("Slurm rejected the job", 2),
     "megatron/03": ("the job was cancelled", 1560),
     "megatron/05": ("the job's time limit came", 2398),
     "megatron/07": ("the job's time limit came", 58),

@@ -1,4 +1,4 @@
-"""Podman in Docker's place: the same runs in containers of a real one."""
+"""Podman instead of Docker: the same runs in containers of a real Podman."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def test_a_run_in_podman_has_the_same_record(toy: Any, podman: Podman) -> None:
     assert toy.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
 
 
-def test_how_a_rank_ended_is_told(toy: Any, podman: Podman) -> None:
+def test_the_cause_names_the_failed_rank(toy: Any, podman: Podman) -> None:
     run = toy.run(**tables(toy, end="exit 3", end_step=2))
-    assert run["failure"]["cause"].startswith("phase train, rank 0: exit status 3")
+    assert run["failure"]["cause"].startswith("phase train, rank 0: exit code 3")
 
 
 def test_cancel_stops_the_container(toy: Any, podman: Podman) -> None:

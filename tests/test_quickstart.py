@@ -77,5 +77,5 @@ def test_two_processes_train_one_model(home: Path) -> None:
 def test_a_maxtext_that_fails_at_start_is_reported_with_its_error(home: Path) -> None:
     done = llmb("run", str(ROOT / "examples/quickstart.toml"), "--set", "framework.config.no_such_key=1", home=home)
     assert done.returncode == 1
-    assert "phase train, rank 0: exit status 1" in done.stdout
+    assert "phase train, rank 0: exit code 1" in done.stdout
     assert "no_such_key" in done.stdout

@@ -1,4 +1,4 @@
-"""Whole runs of the toy framework on a real Slurm cluster: submitted once, followed, cancelled, recorded."""
+"""Runs of the toy framework on a real Slurm cluster: submitted once, followed, cancelled, recorded."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_every_rank_has_the_environment_of_the_contract(toy_slurm: Any, monkeypa
 def test_a_phase_of_the_first_rank_is_one_rank_alone(toy_slurm: Any) -> None:
     run = toy_slurm.run(workload={"gpus": 2}, framework={"warm_up": True})
     words = [line.split()[0::2] for line in toy_slurm.journal()]
-    assert words[:2] == [["begin", "warm-up.0"], ["end", "warm-up.0"]]  # it ends before the next begins
+    assert words[:2] == [["begin", "warm-up.0"], ["end", "warm-up.0"]]  # ends before the next phase begins
     assert sorted(phase for word, phase in words[2:] if word == "begin") == ["train.0", "train.1"]
     assert run["state"] == "completed"
 
@@ -80,17 +80,17 @@ def test_a_missing_output_ends_the_job(toy_slurm: Any, write_output: str) -> Non
     assert "is missing or empty" in run["reason"]
 
 
-# once
+# exactly-once submission
 
 
 @pytest.mark.slow
-def test_submitting_twice_is_submitting_once(toy_slurm: Any) -> None:
+def test_submitting_twice_starts_one_job(toy_slurm: Any) -> None:
     toy_slurm.llmb("run", toy_slurm.spec(framework={"gate": str(toy_slurm.gate), "gate_step": 2}), "--detach")
     [record] = toy_slurm.records
     work = toy_slurm.work(record.name)
     events = record / "events.jsonl"
     before = [line for line in events.read_text().splitlines() if '"queued"' not in line and '"running"' not in line]
-    for known in ((work / "job_id").read_text(), ""):  # all is known; or sbatch was killed before it answered
+    for known in ((work / "job_id").read_text(), ""):  # with job id, or as if sbatch was killed before its answer
         (work / "job_id").write_text(known)
         events.write_text("\n".join(before) + "\n")
         wait_at_gate(toy_slurm)
@@ -105,8 +105,8 @@ def test_submitting_twice_is_submitting_once(toy_slurm: Any) -> None:
     assert toy_slurm.jobs()[record.name] == [run["job_id"]]
 
 
-def test_an_answer_that_was_lost_before_the_job_began_is_found_in_the_queue(toy_slurm: Any) -> None:
-    """All nodes are taken; the job waits."""
+def test_a_job_whose_submission_was_lost_is_found_in_the_queue(toy_slurm: Any) -> None:
+    """Check a job that is pending because all nodes are in use."""
     taken = toy_slurm.cluster.order(
         *("sbatch", "--parsable", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600")
     ).strip()
@@ -125,12 +125,12 @@ def test_an_answer_that_was_lost_before_the_job_began_is_found_in_the_queue(toy_
 
 
 @pytest.mark.slow
-def test_a_twin_that_somebody_submits_does_nothing(toy_slurm: Any) -> None:
+def test_a_duplicate_job_exits(toy_slurm: Any) -> None:
     run = toy_slurm.run()
     work = toy_slurm.work(run["run_id"])
     twin = toy_slurm.cluster.run("sbatch", "--wait", "--chdir", str(work), str(work / "job.sh"))
     assert twin.returncode == 1
-    assert f"does nothing, since job {run['job_id']} works in {work}" in (work / "slurm.log").read_text()
+    assert f"exits, because job {run['job_id']} works in {work}" in (work / "slurm.log").read_text()
     assert len(toy_slurm.journal("begin")) == 1
 
 
@@ -138,7 +138,7 @@ def test_a_twin_that_somebody_submits_does_nothing(toy_slurm: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_task_of_two_runs_is_one_job_and_is_not_made_again(toy_slurm: Any) -> None:
+def test_a_task_of_two_runs_is_one_job(toy_slurm: Any) -> None:
     spec = toy_slurm.spec(framework={"task": "data", "task_on": "scheduler"}, workload={"dtype": ["bf16", "fp8"]})
     runs = toy_slurm.runs("run", spec)
     assert [run["state"] for run in runs] == ["completed"] * 2
@@ -148,7 +148,7 @@ def test_a_task_of_two_runs_is_one_job_and_is_not_made_again(toy_slurm: Any) -> 
 
 
 @pytest.mark.slow
-def test_two_llmb_at_once_make_a_task_once(toy_slurm: Any) -> None:
+def test_two_processes_share_a_task(toy_slurm: Any) -> None:
     options = {"task": "data", "task_on": "scheduler", "task_gate": str(toy_slurm.task_gate)}
     both = [toy_slurm.start("run", toy_slurm.spec(name, framework=options), "--json") for name in "ab"]
     toy_slurm.wait_for_journal("task-begin")
@@ -160,7 +160,7 @@ def test_two_llmb_at_once_make_a_task_once(toy_slurm: Any) -> None:
     assert len(toy_slurm.journal("task-begin")) == 1
 
 
-def test_a_task_that_fails_tells_its_log_and_is_made_again_the_next_time(toy_slurm: Any) -> None:
+def test_a_failed_task_shows_its_log_and_is_repeated_by_the_next_run(toy_slurm: Any) -> None:
     options = {"task": "data", "task_on": "scheduler"}
     run = toy_slurm.follow(framework={**options, "task_end": "echo no room >&2; exit 4"})
     assert run["state"] == "failed"
@@ -172,7 +172,7 @@ def test_a_task_that_fails_tells_its_log_and_is_made_again_the_next_time(toy_slu
 # following
 
 
-def test_one_question_a_tick_does_for_all_runs(toy_slurm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_runs_are_polled_with_one_query(toy_slurm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import llmb
 
     calls = tmp_path / "calls"
@@ -196,12 +196,12 @@ def test_one_question_a_tick_does_for_all_runs(toy_slurm: Any, tmp_path: Path, m
 
     session.wait(sleep=wait)
     assert [run.state for run in session.results] == ["completed"] * 4
-    asked = [line for line in calls.read_text().split() if line in ("squeue", "sacct")]
-    assert len(asked) <= ticks + 1
+    queries = [line for line in calls.read_text().split() if line in ("squeue", "sacct")]
+    assert len(queries) <= ticks + 1
 
 
 @pytest.mark.slow
-def test_a_pending_run_shows_why_it_waits(toy_slurm: Any) -> None:
+def test_a_pending_run_shows_its_reason(toy_slurm: Any) -> None:
     toy_slurm.start("run", toy_slurm.spec(target={"sbatch": {"hold": True}}), "--detach").communicate()
     [record] = toy_slurm.records
     running = toy_slurm.start("attach", record.name)
@@ -212,7 +212,7 @@ def test_a_pending_run_shows_why_it_waits(toy_slurm: Any) -> None:
     assert running.returncode == 0
 
 
-def test_cancel_ends_that_job_and_no_other(toy_slurm: Any) -> None:
+def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:
     gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
     other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 600").strip()
     toy_slurm.llmb("run", toy_slurm.spec(framework=gate, workload={"repeats": 2}), "--detach")
@@ -228,10 +228,10 @@ def test_cancel_ends_that_job_and_no_other(toy_slurm: Any) -> None:
     assert run["state"] == "completed"
 
 
-# what is recorded
+# the record
 
 
-def test_the_record_says_on_what_it_ran(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_record_contains_the_provenance(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     run = toy_slurm.run(
         workload={"gpus": 2}, framework={"secrets": ["TOY_TOKEN"]}, target={"gpus_per_node": 1}, env={"ODD": "a=b"}
@@ -246,14 +246,14 @@ def test_the_record_says_on_what_it_ran(toy_slurm: Any, monkeypatch: pytest.Monk
     assert "TOY_TOKEN" not in provenance["env"]
     assert provenance["llmb"]
     assert TOKEN not in text
-    [again] = toy_slurm.runs("run", str(toy_slurm.records[0] / "run.toml"))  # it is still a spec
+    [again] = toy_slurm.runs("run", str(toy_slurm.records[0] / "run.toml"))  # the record is a spec
     assert again["state"] == "completed"
 
 
 # the target
 
 
-def test_doctor_tells_what_the_cluster_has(toy_slurm: Any) -> None:
+def test_doctor_checks_the_cluster(toy_slurm: Any) -> None:
     file = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "targets.toml")
     file.parent.mkdir(parents=True)
     file.write_text(tomli_w.dumps({"eos": {"scheduler": "slurm", "workdir": str(toy_slurm.workdir)}}))
@@ -265,12 +265,12 @@ def test_doctor_tells_what_the_cluster_has(toy_slurm: Any) -> None:
     assert not checks["pyxis"]["ok"]
     assert checks["clock"]["ok"]
     assert checks["work directory"]["ok"]
-    assert not subprocess.run(["ls", str(toy_slurm.workdir)], capture_output=True).stdout  # nothing was made
+    assert not subprocess.run(["ls", str(toy_slurm.workdir)], capture_output=True).stdout  # doctor creates no files
 
 
 @pytest.mark.parametrize("variable", ["SBATCH_ACCOUNT", "SLURM_ACCOUNT"])
 @pytest.mark.parametrize(("own", "account"), [(None, "proj2"), ("proj1", "proj1")])
-def test_an_account_that_the_host_has_in_its_environment_counts_where_the_spec_has_none(
+def test_the_default_account_comes_from_the_environment_of_the_host(
     toy_slurm: Any, monkeypatch: pytest.MonkeyPatch, variable: str, own: str | None, account: str
 ) -> None:
     import llmb

@@ -1,4 +1,4 @@
-"""Every end of a job on a real Slurm cluster, and what is told of it."""
+"""Every end of a job on a real Slurm cluster, and the state and reason of its run."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ pytestmark = pytest.mark.real
 
 
 def gated(toy: Any, **options: Any) -> dict[str, Any]:
-    """A training that waits after its second step."""
+    """Return options of a training that waits after its second step."""
     return {"gate": str(toy.gate), "gate_step": 2, **options}
 
 
 def its_time_is_over(toy: Any) -> Any:
-    """The job's time limit comes in a moment; what is past when the controller hears of it, it refuses."""
+    """Set the time limit of the job to a moment ahead; Slurm rejects a limit in the past."""
     return order(toy, "scontrol", "update", "jobid=JOB", "EndTime=now+5")
 
 
 def at_gate(toy: Any, action: Any, attempt: int = 0) -> tuple[Any, Any]:
-    """What to do when an attempt waits at the gate."""
+    """Call ``act`` once an attempt waits at the gate."""
     logs = f"runs/*/logs/train.{attempt}.log"
     return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs)), action
 
 
 def open_gate(toy: Any, attempt: int) -> tuple[Any, Any]:
-    """Let this attempt go on."""
+    """Open the gate of this attempt."""
     return at_gate(toy, toy.gate.touch, attempt)
 
 
 def order(toy: Any, *words: str) -> Any:
-    """An order to Slurm, about the run's job where it says JOB."""
+    """Run a Slurm command, with the id of the run's job instead of JOB."""
     return lambda: toy.cluster.order(*(word.replace("JOB", toy.job_id()) for word in words))
 
 
-def test_an_exit_status_is_told_with_the_words_before_it(toy_slurm: Any) -> None:
+def test_a_failed_rank_is_the_reason(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3", "end_step": 2})
     assert run["state"] == "failed"
-    assert run["reason"] == "phase train, rank 0: exit status 3 (after 2 of 5 steps)"
+    assert run["reason"] == "phase train, rank 0: exit code 3 (after 2 of 5 steps)"
     assert "toy: giving up" in run["failure"]["evidence"]
 
 
-def test_cancelled_by_someone(toy_slurm: Any) -> None:
+def test_cancelled_with_scancel(toy_slurm: Any) -> None:
     run = toy_slurm.follow(at_gate(toy_slurm, order(toy_slurm, "scancel", "JOB")), framework=gated(toy_slurm))
     assert (run["state"], run["reason"]) == ("cancelled", "cancelled after 2 of 5 steps")
 
@@ -63,19 +63,19 @@ def test_a_time_limit_after_the_last_step(toy_slurm: Any) -> None:
     assert run["metrics"]["step_time_s"] == 0.5
 
 
-def test_a_loss_of_nan_is_no_success(toy_slurm: Any) -> None:
+def test_a_nan_loss_is_a_failure(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"nan_step": 3})
     assert (run["state"], run["reason"]) == ("failed", "the loss was NaN (5 of 5 steps done)")
 
 
 def preempt(toy: Any) -> Any:
-    """An urgent job that wants every node for itself, for a moment."""
+    """Submit an urgent job that briefly needs all nodes exclusively."""
     words = ["-p", "urgent", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "true"]
     return order(toy, "sbatch", *words)
 
 
 @pytest.mark.slow
-def test_preempted_and_requeued_the_new_attempt_is_followed(toy_slurm: Any) -> None:
+def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
         at_gate(toy_slurm, preempt(toy_slurm)),
         open_gate(toy_slurm, attempt=1),
@@ -91,7 +91,7 @@ def test_preempted_and_requeued_the_new_attempt_is_followed(toy_slurm: Any) -> N
     assert toy_slurm.jobs()[run["run_id"]] == [run["job_id"]]
 
 
-def test_preempted_for_good(toy_slurm: Any) -> None:
+def test_preempted_without_requeue(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
         at_gate(toy_slurm, preempt(toy_slurm)),
         framework=gated(toy_slurm),
@@ -101,7 +101,7 @@ def test_preempted_for_good(toy_slurm: Any) -> None:
 
 
 @pytest.mark.slow
-def test_requeued_by_a_human(toy_slurm: Any) -> None:
+def test_requeued_by_an_operator(toy_slurm: Any) -> None:
     requeue = order(toy_slurm, "scontrol", "requeue", "JOB")
     run = toy_slurm.follow(at_gate(toy_slurm, requeue), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm))
     assert run["state"] == "completed"
@@ -113,12 +113,14 @@ def node_of(toy: Any) -> str:
 
 
 def fail_node(toy: Any) -> Any:
-    """The node is declared dead, and comes back."""
+    """Set the node down and resume it afterwards."""
 
     def fail() -> None:
         node = node_of(toy)
         toy.cluster.order("scontrol", "update", f"nodename={node}", "state=down", "reason=test")
-        toy.cluster.run("scontrol", "update", f"nodename={node}", "state=resume")  # if it has not come by itself
+        toy.cluster.run(
+            "scontrol", "update", f"nodename={node}", "state=resume"
+        )  # in case it has not resumed by itself
 
     return fail
 
@@ -157,13 +159,13 @@ def test_a_node_whose_daemon_dies(toy_slurm: Any) -> None:
 
 
 def test_a_job_that_cannot_be_launched(toy_slurm: Any) -> None:
-    """Slurm cannot open its log."""
+    """Slurm cannot open the log of the job."""
     import llmb
 
     session = llmb.start(llmb.load(toy_slurm.spec()))
     work = toy_slurm.work(session.run_ids[0])
     work.mkdir(parents=True)
-    (work / "slurm.log").symlink_to("/proc/nobody-can-write-here")
+    (work / "slurm.log").symlink_to("/proc/not-writable")
     run = toy_slurm.drive(session)
     assert run["state"] == "failed"
     assert "launch failure" in run["reason"]
@@ -173,7 +175,7 @@ def test_a_dependency_that_is_never_satisfied(toy_slurm: Any) -> None:
     failed = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "false").strip()
     run = toy_slurm.follow(target={"dependency": f"afterok:{failed}"})
     assert run["state"] == "failed"
-    assert run["reason"] == ("it would never have started: a job that it depends on did not end as asked")
+    assert run["reason"] == ("it would never have started: a job that it depends on did not end as required")
 
 
 def test_a_deadline(toy_slurm: Any) -> None:
@@ -198,7 +200,7 @@ def test_a_deadline(toy_slurm: Any) -> None:
         ),
     ],
 )
-def test_what_would_pend_for_ever_is_cancelled_and_told(
+def test_a_job_that_would_pend_forever_is_cancelled(
     toy_slurm: Any, workload: dict[str, Any], target: dict[str, Any], reason: str, remedy: str
 ) -> None:
     run = toy_slurm.follow(workload=workload, target=target)
@@ -218,12 +220,12 @@ def test_what_would_pend_for_ever_is_cancelled_and_told(
         ({"sbatch": {"no-such-option": True}}, "see [target.sbatch]"),
     ],
 )
-def test_what_sbatch_refuses_ends_with_its_words_and_what_to_do(
+def test_a_rejected_job_fails_with_the_message_of_sbatch_and_a_remedy(
     toy_slurm: Any, target: dict[str, Any], message: str
 ) -> None:
     done = toy_slurm.llmb("run", toy_slurm.spec(target=target))
     assert done.returncode == 4
-    assert "sbatch refused it: " in done.stderr
+    assert "sbatch rejected the job: " in done.stderr
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     [run] = toy_slurm.runs("runs")
@@ -231,11 +233,9 @@ def test_what_sbatch_refuses_ends_with_its_words_and_what_to_do(
 
 
 @pytest.mark.parametrize(
-    ("end", "told"), [("exit 3", "rank 1: exit status 3"), ("kill 9", "rank 1: killed by signal 9")]
+    ("end", "reason"), [("exit 3", "rank 1: exit code 3"), ("kill 9", "rank 1: killed by signal 9")]
 )
-def test_the_rank_that_failed_first_gives_the_reason_and_not_those_that_were_ended_for_it(
-    toy_slurm: Any, end: str, told: str
-) -> None:
+def test_the_reason_is_the_rank_that_failed_first(toy_slurm: Any, end: str, reason: str) -> None:
     run = toy_slurm.follow(framework={"end": end, "end_step": 2, "end_rank": 1, "hang": True}, workload={"gpus": 2})
     assert run["state"] == "failed"
-    assert told in run["reason"]
+    assert reason in run["reason"]

@@ -1,4 +1,4 @@
-"""Ends that need a Slurm cluster of their own: limited memory, no accounting, a controller that soon forgets."""
+"""Ends that need a Slurm cluster of their own: memory limits, no accounting, jobs purged after two seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 @pytest.fixture
 def toy_cgroups(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A cluster on which memory is limited."""
+    """Start a cluster with memory limits."""
     if not Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists():
         pytest.skip("no cgroups of version 1")
     with Cluster(nodes=1, accounting=False, cgroups=True) as cluster:
@@ -26,7 +26,7 @@ def toy_cgroups(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any
         yield toy_slurm
 
 
-def test_out_of_memory_although_only_the_step_says_so(toy_cgroups: Any) -> None:
+def test_out_of_memory_of_a_step(toy_cgroups: Any) -> None:
     run = toy_cgroups.follow(framework={"end": "memory", "end_step": 2}, target={"mem": "60M"})
     assert run["state"] == "failed"
     assert run["reason"].startswith("out of memory")
@@ -35,7 +35,7 @@ def test_out_of_memory_although_only_the_step_says_so(toy_cgroups: Any) -> None:
 
 @pytest.fixture
 def toy_forgetful(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A cluster without accounting, that forgets jobs two seconds after their end."""
+    """Start a cluster without accounting that purges jobs two seconds after their end."""
     with Cluster(nodes=1, accounting=False, settings={"MinJobAge": "2"}) as cluster:
         for name, value in cluster.env.items():
             monkeypatch.setenv(name, value)
@@ -44,7 +44,7 @@ def toy_forgetful(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[A
 
 
 def forgotten(toy: Any) -> str:
-    """The id of a run whose job Slurm knows no more."""
+    """Return the id of a run whose job Slurm has purged."""
     import llmb
 
     session = llmb.start(llmb.load(toy.spec()))
@@ -54,14 +54,14 @@ def forgotten(toy: Any) -> str:
     return str(session.run_ids[0])
 
 
-def test_a_job_that_slurm_has_forgotten_is_told_by_its_own_word(toy_forgetful: Any) -> None:
+def test_the_end_of_a_purged_job_comes_from_its_directory(toy_forgetful: Any) -> None:
     run_id = forgotten(toy_forgetful)
     [run] = toy_forgetful.runs("attach", run_id)
     assert run["state"] == "completed"
     assert run["metrics"]["step_time_s"] == 0.5
 
 
-def test_a_job_that_has_left_the_queue_is_told_by_the_accounts_once_they_can_be_asked(
+def test_the_end_of_a_purged_job_comes_from_accounting_once_it_responds(
     toy_slurm: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Cluster(nodes=1, settings={"MinJobAge": "2"}) as cluster:
@@ -72,16 +72,14 @@ def test_a_job_that_has_left_the_queue_is_told_by_the_accounts_once_they_can_be_
         (toy_slurm.work(run_id) / "ended").unlink()
         cluster.kill("slurmdbd")
         attached = toy_slurm.start("attach", run_id, "--json")
-        assert any("waiting for Slurm's accounts, which cannot be asked" in line for line in attached.stderr)
+        assert any("waiting for Slurm's accounting, which does not respond" in line for line in attached.stderr)
         cluster.start_accounting()
         out, _ = attached.communicate(timeout=60)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
 
 
-def test_a_job_that_left_no_word_and_that_slurm_has_forgotten_is_lost(
-    toy_forgetful: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     import llmb
     from llmb_slurm import poll
 
@@ -93,8 +91,8 @@ def test_a_job_that_left_no_word_and_that_slurm_has_forgotten_is_lost(
     assert "neither Slurm's queue nor its accounts" in run["reason"]
 
 
-def test_a_controller_that_is_restarted_is_waited_for(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a cluster of its own: a node that had a job in the meantime gives no GPU to the steps of later ones."""
+def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On its own cluster, because a node that had a job meanwhile gives no GPU to the steps of later jobs."""
     with Cluster(nodes=1, accounting=False) as cluster:
         for name, value in cluster.env.items():
             monkeypatch.setenv(name, value)
@@ -105,9 +103,9 @@ def test_a_controller_that_is_restarted_is_waited_for(toy_slurm: Any, monkeypatc
             lambda: "toy step 2" in "".join(log.read_text() for log in toy_slurm.workdir.glob("runs/*/logs/train.*"))
         )
         toy_slurm.wait_for_state("running")
-        cluster.kill("slurmctld", signal.SIGTERM)  # it saves what it knows
+        cluster.kill("slurmctld", signal.SIGTERM)  # the controller saves its state
         lines = iter(running.stderr.readline, "")
-        assert any("Slurm cannot be asked" in line and "asking again" in line for line in lines)
+        assert any("cannot query Slurm" in line and "asking again" in line for line in lines)
         toy_slurm.gate.touch()
         cluster.start_controller()
         out, _ = running.communicate(timeout=60)

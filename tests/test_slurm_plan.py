@@ -1,4 +1,4 @@
-"""What would be submitted to a Slurm cluster: without one, and without touching anything."""
+"""Plans for a Slurm cluster, made without a cluster and without any effect."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def test_llama2_70b_at_every_published_scale(planned: list[dict[str, Any]]) -> N
     for run in planned:
         nodes = run["gpus"] // 8
         assert run["job"]["nodes"] == nodes
-        asked = {f"--nodes={nodes}", "--ntasks-per-node=8", "--gres=gpu:8", "--exclusive", "--mem=0"}
-        assert asked | {"--account=proj", "--partition=batch", "--time=01:00:00"} <= directives(run["script"])
+        requested = {f"--nodes={nodes}", "--ntasks-per-node=8", "--gres=gpu:8", "--exclusive", "--mem=0"}
+        assert requested | {"--account=proj", "--partition=batch", "--time=01:00:00"} <= directives(run["script"])
         phases = [line.split()[1:3] for line in run["script"].splitlines() if line.startswith("phase ")]
         first, every = '"${first_rank[@]}"', '"${all_ranks[@]}"'
         assert phases == [["prof", every], ["convert", first], ["perf", every]]
 
 
-def test_the_image_is_imported_once_for_all_of_them(planned: list[dict[str, Any]]) -> None:
+def test_the_image_is_imported_once_for_all_runs(planned: list[dict[str, Any]]) -> None:
     keys = {step["key"] for run in planned for step in run["preparation"]}
     assert len(keys) == 1
     [step] = planned[0]["preparation"]
@@ -50,7 +50,7 @@ def test_the_image_is_imported_once_for_all_of_them(planned: list[dict[str, Any]
     assert f"--container-image={image}" in planned[0]["script"]
 
 
-def test_faults_of_the_target_are_told_at_once_with_their_keys(toy: Any, tmp_path: Path) -> None:
+def test_errors_of_the_target_are_reported_together_with_their_keys(toy: Any, tmp_path: Path) -> None:
     target = {
         "scheduler": "slurm",
         "acount": "x",

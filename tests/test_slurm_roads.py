@@ -1,4 +1,4 @@
-"""The whole road on a real Slurm cluster: MaxText itself over SSH; a large recipe, with stand-ins for the rest."""
+"""End-to-end runs on a real Slurm cluster: MaxText over SSH, and a large recipe with stand-ins."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ STANDINS = Path(__file__).parent / "standins"
 
 
 class LargeRecipe:
-    """llama2-70b on 8 nodes of 8 GPUs, with stand-ins for pyxis, enroot, nsys and Python."""
+    """A run of llama2-70b on 8 nodes of 8 GPUs, with stand-ins for pyxis, enroot, nsys and Python."""
 
     def __init__(self, toy: Any, cluster: Cluster) -> None:
         self.toy = toy
         self.workdir = toy.workdir
         self.workdir.mkdir()
         self.spec = toy.folder / "llama2-70b.toml"
-        # the stand-ins come first on the PATH of a login, which is what goes into a job
+        # the stand-ins come first on the PATH of a login, which the job inherits
         self.env = {"PATH": f"{STANDINS}:/usr/local/bin:/usr/bin:/bin:/usr/sbin", **cluster.env}
         workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
         target = {"scheduler": "slurm", "workdir": str(toy.workdir), "exclusive": False, "mem": "1G"}
@@ -43,12 +43,12 @@ class LargeRecipe:
         return dict(json.loads(out)["runs"][0])
 
     def journal(self, *words: str) -> list[list[str]]:
-        """The lines that begin so, as words."""
+        """Return the lines that begin with a word, split into words."""
         lines = [line.split() for line in (self.workdir / "standins").read_text().splitlines()]
         return [line for line in lines if line[: len(words)] == list(words)]
 
     def env_of(self, run_id: str, kind: str) -> list[dict[str, str]]:
-        """The environment of each rank that ran this, the profile's and the performance run's after one another."""
+        """Return the environment of each rank of a program, first of the profile, then of the performance run."""
         files = (self.workdir / "runs" / run_id).glob(f"env.{kind}.*")
         found = [dict(entry.split("=", 1) for entry in file.read_text().split("\0") if "=" in entry) for file in files]
         return sorted(found, key=lambda env: int(env["RANK"]))
@@ -131,19 +131,19 @@ def test_a_failed_conversion_stops_the_job_before_the_performance_phase(large: L
     (large.workdir / "standins.broken-converter").touch()
     run = large.run()
     assert run["state"] == "failed"
-    assert "phase convert, rank 0: exit status 1" in run["reason"]
+    assert "phase convert, rank 0: exit code 1" in run["reason"]
     assert "no events in the report" in run["failure"]["evidence"]
     assert len(large.journal("train")) == 64
 
 
-# MaxText itself
+# MaxText
 
 
 @pytest.fixture
 def cluster_over_ssh(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
     if SSHD is None:
         pytest.skip("sshd is not installed")
-    network = {name: value for name, value in os.environ.items() if NETWORK.search(name)}  # as a login would have it
+    network = {name: value for name, value in os.environ.items() if NETWORK.search(name)}  # as in a login
     with Sshd(env={**network, **toy_slurm.cluster.env}) as server:
         for name, value in server.env.items():
             monkeypatch.setenv(name, value)

@@ -1,4 +1,4 @@
-"""Nothing of a spec is taken for a command on a Slurm cluster, and no secret is seen where it does not belong."""
+"""On a Slurm cluster, no text of a spec is executed, and secrets appear only in the job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def touched(toy: Any) -> list[Path]:
 # quoting
 
 
-def test_odd_text_reaches_the_job_as_it_is(toy_slurm: Any) -> None:
+def test_special_characters_reach_the_job_unchanged(toy_slurm: Any) -> None:
     text = odd(toy_slurm, "\nline\n")
     run = toy_slurm.run(
         framework={"dump": True, "journal": str(toy_slurm.folder / "it's; $(touch y) journal")}, env={"ODD": text}
@@ -38,7 +38,7 @@ def test_odd_text_reaches_the_job_as_it_is(toy_slurm: Any) -> None:
     assert touched(toy_slurm) == []
 
 
-def test_an_odd_work_directory_is_one(toy_slurm: Any) -> None:
+def test_a_work_directory_with_special_characters(toy_slurm: Any) -> None:
     toy_slurm.workdir = toy_slurm.folder / 'it\'s $(touch x); "q" %j é'
     run = toy_slurm.run()
     assert run["state"] == "completed"
@@ -55,7 +55,7 @@ def test_an_odd_work_directory_is_one(toy_slurm: Any) -> None:
 )
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["", "\nx"])
-def test_odd_options_are_refused_and_touch_nothing(toy_slurm: Any, key: str, end: str) -> None:
+def test_invalid_options_are_rejected_without_effect(toy_slurm: Any, key: str, end: str) -> None:
     done = toy_slurm.llmb("run", toy_slurm.spec(target={key: odd(toy_slurm, end)}))
     assert done.returncode in ((1, 2, 4) if not end else (2,)), done.stderr
     assert "Traceback" not in done.stderr
@@ -63,23 +63,23 @@ def test_odd_options_are_refused_and_touch_nothing(toy_slurm: Any, key: str, end
 
 
 @pytest.mark.parametrize("name", ["wckey", "comment", "licenses", "acctg-freq"])
-def test_odd_further_options_are_carried_or_refused(toy_slurm: Any, name: str) -> None:
+def test_further_options_with_special_characters_are_passed_or_rejected(toy_slurm: Any, name: str) -> None:
     done = toy_slurm.llmb("run", toy_slurm.spec(target={"sbatch": {name: odd(toy_slurm)}}))
     assert done.returncode in (0, 2, 4), done.stderr
     assert touched(toy_slurm) == []
 
 
-def test_an_odd_name_of_a_further_option_is_refused(toy_slurm: Any) -> None:
+def test_an_invalid_name_of_a_further_option_is_rejected(toy_slurm: Any) -> None:
     done = toy_slurm.llmb("run", toy_slurm.spec(target={"sbatch": {odd(toy_slurm): True}}))
     assert done.returncode == 2
-    assert "is no long option of sbatch" in done.stderr
+    assert "not a long option of sbatch" in done.stderr
 
 
 # secrets
 
 
 def places(toy: Any, job_id: str) -> Iterator[tuple[str, str]]:
-    """All that others, or a reader of the record, could look into."""
+    """Return everything that other users, or a reader of the record, can read."""
     commands = {
         "ps": ["ps", "axww", "-o", "args"],
         "scontrol": ["scontrol", "-dd", "show", "job", job_id],
@@ -120,7 +120,7 @@ def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
 
 
-def test_a_secret_reaches_the_job_and_is_seen_nowhere(toy_slurm: Any) -> None:
+def test_a_secret_reaches_the_job_only(toy_slurm: Any) -> None:
     def look() -> None:
         [file] = secrets_left(toy_slurm)
         assert file.stat().st_mode & 0o777 == 0o600
@@ -136,7 +136,7 @@ def test_a_secret_reaches_the_job_and_is_seen_nowhere(toy_slurm: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_requeued_job_finds_its_secret_again(toy_slurm: Any) -> None:
+def test_a_requeued_job_has_its_secret(toy_slurm: Any) -> None:
     def requeue() -> None:
         toy_slurm.cluster.order("scontrol", "requeue", toy_slurm.job_id())
 
@@ -160,14 +160,14 @@ def test_a_secret_does_not_outlive_a_job_that_is_killed(toy_slurm: Any, words: t
     assert secrets_left(toy_slurm) == []
 
 
-def test_a_cancelled_job_forgets_its_secret_although_nobody_follows_it(toy_slurm: Any) -> None:
+def test_a_cancelled_job_removes_its_secret_without_a_follower(toy_slurm: Any) -> None:
     toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm)), "--detach")
     toy_slurm.wait(at_gate(toy_slurm))
     toy_slurm.cluster.order("scancel", toy_slurm.job_id())
     toy_slurm.wait(lambda: secrets_left(toy_slurm) == [])
 
 
-def test_a_secret_of_a_job_that_never_began_is_removed(toy_slurm: Any) -> None:
+def test_the_secret_of_a_job_that_never_began_is_removed(toy_slurm: Any) -> None:
     hold = {"sbatch": {"hold": True}}
     toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm), target=hold), "--detach")
     assert len(secrets_left(toy_slurm)) == 1
@@ -176,7 +176,7 @@ def test_a_secret_of_a_job_that_never_began_is_removed(toy_slurm: Any) -> None:
     assert secrets_left(toy_slurm) == []
 
 
-def test_a_secret_of_a_job_that_sbatch_refuses_is_removed(toy_slurm: Any) -> None:
+def test_the_secret_of_a_rejected_job_is_removed(toy_slurm: Any) -> None:
     done = toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm), target={"partition": "nosuch"}))
     assert done.returncode == 4
     assert TOKEN not in done.stderr

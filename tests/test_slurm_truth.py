@@ -1,4 +1,4 @@
-"""docs/slurm.md: its truth table, row by row, and its settings."""
+"""The truth table of docs/slurm.md, row by row, and its list of settings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ import attrs
 import pytest
 
 from llmb.analysis.run_state import Evidence, decide
+from llmb_slurm.job_states import CAUSES, job_status
 from llmb_slurm.options import SlurmOptions
-from llmb_slurm.status import CAUSES, from_sacct, job_status
+from llmb_slurm.squeue_sacct import parse_sacct_line
 
 DOCS = (Path(__file__).parents[1] / "docs/slurm.md").read_text()
 
 
 def table(first: str) -> list[list[str]]:
-    """The rows of the table whose head begins so."""
+    """Return the rows of the table whose heading begins with a text."""
     lines = iter(DOCS.splitlines())
     next(line for line in lines if line.startswith(f"| {first}"))
     next(lines)
@@ -32,8 +33,8 @@ ROWS = table("Slurm's state")
 
 @pytest.mark.parametrize("row", ROWS, ids=["-".join(row[:7]) for row in ROWS])
 def test_a_row_of_the_truth_table(row: list[str]) -> None:
-    state, code, step_code, reason, words, steps, nan, expected, told = row
-    found = from_sacct(f"7|{state}|{code}|{step_code}|{reason}")
+    state, code, step_code, reason, message, steps, nan, expected, run_reason = row
+    found = parse_sacct_line(f"7|{state}|{code}|{step_code}|{reason}")
     assert found
     status = job_status(found)
     evidence = Evidence(
@@ -44,17 +45,17 @@ def test_a_row_of_the_truth_table(row: list[str]) -> None:
         steps_asked=5,
         nan=nan == "yes",
         remedy=status.remedy,
-        messages=frozenset({words} if words else ()),  # type: ignore[arg-type]  # the kinds are those of the table
+        messages=frozenset({message} if message else ()),  # type: ignore[arg-type]  # the kinds are those of the table
     )
     outcome = decide(evidence)
     assert outcome.state == expected
-    assert told in outcome.reason
-    assert bool(outcome.reason) == bool(told)
+    assert run_reason in outcome.reason
+    assert bool(outcome.reason) == bool(run_reason)
     assert outcome.state in ("completed", "cancelled") or outcome.remedy
 
 
-def test_every_end_that_slurm_has_is_in_the_table() -> None:
-    assert set(CAUSES) - {row[0] for row in ROWS} == {"REVOKED"}  # of federations of clusters
+def test_every_end_of_slurm_is_in_the_table() -> None:
+    assert set(CAUSES) - {row[0] for row in ROWS} == {"REVOKED"}  # only in federations of clusters
 
 
 def test_every_setting_is_described() -> None:

@@ -1,4 +1,4 @@
-"""Files on a host over SSH: placed whole, read byte by byte, with whatever names and content."""
+"""Files on a host over SSH: atomic writes and reads from an offset, with unusual names and content."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ NASTY = ("it's", "a b", '$(touch x)"`touch x`', "new\nline", "größe", "-rf", "
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o755])
-def test_files_are_placed_with_their_content_and_mode(host: Any, tmp_path: Path, mode: int) -> None:
+def test_files_are_written_with_content_and_mode(host: Any, tmp_path: Path, mode: int) -> None:
     files = {f"{tmp_path}/{name}/{name}": f"text of {name}\n" for name in NASTY}
-    for _ in range(2):  # the second time they are replaced
+    for _ in range(2):  # the second round replaces them
         host.put(files, mode=mode)
         assert files_of(tmp_path) == {f"{name}/{name}": f"text of {name}\n".encode() for name in NASTY}
         assert {Path(file).stat().st_mode & 0o777 for file in files} == {mode}
@@ -44,17 +44,17 @@ def test_files_are_placed_with_their_content_and_mode(host: Any, tmp_path: Path,
 
 def test_a_thousand_files_take_one_command(host: Any, sshd: Sshd, tmp_path: Path) -> None:
     host.run("true")
-    asked: list[str] = []
+    scripts: list[str] = []
     shell = host._shell
     run = shell.run
-    shell.run = lambda script, *more: asked.append(script) or run(script, *more)
+    shell.run = lambda script, *more: scripts.append(script) or run(script, *more)
     host.put({f"{tmp_path}/{number}/job.sh": f"echo {number}\n" for number in range(1000)})
     assert len(files_of(tmp_path)) == 1000
-    assert len(asked) == 1
+    assert len(scripts) == 1
 
 
 def test_a_reader_never_sees_a_part_of_a_file(host: Any, tmp_path: Path) -> None:
-    """What was open stays whole, since the new file takes the old one's place."""
+    """An open file keeps its content, because the new file replaces it by name only."""
     file = tmp_path / "job.sh"
     host.put({str(file): "old\n" * 1000})
     with file.open() as old:
@@ -63,7 +63,7 @@ def test_a_reader_never_sees_a_part_of_a_file(host: Any, tmp_path: Path) -> None
     assert file.read_text() == "new\n"
 
 
-def test_what_cannot_be_placed_is_a_refusal_that_leaves_nothing_behind(host: Any, tmp_path: Path) -> None:
+def test_a_failed_write_is_an_error_and_leaves_no_files(host: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TargetError, match=r"cannot write on cluster: .*/file/.*: Not a directory"):
         host.put({f"{tmp_path}/good": "x", f"{tmp_path}/file/bad": "x"})
@@ -71,7 +71,7 @@ def test_what_cannot_be_placed_is_a_refusal_that_leaves_nothing_behind(host: Any
     assert host.run("echo next").stdout == "next\n"
 
 
-def test_files_are_placed_and_read_where_there_is_no_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from llmb.hosts.ssh import SshHost
 
     tools = tmp_path / "bin"
@@ -92,7 +92,7 @@ def test_files_are_placed_and_read_where_there_is_no_perl(tmp_path: Path, monkey
     assert files_of(tmp_path / "out") == {name: name.encode() for name in NASTY}
 
 
-def test_only_what_is_new_is_read_byte_by_byte(host: Any, tmp_path: Path) -> None:
+def test_only_new_bytes_are_read(host: Any, tmp_path: Path) -> None:
     data = os.urandom(100_000) + b"llmb-\n\0\r\n0 5\n"
     logs = {f"{tmp_path}/{name}": offset for name, offset in zip(NASTY, (0, 1, 99_999, 5, 6, 7, 8, 9), strict=True)}
     for log in logs:
@@ -102,21 +102,21 @@ def test_only_what_is_new_is_read_byte_by_byte(host: Any, tmp_path: Path) -> Non
     assert host.read(logs | more) == {log: data[offset:] for log, offset in logs.items()}
 
 
-def test_a_large_log_is_read_a_part_at_a_time(host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_is_read_in_parts(host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("llmb.hosts.ssh.read_limit", lambda _files: 4)
     log = tmp_path / "log"
     log.write_bytes(b"0123456789")
     assert host.read({str(log): 3}) == {str(log): b"3456"}
 
 
-def test_what_cannot_be_read_is_not_taken_for_absent(host: Any, tmp_path: Path) -> None:
+def test_a_read_error_is_not_an_absent_file(host: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for path, why in ((tmp_path, "Is a directory"), (tmp_path / "file" / "log", "Not a directory")):
         with pytest.raises(TargetError, match=rf"cannot read on cluster: .*{path}.*: {why}"):
             host.read({str(path): 0, f"{tmp_path}/file": 0})
 
 
-def test_following_a_log_moves_little_more_than_the_log(host: Any, sshd: Sshd, tmp_path: Path) -> None:
+def test_following_a_log_transfers_little_more_than_the_log(host: Any, sshd: Sshd, tmp_path: Path) -> None:
     log, size = tmp_path / "log", 0
     try:
         with Network(sshd.address, sshd.port) as network:

@@ -36,6 +36,7 @@ from .drive.session import Until as Until
 from .drive.start import attach as attach
 from .drive.start import cancel as cancel
 from .drive.start import start as start
+from .files import resource_text as resource_text
 from .hookspecs import ExtensionHooks as ExtensionHooks
 from .hookspecs import FrameworkHooks as FrameworkHooks
 from .hookspecs import Host as Host
@@ -62,12 +63,11 @@ from .plugins.list import list_plugins as list_plugins
 from .plugins.recipe_files import load_recipe as load_recipe
 from .plugins.recipe_files import recipe_addresses as recipe_addresses
 from .plugins.registry import PluginRegistry as PluginRegistry
-from .scripts.bash import assignments as assignments
-from .scripts.bash import environment_function as environment_function
-from .scripts.bash import script_template as script_template
-from .scripts.bash import task_functions as task_functions
+from .scripts.job_functions import assignments as assignments
+from .scripts.job_functions import environment_function as environment_function
+from .scripts.job_functions import job_functions as job_functions
+from .scripts.job_functions import script_template as script_template
 from .scripts.nsys import Nsys as Nsys
-from .scripts.resources import resource_text as resource_text
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
 from .spec.scalars import Duration as Duration

@@ -14,8 +14,8 @@ import attrs
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.tasks import tasks_without_secrets
-from llmb.hosts.disk_space import GB, NEAREST, free_space_gb
-from llmb.hosts.open_hosts import Hosts
+from llmb.hosts.disk_space import EXISTING_PARENT, GB, free_space_gb
+from llmb.hosts.host_connections import HostConnections
 from llmb.paths import home_folder
 from llmb.planning import plan_run
 from llmb.plugins.list import list_plugins
@@ -104,7 +104,7 @@ def _check_plugins(pool: PluginRegistry) -> list[DoctorCheck]:
 
 def _check_target(target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry) -> Iterator[DoctorCheck]:
     scheduler = pool.scheduler(target.scheduler)
-    hosts = Hosts()
+    hosts = HostConnections()
     try:
         group = TargetGroup(scheduler, hosts.open(target), [target])
         warnings = group.probe()
@@ -126,7 +126,9 @@ def _check_target(target: Target[Any], table: Mapping[str, Any], pool: PluginReg
 def _check_work_directory(group: TargetGroup) -> DoctorCheck:
     """Check whether the directory of all runs can be created and written, without creating it."""
     workdir = group.workdir
-    script = f'folder={shlex.quote(workdir)}\n{NEAREST}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
+    script = (
+        f'folder={shlex.quote(workdir)}\n{EXISTING_PARENT}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
+    )
     found = group.host.run(script)
     if found.exit_code:
         remedy = "set target.workdir to a directory that you can write and that all nodes share"

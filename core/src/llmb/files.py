@@ -1,13 +1,17 @@
-"""Files that are whole or not there at all."""
+"""Atomic writes, and the text files that packages ship."""
 
 from __future__ import annotations
 
 import os
+from importlib.resources import files
 from pathlib import Path
 
 
 def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
-    """Replace a file in one step, synced before it is named; on failure the old one stays. Raises OSError."""
+    """Replace a file in one step, after its content is synced to disk.
+
+    Raise OSError if that fails. The old file then stays, and no partial file is left.
+    """
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
@@ -19,3 +23,8 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
     except OSError:
         partial.unlink(missing_ok=True)
         raise
+
+
+def resource_text(package: str, name: str) -> str:
+    """Return the text of a file in the folder of an installed package, such as a bash script to run in a job."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Where llmb keeps things on this machine."""
+"""Directories of llmb on this machine."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from pathlib import Path
 
 
 def home_folder() -> Path:
-    """``$LLMB_HOME``, or ``llmb`` in the user's data directory: records, the index, and local work."""
+    """Return ``$LLMB_HOME``, or ``llmb`` in the user's data directory: records, index and local work directory."""
     if set_by_user := os.environ.get("LLMB_HOME"):
         return Path(set_by_user).expanduser().absolute()
-    from platformdirs import user_data_path  # not needed where the variable is set
+    from platformdirs import user_data_path  # not needed if the variable is set
 
     return user_data_path("llmb", appauthor=False)
 
 
 def config_folder() -> Path:
-    """``llmb`` in the user's configuration directory: named targets."""
+    """Return ``llmb`` in the user's configuration directory: the targets file."""
     from platformdirs import user_config_path
 
     return user_config_path("llmb", appauthor=False)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.hosts.repository import repository_task
+from llmb.hosts.git_repository import repository_task
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_ids import draw_run_ids
 from llmb.spec.structure import unstructure

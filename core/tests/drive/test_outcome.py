@@ -52,8 +52,8 @@ def test_every_end_is_an_end_state_and_says_why_unless_all_is_well(cause: str, s
 @pytest.mark.parametrize(
     ("told", "reason"),
     [
-        (evidence("failed", steps=2, exit_code=3), "exit status 3 (after 2 of 5 steps)"),
-        (evidence("failed", reason="rank 1: exit status 3"), "rank 1: exit status 3 (after 5 of 5 steps)"),
+        (evidence("failed", steps=2, exit_code=3), "exit code 3 (after 2 of 5 steps)"),
+        (evidence("failed", reason="rank 1: exit code 3"), "rank 1: exit code 3 (after 5 of 5 steps)"),
         (evidence("out of memory", reason="rank 0"), "out of memory: rank 0 (after 5 of 5 steps)"),
         (evidence("node failure", steps=1), "node failure (after 1 of 5 steps)"),
         (evidence("failed", steps=0), "it failed (after 0 of 5 steps)"),

@@ -1,4 +1,4 @@
-"""Detached jobs on this machine: started once, seen to their end, cancelled, and lost when they are killed."""
+"""Detached jobs on this machine: started once, polled to their end, cancelled, and lost if they are killed."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 
 class Job:
-    """A job in a folder, and the count of its starts."""
+    """A job in a folder that counts its starts."""
 
     def __init__(self, folder: Path, text: str, **more: Any) -> None:
         self.folder = folder
         self.script = Script(id="job", directory=str(folder), text=f"echo start >>starts\n: >begun\n{text}\n", **more)
-        self.ticket = JobHandle(id="job", directory=str(folder))
+        self.handle = JobHandle(id="job", directory=str(folder))
 
     def submit(self) -> None:
         detached.submit_detached([self.script], HOST)
 
     @property
     def status(self) -> JobStatus:
-        return detached.poll_detached([self.ticket], HOST)["job"]
+        return detached.poll_detached([self.handle], HOST)["job"]
 
     @property
     def starts(self) -> int:
@@ -64,12 +64,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "it's a job"
 
 
-def test_what_was_never_submitted_is_absent(folder: Path) -> None:
+def test_a_job_that_was_never_submitted_is_absent(folder: Path) -> None:
     assert Job(folder, "").status == JobStatus(state="absent")
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "cause", "reason"),
+    ("text", "exit_code", "cause", "reason"),
     [
         ("true", 0, "completed", ""),
         ("echo no such thing >&2; exit 3", 3, "failed", "no such thing"),
@@ -81,25 +81,25 @@ def test_what_was_never_submitted_is_absent(folder: Path) -> None:
         ("kill -9 $$", 137, "failed", "the job's script was killed by signal 9"),
     ],
 )
-def test_a_job_leaves_how_it_ended(
-    folder: Path, text: str, status: int, cause: str, reason: str, monkeypatch: pytest.MonkeyPatch
+def test_the_end_of_a_job_is_kept(
+    folder: Path, text: str, exit_code: int, cause: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("LC_ALL", "C")  # in which bash knows no control character beyond ASCII
+    monkeypatch.setenv("LC_ALL", "C")  # bash then recognises control characters in ASCII only
     job = Job(folder, text)
     job.submit()
     end = job.ended()
-    assert (end.exit_code, end.cause, end.reason) == (status, cause, reason)
+    assert (end.exit_code, end.cause, end.reason) == (exit_code, cause, reason)
     assert end.job_id == str(job.supervisor)
 
 
-def test_a_job_that_ends_at_once_keeps_its_exit_status(tmp_path: Path) -> None:
+def test_a_job_that_ends_immediately_keeps_its_exit_code(tmp_path: Path) -> None:
     for number in range(10):
         job = Job(tmp_path / str(number), "exit 7")
         job.submit()
         assert job.ended().exit_code == 7
 
 
-def test_a_job_that_lives_tells_what_it_said_last(folder: Path) -> None:
+def test_the_reason_of_a_running_job_is_its_last_output(folder: Path) -> None:
     job = Job(folder, "echo one of two; printf '\\t\\rtwo\\fof\\x1etwo\\n'; until [ -e gate ]; do sleep 0.01; done")
     job.submit()
     wait_for(lambda: job.status.reason.strip() == "two of two")
@@ -107,12 +107,12 @@ def test_a_job_that_lives_tells_what_it_said_last(folder: Path) -> None:
     assert job.ended().reason == ""
 
 
-def test_a_job_that_is_being_cancelled_says_so_and_not_what_bash_says_of_the_signal(folder: Path) -> None:
+def test_the_reason_of_a_job_that_is_being_cancelled(folder: Path) -> None:
     text = "trap 'echo Terminated' TERM; echo ready; until [ -e gate ]; do sleep 0.01; done; exit 1"
     job = Job(folder, text)
     job.submit()
     wait_for(lambda: job.status.reason == "ready")
-    detached.cancel_detached([job.ticket], HOST)
+    detached.cancel_detached([job.handle], HOST)
     assert job.status.reason == "being cancelled"
     (folder / "gate").touch()
     assert job.ended().cause == "cancelled"
@@ -131,11 +131,11 @@ def test_submitting_twice_starts_once(folder: Path) -> None:
     assert job.starts == 1
 
 
-def test_many_that_submit_at_once_start_one(folder: Path) -> None:
+def test_concurrent_submissions_start_one_job(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
     HOST.put({f"{folder}/{name}": "" for name in ("job.sh",)})
     job.submit()
-    commands = detached._bash("processes.sh", "detached.sh") + f"\nsubmit {str(folder)!r} 0 30 ''"
+    commands = detached._bash("detached_processes.sh", "detached.sh") + f"\nsubmit {str(folder)!r} 0 30 ''"
     several = [subprocess.Popen(["bash", "-s"], stdin=subprocess.PIPE, text=True, env={**os.environ}) for _ in range(5)]
     for each in several:
         each.communicate("{\n" + commands + "\n}")
@@ -144,7 +144,7 @@ def test_many_that_submit_at_once_start_one(folder: Path) -> None:
     assert job.starts == 1
 
 
-def test_with_a_check_it_is_submitted_again_once_it_has_ended(folder: Path) -> None:
+def test_a_job_with_a_check_can_be_started_again_after_its_end(folder: Path) -> None:
     job = Job(folder, "exit 1", check="false")
     job.submit()
     job.ended()
@@ -153,31 +153,31 @@ def test_with_a_check_it_is_submitted_again_once_it_has_ended(folder: Path) -> N
     assert wait_for(lambda: job.starts == 2)
 
 
-def test_cancel_ends_all_its_processes_and_no_other(tmp_path: Path) -> None:
+def test_cancel_ends_all_processes_of_this_job_only(tmp_path: Path) -> None:
     jobs = [Job(tmp_path / name, "sleep 1000 & setsid sleep 1000 & wait") for name in ("one", "two")]
     for job in jobs:
         job.submit()
         wait_for(lambda job=job: job.starts)
-    detached.cancel_detached([jobs[0].ticket], HOST)
+    detached.cancel_detached([jobs[0].handle], HOST)
     assert jobs[0].ended().cause == "cancelled"
     wait_for(lambda: living(jobs[0].folder) == 0)
     assert jobs[1].status.state == "running"
-    detached.cancel_detached([jobs[1].ticket], HOST)
+    detached.cancel_detached([jobs[1].handle], HOST)
     assert jobs[1].ended().cause == "cancelled"
-    detached.cancel_detached([jobs[1].ticket], HOST)  # it has ended already
+    detached.cancel_detached([jobs[1].handle], HOST)  # it has ended already
 
 
-def test_ranks_that_are_told_another_run_directory_are_ended_with_the_job(folder: Path) -> None:
+def test_ranks_with_another_run_directory_end_with_the_job(folder: Path) -> None:
     job = Job(folder, "LLMB_RUN_DIR=/elsewhere setsid sleep 1000 & wait")
     job.submit()
     wait_for(lambda: living(folder, "LLMB_DETACHED") > living(folder))
-    detached.cancel_detached([job.ticket], HOST)
+    detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
     wait_for(lambda: living(folder, "LLMB_DETACHED") == 0)
 
 
 def living(folder: Path, mark: str = "LLMB_RUN_DIR") -> int:
-    """How many processes of a job live; its supervisor does for a moment after it noted the end."""
+    """Count the live processes of a job. The supervisor lives for a moment after it has recorded the end."""
     count = 0
     for file in Path("/proc").glob("[0-9]*/environ"):
         try:
@@ -187,16 +187,16 @@ def living(folder: Path, mark: str = "LLMB_RUN_DIR") -> int:
     return count
 
 
-def test_what_is_cancelled_before_it_is_submitted_never_starts(folder: Path) -> None:
+def test_a_job_cancelled_before_its_submission_never_starts(folder: Path) -> None:
     job = Job(folder, "")
-    detached.cancel_detached([job.ticket], HOST)
+    detached.cancel_detached([job.handle], HOST)
     assert job.status.state == "absent"
     job.submit()
     assert job.ended().cause == "cancelled"
     assert job.starts == 0
 
 
-def test_a_killed_supervisor_is_lost_and_its_processes_are_ended(folder: Path) -> None:
+def test_a_job_whose_supervisor_is_killed_is_lost_and_ended(folder: Path) -> None:
     job = Job(folder, "sleep 1000 & setsid sleep 1000 & wait", time_limit_s=1000)
     job.submit()
     wait_for(lambda: job.status.state == "running")
@@ -207,7 +207,7 @@ def test_a_killed_supervisor_is_lost_and_its_processes_are_ended(folder: Path) -
     assert job.status == end
 
 
-def test_a_process_id_that_belongs_to_another_process_by_now_is_not_believed(folder: Path) -> None:
+def test_a_reused_process_id_is_not_trusted(folder: Path) -> None:
     folder.mkdir()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     (folder / "started").write_text(f"{os.getpid()} 1 {boot}\n")
@@ -215,7 +215,7 @@ def test_a_process_id_that_belongs_to_another_process_by_now_is_not_believed(fol
 
 
 @pytest.mark.parametrize(("before", "cause"), [([], "lost"), (["cancelled"], "cancelled")])
-def test_a_process_of_another_boot_is_not_believed(folder: Path, before: list[str], cause: str) -> None:
+def test_a_process_id_of_another_boot_is_not_trusted(folder: Path, before: list[str], cause: str) -> None:
     folder.mkdir()
     for name in before:
         (folder / name).touch()
@@ -225,19 +225,19 @@ def test_a_process_of_another_boot_is_not_believed(folder: Path, before: list[st
 
 
 @pytest.mark.parametrize("boot", ["this", "another"])
-def test_a_process_id_of_before_is_not_ended(folder: Path, boot: str) -> None:
+def test_cancel_does_not_end_a_process_that_reuses_the_id(folder: Path, boot: str) -> None:
     folder.mkdir()
     if boot == "this":
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     with subprocess.Popen(["sleep", "1000"]) as bystander:
         (folder / "started").write_text(f"{bystander.pid} 1 {boot}\n")
         for _ in range(2):
-            detached.cancel_detached([Job(folder, "").ticket], HOST)
+            detached.cancel_detached([Job(folder, "").handle], HOST)
         assert bystander.poll() is None
         bystander.kill()
 
 
-def test_the_time_limit_counts_from_its_turn(folder: Path) -> None:
+def test_the_time_limit_counts_from_the_start_of_the_turn(folder: Path) -> None:
     job = Job(folder, "sleep 1000", time_limit_s=1)
     job.submit()
     assert job.ended().cause == "timeout"
@@ -252,17 +252,17 @@ until [ -e gate ]; do sleep 0.1; done
 
 
 @pytest.mark.parametrize(("limit_s", "cause"), [(1, "timeout"), (None, "cancelled")])
-def test_what_does_not_heed_its_end_is_killed_after_its_grace(folder: Path, limit_s: int | None, cause: str) -> None:
+def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(folder: Path, limit_s: int | None, cause: str) -> None:
     job = Job(folder, STUBBORN, time_limit_s=limit_s, grace_s=0)
     job.submit()
     wait_for((folder / "ready").exists)
     if cause == "cancelled":
-        detached.cancel_detached([job.ticket], HOST)
+        detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == cause
     wait_for(lambda: living(folder) == 0)
 
 
-def test_a_job_that_is_stopped_for_a_while_goes_on(folder: Path) -> None:
+def test_a_stopped_job_can_continue(folder: Path) -> None:
     job = Job(folder, "echo $$ >ready; until [ -e gate ]; do sleep 0.01; done")
     job.submit()
     group = int(wait_for(lambda: (folder / "ready").exists() and (folder / "ready").read_text()))
@@ -277,24 +277,24 @@ def test_a_second_cancel_grants_no_grace(folder: Path) -> None:
     job = Job(folder, STUBBORN, grace_s=1000)
     job.submit()
     wait_for((folder / "ready").exists)
-    detached.cancel_detached([job.ticket], HOST)
+    detached.cancel_detached([job.handle], HOST)
     assert job.status.state == "running"
-    detached.cancel_detached([job.ticket], HOST)
+    detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
     wait_for(lambda: living(folder) == 0)
 
 
-def test_a_job_may_take_its_grace_to_end_in_order(folder: Path) -> None:
+def test_a_job_can_clean_up_during_its_grace(folder: Path) -> None:
     in_order = "until [ -e gate ]; do sleep 0.1; done; : >saved; exit"
     job = Job(folder, f"trap '{in_order}' TERM; : >ready; sleep 1000 & wait")
     job.submit()
     wait_for((folder / "ready").exists)
-    detached.cancel_detached([job.ticket], HOST)
+    detached.cancel_detached([job.handle], HOST)
     (folder / "gate").touch()
     assert (job.ended().cause, (folder / "saved").exists()) == ("cancelled", True)
 
 
-def test_a_job_that_ends_while_it_is_cancelled_is_no_fault(folder: Path) -> None:
+def test_a_job_that_ends_during_cancel_is_no_error(folder: Path) -> None:
     gone = "supervisor() { [ ! -e asked ] && : >asked && echo 4194305; }"  # beyond the largest process id
     calls = f"cd {str(folder)!r}\n{gone}\ncancel ."
     folder.mkdir()
@@ -311,43 +311,45 @@ def test_no_secret_outlives_the_job(folder: Path) -> None:
     job.ended()
     assert not (folder / ".secrets").exists()
     HOST.put(secret, mode=0o600)
-    job.submit()  # again, after its end
+    job.submit()  # after its end
     assert not (folder / ".secrets").exists()
 
 
-def test_many_are_asked_for_by_one_command(tmp_path: Path) -> None:
+def test_many_jobs_are_polled_with_one_command(tmp_path: Path) -> None:
     jobs = [Job(tmp_path / str(number), f"exit {number}") for number in range(5)]
     scripts = [
         Script(id=str(number), directory=job.script.directory, text=job.script.text) for number, job in enumerate(jobs)
     ]
-    tickets = detached.submit_detached(scripts, HOST)
-    asked: list[str] = []
+    handles = detached.submit_detached(scripts, HOST)
+    scripts_run: list[str] = []
 
     class Counting(LocalHost):
         def run(self, script: str, *, timeout_s: float = 60.0) -> Any:
-            asked.append(script)
+            scripts_run.append(script)
             return super().run(script, timeout_s=timeout_s)
 
     def all_ended() -> Any:
-        asked.clear()
-        seen = detached.poll_detached(tickets.values(), Counting())
+        scripts_run.clear()
+        seen = detached.poll_detached(handles.values(), Counting())
         return seen if all(each.state == "ended" for each in seen.values()) else None
 
     seen = wait_for(all_ended)
     assert {identity: status.exit_code for identity, status in seen.items()} == {str(n): n for n in range(5)}
-    assert len(asked) == 1
+    assert len(scripts_run) == 1
 
 
-def test_a_folder_that_cannot_be_made_is_a_refusal(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TargetError, match=r"cannot write .*/file/job/supervise.sh: (Not a directory|File exists)"):
         Job(tmp_path / "file" / "job", "").submit()
 
 
 @pytest.mark.parametrize(("started", "error"), [("", TargetError), ("a", UnknownOutcomeError)])
-def test_it_is_told_apart_whether_some_were_started(tmp_path: Path, started: str, error: type[TargetError]) -> None:
+def test_a_failed_start_is_an_unknown_outcome_only_after_another_start(
+    tmp_path: Path, started: str, error: type[TargetError]
+) -> None:
     scripts = [Script(id=each, directory=f"{tmp_path}/{each}", text=":") for each in f"{started}b"]
-    (tmp_path / "b/submit").mkdir(parents=True)  # where its lock should be
+    (tmp_path / "b/submit").mkdir(parents=True)  # a directory instead of its lock
     with pytest.raises(TargetError) as raised:
         detached.submit_detached(scripts, HOST)
     assert type(raised.value) is error

@@ -1,4 +1,4 @@
-"""A disk that is full: detached jobs end all the same, say so, and leave nothing half-made."""
+"""A full disk: detached jobs still end, report the full disk, and leave nothing incomplete."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def wait_for(condition: Callable[[], Any]) -> Any:
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """An empty disk of a megabyte."""
+    """Mount an empty file system of one megabyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True).returncode:
-        pytest.skip("no disk can be mounted here")
+        pytest.skip("cannot mount a file system")
     yield folder
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
@@ -49,12 +49,12 @@ class Job:
 
     def __init__(self, disk: Path, text: str) -> None:
         self.folder = disk / "job"
-        self.ticket = JobHandle(id="job", directory=str(self.folder))
+        self.handle = JobHandle(id="job", directory=str(self.folder))
         submit_detached([Script(id="job", directory=str(self.folder), text=text)], HOST)
 
     def ended(self) -> JobStatus:
         def end() -> JobStatus | None:
-            status = poll_detached([self.ticket], HOST)["job"]
+            status = poll_detached([self.handle], HOST)["job"]
             return status if status.state == "ended" else None
 
         return wait_for(end)  # type: ignore[no-any-return]
@@ -65,7 +65,7 @@ class Job:
 
 
 @pytest.mark.real
-def test_a_job_that_fills_its_disk_ends_and_the_full_disk_is_told(disk: Path) -> None:
+def test_a_job_that_fills_its_disk_ends_and_reports_the_full_disk(disk: Path) -> None:
     job = Job(disk, f": >begun\n{FILL.format(file='filler')}\nexit 3\n")
     end = job.ended()
     assert (end.exit_code, end.cause) == (3, "failed")
@@ -77,13 +77,13 @@ def test_a_job_that_fills_its_disk_ends_and_the_full_disk_is_told(disk: Path) ->
 def test_a_job_on_a_full_disk_can_be_cancelled(disk: Path) -> None:
     job = Job(disk, f": >begun\n{FILL.format(file='filler')}\n: >full\nsleep 1000\n")
     wait_for((job.folder / "full").exists)
-    cancel_detached([job.ticket], HOST)
+    cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
     wait_for(lambda: not job.lives)
 
 
-def making(disk: Path, tmp_path: Path, install: str) -> tuple[Job, Path]:
-    """An environment that is made by a uv which installs so, and where it lies."""
+def create_venv(disk: Path, tmp_path: Path, install: str) -> tuple[Job, Path]:
+    """Start the creation of an environment with a uv that runs ``install``. Return the job and the environment."""
     uv = tmp_path / "uv"
     uv.write_text(FAKE_UV.format(install=install))
     uv.chmod(0o755)
@@ -93,18 +93,18 @@ def making(disk: Path, tmp_path: Path, install: str) -> tuple[Job, Path]:
 
 
 @pytest.mark.real
-def test_an_environment_without_room_leaves_the_words_of_uv_and_nothing_else(disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk_removes_the_environment_and_reports_the_error_of_uv(disk: Path, tmp_path: Path) -> None:
     filler = f"{disk}/cache/venv/*/bin/filler"
-    words = "error: failed to copy: No space left on device (os error 28)"
-    job, venv = making(disk, tmp_path, f"{FILL.format(file=filler)}; echo '{words}' >&2; exit 2")
+    message = "error: failed to copy: No space left on device (os error 28)"
+    job, venv = create_venv(disk, tmp_path, f"{FILL.format(file=filler)}; echo '{message}' >&2; exit 2")
     end = job.ended()
-    assert (end.exit_code, end.reason) == (2, words)
+    assert (end.exit_code, end.reason) == (2, message)
     assert not venv.exists()
 
 
-def test_an_environment_whose_making_is_cancelled_is_removed(tmp_path: Path) -> None:
-    job, venv = making(tmp_path, tmp_path, f": >{tmp_path}/installing; sleep 1000")
+def test_cancel_removes_an_incomplete_environment(tmp_path: Path) -> None:
+    job, venv = create_venv(tmp_path, tmp_path, f": >{tmp_path}/installing; sleep 1000")
     wait_for((tmp_path / "installing").exists)
-    cancel_detached([job.ticket], HOST)
+    cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
     assert not venv.exists()

@@ -1,4 +1,4 @@
-"""Virtual environments: made once, by whoever comes first, with an interpreter that fits, and redone when cut off."""
+"""Virtual environments: created once, with a suitable interpreter, and again if incomplete."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def wait_for(condition: Callable[[], Any]) -> Any:
     return found
 
 
-class Making:
-    """The task of an environment, as the engine runs it."""
+class Creation:
+    """The task that creates an environment, run as a detached job as core runs it."""
 
     def __init__(self, workdir: Path, venv: Venv) -> None:
         self.task = venv_task(venv, f"{workdir}/cache", uv=uv.find_uv_bin(), python=sys.executable)
@@ -45,7 +45,7 @@ class Making:
         self.venv = workdir / "cache/venv" / self.task.key
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         return HOST.run(self.task.check).exit_code == 0
 
     def start(self) -> None:
@@ -55,8 +55,8 @@ class Making:
         submit_detached([script], HOST)
 
     def end(self) -> str:
-        ticket = JobHandle(id="venv", directory=str(self.folder))
-        wait_for(lambda: poll_detached([ticket], HOST)["venv"].state == "ended")
+        handle = JobHandle(id="venv", directory=str(self.folder))
+        wait_for(lambda: poll_detached([handle], HOST)["venv"].state == "ended")
         return (self.folder / "out.log").read_text()
 
 
@@ -70,34 +70,34 @@ def index() -> None:
 
 @pytest.mark.real
 @pytest.mark.usefixtures("index")
-def test_an_environment_is_made_once_kept_and_made_again_when_it_is_not_whole(tmp_path: Path) -> None:
-    one, two = Making(tmp_path, TINY), Making(tmp_path, TINY)
-    assert not one.whole
+def test_an_environment_is_created_once_and_again_if_incomplete(tmp_path: Path) -> None:
+    one, two = Creation(tmp_path, TINY), Creation(tmp_path, TINY)
+    assert not one.complete
     one.start()
-    two.start()  # another llmb, at once
+    two.start()  # another llmb at the same time
     assert one.end() == two.end()
-    assert one.whole
-    assert one.end().count("making") == 1
-    answer = HOST.run(f"{one.venv}/bin/python -c 'import iniconfig; print(iniconfig.__file__)'")
-    assert answer.stdout.startswith(str(one.venv))
+    assert one.complete
+    assert one.end().count("creating") == 1
+    result = HOST.run(f"{one.venv}/bin/python -c 'import iniconfig; print(iniconfig.__file__)'")
+    assert result.stdout.startswith(str(one.venv))
     one.start()
     assert one.end() == ""  # nothing to do
     (one.venv / "complete").unlink()
-    assert not one.whole
+    assert not one.complete
     one.start()
-    assert one.end().count("making") == 1
-    assert one.whole
+    assert one.end().count("creating") == 1
+    assert one.complete
     (one.venv / "bin/python").unlink()
-    assert not one.whole
+    assert not one.complete
 
 
 @pytest.mark.real
 @pytest.mark.usefixtures("index")
-def test_a_wrong_hash_is_refused(tmp_path: Path) -> None:
-    wrong = Making(tmp_path, Venv(lock=f"iniconfig==2.1.0 --hash=sha256:{'0' * 64}\n", python=">=3.11"))
+def test_a_wrong_hash_is_rejected(tmp_path: Path) -> None:
+    wrong = Creation(tmp_path, Venv(lock=f"iniconfig==2.1.0 --hash=sha256:{'0' * 64}\n", python=">=3.11"))
     wrong.start()
     assert "hash" in wrong.end().lower()
-    assert not wrong.whole
+    assert not wrong.complete
 
 
 FAKE_UV = """#!/bin/bash
@@ -125,7 +125,7 @@ chmod +x "$3/bin/uv" "$3/bin/pip"
 
 @pytest.fixture
 def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A uv that notes how it is called, and waits for a gate before it installs."""
+    """Return the folder of a uv that records its calls, and waits for a file ``gate`` before it installs."""
     folder = tmp_path / "uv"
     folder.mkdir()
     program = folder / "uv"
@@ -135,27 +135,27 @@ def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_a_killed_creation_is_noticed_and_redone(tmp_path: Path, fake_uv: Path) -> None:
-    making = Making(tmp_path, TINY)
-    making.start()
+def test_a_killed_creation_is_detected_and_repeated(tmp_path: Path, fake_uv: Path) -> None:
+    creation = Creation(tmp_path, TINY)
+    creation.start()
     wait_for(lambda: (fake_uv / "calls").exists() and "pip" in (fake_uv / "calls").read_text())
-    os.kill(int((making.folder / "started").read_text().split()[0]), signal.SIGKILL)
-    making.end()
-    assert (making.venv / "bin/python").exists()  # it looks whole
-    assert not making.whole
+    os.kill(int((creation.folder / "started").read_text().split()[0]), signal.SIGKILL)
+    creation.end()
+    assert (creation.venv / "bin/python").exists()  # it looks complete
+    assert not creation.complete
     (fake_uv / "gate").touch()
-    making.start()
-    making.end()
-    assert making.whole
+    creation.start()
+    creation.end()
+    assert creation.complete
     assert (fake_uv / "calls").read_text().count("venv --quiet") == 2
 
 
 def pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: str, **installed: str) -> None:
-    """Fake interpreters: the one that runs llmb, those on PATH (path_3_12), and those of pyenv (pyenv_3_12)."""
+    """Install fake interpreters: the one that runs llmb, those on PATH (path_*), and those of pyenv (pyenv_*)."""
 
     def fake(file: Path, version: str) -> str:
         file.parent.mkdir(parents=True, exist_ok=True)
-        # -c CODE VERSION...: fits where its own version is among them
+        # -c CODE VERSION...: exits with 0 if its own version is among them
         file.write_text(f'#!/bin/bash\nshift 2\nfor each; do [ "$each" = {version} ] && exit 0; done\nexit 1\n')
         file.chmod(0o755)
         return str(file)
@@ -175,11 +175,15 @@ def pythons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, running: str, **ins
         ("3.98", {"path_a": "3.97"}, "running/python"),
         ("3.11", {"path_a": "3.97"}, "bin/python3.97"),
         ("3.11", {"pyenv_a": "3.97"}, "pyenv/versions/3.97.7/bin/python"),
-        ("3.11", {"path_a": "3.98", "pyenv_a": "3.97"}, "pyenv/versions/3.97.7/bin/python"),  # the lowest that fits
-        ("3.11", {"path_a": "3.11"}, None),  # uv brings one
+        (
+            "3.11",
+            {"path_a": "3.98", "pyenv_a": "3.97"},
+            "pyenv/versions/3.97.7/bin/python",
+        ),  # the lowest suitable version
+        ("3.11", {"path_a": "3.11"}, None),  # uv downloads one
     ],
 )
-def test_the_interpreter_is_one_that_fits(
+def test_the_interpreter_is_a_suitable_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     fake_uv: Path,
@@ -190,14 +194,14 @@ def test_the_interpreter_is_one_that_fits(
     monkeypatch.setattr(venvs, "MINOR_VERSIONS", range(8, 100))
     pythons(tmp_path, monkeypatch, running, **installed)
     (fake_uv / "gate").touch()
-    making = Making(tmp_path, Venv(lock=TINY.lock, python=">=3.97"))
-    making.start()
-    said = making.end()
-    assert said.strip().endswith(f"with {tmp_path / chosen}" if chosen else "with >=3.97")
+    creation = Creation(tmp_path, Venv(lock=TINY.lock, python=">=3.97"))
+    creation.start()
+    output = creation.end()
+    assert output.strip().endswith(f"with {tmp_path / chosen}" if chosen else "with >=3.97")
 
 
-def test_without_a_uv_one_is_installed_into_the_cache_once(tmp_path: Path) -> None:
-    """A fake Python brings a uv; a second environment finds it."""
+def test_a_missing_uv_is_installed_into_the_cache_once(tmp_path: Path) -> None:
+    """A fake Python installs a uv, and the second environment finds it."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("bash", "mkdir", "rm", "mv", "dirname", "cat", "ln", "chmod"):
@@ -215,9 +219,9 @@ def test_without_a_uv_one_is_installed_into_the_cache_once(tmp_path: Path) -> No
     assert (tmp_path / "pip-calls").read_text().splitlines() == ["install --quiet uv"]
 
 
-def test_two_locks_are_two_environments_and_one_lock_is_one(tmp_path: Path) -> None:
+def test_lock_file_and_python_identify_an_environment(tmp_path: Path) -> None:
     def key(venv: Venv) -> str:
-        return Making(tmp_path, venv).task.key
+        return Creation(tmp_path, venv).task.key
 
     assert key(TINY) == key(Venv(lock=TINY.lock, python=TINY.python))
     assert len({key(TINY), key(Venv(lock="", python=">=3.11")), key(Venv(lock=TINY.lock, python=">=3.12"))}) == 3
@@ -225,13 +229,13 @@ def test_two_locks_are_two_environments_and_one_lock_is_one(tmp_path: Path) -> N
 
 def test_a_path_with_odd_characters_is_quoted(tmp_path: Path, fake_uv: Path) -> None:
     (fake_uv / "gate").touch()
-    making = Making(tmp_path / "it's $(touch x)", TINY)
-    making.start()
-    making.end()
-    assert making.whole
+    creation = Creation(tmp_path / "it's $(touch x)", TINY)
+    creation.start()
+    creation.end()
+    assert creation.complete
 
 
-def test_the_task_is_named_by_what_it_makes(tmp_path: Path) -> None:
-    task: Task = Making(tmp_path, TINY).task
+def test_the_task_has_a_kind_and_a_key(tmp_path: Path) -> None:
+    task: Task = Creation(tmp_path, TINY).task
     assert task.kind == "virtual environment"
     assert task.key.startswith("venv-")

@@ -1,4 +1,4 @@
-"""nsys.sh, run as a scheduler runs it: which ranks are captured into which files, and what else they do."""
+"""nsys.sh as a scheduler runs it: the profiled ranks, their reports and their exit codes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def _nsys(tmp_path: Path) -> None:
     (tmp_path / "nsys").chmod(0o755)
 
 
-def rank(folder: Path, number: int, ranks: str, *, per_node: int = 4, status: int = 0) -> tuple[int, list[str]]:
-    """The exit status of one rank, and what it and its nsys print."""
+def rank(folder: Path, number: int, ranks: str, *, per_node: int = 4, exit_code: int = 0) -> tuple[int, list[str]]:
+    """Return the exit code of one rank, and the lines that the rank and its nsys print."""
     node, local = divmod(number, per_node)
     place = {"RANK": number, "LOCAL_RANK": local, "NODE_RANK": node, "LOCAL_WORLD_SIZE": per_node}
     words = ["bash", str(SCRIPT), "reports/report", ranks, "--gpu-metrics", "nsys", "profile", "--"]
     done = subprocess.run(
-        [*words, "sh", "-c", f"echo trained; exit {status}"],
+        [*words, "sh", "-c", f"echo trained; exit {exit_code}"],
         cwd=folder,
         env={"PATH": f"{folder}:{os.environ['PATH']}", **{f"LLMB_{name}": str(value) for name, value in place.items()}},
         capture_output=True,
@@ -50,7 +50,7 @@ def rank(folder: Path, number: int, ranks: str, *, per_node: int = 4, status: in
         ("5", [5], [5]),
     ],
 )
-def test_the_ranks_asked_for_are_captured_and_metrics_once_on_each_node(
+def test_the_named_ranks_are_profiled_with_metrics_once_per_node(
     tmp_path: Path, ranks: str, captured: list[int], with_metrics: list[int]
 ) -> None:
     printed = {number: rank(tmp_path, number, ranks)[1] for number in range(8)}
@@ -63,5 +63,5 @@ def test_the_ranks_asked_for_are_captured_and_metrics_once_on_each_node(
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_the_exit_status_is_the_trainings_own(tmp_path: Path, number: int) -> None:
-    assert rank(tmp_path, number, "0", status=9)[0] == 9
+def test_the_exit_code_is_that_of_the_training(tmp_path: Path, number: int) -> None:
+    assert rank(tmp_path, number, "0", exit_code=9)[0] == 9

@@ -163,7 +163,7 @@ def test_a_work_directory_elsewhere_is_absolute(spec: Any, workdir: str) -> None
 def test_a_scheduler_of_this_machine_takes_no_host(spec: Any) -> None:
     [fault] = spec.usual(target={"host": "eos"}).faults().values()
     assert str(fault).endswith(
-        'target.host: is "eos", and the local scheduler runs jobs on this machine only; '
+        'target.host: the local scheduler runs jobs on this machine only, not on "eos"; '
         "expected no such key, or another scheduler"
     )
 

@@ -1,4 +1,4 @@
-"""The peak of this machine's CPU: measured once, never beside a job, and again where other work was in the way."""
+"""The peak of this machine's CPU: measured once, never during a job, and again if other load disturbed it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return cpu_peak.Peak(1e12, alone=True)
 
     monkeypatch.setattr(cpu_peak, "measure", measure)
-    monkeypatch.setattr(cpu_peak, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(cpu_peak, "LOCK_TIMEOUT_S", 0.0)
     return made
 
 
@@ -34,12 +34,12 @@ def test_it_is_measured_once_and_kept(
     assert len(measured) == 1
 
 
-def test_beside_a_job_only_what_is_kept_is_told(
+def test_only_a_kept_peak_is_printed_while_a_job_runs(
     tmp_path: Path, measured: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(SystemExit, match="there will be no MFU"):
+        with pytest.raises(SystemExit, match="so there is no MFU"):
             cpu_peak.main(tmp_path, tmp_path / "lock")
         assert capsys.readouterr().out == ""
         assert measured == []
@@ -58,13 +58,13 @@ def test_a_damaged_file_is_measured_again(
     assert len(measured) == 1
 
 
-def test_one_measured_beside_other_processes_is_told_and_measured_again_until_it_is_not(
+def test_a_peak_under_load_is_reported_and_measured_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    came = [cpu_peak.Peak(1e11, alone=False), cpu_peak.Peak(9e10, alone=False), cpu_peak.Peak(2e11, alone=True)]
-    monkeypatch.setattr(cpu_peak, "measure", lambda: came.pop(0))
+    peaks = [cpu_peak.Peak(1e11, alone=False), cpu_peak.Peak(9e10, alone=False), cpu_peak.Peak(2e11, alone=True)]
+    monkeypatch.setattr(cpu_peak, "measure", lambda: peaks.pop(0))
     for turn in range(2):
-        with pytest.raises(SystemExit, match="measured beside other work: MFU may be too high"):
+        with pytest.raises(SystemExit, match="measured under load, so MFU may be too high"):
             cpu_peak.main(tmp_path, tmp_path / f"lock-{turn}")
         assert capsys.readouterr().out == "peak_flops.fp32=1e+11\n"
     for _ in range(2):
@@ -72,11 +72,11 @@ def test_one_measured_beside_other_processes_is_told_and_measured_again_until_it
         assert capsys.readouterr().out == "peak_flops.fp32=2e+11\n"
 
 
-def test_where_it_is_never_measured_alone_the_best_of_five_is_believed(
+def test_the_best_of_five_peaks_under_load_is_final(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    came = [cpu_peak.Peak(fp32, alone=False) for fp32 in (1e11, 3e11, 2e11, 2e11, 2e11)]
-    monkeypatch.setattr(cpu_peak, "measure", lambda: came.pop(0))
+    peaks = [cpu_peak.Peak(fp32, alone=False) for fp32 in (1e11, 3e11, 2e11, 2e11, 2e11)]
+    monkeypatch.setattr(cpu_peak, "measure", lambda: peaks.pop(0))
     for turn in range(4):
         with pytest.raises(SystemExit):
             cpu_peak.main(tmp_path, tmp_path / f"lock-{turn}")
@@ -86,22 +86,20 @@ def test_where_it_is_never_measured_alone_the_best_of_five_is_believed(
         assert capsys.readouterr().out == "peak_flops.fp32=3e+11\n"
 
 
-def test_one_measured_beside_other_processes_waits_for_no_job(
+def test_measuring_again_does_not_wait_for_a_job(
     tmp_path: Path, measured: list[float], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cpu_peak, "PATIENCE_S", 1e9)
+    monkeypatch.setattr(cpu_peak, "LOCK_TIMEOUT_S", 1e9)
     (tmp_path / f"{cpu_peak._cpu_name()}.json").write_text('{"fp32": 5e11}')
     with (tmp_path / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(SystemExit, match="beside other work"):
+        with pytest.raises(SystemExit, match="measured under load"):
             cpu_peak.main(tmp_path, tmp_path / "lock")
     assert (capsys.readouterr().out, measured) == ("peak_flops.fp32=5e+11\n", [])
 
 
 @pytest.mark.parametrize(("waits", "alone"), [(0, True), (4, True), (20, False)])
-def test_threads_that_waited_for_a_core_were_not_alone(
-    waits: int, alone: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_waiting_threads_mean_load(waits: int, alone: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = ((100 * count, waits * count) for count in itertools.count())
     monkeypatch.setattr(cpu_peak, "_scheduled", lambda: next(clock))
     monkeypatch.setattr(cpu_peak, "SIZE", 16)
@@ -109,7 +107,7 @@ def test_threads_that_waited_for_a_core_were_not_alone(
     assert cpu_peak.measure().alone is alone
 
 
-def test_where_it_cannot_be_kept_it_is_told_all_the_same(
+def test_a_peak_that_cannot_be_kept_is_printed(
     tmp_path: Path, measured: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "file").touch()
@@ -118,7 +116,7 @@ def test_where_it_cannot_be_kept_it_is_told_all_the_same(
     assert measured
 
 
-def test_a_product_is_really_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_product_is_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu_peak, "SIZE", 64)
     monkeypatch.setattr(cpu_peak, "SECONDS", 0.01)
     assert 1e6 < cpu_peak.measure().fp32 < 1e16

@@ -1,4 +1,4 @@
-"""Images by pyxis and enroot: their addresses and files."""
+"""Container images: enroot addresses, and the import task."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ exit $(cat {folder}/status)
 """
 
 
-def squashfs(size: int, says: int | None = None) -> bytes:
-    """A superblock that says how long the file is, and the rest."""
-    head = b"hsqs" + bytes(36) + struct.pack("<Q", size if says is None else says)
+def squashfs(size: int, stated: int | None = None) -> bytes:
+    """Return a file of this size with a superblock that states a size."""
+    head = b"hsqs" + bytes(36) + struct.pack("<Q", size if stated is None else stated)
     return head + bytes(size - len(head))
 
 
@@ -40,16 +40,16 @@ def squashfs(size: int, says: int | None = None) -> bytes:
         ("library/ubuntu", None, "docker://library/ubuntu"),
     ],
 )
-def test_an_address_has_a_hash_behind_its_registry(ref: str, digest: str | None, address: str) -> None:
+def test_an_enroot_address_has_a_hash_sign_after_the_registry(ref: str, digest: str | None, address: str) -> None:
     assert enroot_address(Image(ref=ref, digest=digest)) == address
 
 
 class Import:
-    """The job of an import, run here with a stand-in for enroot."""
+    """The job of an import, run on this machine with a stand-in for enroot."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
-        self.answers(squashfs(1000))
+        self.set_output(squashfs(1000))
         enroot = folder / "bin/enroot"
         enroot.parent.mkdir()
         enroot.write_text(ENROOT.format(folder=folder))
@@ -64,7 +64,7 @@ class Import:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
             Path(path).write_text(text)
 
-    def answers(self, content: bytes, status: int = 0) -> None:
+    def set_output(self, content: bytes, status: int = 0) -> None:
         (self.folder / "content").write_bytes(content)
         (self.folder / "status").write_text(str(status))
 
@@ -73,7 +73,7 @@ class Import:
         return subprocess.run(self.task.work.phases[0].command, capture_output=True, text=True)
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         return subprocess.run(["bash", "-c", self.task.check]).returncode == 0
 
     @property
@@ -88,15 +88,15 @@ def importing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Import:
 
 
 def test_an_image_is_imported_once_and_kept(importing: Any) -> None:
-    assert not importing.whole
+    assert not importing.complete
     assert importing.run().returncode == 0
-    assert importing.whole
+    assert importing.complete
     assert importing.run().returncode == 0
     assert len(importing.calls) == 1
     assert importing.calls[0].endswith("docker://nvcr.io#nvidia/nemo:24.09")
 
 
-def test_a_second_import_waits_for_the_first_and_has_nothing_left_to_do(importing: Any) -> None:
+def test_a_second_import_waits_for_the_first_and_reuses_its_file(importing: Any) -> None:
     command = list(importing.task.work.phases[0].command)
     both = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [each.wait() for each in both] == [0, 0]
@@ -105,22 +105,22 @@ def test_a_second_import_waits_for_the_first_and_has_nothing_left_to_do(importin
 
 @pytest.mark.parametrize(
     ("content", "status"),
-    [(squashfs(1000), 1), (squashfs(1000, says=5000), 0), (b"", 0), (b"<html>not an image</html>", 0)],
+    [(squashfs(1000), 1), (squashfs(1000, stated=5000), 0), (b"", 0), (b"<html>not an image</html>", 0)],
     ids=["enroot failed", "cut off", "empty", "something else"],
 )
-def test_what_is_not_whole_is_not_kept_and_is_made_again(importing: Any, content: bytes, status: int) -> None:
-    importing.answers(content, status)
+def test_an_incomplete_image_is_discarded_and_imported_again(importing: Any, content: bytes, status: int) -> None:
+    importing.set_output(content, status)
     failed = importing.run()
     assert failed.returncode != 0
     assert "Traceback" not in failed.stderr
-    assert not importing.whole
+    assert not importing.complete
     assert list(importing.file.parent.glob("*partial*")) == []
-    importing.answers(squashfs(1000))
+    importing.set_output(squashfs(1000))
     assert importing.run().returncode == 0
-    assert importing.whole
+    assert importing.complete
 
 
-def test_a_file_that_was_cut_off_afterwards_counts_as_missing(importing: Any) -> None:
+def test_a_file_truncated_later_is_incomplete(importing: Any) -> None:
     importing.run()
     importing.file.write_bytes(importing.file.read_bytes()[:500])
-    assert not importing.whole
+    assert not importing.complete

@@ -1,4 +1,4 @@
-"""What a job left in its directory, beside what the queue says of it."""
+"""Job status from the files of a job's directory and the queue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llmb_slurm.plugin import Slurm
 
 
 def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) -> JobStatus:
-    """How job 8 stands, whose second attempt ended so, where the queue has this row."""
+    """Return the status of job 8, with this row in the queue and this end of its second attempt."""
     squeue = folder / "bin/squeue"
     squeue.parent.mkdir()
     squeue.write_text(f"#!/bin/sh\necho '{row}'\n")
@@ -22,42 +22,44 @@ def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) ->
     (folder / "claim").symlink_to("8")
     (folder / "attempt").write_text("1\n")
     (folder / "ended").write_text(ended)
-    return ask(folder)
+    return poll_again(folder)
 
 
-def ask(folder: Path) -> JobStatus:
+def poll_again(folder: Path) -> JobStatus:
     return Slurm().poll([JobHandle(id="a", directory=str(folder), job_id="8")], LocalHost())["a"]
 
 
-def test_a_job_that_is_seen_again_is_missing_only_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The queue may forget a job long before the accounts know of it."""
+def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue may drop a job long before accounting lists it."""
     (tmp_path / "missing").touch()
     os.utime(tmp_path / "missing", (0, 0))
     assert poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|(null)|None|", "").cause == "failed"
     (tmp_path / "bin/squeue").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").chmod(0o755)
-    assert ask(tmp_path).reason == "waiting for Slurm's accounts"
+    assert poll_again(tmp_path).reason == "waiting for Slurm's accounting"
 
 
 @pytest.mark.parametrize(
     ("ended", "cause", "attempt"),
     [
         ("8\t0\t\n", "completed", 1),
-        ("8\t1\tphase train: exit status 1\n", "launch failure", 2),
+        ("8\t1\tphase train: exit code 1\n", "launch failure", 2),
         ("8\t1\tphase train: 10%\f20%\x1c\u2028\n", "launch failure", 2),
     ],
 )
-def test_a_job_held_for_a_failed_launch_counts_as_completed_where_it_came_to_its_end(
+def test_a_job_held_for_a_failed_launch_is_completed_if_its_script_exited_with_0(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str, cause: str, attempt: int
 ) -> None:
-    told = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|launch failed requeued held|", ended)
-    assert told.unsatisfiable  # so that it is cancelled
-    assert (told.cause, told.attempt) == (cause, attempt)
+    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|launch failed requeued held|", ended)
+    assert status.unsatisfiable  # so core cancels it
+    assert (status.cause, status.attempt) == (cause, attempt)
 
 
-def test_a_job_that_is_requeued_has_not_ended_whatever_its_last_attempt_said(
+def test_a_requeued_job_has_not_ended_even_if_its_last_attempt_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|BeginTime|", "8\t143\t\n")
-    assert (told.state, told.cause, told.attempt) == ("pending", "", 2)
+    status = poll(tmp_path, monkeypatch, "8|PENDING|2|0|0|(null)|BeginTime|", "8\t143\t\n")
+    assert (status.state, status.cause, status.attempt) == ("pending", "", 2)

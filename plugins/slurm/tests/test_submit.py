@@ -1,4 +1,4 @@
-"""What sbatch refuses, and how submissions are told apart that it did not answer."""
+"""Submission: jobs that sbatch rejects, and answers of sbatch that leave the outcome unknown."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from llmb import Script, TargetError, UnknownOutcomeError
 from llmb.hosts.local import LocalHost
 from llmb_slurm.plugin import Slurm
-from llmb_slurm.refusals import remedy
+from llmb_slurm.sbatch_errors import remedy
 
 
 @pytest.mark.parametrize(
-    ("told", "setting"),
+    ("message", "setting"),
     [
         ("sbatch: error: GPUs not found", "target.gpu_request"),
         ("sbatch: error: Cannot submit to this partition without GPU resources", "target.gpu_request"),
@@ -28,16 +28,16 @@ from llmb_slurm.refusals import remedy
         ("Batch job submission failed: Requested reservation is invalid", "target.reservation"),
         ("Batch job submission failed: Invalid feature specification", "target.constraint"),
         ("sbatch: unrecognized option '--segment=4'", "target.sbatch"),
-        ("something that nobody has seen yet", ""),
+        ("an unknown message", ""),
     ],
 )
-def test_a_refusal_names_the_setting_to_change(told: str, setting: str) -> None:
-    assert setting in remedy(told)
-    assert bool(remedy(told)) == bool(setting)
+def test_a_rejection_names_the_setting_to_change(message: str, setting: str) -> None:
+    assert setting in remedy(message)
+    assert bool(remedy(message)) == bool(setting)
 
 
 class Sbatch:
-    """A stand-in that answers as it is told, and one for an empty queue."""
+    """Stand-ins for Slurm's programs: sbatch as a test defines it, and squeue with an empty queue."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -66,28 +66,28 @@ def sbatch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sbatch:
     return Sbatch(tmp_path, monkeypatch)
 
 
-def test_the_name_of_a_cluster_is_no_part_of_a_jobs_id(sbatch: Any) -> None:
+def test_the_name_of_the_cluster_is_removed_from_the_job_id(sbatch: Any) -> None:
     sbatch.program("sbatch", "echo '17;eos'")
     assert sbatch.submit().job_id == "17"
     assert sbatch.submit().job_id == "17"
     assert sbatch.calls == ["sbatch"]
 
 
-def test_what_is_refused_may_be_submitted_once_it_is_mended(sbatch: Any) -> None:
+def test_a_rejected_job_can_be_submitted_again(sbatch: Any) -> None:
     sbatch.program("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
     refused = sbatch.submit()
-    assert (refused.job_id, refused.refused) == (None, "sbatch refused it: invalid partition specified: x")
+    assert (refused.job_id, refused.refused) == (None, "sbatch rejected the job: invalid partition specified: x")
     sbatch.program("sbatch", "echo 18")
     assert sbatch.submit().job_id == "18"
     assert sbatch.calls == ["sbatch", "sbatch"]
 
 
-def test_a_refusal_of_several_lines_is_one(sbatch: Any) -> None:
+def test_a_rejection_of_several_lines_becomes_one_line(sbatch: Any) -> None:
     sbatch.program("sbatch", r"printf 'sbatch: error: policy:\r\nno jobs\v\ttoday\r\n' >&2; exit 1")
-    assert " ".join(sbatch.submit().refused.split()) == "sbatch refused it: policy: no jobs today"
+    assert " ".join(sbatch.submit().refused.split()) == "sbatch rejected the job: policy: no jobs today"
 
 
-def test_a_task_that_is_submitted_anew_is_given_as_long_to_be_seen_as_the_first_time(sbatch: Any) -> None:
+def test_resubmitting_a_task_resets_the_time_it_has_been_missing(sbatch: Any) -> None:
     for number in (17, 18):
         sbatch.program("sbatch", f"echo {number}")
         assert sbatch.submit(check="false").job_id == str(number)
@@ -104,12 +104,10 @@ def test_a_task_that_is_submitted_anew_is_given_as_long_to_be_seen_as_the_first_
         ("echo NODE_FAIL", "18"),
         ("echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1", "18"),
         ("echo 'slurm_load_jobs error: Socket timed out on send/recv operation' >&2; exit 1", "Socket timed out"),
-        ("kill $$", "squeue does not tell of job 17"),
+        ("kill $$", "squeue does not report the state of job 17"),
     ],
 )
-def test_a_task_is_submitted_anew_only_where_the_queue_says_that_its_job_has_ended(
-    sbatch: Any, squeue: str, job: str
-) -> None:
+def test_a_task_is_resubmitted_only_if_the_queue_reports_the_end_of_its_job(sbatch: Any, squeue: str, job: str) -> None:
     sbatch.program("sbatch", "echo 17")
     sbatch.submit(check="false")
     (sbatch.folder / "runs/a/claim").symlink_to("17")
@@ -121,28 +119,28 @@ def test_a_task_is_submitted_anew_only_where_the_queue_says_that_its_job_has_end
         with pytest.raises(UnknownOutcomeError, match=job):
             sbatch.submit(check="false")
     assert (sbatch.folder / "runs/a/claim").is_symlink() == (job != "18")
-    assert sbatch.submit(check="true").job_id == ("18" if job == "18" else "17")  # what is done needs no answer
+    assert sbatch.submit(check="true").job_id == ("18" if job == "18" else "17")  # a complete task needs no query
 
 
 @pytest.mark.parametrize(
-    "told",
+    "message",
     [
         "Unable to contact slurm controller (connect failure)",
         "sbatch: fatal: Could not establish a configuration source",
     ],
 )
-def test_where_the_controller_cannot_be_asked_nothing_was_submitted(sbatch: Any, told: str) -> None:
-    sbatch.program("sbatch", f"echo '{told}' >&2; exit 1")
-    with pytest.raises(TargetError, match=re.escape(told)) as refused:
+def test_nothing_is_submitted_if_the_controller_is_unreachable(sbatch: Any, message: str) -> None:
+    sbatch.program("sbatch", f"echo '{message}' >&2; exit 1")
+    with pytest.raises(TargetError, match=re.escape(message)) as raised:
         sbatch.submit()
-    assert not isinstance(refused.value, UnknownOutcomeError)
+    assert not isinstance(raised.value, UnknownOutcomeError)
 
 
-@pytest.mark.parametrize("at_once", [1, 200])
-def test_where_some_were_submitted_nobody_is_told_that_nothing_was(
-    sbatch: Any, monkeypatch: pytest.MonkeyPatch, at_once: int
+@pytest.mark.parametrize("batch_size", [1, 200])
+def test_a_failure_after_some_submissions_is_an_unknown_outcome(
+    sbatch: Any, monkeypatch: pytest.MonkeyPatch, batch_size: int
 ) -> None:
-    monkeypatch.setattr("llmb_slurm.submit.AT_ONCE", at_once)
+    monkeypatch.setattr("llmb_slurm.submit.BATCH_SIZE", batch_size)
     sbatch.program(
         "sbatch", "case $PWD in */a) echo 20 ;; *) echo Unable to contact slurm controller >&2; exit 1 ;; esac"
     )
@@ -150,13 +148,13 @@ def test_where_some_were_submitted_nobody_is_told_that_nothing_was(
         sbatch.submit(ids="ab")
 
 
-def test_without_an_answer_the_queue_is_asked_before_it_is_submitted_again(sbatch: Any) -> None:
+def test_the_queue_is_queried_before_a_job_with_an_unknown_outcome_is_submitted_again(sbatch: Any) -> None:
     sbatch.program("sbatch", "echo 'Socket timed out on send/recv operation' >&2; exit 1")
     with pytest.raises(UnknownOutcomeError, match="Socket timed out"):
         sbatch.submit()
     sbatch.program("squeue", "echo 'slurm_load_jobs error: Unable to contact' >&2; exit 1")
     sbatch.program("sbatch", "echo 19")
-    with pytest.raises(UnknownOutcomeError, match="Unable to contact"):  # cannot ask: not absent
+    with pytest.raises(UnknownOutcomeError, match="Unable to contact"):  # unreachable does not mean absent
         sbatch.submit()
     sbatch.program("squeue", "exit 0")
     assert sbatch.submit().job_id == "19"

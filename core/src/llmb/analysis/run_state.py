@@ -155,5 +155,5 @@ def _told(evidence: Evidence, done: str) -> str:
     parts = [evidence.cause if evidence.cause != "failed" else "", evidence.reason]
     told = ": ".join(part for part in parts if part)
     if not told:
-        told = f"exit status {evidence.exit_code}" if evidence.exit_code is not None else "it failed"
+        told = f"exit code {evidence.exit_code}" if evidence.exit_code is not None else "it failed"
     return f"{told} (after {done})"

@@ -15,7 +15,7 @@ from llmb.drive.events import Event, Note
 from llmb.drive.loop import TargetLoop
 from llmb.drive.record import RunRecord, stamp
 from llmb.drive.result import RunResult, read_result
-from llmb.hosts.open_hosts import Hosts
+from llmb.hosts.host_connections import HostConnections
 from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
 
@@ -34,7 +34,7 @@ class Session:
 
     _records: Sequence[RunRecord] = attrs.field(repr=False)
     _loops: Sequence[TargetLoop] = attrs.field(repr=False)
-    _hosts: Hosts = attrs.field(repr=False)
+    _hosts: HostConnections = attrs.field(repr=False)
     _recorder: SweepRecorder | None = attrs.field(repr=False, default=None, kw_only=True)
     _notes: list[str] = attrs.field(repr=False, factory=list, kw_only=True)
     _errors: Sequence[Exception] = attrs.field(repr=False, default=(), kw_only=True)

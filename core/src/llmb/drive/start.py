@@ -19,7 +19,7 @@ from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session, allow_open_files, raise_worst
 from llmb.drive.target_group import TargetGroup, group_key, group_targets
 from llmb.drive.tasks import tasks_without_secrets
-from llmb.hosts.open_hosts import Hosts
+from llmb.hosts.host_connections import HostConnections
 from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
@@ -42,7 +42,7 @@ def start(workload: Workload) -> Session:
     workload = draw_run_ids(workload)
     plans = plan(workload, pool=registry)
     require_secrets((each.script, "run") for each in plans)
-    with _opened(Hosts()) as hosts:
+    with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = [warning for group in groups.values() for warning in group.probe()]
         probed = attrs.evolve(workload, runs=tuple(_with_facts(each, groups) for each in workload.runs))
@@ -126,7 +126,7 @@ def _attach(records: Iterable[RunRecord], notes: list[str], *, named: bool) -> S
     for record in records:
         with _skip_on_error(record, notes, errors if named else None):
             specs.append((record, import_run(record.directory / "run.toml", registry)))
-    with _opened(Hosts()) as hosts:
+    with _opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
         for group in groups.values():
             notes += _probe_or_keep_error(group)
@@ -149,7 +149,7 @@ def _probe_or_keep_error(group: TargetGroup) -> Sequence[str]:
 
 
 @contextmanager
-def _opened(hosts: Hosts) -> Iterator[Hosts]:
+def _opened(hosts: HostConnections) -> Iterator[HostConnections]:
     """Close the connections if the block fails."""
     try:
         yield hosts
@@ -185,7 +185,7 @@ def _driven(each: RunPlan, record: RunRecord, registry: PluginRegistry) -> Drive
 def _session(
     runs: Sequence[DrivenRun],
     groups: Groups,
-    hosts: Hosts,
+    hosts: HostConnections,
     registry: PluginRegistry,
     notes: list[str],
     *,

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.hookspecs import Host, SchedulerHooks
-from llmb.hosts.open_hosts import Hosts
+from llmb.hosts.host_connections import HostConnections
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Target
@@ -58,7 +58,7 @@ def group_key(target: Target[Any]) -> tuple[str, ...]:
 
 
 def group_targets(
-    targets: Iterable[Target[Any]], registry: PluginRegistry, hosts: Hosts
+    targets: Iterable[Target[Any]], registry: PluginRegistry, hosts: HostConnections
 ) -> dict[tuple[str, ...], TargetGroup]:
     """Return one group per scheduler, host and work directory, by `group_key`."""
     grouped: dict[tuple[str, ...], list[Target[Any]]] = {}

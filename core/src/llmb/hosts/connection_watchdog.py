@@ -1,4 +1,4 @@
-"""A deadline for what waits for a server."""
+"""A deadline, and a check that the server still responds, for everything that waits on an SSH connection."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from types import TracebackType
 
 from paramiko import Transport
 
-SILENCE_S = 15.0  # after which a server is asked whether it is there, and has as long to answer
+SILENCE_S = 15.0  # silence after which the server is probed, and the time that it has to respond
 
 
 class ConnectionWatchdog:
-    """Closes a connection when the time is over, or when its server answers no more.
+    """Context manager that closes a connection at its deadline, or if the server stops responding.
 
-    All that waits for the server is woken by that, so none of it needs a deadline of its own. ``told`` is the reason.
+    Closing the connection wakes every caller that waits on it, so no caller needs a deadline of its own. ``reason``
+    is then the reason for closing it.
     """
 
     def __init__(self, transport: Transport, timeout_s: float) -> None:
         self._transport = transport
         self._timeout_s = timeout_s
         self._end = time.monotonic() + timeout_s
-        self._heard_at = time.monotonic()
+        self._active_at = time.monotonic()
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
-        self.told = ""
+        self.reason = ""
 
     def __enter__(self) -> ConnectionWatchdog:
         self._thread.start()
@@ -35,37 +36,40 @@ class ConnectionWatchdog:
     ) -> None:
         self._done.set()
 
-    def heard(self) -> None:
-        """Something moved."""
-        self._heard_at = time.monotonic()
+    def report_activity(self) -> None:
+        """Restart the interval of silence, because data was sent or received."""
+        self._active_at = time.monotonic()
 
     def _watch(self) -> None:
         while not self._done.wait(self._pause()):
             if time.monotonic() >= self._end:
-                self._give_up(f"no answer within {self._timeout_s:g} s")
-            elif time.monotonic() - self._heard_at >= SILENCE_S:
-                self._ask()
+                self._close(f"no response within {self._timeout_s:g} s")
+            elif time.monotonic() - self._active_at >= SILENCE_S:
+                self._probe()
 
     def _pause(self) -> float:
         now = time.monotonic()
-        return max(0.0, min(self._end - now, self._heard_at + SILENCE_S - now))
+        return max(0.0, min(self._end - now, self._active_at + SILENCE_S - now))
 
-    def _ask(self) -> None:
-        if answers(self._transport):
-            self.heard()
+    def _probe(self) -> None:
+        if responds(self._transport):
+            self.report_activity()
         else:
-            self._give_up("the server does not answer any more")
+            self._close("the server stopped responding")
 
-    def _give_up(self, why: str) -> None:
+    def _close(self, reason: str) -> None:
         if not self._done.is_set():
-            self.told = why
+            self.reason = reason
             self._transport.close()
             self._done.set()
 
 
-def answers(transport: Transport) -> bool:
-    """Ask what every server answers, if only by not knowing the question; false where it is silent for `SILENCE_S`."""
-    asking = threading.Thread(target=transport.global_request, args=("keepalive@openssh.com",), daemon=True)
-    asking.start()
-    asking.join(SILENCE_S)
-    return not asking.is_alive() and transport.is_active()
+def responds(transport: Transport) -> bool:
+    """Check whether the server responds to a request within `SILENCE_S`.
+
+    Every server replies to a global request, even if only to reject a request that it does not know.
+    """
+    request = threading.Thread(target=transport.global_request, args=("keepalive@openssh.com",), daemon=True)
+    request.start()
+    request.join(SILENCE_S)
+    return not request.is_alive() and transport.is_active()

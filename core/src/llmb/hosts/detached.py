@@ -1,8 +1,9 @@
-"""Jobs as detached processes of a host: they outlive ``llmb``, and their end is kept on disk.
+"""Jobs as detached processes of a host, for schedulers without a queue of their own.
 
-Each lives in its script's directory, in a session of its own. Submitting takes a lock there, so that asking twice
-starts one; a job's process id is believed only together with its start time and boot. A file ``.secrets`` in that
-directory is read by the job and never outlives it.
+A job outlives ``llmb`` and runs in its own session, in the directory of its script. A supervisor
+(detached_supervisor.sh) keeps its exit code on disk. Submission takes a lock in that directory, so that submitting
+twice starts one job. A process id is trusted only together with its start time and boot id. The job reads the file
+``.secrets`` of its directory, and the file is removed when the job ends at the latest.
 """
 
 from __future__ import annotations
@@ -11,29 +12,31 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
+from llmb.files import resource_text
 from llmb.hookspecs import Host
-from llmb.scripts.resources import resource_text
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.job_status import Cause, JobHandle, JobState, JobStatus
 
-SOME_STARTED = 75  # the exit status where one could not be started, and one before it was
+SOME_STARTED = 75  # exit code: a job could not be started, but an earlier one was
 
 
 def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-    """Start each script that was not started before.
+    """Start each script that was not started before, and return a handle for every script.
 
-    Raises TargetError where the host can start none, and UnknownOutcomeError where it started some of them.
+    A script with a ``check`` is started again if it has ended. Raise TargetError if no job could be started, and
+    UnknownOutcomeError if some jobs were started.
 
-    A script may read ``detached.sh`` in its directory, to ask after jobs beside it: ``supervisor DIRECTORY`` is true
-    while a job is looked after, ``settle DIRECTORY`` ends what is left of one that is not, and notes its end. The file
-    ``arriving`` is locked until a script closes its descriptor 7, so that jobs may arrive one after the other.
+    A job script can source ``detached.sh`` in its directory to inspect other jobs: ``supervisor DIRECTORY`` fails
+    unless the supervisor of the job there is alive, and ``settle DIRECTORY`` ends the processes of a job whose
+    supervisor is gone and records its end. The file ``arriving`` stays locked until the script closes file descriptor
+    7, so that jobs can queue in the order of their submission.
     """
     if not scripts:
         return {}
     common = {
-        "supervise.sh": _bash("processes.sh", "supervise.sh"),
-        "detached.sh": _bash("processes.sh", "detached.sh"),
+        "supervise.sh": _bash("detached_processes.sh", "detached_supervisor.sh"),
+        "detached.sh": _bash("detached_processes.sh", "detached.sh"),
     }
     files: dict[str, str] = {}
     for script in scripts:
@@ -41,27 +44,32 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
         files |= {f"{script.directory}/{name}": text for name, text in texts.items()}
         files |= script.files
     host.put(files)
-    statuses = (1, *[SOME_STARTED] * len(scripts))
+    exit_codes = (1, *[SOME_STARTED] * len(scripts))
     _run(
         host,
-        "\n".join(f"{_submission(script)} || exit {status}" for script, status in zip(scripts, statuses, strict=False)),
+        "\n".join(f"{_submission(script)} || exit {code}" for script, code in zip(scripts, exit_codes, strict=False)),
     )
     return {script.id: JobHandle(id=script.id, directory=script.directory) for script in scripts}
 
 
 def poll_detached(tickets: Iterable[JobHandle], host: Host) -> Mapping[str, JobStatus]:
-    """How each stands, by one command. Raises TargetError where one cannot ask."""
+    """Return the status of each job, queried with one command.
+
+    If the supervisor of a job was killed, end the rest of the job and record it as lost. Raise TargetError if the host
+    cannot be reached or a status cannot be determined.
+    """
     calls = [shlex.join(["poll", ticket.id, ticket.directory]) for ticket in tickets]
     if not calls:
         return {}
-    lines = _run(host, "\n".join(calls)).removesuffix("\n").split("\n")  # a job's words may hold other line ends
+    lines = _run(host, "\n".join(calls)).removesuffix("\n").split("\n")  # a reason may contain other line separators
     return dict(_status(line) for line in lines)
 
 
 def cancel_detached(tickets: Iterable[JobHandle], host: Host) -> None:
-    """End these jobs: TERM to each, KILL to all its processes that live when it has ended, or when its grace is over.
+    """Cancel jobs: send SIGTERM, and SIGKILL to all processes left when the job or its grace period has ended.
 
-    One that is cancelled a second time is given no more grace.
+    A job that is cancelled for the second time gets no grace period. Jobs that have ended are left alone. A job that is
+    not started yet is cancelled as soon as it is submitted. Raise TargetError if a job cannot be cancelled.
     """
     _run(host, "\n".join(shlex.join(["cancel", ticket.directory]) for ticket in tickets))
 
@@ -76,11 +84,11 @@ def _bash(*names: str) -> str:
 
 
 def _run(host: Host, calls: str) -> str:
-    answer = host.run(f"{_bash('processes.sh', 'detached.sh')}\n{calls}")
-    if answer.exit_code:
-        error = UnknownOutcomeError if answer.exit_code == SOME_STARTED else TargetError
-        raise error(f"a job could not be started or asked for: {answer.stderr.strip() or answer.exit_code}")
-    return answer.stdout
+    result = host.run(f"{_bash('detached_processes.sh', 'detached.sh')}\n{calls}")
+    if result.exit_code:
+        error = UnknownOutcomeError if result.exit_code == SOME_STARTED else TargetError
+        raise error(f"cannot start or query jobs: {result.stderr.strip() or f'exit code {result.exit_code}'}")
+    return result.stdout
 
 
 def _status(line: str) -> tuple[str, JobStatus]:

@@ -1,8 +1,8 @@
-# Functions by which detached jobs are submitted, polled and cancelled; see supervise.sh for the files.
+# Functions that submit, poll and cancel detached jobs. detached_supervisor.sh lists the files of a job's directory.
 
 anything_lives() { ! flock -n -s "$1/alive" true; } # directory
 
-submit() { # directory, seconds of time limit (0: none) and of grace, again (or nothing): anew when it has ended
+submit() { # directory, time limit and grace in seconds (limit 0: none), "again" or empty: whether to restart an ended job
   (
     cd "$1" && exec 9>>submit && flock 9 || exit 1
     if anything_lives .; then exit 0; fi
@@ -14,9 +14,9 @@ submit() { # directory, seconds of time limit (0: none) and of grace, again (or 
   )
 }
 
-poll() { # id, directory: id, state, process id, exit status, cause, reason (or what it said last), between tabs
-  local pid='' state=absent ended='' said=''
-  # a submission holds its lock until the process is there to be seen
+poll() { # id, directory: prints id, state, process id, exit code, cause, reason (else the last output), with tabs between
+  local pid='' state=absent ended='' output=''
+  # a submission holds its lock until the supervisor has written `started`
   [ ! -d "$2" ] || [ -e "$2/started" ] || flock -s -w 30 "$2/submit" true || exit 1
   if { read -r pid _ <"$2/started"; } 2>/dev/null; then
     supervisor "$2" >/dev/null || settle "$2" || exit 1
@@ -24,27 +24,27 @@ poll() { # id, directory: id, state, process id, exit status, cause, reason (or 
     [ -e "$2/begun" ] && state=running
     { IFS= read -r ended <"$2/ended"; } 2>/dev/null && state=ended
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
-      said='being cancelled'
+      output='being cancelled'
     elif [ -s "$2/out.log" ]; then
-      said=$(tail -c 200 "$2/out.log" 2>/dev/null)
+      output=$(tail -c 200 "$2/out.log" 2>/dev/null)
     fi
-    said=${said##*$'\n'}
+    output=${output##*$'\n'}
   fi
-  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${said//[[:cntrl:]]/ }}"
+  printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${output//[[:cntrl:]]/ }}"
 }
 
-settle() { # directory: of a supervisor that was killed, note the end, and end what it left behind
+settle() { # directory: if the supervisor was killed, ends the job's processes and records the end
   (
-    cd "$1" && exec 9>>submit && flock 9 || exit 1 # so that nobody submits it anew meanwhile
+    cd "$1" && exec 9>>submit && flock 9 || exit 1 # prevents a concurrent submission
     [ ! -e started ] || [ -e ended ] || supervisor . >/dev/null && exit 0
     end_leftovers "$1"
     forget_secrets .
     if [ -e cancelled ]; then write ended $'\tcancelled\t' && exit; fi
-    write ended $'\tlost\tthe process that ran it was killed, or the machine was restarted'
+    write ended $'\tlost\tthe process that ran the job was killed, or the machine was restarted'
   )
 }
 
-cancel() { # directory; one that is about to be submitted will end at once, one that was told before is killed
+cancel() { # directory: also cancels a job that is submitted later; the second call grants no grace
   local pid
   mkdir -p "$1" || exit 1
   [ ! -e "$1/ended" ] || return 0

@@ -1,4 +1,4 @@
-"""Whether what a task makes has room on the target."""
+"""Free disk space on a host."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from llmb.values.errors import TargetError
 
 GB = 1e9
 
-NEAREST = 'while [ ! -e "$folder" ]; do folder=$(dirname -- "$folder"); done'
-"""Bash that goes up from ``$folder`` to what is there already, since it may still have to be made."""
+EXISTING_PARENT = 'while [ ! -e "$folder" ]; do folder=$(dirname -- "$folder"); done'
+"""Bash that replaces ``$folder`` by its nearest parent that exists, because the folder itself may not exist yet."""
 
 
 def free_space_gb(folder: str, host: Host) -> float:
-    """What is free there in GB (10^9 bytes), as its file system says. Raises TargetError where one cannot ask."""
+    """Return the free space for users on the file system of ``folder``, in GB (10^9 bytes).
+
+    The folder need not exist yet. Raise TargetError if the host cannot be reached or does not report the space.
+    """
     blocks_and_size = "stat -f -c '%a %S' -- \"$folder\""  # free blocks for users, and the bytes of one
-    answer = host.run(f"folder={shlex.quote(folder)}\n{NEAREST}\n{blocks_and_size}")
+    result = host.run(f"folder={shlex.quote(folder)}\n{EXISTING_PARENT}\n{blocks_and_size}")
     try:
-        blocks, block_bytes = map(int, answer.stdout.split())
+        blocks, block_bytes = map(int, result.stdout.split())
     except ValueError:
-        raise TargetError(f"cannot ask how much space is free in {folder}: {answer.stderr.strip()}") from None
+        raise TargetError(f"cannot determine the free space in {folder}: {result.stderr.strip()}") from None
     return blocks * block_bytes / GB

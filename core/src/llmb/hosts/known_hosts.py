@@ -1,4 +1,4 @@
-"""Which keys a host may show, from the known_hosts files; a host that shows another is not spoken to."""
+"""Verification of SSH host keys against the known_hosts files. llmb connects to no host with another key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MACHINE_FILES = "/etc/ssh/ssh_known_hosts /etc/ssh/ssh_known_hosts2"
 
 @attrs.frozen
 class KnownKey:
-    """A key that a file states for a host, and where; a revoked one is refused whatever else is stated."""
+    """A host key from a known_hosts file. ``where`` is FILE:LINE. A revoked key is never accepted."""
 
     key: PKey
     where: str
@@ -29,7 +29,7 @@ class KnownKey:
 
 @attrs.frozen
 class KnownHost:
-    """What is known of a host. ``name`` is the one that stands in known_hosts: ``host``, or ``[host]:port``."""
+    """The known keys of a host. ``name`` is the name in known_hosts: ``host``, or ``[host]:port``."""
 
     name: str
     file: str
@@ -37,10 +37,10 @@ class KnownHost:
 
     @classmethod
     def find(cls, host: str, port: int, config: dict[str, str]) -> KnownHost:
-        """Look a host up, with the keys of its SSH configuration that say where and how."""
+        """Look up a host in the files, and under the name, that its SSH configuration sets."""
         host = config.get("hostkeyalias", host).lower()
-        alone = port == 22 or "hostkeyalias" in config
-        name = host if alone else f"[{host}]:{port}"
+        without_port = port == 22 or "hostkeyalias" in config
+        name = host if without_port else f"[{host}]:{port}"
         files = [
             *_files(config, "userknownhostsfile", USER_FILES),
             *_files(config, "globalknownhostsfile", MACHINE_FILES),
@@ -50,43 +50,47 @@ class KnownHost:
 
     @property
     def key_types(self) -> list[str]:
-        """The kinds of the known keys, as a client asks for them: a host has several keys and shows one."""
+        """The algorithms of the known keys, so that the server, which may have several keys, presents a known one."""
         kinds = dict.fromkeys(each.key.get_name() for each in self.keys if not each.revoked)
         return [name for kind in kinds for name in ([*RSA_SIGNATURES] if kind == "ssh-rsa" else [kind])]
 
-    def judge(self, key: PKey) -> None:
-        """Raises TargetError for a key that is not known, with the line that makes it known."""
-        shown = f"{key.get_name()} {key.fingerprint}"
+    def verify(self, key: PKey) -> None:
+        """Raise TargetError if the key is unknown, changed or revoked, with the command that accepts the key."""
+        presented = f"{key.get_name()} {key.fingerprint}"
         line = shlex.quote(f"{self.name} {key.get_name()} {key.get_base64()}")
         accept = f"echo {line} >> {shlex.quote(self.file)}"
         same = [each for each in self.keys if each.key == key]
         if revoked := [each for each in same if each.revoked]:
-            raise TargetError(f"its host key {shown} is revoked in {revoked[0].where}")
+            raise TargetError(f"its host key {presented} is revoked in {revoked[0].where}")
         if same:
             return
         if not self.keys:
-            raise TargetError(f"its host key is not known; if {shown} is what its owner says, accept it with: {accept}")
+            raise TargetError(
+                f"its host key {presented} is unknown; compare it with what the owner of the host publishes, "
+                f"then accept it with: {accept}"
+            )
         known = self.keys[0]
         forget = f"ssh-keygen -R {shlex.quote(self.name)} -f {shlex.quote(known.where.rpartition(':')[0])}"
         raise TargetError(
-            f"its host key has changed: {known.where} says {known.key.fingerprint}, it shows {shown}; "
-            f"someone may pose as it. If its owner says that it is right, accept it with: {forget} && {accept}"
+            f"its host key has changed from {known.key.fingerprint} ({known.where}) to {presented}, "
+            "which may be an attack; if the owner of the host confirms the new key, "
+            f"accept it with: {forget} && {accept}"
         )
 
 
-class Judge(MissingHostKeyPolicy):
-    """Asked by a client, which itself knows no keys, about the key that a host shows."""
+class VerifyHostKey(MissingHostKeyPolicy):
+    """Policy of a paramiko client that itself knows no keys: it verifies every host key with a `KnownHost`."""
 
     def __init__(self, known: KnownHost) -> None:
         self._known = known
 
     def missing_host_key(self, client: SSHClient, hostname: str, key: PKey) -> None:
-        """Raises TargetError unless the key is known."""
-        self._known.judge(key)
+        """Raise TargetError if the key is not accepted."""
+        self._known.verify(key)
 
 
-def _files(config: dict[str, str], key: str, usual: str) -> list[Path]:
-    names = config.get(key, usual)
+def _files(config: dict[str, str], key: str, default: str) -> list[Path]:
+    names = config.get(key, default)
     return [] if names.lower() == "none" else [Path(name).expanduser() for name in shlex.split(names)]
 
 
@@ -95,7 +99,7 @@ def _keys(files: Iterable[Path], name: str) -> Iterator[KnownKey]:
         try:
             lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
-            continue  # one that is not there makes nothing known
+            continue  # a missing file lists no keys
         for number, line in enumerate(lines, 1):
             marker, rest = line.split(maxsplit=1) if line.startswith("@") and " " in line else ("", line)
             if marker in ("", "@revoked") and (key := _key(rest.strip(), name)) is not None:
@@ -114,14 +118,14 @@ def _key(line: str, name: str) -> PKey | None:
 
 
 def _matches(names: str, name: str) -> bool:
-    """Whether a host is among the names of a line: plain, with wildcards, negated, or hashed."""
+    """Check whether the names of a line match a host: plain, with wildcards, negated or hashed names."""
     if names.startswith("|1|"):
         return HostKeys.hash_host(name, names) == names
     patterns = names.lower().split(",")
-    if any(_fits(name, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
+    if any(_matches_pattern(name, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
         return False
-    return any(_fits(name, pattern) for pattern in patterns)
+    return any(_matches_pattern(name, pattern) for pattern in patterns)
 
 
-def _fits(name: str, pattern: str) -> bool:
+def _matches_pattern(name: str, pattern: str) -> bool:
     return fnmatch.fnmatchcase(name, pattern.replace("[", "[[]"))

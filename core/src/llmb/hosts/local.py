@@ -11,25 +11,30 @@ from pathlib import Path
 
 from llmb.files import write_atomically
 from llmb.hookspecs import Host
-from llmb.hosts.read_limits import read_limit
+from llmb.hosts.file_transfer import read_limit
 from llmb.values.command_result import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
 
 
 class LocalHost:
-    """Runs commands with bash on this machine. ``peer`` opens others."""
+    """The host that runs bash on this machine. ``peer`` returns the hosts of other machines."""
 
     def __init__(self, peer: Callable[[str], Host] | None = None) -> None:
         self._peer = peer
 
     def peer(self, name: str) -> Host:
-        """Another machine, over SSH."""
+        """Return another machine, reached over SSH."""
         from llmb.hosts.ssh import SshHost  # heavy, and not needed for this machine
 
         return (self._peer or SshHost)(name)
 
     def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
-        """Run bash, which sources the script: a script that is its standard input it would read byte by byte."""
+        """Run a bash script and return its exit code and output.
+
+        Raise TargetError if bash does not start, and UnknownOutcomeError if the script exceeds ``timeout_s``. On any
+        exception, Ctrl-C included, kill the script and its children.
+        """
+        # bash reads a script on standard input byte by byte, but a sourced file in blocks
         text = "{\n" + script + "\n} </dev/null\n"
         try:
             bash = subprocess.Popen(
@@ -37,14 +42,14 @@ class LocalHost:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C on the terminal is for llmb alone
+                start_new_session=True,  # Ctrl-C on the terminal reaches llmb alone
                 env=_environment(),
             )
         except FileNotFoundError:
-            raise TargetError("this machine has no bash; llmb needs it to run jobs here") from None
+            raise TargetError("bash is not installed on this machine; llmb needs it to run jobs") from None
         except OSError as error:
-            raise TargetError(f"this machine cannot start bash: {error.strerror}") from error
-        with bash, _ended_on_error(bash.pid):
+            raise TargetError(f"cannot start bash on this machine: {error.strerror}") from error
+        with bash, _killed_on_error(bash.pid):
             try:
                 out, err = bash.communicate(text.encode(), timeout_s)
             except subprocess.TimeoutExpired:
@@ -52,7 +57,7 @@ class LocalHost:
         return CommandResult(exit_code=bash.returncode, stdout=_text(out), stderr=_text(err))
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
-        """Write text files, each whole or not at all."""
+        """Write text files, each atomically, and create missing directories. Raise TargetError on failure."""
         for name, text in files.items():
             path = Path(name)
             try:
@@ -62,7 +67,10 @@ class LocalHost:
                 raise TargetError(f"cannot write {path}: {error.strerror}") from error
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
-        """New bytes of files, as many as `read_limit` allows."""
+        """Return the bytes of each file from its offset on, at most `read_limit` of them.
+
+        The result leaves out files that are missing or have no new bytes. Raise TargetError if a file cannot be read.
+        """
         found, limit = {}, read_limit(len(offsets))
         for name, offset in offsets.items():
             try:
@@ -78,10 +86,10 @@ class LocalHost:
 
 
 def _environment() -> dict[str, str]:
-    """This process's own, and HOME where it lacks that, as under cron or systemd; ``/`` for a user who has none."""
+    """Return the environment of this process, with HOME added if it is unset, as under cron or systemd."""
     if "HOME" in os.environ:
         return dict(os.environ)
-    home = os.path.expanduser("~")  # Path raises where none is known
+    home = os.path.expanduser("~")  # unlike Path.home(), does not raise if the user has no home directory
     return {**os.environ, "HOME": home if os.path.isabs(home) else "/"}
 
 
@@ -90,11 +98,11 @@ def _text(data: bytes) -> str:
 
 
 @contextmanager
-def _ended_on_error(group: int) -> Iterator[None]:
-    """A command that nobody waits for any more does not go on: nothing in its group of processes does."""
+def _killed_on_error(group: int) -> Iterator[None]:
+    """Kill a process group if the block raises, so that no abandoned command keeps running."""
     try:
         yield
-    except BaseException:  # Ctrl-C among them
+    except BaseException:  # Ctrl-C included
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
         raise

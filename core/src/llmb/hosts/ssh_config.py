@@ -1,4 +1,4 @@
-"""The user's SSH configuration: ``~/.ssh/config``, then the machine's, with the files that they include."""
+"""The user's SSH configuration: ``~/.ssh/config`` and the machine's file, with the files that they include."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paramiko import ConfigParseError, SSHConfig
 
 from llmb.values.errors import TargetError
 
-DEPTH = 16  # of files that include files, as in OpenSSH
+DEPTH = 16  # of nested includes, as in OpenSSH
 INCLUDE = re.compile(r"\s*include(?:\s*=\s*|\s+)(.*)", re.IGNORECASE)
 PART = re.compile(r"(\d+)([smhdw]?)", re.IGNORECASE)
 TIME = re.compile(f"({PART.pattern})+", re.IGNORECASE)
@@ -21,7 +21,10 @@ SECTION = re.compile(r"\s*(host|match)(?:\s*=\s*|\s+)", re.IGNORECASE)
 
 
 def read_ssh_config(machine: Path = Path("/etc/ssh/ssh_config")) -> SSHConfig:
-    """Both files together; the first that states a value wins. Raises TargetError for one that cannot be used."""
+    """Read both files; the first value of a key wins, as in OpenSSH.
+
+    Raise TargetError if a file cannot be read or parsed.
+    """
     config = SSHConfig()
     for file in (Path("~/.ssh/config").expanduser(), machine):
         if not file.exists():
@@ -29,26 +32,29 @@ def read_ssh_config(machine: Path = Path("/etc/ssh/ssh_config")) -> SSHConfig:
         try:
             config.parse(_lines(file, file.parent, DEPTH))
         except (ConfigParseError, ValueError) as error:
-            raise TargetError(f"{file} is not an SSH configuration: {error}") from error
+            raise TargetError(f"{file}: invalid SSH configuration: {error}") from error
         except OSError as error:
-            raise TargetError(f"{error.filename} cannot be read: {error.strerror}") from error
+            raise TargetError(f"cannot read {error.filename}: {error.strerror}") from error
     return config
 
 
 def seconds(time: str) -> int:
-    """A time as ssh writes it: seconds, or numbers with s, m, h, d or w that are added up, such as ``1m30``.
+    """Parse a time of the SSH configuration, such as ``30`` or ``1m30``, into seconds. Return 0 for "none".
 
-    0 for "none". Raises ValueError for anything else.
+    Raise ValueError if the time is invalid.
     """
     if time.lower() == "none":
         return 0
     if not TIME.fullmatch(time):
-        raise ValueError(f"{time!r} is no time such as 30 or 1m")
+        raise ValueError(f"invalid time {time!r}; expected a time such as 30 or 1m")
     return sum(int(number) * UNITS_S[unit.lower()] for number, unit in PART.findall(time))
 
 
 def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
-    """The lines of a file; what it includes stands in its place, and the section around it goes on after that."""
+    """Yield the lines of a file with each include replaced by the lines of the included files.
+
+    paramiko does not support Include. After an include, the line that opened the enclosing section is repeated.
+    """
     section = "Host *"
     with file.open(encoding="utf-8", errors="surrogateescape") as lines:
         for line in lines:

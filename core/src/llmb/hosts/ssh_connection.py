@@ -1,4 +1,4 @@
-"""An open SSH connection as ``ssh HOST`` would make it, or one line that says why there is none."""
+"""An SSH connection like that of ``ssh HOST``: its settings, jump hosts, host key check, and one-line errors."""
 
 from __future__ import annotations
 
@@ -11,43 +11,47 @@ import fabric
 from paramiko import ChannelException, SSHException, Transport
 from paramiko.ssh_exception import NoValidConnectionsError
 
-from llmb.hosts.known_hosts import Judge, KnownHost
+from llmb.hosts.known_hosts import KnownHost, VerifyHostKey
+from llmb.hosts.ssh_authentication import PublicKeys
 from llmb.hosts.ssh_config import read_ssh_config, seconds
-from llmb.hosts.ssh_keys import Keys
 from llmb.values.errors import TargetError
 
-CONNECT_TIMEOUT_S = 15  # for each of: a connection, the server's greeting, the login
+CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
 KEEPALIVE_S = 30
 
 
 def connect(host: str) -> Connection:
-    """Connect to ``host``, ``user@host`` or ``user@host:port``, by way of its jump hosts. Raises TargetError."""
+    """Connect to ``host``, ``user@host`` or ``user@host:port``, through its jump hosts.
+
+    Raise TargetError, which names the host or jump host that failed and the reason, if that is impossible.
+    """
     log = logging.getLogger("paramiko")
     if not log.handlers:
-        log.addHandler(logging.NullHandler())  # else Python prints its tracebacks on standard error
+        log.addHandler(logging.NullHandler())  # otherwise Python prints paramiko's tracebacks on standard error
     config = fabric.Config(
-        ssh_config=read_ssh_config(), lazy=True, overrides={"authentication": {"strategy_class": Keys}}
+        ssh_config=read_ssh_config(), lazy=True, overrides={"authentication": {"strategy_class": PublicKeys}}
     )
     try:
-        connection = Connection(host, config=config, connect_timeout=CONNECT_TIMEOUT_S)  # until `open` reads its own
-    except (ValueError, SSHException) as error:  # a port that is no number, a name that cannot be made canonical
-        raise TargetError(f"cannot connect to {host}: its settings in ~/.ssh/config are wrong: {error}") from error
+        connection = Connection(host, config=config, connect_timeout=CONNECT_TIMEOUT_S)  # `open` reads the host's own
+    except (ValueError, SSHException) as error:  # an invalid port, or a name that cannot be made canonical
+        raise TargetError(f"cannot connect to {host}: invalid setting in ~/.ssh/config: {error}") from error
     connection.open()
     return connection
 
 
 class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no types
-    """fabric's, with host keys checked, jump hosts as OpenSSH takes them, and a deadline for every step."""
+    """A fabric connection with verified host keys, OpenSSH's rules for jump hosts, and a timeout for every step."""
 
     def open(self) -> None:
-        """Connect. Raises TargetError that names this host, or the jump host that failed."""
+        """Connect. Raise TargetError, which names this host or the jump host that failed, if that is impossible."""
         try:
             known = KnownHost.find(self.host, self.port, self.ssh_config)
             timeout_s = seconds(self.ssh_config.get("connecttimeout", "0")) or CONNECT_TIMEOUT_S
         except ValueError as error:
-            place = self.original_host
-            raise _NotConnectedError(f"cannot connect to {place}: its settings for ssh are wrong: {error}") from error
-        self.client.set_missing_host_key_policy(Judge(known))
+            raise _NotConnectedError(
+                f"cannot connect to {self.original_host}: invalid setting for ssh: {error}"
+            ) from error
+        self.client.set_missing_host_key_policy(VerifyHostKey(known))
         self.connect_timeout: int = timeout_s
         self.connect_kwargs = {
             "banner_timeout": timeout_s,
@@ -59,17 +63,17 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             super().open()
         except (TargetError, OSError, SSHException, EOFError, ValueError) as error:
             self.close()
-            raise self._told(error) from error
+            raise self._connection_error(error) from error
         self.transport.set_keepalive(KEEPALIVE_S)
 
     def close(self) -> None:
-        """End it, and those to its jump hosts."""
+        """Close the connection, and those to its jump hosts."""
         self.client.close()
         if isinstance(self.gateway, Connection):
             self.gateway.close()
 
     def get_gateway(self) -> Connection | str | None:
-        """The last jump host, or the command that stands for a network connection; null for neither."""
+        """Return the last jump host, the proxy command, or None if the host is reached directly."""
         jumps = self.ssh_config.get("proxyjump", "none")
         if jumps.lower() == "none":
             command: str | None = self.ssh_config.get("proxycommand")
@@ -78,14 +82,17 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         for jump in jumps.split(","):
             jump = jump.strip().removeprefix("ssh://")
             if self.derive_shorthand(jump)["host"] == self.original_host:
-                return None  # "Host *" may name a jump host for all, itself among them
+                return None  # "Host *" may set a jump host for all hosts, the jump host included
             gateway = Connection(jump, config=self.config.clone(), gateway=gateway, connect_timeout=CONNECT_TIMEOUT_S)
         return gateway
 
     def open_gateway(self) -> Any:
-        """The socket to speak through. Raises TargetError that names the jump host where that fails."""
+        """Return a socket or channel to the host through its gateway.
+
+        Raise TargetError if the jump host cannot be reached or cannot reach the host.
+        """
         if isinstance(self.gateway, str):
-            return _through(self.gateway)
+            return _proxy_socket(self.gateway)
         self.gateway.open()
         try:
             return self.gateway.transport.open_channel("direct-tcpip", (self.host, self.port), ("", 0))
@@ -93,48 +100,45 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             raise TargetError(f"the jump host {self.gateway.original_host} cannot reach it: {error.text}") from error
 
     @property
-    def place(self) -> str:
-        """Where it leads, for messages: the name that the user gave, and the address behind it where that differs."""
-        address = f"{self.host} port {self.port}"
-        return (
-            self.original_host
-            if self.host == self.original_host and self.port == 22
-            else f"{self.original_host} ({address})"
-        )
+    def label(self) -> str:
+        """The name that the user gave, followed by the address if that differs."""
+        if self.host == self.original_host and self.port == 22:
+            return str(self.original_host)
+        return f"{self.original_host} ({self.host} port {self.port})"
 
-    def _told(self, error: Exception) -> TargetError:
+    def _connection_error(self, error: Exception) -> TargetError:
         if isinstance(error, _NotConnectedError):
-            return error  # of a jump host
+            return error  # from a jump host
         reason = str(error) if isinstance(error, TargetError) else _reason(error, self.connect_timeout)
-        by = f" (by way of ProxyCommand {self.gateway})" if isinstance(self.gateway, str) else ""
-        return _NotConnectedError(f"cannot connect to {self.place}{by}: {reason}")
+        proxy = f" (through ProxyCommand {self.gateway})" if isinstance(self.gateway, str) else ""
+        return _NotConnectedError(f"cannot connect to {self.label}{proxy}: {reason}")
 
 
 class _NotConnectedError(TargetError):
-    """Says already which host it is about."""
+    """A TargetError whose message already names the host."""
 
 
 def _reason(error: Exception, timeout_s: int) -> str:
     if isinstance(error, NoValidConnectionsError):
         error = next(iter(error.errors.values()))
     if isinstance(error, socket.gaierror):
-        return "there is no host of that name; see target.host, and the names in ~/.ssh/config"
+        return "unknown host name; check target.host and the hosts in ~/.ssh/config"
     if isinstance(error, TimeoutError):
-        return f"no answer within {timeout_s} s"
+        return f"no response within {timeout_s} s"
     if isinstance(error, ConnectionRefusedError):
-        return "nothing listens there (connection refused)"
+        return "connection refused; no server listens on this port"
     if isinstance(error, EOFError | ConnectionError):
-        return "the server closed the connection before the login was done"
+        return "the server closed the connection before the login was complete"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     text = str(error) or type(error).__name__
-    if any(words in text for words in ("banner", "protocol version", "No existing session")):  # paramiko's, by chance
-        return "it is silent, or what answers there is no SSH server"
+    if any(words in text for words in ("banner", "protocol version", "No existing session")):  # races in paramiko
+        return "the server sent no SSH greeting; it is overloaded, or it is no SSH server"
     return text
 
 
 def _transport(sock: Any, known: KnownHost, **more: Any) -> Transport:
-    """One that asks the server for a key of a known kind, and sends small packets at once."""
+    """Return a transport that prefers host keys of the known types and sends small packets immediately."""
     if isinstance(sock, socket.socket) and sock.family != socket.AF_UNIX:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     transport = Transport(sock, **more)
@@ -144,12 +148,15 @@ def _transport(sock: Any, known: KnownHost, **more: Any) -> Transport:
     return transport
 
 
-def _through(command: str) -> socket.socket:
-    """A socket whose other end is the command's standard input and output; the command ends when it is closed."""
+def _proxy_socket(command: str) -> socket.socket:
+    """Start a proxy command and return a socket connected to its standard input and output.
+
+    The command ends when the socket is closed.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         subprocess.run(
-            ["/bin/sh", "-c", f"exec 3<&0; (exec {command}) <&3 3<&- &"],  # the user's own words from ~/.ssh/config
+            ["/bin/sh", "-c", f"exec 3<&0; (exec {command}) <&3 3<&- &"],  # from the user's own ~/.ssh/config
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
             stderr=subprocess.DEVNULL,

@@ -1,11 +1,11 @@
-"""A virtual environment from a lock file, made once by uv on the host of a target."""
+"""Tasks that create a Python virtual environment from a lock file with uv on the target's host."""
 
 from __future__ import annotations
 
 import shlex
 
-from llmb.scripts.bash import assignments
-from llmb.scripts.resources import resource_text
+from llmb.files import resource_text
+from llmb.scripts.job_functions import assignments
 from llmb.values.frozen import content_key
 from llmb.values.job import Task, Venv
 
@@ -13,20 +13,22 @@ MINOR_VERSIONS = range(8, 30)  # of Python 3
 
 
 def venv_key(venv: Venv) -> str:
-    """Names the environment by all that it is made of."""
+    """Return the name of the environment, derived from its lock file and Python versions."""
     return f"venv-{content_key(venv.lock, venv.python)}"
 
 
 def venv_folder(venv: Venv, cache: str) -> str:
-    """Where it lies."""
+    """Return the folder in which `venv_task` creates the environment."""
     return f"{cache}/venv/{venv_key(venv)}"
 
 
 def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task:
-    """Make it, and know whether it is whole: its last file is written last, and its interpreter starts.
+    """Return the task that creates the environment with uv.
 
-    ``uv`` and ``python`` are the programs to try first on that host. Without them uv is looked up there, or installed
-    into the cache; an interpreter that uv has to bring lies there too, where all nodes that share the cache find it.
+    The environment is complete if the file ``complete``, which is written last, exists and its interpreter starts.
+    ``uv`` and ``python`` are the programs to try first on that host. If ``uv`` is empty or missing, the task searches
+    for uv, and installs uv into the cache if it finds none. Python versions that uv downloads also go into the cache,
+    which all nodes share.
     """
     folder = shlex.quote(venv_folder(venv, cache))
     lines = [
@@ -36,7 +38,7 @@ def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task
         "cat <<'END_OF_LOCK'",
         venv.lock.rstrip("\n"),
     ]
-    lines += ["END_OF_LOCK", "}", resource_text("llmb.hosts", "make_venv.sh")]
+    lines += ["END_OF_LOCK", "}", resource_text("llmb.hosts", "venv.sh")]
     return Task(
         key=venv_key(venv),
         kind="virtual environment",
@@ -47,7 +49,10 @@ def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task
 
 
 def _versions(wanted: str) -> list[str]:
-    """The versions of Python that fit, such as 3.12 3.13; the lowest first, since locks are made for that."""
+    """Return the Python versions that a specifier allows, such as 3.12 and 3.13.
+
+    The lowest version comes first, because lock files are resolved for it.
+    """
     from packaging.specifiers import SpecifierSet  # not needed to poll
 
     allowed = SpecifierSet(wanted)

@@ -1,1 +1,1 @@
-"""What plugins put into jobs and scripts in the same way, whatever their framework or scheduler."""
+"""Bash and container helpers that plugins share, independent of framework and scheduler."""

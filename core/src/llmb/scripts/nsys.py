@@ -1,4 +1,4 @@
-"""The capture that a user asks for by ``[profile] tool = "nsys"``, around any training's command."""
+"""Profiling with nsys: the command that wraps a training if the spec sets ``[profile] tool = "nsys"``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb.scripts.resources import resource_text
+from llmb.files import resource_text
 from llmb.values.frozen import FrozenMap, frozen_fields
 from llmb.values.run import Run
 from llmb.values.tables import Reader, checked, string, whole, words
@@ -23,11 +23,11 @@ _CHECKS: Mapping[str, Reader] = {
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
 class Nsys:
-    """How the publisher of a recipe starts nsys; a table of the recipe may have these keys.
+    """The nsys command line that the publisher of a recipe uses. A recipe states it in a table with these keys.
 
-    ``command`` is nsys with its options; ``with_cpu`` and ``without_cpu`` are further ones, where the CPU is sampled
-    and where it is not; ``gpu_metrics`` is the option by which one rank of a node records all its GPUs. ``ranks``
-    counts the first ranks that are captured where a spec names none; null: all.
+    ``command`` is nsys with its options. ``with_cpu`` and ``without_cpu`` are the options to add if the CPU is sampled
+    or not. ``gpu_metrics`` is the option with which one rank of each node records the metrics of all its GPUs.
+    ``ranks`` is the number of first ranks to profile if the spec names none; None means all.
     """
 
     command: tuple[str, ...]
@@ -38,19 +38,19 @@ class Nsys:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Nsys:
-        """The one in a recipe's settings, a table ``nsys``. Raises RecipeError for what is wrong in it."""
+        """Read the table ``nsys`` of a recipe's settings. Raise RecipeError if the table is invalid."""
         return cls(**checked(settings.get("nsys", {}), "framework.nsys", _CHECKS, ("command",)))
 
     def captured(self, run: Run[Any]) -> tuple[int, ...]:
-        """The ranks that are captured, in order."""
+        """Return the ranks to profile, in ascending order."""
         if run.profile and run.profile.ranks is not None:
             return tuple(sorted(set(run.profile.ranks)))
         return tuple(range(run.gpus if self.ranks is None else min(self.ranks, run.gpus)))
 
     def words(self, run: Run[Any], report: str) -> tuple[str, ...]:
-        """What stands before the training's command; the job must have `files` beside it.
+        """Return the words to put before the training's command. The job must also place `files`.
 
-        ``report`` is the path of the reports, without the node, local rank and ending that each has of its own.
+        ``report`` is the path of the reports, without the node, local rank and suffix that each report adds.
         """
         asked = run.profile
         cpu = self.with_cpu if asked and asked.cpu else self.without_cpu
@@ -59,10 +59,10 @@ class Nsys:
         return ("bash", f"{run.paths.run}/nsys.sh", report, ranks, metrics, *self.command, *cpu, "--")
 
     def files(self, run: Run[Any]) -> Mapping[str, str]:
-        """The script among the job's files that `words` calls."""
+        """Return the script that `words` calls, to be merged into ``Job.files``."""
         return FrozenMap({f"{run.paths.run}/nsys.sh": resource_text(__package__, "nsys.sh")})
 
     def reports(self, run: Run[Any], report: str) -> tuple[str, ...]:
-        """What the captured ranks must leave: outputs of the phase, since a capture without them is none."""
+        """Return the paths of all reports, to be used as outputs of the phase, so that a missing report fails it."""
         places = (divmod(rank, run.gpus_per_node) for rank in self.captured(run))
         return tuple(f"{report}_{node}_{local}.nsys-rep" for node, local in places)

@@ -1,20 +1,22 @@
-"""Container images in squashfs files, which count as there only when they are whole."""
+"""Completeness checks for container images in squashfs files."""
 
 from __future__ import annotations
 
 import shlex
 
-from llmb.scripts.resources import resource_text
+from llmb.files import resource_text
 
 
 def squashfs_functions() -> str:
-    """Functions of bash: ``keep_image PARTIAL FILE`` gives an import its name, ``whole_image FILE`` asks for it.
+    """Return two bash functions for a task that imports a container image.
 
-    Both fail where the file is not a whole squashfs. ``keep_image`` then says so, else it writes ``FILE.sha256``, too.
+    ``keep_image PARTIAL FILE`` renames PARTIAL to FILE and writes its checksum to ``FILE.sha256``; it fails with a
+    message if PARTIAL is not a complete squashfs. ``is_complete_image FILE`` fails unless FILE was kept so and is
+    complete.
     """
     return resource_text(__package__, "squashfs.sh")
 
 
 def squashfs_check(file: str) -> str:
-    """The check of a task that makes this file: bash that exits with 0 where ``whole_image`` does."""
-    return f"{squashfs_functions()}\nwhole_image {shlex.quote(file)}"
+    """Return bash for ``Task.check`` that exits with 0 if ``file`` is a complete image (``is_complete_image``)."""
+    return f"{squashfs_functions()}\nis_complete_image {shlex.quote(file)}"

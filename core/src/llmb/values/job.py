@@ -246,7 +246,7 @@ class Script:
     scheduler's own stands before them under another name. Their file names differ: the record's copies lie beside one
     another. ``secrets`` are the names of variables that the scheduler itself needs; the core adds those of the job, and
     before it submits, places all in ``<directory>/.secrets``, which only the owner can read: the text has to read it
-    (``read_secrets`` of `task_functions`) and to remove it when the job ends. ``provenance`` is a file of ``key=value``
+    (``read_secrets`` of `job_functions`) and to remove it when the job ends. ``provenance`` is a file of ``key=value``
     lines in which the job says on what it ran; each line of a key that comes again with another value is kept. With a
     ``check`` the script is submitted again as long as that fails and no earlier submission is alive; without one it
     is submitted once ever. For schedulers that have no clock of their own: ``time_limit_s``, and ``grace_s``, how long

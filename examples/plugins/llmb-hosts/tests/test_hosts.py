@@ -9,14 +9,14 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb_hosts.job_script import job_script
 from llmb_hosts.options import HostsOptions
 from llmb_hosts.plugin import LostHosts
-from llmb_hosts.script import job_script
 from llmb_hosts.submit import submit_jobs
 
 
 def load(folder: Path, **target: Any) -> llmb.RunPlan:
-    """A run of 16 GPUs on hosts of 8, with these keys of [target] over the usual ones."""
+    """Plan a run of 16 GPUs on hosts with 8 GPUs each. ``target`` overrides keys of [target]."""
     usual = {"scheduler": "hosts", "hosts": ["b", "a", "c"], "workdir": "/it's shared"}
     tables = {
         "workload": {"recipe": "torchtitan/llama3.1-8b", "gpu_type": "h100", "dtype": "bf16", "gpus": 16},
@@ -35,7 +35,7 @@ def test_a_job_takes_as_many_hosts_as_it_needs_and_is_reached_through_the_first(
     assert run.script.hosts == ("a",)
     lines = run.script.text.splitlines()
     assert "hosts=(b a)" in lines
-    assert "turns=(1 0) # hosts are taken in this order" in lines
+    assert "lock_order=(1 0) # equal for all jobs" in lines
     assert """  export QUOTED='it'"'"'s'""" in lines
     assert [line for line in lines if line.startswith("phase train all inside python -m torchtitan.train ")]
     directory = f"/it's shared/runs/{run.run.id}"
@@ -43,22 +43,22 @@ def test_a_job_takes_as_many_hosts_as_it_needs_and_is_reached_through_the_first(
 
 
 @pytest.mark.parametrize(
-    ("target", "told"),
+    ("target", "message"),
     [
-        ({"hosts": []}, "target.hosts: is []; expected the name of at least one host, each once"),
-        ({"hosts": ["a", "a"]}, 'target.hosts: is ["a", "a"]; expected'),
-        ({"hosts": ["a"]}, "workload.gpus: needs 2 hosts, and target.hosts has 1"),
-        ({"host": "c"}, 'target.host: is "c", and the hosts are reached through the first of them'),
+        ({"hosts": []}, "target.hosts: invalid list []; expected at least one host name, without duplicates"),
+        ({"hosts": ["a", "a"]}, 'target.hosts: invalid list ["a", "a"]; expected'),
+        ({"hosts": ["a"]}, "workload.gpus: the job needs 2 hosts, but target.hosts has 1"),
+        ({"host": "c"}, 'target.host: "c" is not the first of target.hosts, through which llmb reaches the hosts'),
         ({"lost_after_s": 0}, "target.lost_after_s: invalid value 0; expected a positive integer"),
     ],
 )
-def test_what_cannot_be_is_told_with_its_key(tmp_path: Path, target: dict[str, Any], told: str) -> None:
+def test_invalid_keys_are_reported(tmp_path: Path, target: dict[str, Any], message: str) -> None:
     with pytest.raises(llmb.SpecError) as raised:
         load(tmp_path, **target)
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_an_image_is_not_left_aside_unasked(tmp_path: Path) -> None:
+def test_an_image_is_rejected_unless_runtime_is_none(tmp_path: Path) -> None:
     image = llmb.Environment(base=llmb.Image(ref="example.org/titan:1"))
     placed = load(tmp_path)
     hosts = llmb.PluginRegistry().scheduler("hosts")
@@ -69,13 +69,13 @@ def test_an_image_is_not_left_aside_unasked(tmp_path: Path) -> None:
 
 
 class Blind:
-    """A host on which nothing is ever there; its peers are like it."""
+    """A host on which no file exists. Its peers are like it."""
 
     def __init__(self) -> None:
-        self.asked: list[str] = []
+        self.scripts: list[str] = []
 
     def run(self, script: str, *, timeout_s: float = 60.0) -> llmb.CommandResult:
-        self.asked.append(script)
+        self.scripts.append(script)
         return llmb.CommandResult(exit_code=0, stdout="".join(f"{line.split()[-1]}\n" for line in script.splitlines()))
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
@@ -88,22 +88,22 @@ class Blind:
         return self
 
 
-def test_a_directory_that_one_host_does_not_see_is_no_place_for_a_job() -> None:
+def test_a_job_is_rejected_if_a_host_does_not_see_its_directory() -> None:
     script = llmb.Script(id="job", directory="/home/me/runs/job", text="", hosts=("b",))
     host = Blind()
-    [ticket] = submit_jobs([script], host).values()
-    assert ticket.refused == "b does not see /home/me/runs/job"
-    assert ticket.remedy == "set target.workdir to a directory that all of target.hosts share"
-    assert host.asked == ["[ -e /home/me/runs/job/nodes/1/host ] || echo job"]
+    [handle] = submit_jobs([script], host).values()
+    assert handle.refused == "b does not see /home/me/runs/job"
+    assert handle.remedy == "set target.workdir to a directory that all of target.hosts share"
+    assert host.scripts == ["[ -e /home/me/runs/job/nodes/1/host ] || echo job"]
 
 
-def test_a_lost_host_is_a_node_that_failed() -> None:
-    text = b"llmb-hosts: host b is lost: no sign of life for 60 s\nllmb-hosts: host a: its part was ended\n"
+def test_a_lost_host_is_a_node_failure() -> None:
+    text = b"llmb-hosts: host b is lost: no sign of life for 60 s\nllmb-hosts: host a: its part was stopped\n"
     assert [notice.kind for notice in LostHosts().feed(text) if isinstance(notice, llmb.Notice)] == ["node failure"]
 
 
 def script(run_dir: Path, *hosts: str) -> str:
-    """The script of a job in a virtual environment, which prints what its ranks find."""
+    """Return the script of a job in a virtual environment that prints variables of its ranks."""
     job = llmb.Job(
         id="a",
         directory=str(run_dir),
@@ -121,13 +121,13 @@ def script(run_dir: Path, *hosts: str) -> str:
     return job_script(job, hosts, llmb.Target(scheduler="hosts", workdir="/work", options=options))
 
 
-def test_what_a_job_says_counts_for_its_ranks_whatever_the_login_gives(tmp_path: Path) -> None:
-    left = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
-    subprocess.run(["bash", "-c", script(tmp_path, "a")], cwd=tmp_path, env=left, check=True)
+def test_ranks_see_the_variables_of_the_job_not_those_of_the_login(tmp_path: Path) -> None:
+    login = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
+    subprocess.run(["bash", "-c", script(tmp_path, "a")], cwd=tmp_path, env=login, check=True)
     assert (tmp_path / "logs/train.0.0.log").read_text() == "/of/the job  0 a\n"
 
 
-def test_a_host_whose_first_one_was_killed_need_not_wait_until_that_counts_as_lost(tmp_path: Path) -> None:
+def test_a_host_ends_its_part_when_the_first_host_was_killed(tmp_path: Path) -> None:
     (tmp_path / "nodes/1").mkdir(parents=True)
     (tmp_path / "ended").write_text("137\tcancelled\t\n")
     part = subprocess.run(["bash", "-c", script(tmp_path, "a", "b")], cwd=tmp_path / "nodes/1", timeout=30)

@@ -1,1 +1,1 @@
-"""Runs llmb jobs on this machine."""
+"""The local scheduler: runs llmb jobs on this machine."""

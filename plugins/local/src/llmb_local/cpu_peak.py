@@ -1,8 +1,9 @@
 """Measure the peak of this machine's CPU: the best of many matrix products on all cores, kept in a file.
 
-Prints ``peak_flops.fp32=<FLOP/s>``. A product of two n x n matrices is 2 n^3 FLOP. It is measured under the lock of the
-machine's jobs, so not beside one; where one runs for long and nothing is kept yet, nothing is printed. A peak that had
-to share the cores with other processes is too low: it is kept, said so, and raised by whoever asks next.
+Print ``peak_flops.fp32=<FLOP/s>``. A product of two n x n matrices is 2 n^3 FLOP. The measurement holds the lock of the
+machine's jobs, so that no job runs at the same time. If a job runs for long and no peak is kept yet, print nothing. A
+peak that was measured while other processes used the cores is too low: it is kept, marked, and measured again by later
+calls.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from typing import NamedTuple
 
 SIZE = 2048
 SECONDS = 1.5
-PATIENCE_S = 20.0
-WAITED = 0.05
-"""How long threads may wait for a core, relative to how long they run, in what counts as measured alone."""
-ENOUGH = 5
-"""Measurements of which the best is believed though none was alone, as where a container's quota holds threads up."""
+LOCK_TIMEOUT_S = 20.0
+MAX_WAIT_SHARE = 0.05
+"""If threads wait for a core longer than this share of their run time, other processes use the cores too."""
+MAX_MEASUREMENTS = 5
+"""After so many measurements the best one is final, even if other load (or a container's CPU quota) disturbed all."""
 
 
 class Peak(NamedTuple):
-    """FLOP/s in single precision, whether no other process shared the cores, and how often it was measured."""
+    """FLOP/s in single precision, whether no other process used the cores, and the number of measurements."""
 
     fp32: float
     alone: bool
@@ -35,28 +36,30 @@ class Peak(NamedTuple):
 
     @property
     def final(self) -> bool:
-        """Whether it need not be measured again."""
-        return self.alone or self.measured >= ENOUGH
+        """True if the peak need not be measured again."""
+        return self.alone or self.measured >= MAX_MEASUREMENTS
 
 
 def main(folder: Path, lock: Path) -> None:
-    """Print the peak, from the file of this CPU where that is final."""
+    """Print the peak of this CPU, measured now unless the kept one is final.
+
+    Exit with a message if there is no peak, or if it is not final.
+    """
     kept = folder / f"{_cpu_name()}.json"
     peak = _read(kept)
-    if (peak is None or not peak.final) and _take(lock, PATIENCE_S if peak is None else 0.0):
-        peak = _raised(_read(kept))  # another process may have measured it meanwhile
-        with contextlib.suppress(OSError):  # where it cannot be kept it holds for now; the run says why it cannot be
+    if (peak is None or not peak.final) and _take(lock, LOCK_TIMEOUT_S if peak is None else 0.0):
+        peak = _improved(_read(kept))  # another process may have measured it meanwhile
+        with contextlib.suppress(OSError):  # this run can use it; if the disk is full, the run itself reports that
             _keep(peak, kept)
     if peak is None:
-        sys.exit("the peak of this CPU is not measured yet, and not beside a running job: there will be no MFU")
+        sys.exit("the CPU peak cannot be measured while a job is running, so there is no MFU")
     sys.stdout.write(f"peak_flops.fp32={peak.fp32:.6g}\n")
     if not peak.final:
-        sys.exit(
-            "the peak of this CPU was measured beside other work: MFU may be too high; the next run measures again"
-        )
+        sys.exit("the CPU peak was measured under load, so MFU may be too high; the next run measures it again")
 
 
-def _raised(known: Peak | None) -> Peak:
+def _improved(known: Peak | None) -> Peak:
+    """Return the known peak if it is final, else the better of it and a new measurement."""
     if known is None:
         return measure()
     if known.final:
@@ -80,13 +83,13 @@ def _keep(peak: Peak, kept: Path) -> None:
     partial.replace(kept)
 
 
-def _take(lock: Path, patience_s: float) -> bool:
-    """Lock the file until this process ends; false where a job holds it for longer."""
+def _take(lock: Path, timeout_s: float) -> bool:
+    """Lock the file until this process ends. Return False if a job still holds it after ``timeout_s``."""
     lock.parent.mkdir(parents=True, exist_ok=True)
-    before = os.umask(0)  # other users take turns by it as well
+    before = os.umask(0)  # other users take the same lock
     descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
     os.umask(before)
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + timeout_s
     while True:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -99,7 +102,7 @@ def _take(lock: Path, patience_s: float) -> bool:
 
 
 def measure() -> Peak:
-    """The fastest single-precision product within a second and a half, after one to warm up."""
+    """Return the fastest single-precision product of `SECONDS`, after one product to warm up."""
     import numpy as np
 
     left = np.random.default_rng(0).random((SIZE, SIZE), dtype=np.float32)
@@ -112,28 +115,28 @@ def measure() -> Peak:
         np.matmul(left, right, out=product)
         took_s = time.perf_counter() - started
         ran_by_now, waited_by_now = _scheduled()
-        alone = waited_by_now - waited <= WAITED * (ran_by_now - ran)
+        alone = waited_by_now - waited <= MAX_WAIT_SHARE * (ran_by_now - ran)
         best = max(best, Peak(2.0 * SIZE**3 / took_s, alone))
     return best
 
 
 def _scheduled() -> tuple[int, int]:
-    """For how long the threads of this process ran and waited for a core, in ns; zeros where the kernel does not tell.
+    """Return how long the threads of this process ran, and waited for a core, in ns. Return zeros if unknown.
 
-    The first two numbers of each thread's schedstat (Linux, Documentation/scheduler/sched-stats.rst).
+    These are the first two numbers of each thread's schedstat (Linux, Documentation/scheduler/sched-stats.rst).
     """
     ran = waited = 0
     for file in Path("/proc/self/task").glob("*/schedstat"):
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the thread has ended
             thread_ran, thread_waited, _ = file.read_text().split()
             ran, waited = ran + int(thread_ran), waited + int(thread_waited)
     return ran, waited
 
 
 def _cpu_name() -> str:
-    """What the figure holds for: this host's CPU and the cores that this process may use."""
+    """Return a name for this host, its CPU and the cores that this process may use: a peak is valid only for them."""
     model = platform.processor() or platform.machine()
-    with contextlib.suppress(OSError):  # not Linux: the architecture has to do
+    with contextlib.suppress(OSError):  # not Linux: the architecture must do
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next((line.partition(":")[2] for line in lines if line.startswith("model name")), model)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -1,4 +1,4 @@
-"""The keys of [target] that the local scheduler understands beyond the core's own."""
+"""The local scheduler's own keys of [target]."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ RuntimeName = Literal["docker", "podman", "enroot", "venv", "none"]
 GRACE_S = PositiveInt(10)
 ONE_JOB = PositiveInt(1)
 TRAINING_LIMITS = FrozenMap({"memlock": -1, "stack": 64 << 20})
-"""What NVIDIA's framework images ask for on their start: memory that may be locked, bytes of stack; -1: no limit."""
+"""The limits that NVIDIA's framework images request: lockable memory and bytes of stack. -1 means no limit."""
 
 
 @attrs.frozen(kw_only=True)
 class ContainerOptions:
-    """Keys of [target.container]. The defaults are what training on several GPUs needs.
+    """Keys of [target.container]. The defaults suit training on several GPUs.
 
-    ``network`` and ``ipc`` as the engine names them, ``shm_gb`` of shared memory where ``ipc`` is not the host's,
-    ``memory_gb`` of memory at most, ``ulimits`` and ``capabilities`` that are set, and ``options``, further words for
-    ``docker run``, ``podman run`` or ``enroot start``. Enroot has neither namespaces for these nor limits, and takes
-    ``options`` alone.
+    ``network`` and ``ipc`` have the values of the engine's options. ``shm_gb`` is the shared memory if ``ipc`` is not
+    ``host``. ``memory_gb`` limits the memory. ``ulimits`` and ``capabilities`` are set in the container. ``options``
+    are further words for ``docker run``, ``podman run`` or ``enroot start``. Enroot supports ``options`` only.
     """
 
     network: str = "host"
@@ -32,25 +31,24 @@ class ContainerOptions:
     shm_gb: PositiveFloat | None = None
     memory_gb: PositiveFloat | None = None
     ulimits: Mapping[str, int] = TRAINING_LIMITS
-    capabilities: tuple[str, ...] = ("SYS_NICE",)  # binding a process to the memory of its GPU's node
+    capabilities: tuple[str, ...] = ("SYS_NICE",)  # to bind a process to the memory of its GPU's NUMA node
     options: tuple[str, ...] = ()
 
 
 @attrs.frozen(kw_only=True)
 class LocalOptions:
-    """How jobs run on this machine.
+    """Options of jobs on this machine.
 
-    ``runtime`` is what a job's commands run in; without it, the best that is there: a container engine for an image
-    (docker, podman, enroot), a virtual environment for a locked list of packages. With ``none`` they run as they are,
-    in what the user has prepared.
+    ``runtime`` runs the commands of a job. The default is the first container engine that works (docker, podman,
+    enroot) for an image, and a virtual environment for a lock file. ``none`` runs the commands in the user's own
+    environment.
 
-    ``max_parallel`` jobs run at a time; each has GPUs of its own. ``lock`` is the file whose lock makes the jobs of all
-    ``llmb`` processes take turns on this machine, and beside which are the locks of its GPUs; ``$HOME`` and
-    ``$HOSTNAME`` in it mean what they mean to bash. ``grace_s`` is how many seconds a process may go on after it was
-    told to end; then it is killed.
+    ``max_parallel`` is the number of jobs that run at the same time, each with its own GPUs. ``lock`` is the file whose
+    lock serialises the jobs of all ``llmb`` processes on this machine. The locks of the GPUs are beside it. Bash
+    expands ``$HOME`` and ``$HOSTNAME`` in its path. ``grace_s`` is the time in seconds between SIGTERM and SIGKILL.
 
-    ``machine_gpus`` is how many GPUs there are where nvidia-smi cannot tell. A container then sees those that
-    ``container.options`` show it, and a job finds in CUDA_VISIBLE_DEVICES which of them it has.
+    ``machine_gpus`` is the number of GPUs, if nvidia-smi cannot list them. A container then sees the GPUs that
+    ``container.options`` pass to it, and CUDA_VISIBLE_DEVICES names those that belong to the job.
     """
 
     runtime: RuntimeName | None = None

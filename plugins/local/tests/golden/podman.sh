@@ -5,29 +5,29 @@ cd /work/runs/abcde-tiny || exit 1
 mkdir -p logs
 
 export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
-within=${1-} master_port=${2-} gpus=${3-} # within a container: the phase, a free port, GPUs to choose from all
+phase_in_container=${1-} master_port=${2-} gpus=${3-} # set if this script runs in a container; gpus may be empty
 grace_s=10 secrets=()
 
-environment() { # of every rank: inside or outside
+environment() { # PLACE: inside or outside
   :
 }
 
-free_port() { # the first from $1 on that nothing listens on
+free_port() { # first: prints the first port from there on that is free
   local port=$1
   while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
   echo "$port"
 }
 
-export_master() { # address, port: where rank 0 listens
+export_master() { # address and port on which rank 0 listens
   export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
 }
 
-export_rank() { # rank, local rank, node's rank, world size, local world size
+export_rank() { # rank, local rank, rank of the node, world size, local world size
   export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
   export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
 }
 
-end_groups() { # seconds of grace, process groups: TERM to all, and KILL to those that do not heed it so long
+end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after the grace
   local grace_s=$1 group tenth
   shift
   for group; do kill -TERM -- "-$group" 2>/dev/null; done
@@ -38,30 +38,30 @@ end_groups() { # seconds of grace, process groups: TERM to all, and KILL to thos
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
-tell() { (set -C && echo "$1" >failed) 2>/dev/null; } # why the job ends: the first failure is the one that counts
+record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; } # reason: only the first call writes the file
 
-output() { # phase, file, for how many seconds a network's file system may not show it: must be there and not be empty
+check_output() { # phase, file, seconds to wait for a network file system: exits if the file is missing or empty
   local tenth
   for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
-  tell "phase $1: its output $2 is missing or empty"
+  record_failure "phase $1: its output $2 is missing or empty"
   exit 1
 }
 
-read_secrets() { [ ! -f .secrets ] || . ./.secrets; } # what is placed beside the job's script
+read_secrets() { [ ! -f .secrets ] || . ./.secrets; }
 
-tell_node() { # what this node is, as lines of a job's provenance
+print_node_provenance() {
   echo "host=$(hostname)"
   echo "kernel=$(uname -r)"
   nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
     sed 's/\([^,]*\), /driver=\1\ngpu=/'
 }
 
-tell_software() { # patterns of names: the first rank adds to provenance, once, what it finds around it, but not these
+add_software_provenance() { # patterns of variables to omit: rank 0 appends to `provenance`, once
   [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
-  { tell_libraries; tell_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
+  { print_library_versions; print_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
 }
 
-tell_libraries() {
+print_library_versions() {
   local nccl
   nccl=$(ldconfig -p | sed -n 's/.*libnccl\.so.* => //p' | head -n 1)
   [ -z "$nccl" ] || nccl=$(readlink -f "$nccl")
@@ -69,12 +69,12 @@ tell_libraries() {
   echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
 }
 
-tell_environment() { # patterns of names: without these, and all that may be secret; more than a spec is refused for
+print_environment() { # patterns of variables to omit; also omits all that may be secret, stricter than a spec's [env]
   local name value pattern
   env -0 | while IFS='=' read -r -d '' name value; do
     for pattern; do [[ $name != $pattern ]] || continue 2; done
     case $value in
-      *://*@*) continue ;; # an address with a password
+      *://*@*) continue ;; # a URL with a password
       hf_* | gh[a-z]_* | github_pat_* | glpat-* | xox[a-z]-* | sk-* | nvapi-* | AKIA* | eyJ* | -----BEGIN*) continue ;;
     esac
     case ${name^^} in
@@ -84,7 +84,7 @@ tell_environment() { # patterns of names: without these, and all that may be sec
   done
 }
 
-# Starts the ranks of a phase, and ends them all when one fails. Set above: grace_s, secrets, gpus, environment().
+# Start the ranks of a phase; if one fails, end them all. Set above: grace_s, secrets, gpus, environment().
 ranks=() place=inside
 start_rank() { # phase, rank, number of ranks, command
   (
@@ -92,31 +92,31 @@ start_rank() { # phase, rank, number of ranks, command
     [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
     export_master 127.0.0.1 "$master_port"
     export_rank "$2" "$2" 0 "$3" "$3"
-    [ "$place" = outside ] || tell_software "${secrets[@]}"
+    [ "$place" = outside ] || add_software_provenance "${secrets[@]}"
     phase=$1
     shift 3
-    "$@" || tell_end "phase $phase, rank $RANK" $?
+    "$@" || exit_with_reason "phase $phase, rank $RANK" $?
   ) >"logs/$1.$LLMB_ATTEMPT.$2.log" 2>&1 </dev/null &
   ranks+=($!)
 }
 
-tell_end() { # who, exit status
-  local how="exit status $2"
-  (($2 > 128)) && how="killed by signal $(($2 - 128)) (exit status $2)"
-  tell "$1: $how"
+exit_with_reason() { # what failed, exit code
+  local reason="exit code $2"
+  (($2 > 128)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
+  record_failure "$1: $reason"
   exit "$2"
 }
 
-end_ranks() { # those too that were started this very moment
+end_ranks() { # `jobs` adds a rank that was started but is not in the list yet
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
 }
 
-own_groups() { # from here on, every process that is started is a group of its own, and TERM ends them all
+end_ranks_on_term() { # from here on, every process that is started gets a process group of its own
   set -m
   trap 'end_ranks; exit 143' TERM
 }
 
-phase() { # name, number of ranks, command: the first rank that fails ends them all
+phase() { # name, number of ranks, command
   local name=$1 count=$2 rank status=0
   shift 2
   ranks=()
@@ -124,72 +124,72 @@ phase() { # name, number of ranks, command: the first rank that fails ends them 
   for ((rank = 0; rank < count && status == 0; rank++)); do wait -n || status=$?; done
   [ "$status" = 0 ] && return
   end_ranks
-  tell_end "phase $name, a rank" "$status" # unless it told so itself
+  exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason
 }
 
-outside() { # phase, name, and so on: on the machine itself, out of the virtual environment
+outside() { # a call of `phase`: runs it on the machine itself, outside the virtual environment
   local place=outside
   "$@"
 }
 
 read_secrets
 rm -f .secrets
-[ -z "$within" ] || own_groups
-case $within in
+[ -z "$phase_in_container" ] || end_ranks_on_term
+case $phase_in_container in
   train) phase train 4 env A=1 bash train.sh && : >finished && exit ;;
 esac
 
 {
-  tell_node
+  print_node_provenance
 } >provenance 2>/dev/null
 
 lock="$HOME"/.cache/llmb-"$HOSTNAME".lock max_parallel=2 gpus_wanted=4
 machine_gpus=(0 1 2 3 4 5 6 7)
-# A job's file `container` holds engine, name and Docker's address of the container that it is about to start.
+# A job's file `container` contains the engine, name and Docker host of the container that the job is about to start.
 
-end_container_of() { # directory of a job that does not run any more
-  local engine name host said
+remove_container_of() { # directory of a job that has ended
+  local engine name host error
   { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
-  if said=$(remove_container "$engine" "$name" "$host" 2>&1); then
+  if error=$(remove_container "$engine" "$name" "$host" 2>&1); then
     rm -f "$1/container"
   else
-    echo "the container $name of a run that was killed cannot be removed: ${said//$'\n'/ }" >&2
+    echo "cannot remove the container $name of a killed run: ${error//$'\n'/ }" >&2
     return 1
   fi
 }
 
-remove_container() { # engine, name, Docker's address: true as well where there is none
+remove_container() { # engine, name, Docker host: succeeds also if there is no such container
   case $1 in
     docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
     podman) ;;
     enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
-    *) return 1 ;; # the file may be anybody's
+    *) return 1 ;; # another program may have written the file
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
 }
-# Waits for this job's turn on the machine, and for GPUs that no other run has. The kernel frees a lock when the last
-# process that has it is gone; its file names the directory of the last job that had it.
-# Set above: lock, max_parallel, machine_gpus (all of them), gpus_wanted.
+# Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every lock is an
+# flock, which the kernel releases when the last process that holds it is gone. A lock file names the directory of the last job
+# that held it. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
 . ./detached.sh # supervisor and settle
 
 held=() descriptors=()
-make_for_all() { # file: other users take turns by it as well
+create_shared() { # file: writable for other users, who take the same locks
   [ -e "$1" ] || (umask 0 && : >>"$1")
   [ -w "$1" ] && return
-  tell "the lock $1 cannot be written; see target.lock"
+  record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
   exit 1
 }
 
 hold() { # file, options of flock: how long to wait
   local descriptor
-  make_for_all "$1"
+  create_shared "$1"
   exec {descriptor}>>"$1" || exit 1
   if flock "${@:2}" "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
   exec {descriptor}>&-
   return 1
 }
 
-without_locks() { # command: of which a process may outlive the job
+without_locks() { # command: a process that may outlive the job must not inherit its locks
   local descriptor
   for descriptor in "${descriptors[@]}"; do exec {descriptor}>&-; done
   exec "$@"
@@ -201,13 +201,13 @@ is_held() { # file
   return 1
 }
 
-take() { # how many, files: the locks of that many of them
-  local wanted=$1 file patience=(-n)
+take() { # count, files: waits until this job holds the locks of that many of the files
+  local wanted=$1 file flock_options=(-n)
   shift
-  (($# > wanted)) || patience=(-w 3) # there is nothing to choose
+  (($# > wanted)) || flock_options=(-w 3) # with no choice between files, let flock wait
   until
     for file; do
-      ((wanted == 0)) || is_held "$file" || ! hold "$file" "${patience[@]}" || ((wanted -= 1))
+      ((wanted == 0)) || is_held "$file" || ! hold "$file" "${flock_options[@]}" || ((wanted -= 1))
     done
     ((wanted == 0))
   do
@@ -216,69 +216,69 @@ take() { # how many, files: the locks of that many of them
   done
 }
 
-next_look_s=0
-end_orphans() { # files: of a job that has one of these locks and whose supervisor was killed, nobody may ask any more
+next_check_s=0
+end_orphans() { # files: ends jobs that hold one of these locks although their supervisor was killed
   local file before
-  ((SECONDS >= next_look_s)) || return
-  next_look_s=$((SECONDS + 3))
+  ((SECONDS >= next_check_s)) || return
+  next_check_s=$((SECONDS + 3))
   for file; do
     { read -r before <"$file"; } 2>/dev/null || continue
     [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor "$before" >/dev/null || continue
-    # none can be seen of a job in another container, whose supervisor only seems to be gone
+    # a job in another container seems to have no supervisor either, but its processes are not visible here
     ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || settle "$before"
   done
 }
 
-turn=1 in_line=''
-arrive() { # take the number after the highest that is out: a file, locked as long as this job is in line
+turn=1 turn_lock=''
+enter_queue() { # takes the number after the highest one: a file that is locked as long as this job waits
   local queue file
-  let_the_one_before_arrive
-  make_for_all "$lock.queue"
+  await_predecessor
+  create_shared "$lock.queue"
   exec {queue}>>"$lock.queue" && flock "$queue" || exit 1
   for file in "$lock".turn-*; do
     [ ! -e "$file" ] || ((${file##*-} < turn)) || turn=$((${file##*-} + 1))
   done
-  make_for_all "$lock.turn-$turn"
-  exec {in_line}>>"$lock.turn-$turn" && flock "$in_line" || exit 1
+  create_shared "$lock.turn-$turn"
+  exec {turn_lock}>>"$lock.turn-$turn" && flock "$turn_lock" || exit 1
   exec {queue}>&-
   echo yes >arriving
   exec 7>&-
 }
 
-let_the_one_before_arrive() { # of those that were submitted at once; of one that never arrives, the one before that
+await_predecessor() { # waits until the job submitted before this one is in the queue; skips jobs that never get there
   local before=.
   while read -r before <"$before/after" && [ -n "$before" ]; do
-    flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # until it lives, and is in line
+    flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # it was started, and is in the queue
     [ ! -s "$before/arriving" ] || return
   done 2>/dev/null
 }
 
-wait_in_line() { # whoever comes first is served first, however many GPUs it needs
+await_turn() { # waits for all jobs with a lower number, however many GPUs they need
   local other
   for ((other = turn - 1; other > 0; other--)); do
     [ ! -e "$lock.turn-$other" ] || { flock -s "$lock.turn-$other" true && rm -f "$lock.turn-$other"; } || exit 1
   done
 }
 
-places=("$lock")
-for ((place = 1; place < max_parallel; place++)); do places+=("$lock.$place"); done
+slots=("$lock")
+for ((slot = 1; slot < max_parallel; slot++)); do slots+=("$lock.$slot"); done
 mkdir -p "$(dirname "$lock")"
-arrive
-wait_in_line
-take 1 "${places[@]}"
+enter_queue
+await_turn
+take 1 "${slots[@]}"
 take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
 rm -f "$lock.turn-$turn"
-exec {in_line}>&-
+exec {turn_lock}>&-
 
 gpus=''
 for file in "${held[@]}"; do
   [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
-  if { read -r before <"$file"; } 2>/dev/null; then end_container_of "$before" || exit 1; fi
+  if { read -r before <"$file"; } 2>/dev/null; then remove_container_of "$before" || exit 1; fi
   echo "$LLMB_RUN_DIR" >"$file"
 done
 : >begun
 
-own_groups
+end_ranks_on_term
 master_port=$(free_port $((20000 + $$ % 10000)))
 
 engine=podman
@@ -286,63 +286,63 @@ image=nvcr.io/nvidia/nemo@sha256:00000000000000000000000000000000000000000000000
 gpus_stated=yes
 run_options=(--label llmb.run=abcde-tiny --init --network host --ipc host --cap-add SYS_NICE --workdir /work/runs/abcde-tiny --env LLMB_RUN_DIR=/work/runs/abcde-tiny --entrypoint '' --mount type=bind,source=/work/runs/abcde-tiny,target=/work/runs/abcde-tiny --mount type=bind,source=/work/cache,target=/work/cache --mount 'type=bind,"source=/a, b",target=/x,readonly')
 mkdir -p /work/cache
-# What a container engine says when it refuses, and what to do about it.
+# Explain the errors of a container engine, each with a remedy. Set above: engine, image.
 
-refuse() { # what could not be had, what the engine said: one line, and the end
+fail() { # what failed, output of the engine: prints the output, records the explanation in one line, and exits
   echo "$2" >&2
-  tell "$1: $(explain "$2")"
+  record_failure "$1: $(explain "$2")"
   exit 1
 }
 
-explain() { # what the engine said
-  local last login="\`$engine login ${image%%/*}\`"
-  [ "$engine" != enroot ] || login="put it into ~/.config/enroot/.credentials"
+explain() { # output of the engine; prints "PROBLEM; REMEDY", or the end of the output if the error is unknown
+  local last login="log in with \`$engine login ${image%%/*}\`"
+  [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials"
   shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
   case $1 in
     *"could not select device driver"* | *"unresolvable CDI devices"* | *"not found: nvidia-container-cli"*)
-      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then \`sudo nvidia-ctk runtime configure\` and start $engine again" ;;
+      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
     *"nvidia-container-cli: "*)
-      echo "the NVIDIA driver refuses; see that nvidia-smi works here: $last" ;;
+      echo "the NVIDIA driver reports an error; check that nvidia-smi works on this machine: $last" ;;
     *"command not found"*)
-      echo "$engine is not installed here; install it, or set target.runtime to what is there" ;;
+      echo "$engine is not installed on this machine; install it, or set target.runtime to an installed engine" ;;
     *"permission denied"*socket* | *"permission denied"*docker.sock*)
-      echo "you may not use Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
+      echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
-      echo "Docker's daemon does not run; start it with \`sudo systemctl start docker\`" ;;
+      echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
     *"no space left on device"*)
-      echo "the disk is full where $engine keeps its images; free some there, as with \`$engine system prune\`" ;;
+      echo "the disk on which $engine keeps its images is full; free space, for example with \`$engine system prune\`" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
-      echo "the registry of $image wants a login, or has no such image; $login, or see workload.image" ;;
+      echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
     *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
-      echo "that is no name of an image; see workload.image" ;;
+      echo "invalid image name; check workload.image" ;;
     *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
-      echo "there is no image $image; see workload.image" ;;
+      echo "the image $image does not exist; check workload.image" ;;
     *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
-      echo "the registry of $image cannot be reached; see to the network and its proxies: $last" ;;
+      echo "cannot reach the registry of $image; check the network and its proxies: $last" ;;
     *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
-      echo "a path of [mounts] is not there: $last" ;;
+      echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
     *"rlimit"*)
-      echo "this machine does not allow the limits in target.container.ulimits; set it to {}, or to lower ones" ;;
+      echo "this machine does not allow the limits in target.container.ulimits; set target.container.ulimits to {}, or to lower limits" ;;
     *) echo "$last" ;;
   esac
 }
-place_secrets() { # in a file that the container removes: they are in no list of processes, and no engine keeps them
+place_secrets() { # writes the secrets to a file that the container reads and removes: no process list or engine shows them
   local name
   for name in "${secrets[@]}"; do (umask 077 && printf 'export %s=%q\n' "$name" "${!name}" >>.secrets); done
 }
-# Runs each phase in a container of its own. Set above: engine (docker or podman), image, run_options.
-container='' went_away=''
+# Run each phase in a container of its own. Set above: engine (docker or podman), image, run_options.
+container='' engine_was_down=''
 
-choose_image() { # the same one for every phase, whatever its name comes to mean meanwhile
-  image_id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>said) || refuse "image $image" "$(<said)"
+choose_image() { # resolves the name once, so that all phases use the same image even if its tag moves
+  image_id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>image.err) || fail "image $image" "$(<image.err)"
   {
     echo "image_id=$image_id"
     "$engine" image inspect --format '{{range .RepoDigests}}image_digest={{.}}{{"\n"}}{{end}}' "$image_id"
   } >>provenance
 }
 
-choose_user() { # results belong to whoever runs this; without root's rights, that is who is root in a container
+choose_user() { # files belong to the user of this job; in a rootless engine, root in the container is that user
   local rootless
   case $engine in
     docker) rootless=$(docker info --format '{{json .SecurityOptions}}') ;;
@@ -352,18 +352,18 @@ choose_user() { # results belong to whoever runs this; without root's rights, th
     run_options+=(--user 0:0)
   else
     run_options+=(--user "$(id -u):$(id -g)")
-    [ "$(id -u)" = 0 ] || run_options+=(--env "HOME=$LLMB_RUN_DIR/home" --env "USER=$(id -un)") # unknown in the image
+    [ "$(id -u)" = 0 ] || run_options+=(--env "HOME=$LLMB_RUN_DIR/home" --env "USER=$(id -un)") # the image lacks this user
     mkdir -p home
   fi
 }
 
 choose_gpus() {
   local gpu
-  choice=''
+  visible_gpus=''
   if [ -n "$gpus_stated" ]; then
-    choice=$gpus # what they are is not known: target.container.options shows them all
+    visible_gpus=$gpus # of an unknown kind: target.container.options passes all of them to the container
   elif [ -z "$gpus" ]; then
-    run_options+=(--env NVIDIA_VISIBLE_DEVICES=void) # an image may ask for all
+    run_options+=(--env NVIDIA_VISIBLE_DEVICES=void) # an image may request all GPUs
   elif [ "$engine" = docker ]; then
     run_options+=(--gpus "\"device=$gpus\"")
   else
@@ -372,22 +372,23 @@ choose_gpus() {
 }
 
 contained() { # phase
-  local said status=''
+  local output status=''
   container=llmb-$LLMB_JOB_ID-$1
-  remove_container "$engine" "$container" '' >/dev/null 2>&1 # of an attempt that was cut off
+  remove_container "$engine" "$container" '' >/dev/null 2>&1 # of a killed attempt
   echo "$engine $container ${DOCKER_HOST-}" >container
   rm -f finished
   place_secrets
-  said=$(without_locks "$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
-    bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$choice" 2>&1) || { end_container_of . && refuse "phase $1" "$said"; }
+  output=$(without_locks "$engine" run --detach --name "$container" "${run_options[@]}" "$image_id" \
+    bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$visible_gpus" 2>&1) ||
+    { remove_container_of . && fail "phase $1" "$output"; }
   await_container
   [ "$status" = 0 ] || explain_end "$1" "$status"
-  end_container_of . || exit 1
+  remove_container_of . || exit 1
   container=''
   [ "$status" = 0 ] || exit "$status"
 }
 
-await_container() { # sets status. When the daemon dies the container lives on, and is asked for until that is back
+await_container() { # sets status; if the daemon dies the container lives on, so this retries until the daemon is back
   local doubts=0
   until [ -n "$status" ]; do
     (without_locks "$engine" wait "$container") >waited 2>&1 &
@@ -395,13 +396,13 @@ await_container() { # sets status. When the daemon dies the container lives on, 
     status=$(tail -n 1 waited)
     if grep -qi "no such container" waited; then
       status=1
-      tell "its container $container was removed by somebody else"
+      record_failure "its container $container was removed by another process"
     elif ! [[ $status =~ ^[0-9]+$ ]]; then
       status=''
-      [ -n "$went_away" ] || echo "$engine does not answer; the container goes on, and is asked for again" >&2
-      went_away=yes
+      [ -n "$engine_was_down" ] || echo "$engine does not respond; the container keeps running, and llmb retries" >&2
+      engine_was_down=yes
       sleep 1
-    elif [ "$status" = 0 ] && [ ! -e finished ]; then # a daemon that has just come back says so before it knows
+    elif [ "$status" = 0 ] && [ ! -e finished ]; then # a daemon that has just restarted may report 0 too early
       ((doubts += 1))
       ((doubts > 10)) && status=137 || status=''
       sleep 0.5
@@ -409,23 +410,23 @@ await_container() { # sets status. When the daemon dies the container lives on, 
   done
 }
 
-explain_end() { # phase, exit status: a rank that failed has told of itself, but not what killed it
-  local said
-  said=$("$engine" logs --tail 20 "$container" 2>&1)
-  echo "$said" >&2
-  [[ $said != *"exec bash failed"* ]] || tell "phase $1: the image has no bash, which starts the ranks"
-  if [ -n "$went_away" ] && (($2 > 128)); then
-    tell "phase $1: ended when Docker's daemon started again; with \"live-restore\": true in its daemon.json a run goes on"
+explain_end() { # phase, exit code: a failed rank has recorded a reason, unless the container was killed
+  local output
+  output=$("$engine" logs --tail 20 "$container" 2>&1)
+  echo "$output" >&2
+  [[ $output != *"exec bash failed"* ]] || record_failure "phase $1: the image has no bash, which starts the ranks"
+  if [ -n "$engine_was_down" ] && (($2 > 128)); then
+    record_failure "phase $1: ended by a restart of the Docker daemon; set \"live-restore\": true in its daemon.json to keep containers running"
   fi
-  (tell_end "phase $1, its container" "$2")
+  (exit_with_reason "phase $1, its container" "$2")
   if [ "$("$engine" container inspect --format '{{.State.OOMKilled}}' "$container")" = true ]; then
-    echo "$(<failed); the kernel killed it, since the container had no memory left (exit status 137)" >failed
+    echo "$(<failed); the kernel killed it, because the container was out of memory (exit code 137)" >failed
   fi
 }
 
-stop_container() { # TERM to what runs in it, KILL to what does not heed that
+stop_container() { # SIGTERM, then SIGKILL after the grace
   [ -z "$container" ] || "$engine" stop -t $((grace_s + 5)) "$container" >/dev/null 2>&1
-  end_container_of .
+  remove_container_of .
 }
 trap 'end_ranks; stop_container; exit 143' TERM
 

@@ -1,1 +1,1 @@
-"""Runs llmb jobs on a Slurm cluster."""
+"""The Slurm scheduler: runs llmb jobs on a Slurm cluster."""

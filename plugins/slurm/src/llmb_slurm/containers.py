@@ -1,4 +1,4 @@
-"""Containers by pyxis, from images that enroot imports once."""
+"""Container images, which enroot imports once, and the srun options that run a phase in a container with pyxis."""
 
 from __future__ import annotations
 
@@ -24,35 +24,35 @@ from llmb import (
 from llmb_slurm.options import SlurmOptions
 
 UNMOUNTABLE = re.compile(r"[,:\s\\]")
-"""Characters that a path in --container-mounts cannot have."""
+"""Characters that --container-mounts does not support in a path."""
 
 IMPORT_LIMIT_S = 2 * 3600
-SPACE_GB = 30.0  # of the largest of the published images, 22 GB, with some room
+SPACE_GB = 30.0  # the largest published image takes 22 GB
 
 
 def image_key(image: Image) -> str:
-    """Names an image by its address and digest: what people recognise, then what tells two apart."""
+    """Return the name of an image: a readable part, then a key of its address and digest."""
     words = re.sub(r"[^a-z0-9.]+", "-", image.ref.lower().rpartition("/")[2]).strip("-.")
     return f"image-{words}-{content_key(image.ref, image.digest or '')}"
 
 
 def image_file(image: Image, cache: str) -> str:
-    """Where an imported image lies."""
+    """Return the path of an imported image."""
     return f"{cache}/images/{image_key(image)}.sqsh"
 
 
 def enroot_address(image: Image) -> str:
-    """The image as enroot wants it: a ``#`` after the registry, which else were taken for a user of Docker Hub.
+    """Return the address of an image in enroot's syntax, with ``#`` between registry and name.
 
-    The digest stands in the place of a tag: ``:sha256:...`` is read by enroot 3.1 to 4.1, ``@sha256:...`` not before
-    4.0 (docker::_parse_uri in its src/docker.sh).
+    Without the ``#``, enroot takes the registry for a user of Docker Hub. The digest replaces the tag: enroot 3.1 to
+    4.1 read ``:sha256:...``, but only 4.0 and later read ``@sha256:...`` (docker::_parse_uri in its src/docker.sh).
     """
     name = image.pinned.removeprefix(f"{image.registry}/").replace("@", ":")
     return f"docker://{image.registry}#{name}" if image.registry else f"docker://{name}"
 
 
 def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
-    """Import an image on a compute node, where there is room and time for it; checked by the file itself."""
+    """Return the task that imports an image in a job on a compute node. Its check examines the file."""
     key, file = image_key(image), image_file(image, target.cache)
     directory = f"{target.workdir}/tasks/{key}"
     script = resource_text("llmb_slurm", "import_image.sh")
@@ -71,9 +71,9 @@ def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
 
 
 def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
-    """The options by which srun runs a phase in a container; the run's and the cache's paths are the same inside.
+    """Return the srun options that run a phase in a container, empty for a job without an image.
 
-    Raises SpecError for paths that pyxis cannot mount.
+    The run's directory and the cache have the same path inside. Raise SpecError if pyxis cannot mount a path.
     """
     image = job.environment.base
     if not isinstance(image, Image):
@@ -90,7 +90,7 @@ def container_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]
 
 
 def _mount_faults(job: Job, target: Target[SlurmOptions]) -> Iterator[Fault]:
-    """Of the work directory alone where that is wrong: all paths below it are wrong then, and nobody wrote those."""
+    """Yield an error for each path that pyxis cannot mount; for the work directory alone, not for the paths below."""
     if UNMOUNTABLE.search(target.workdir):
         yield _unmountable(target.workdir, "target.workdir")
         return
@@ -101,7 +101,7 @@ def _mount_faults(job: Job, target: Target[SlurmOptions]) -> Iterator[Fault]:
 
 
 def _unmountable(path: str, key: str) -> Fault:
-    expected = "a path without comma, colon, space and backslash"
+    expected = "a path without commas, colons, spaces and backslashes"
     return Fault(message=f"pyxis cannot mount {shown(path)}", key=key, expected=expected)
 
 

@@ -19,9 +19,9 @@ OWN_KEYS = (
     *("account", "partition", "qos", "reservation", "nodelist", "exclude", "constraint", "dependency", "nice"),
     *("mem", "exclusive", "mpi", "segment"),
 )
-"""Options of sbatch that have a key of their own."""
+"""Options of sbatch with their own key of [target]."""
 
-DECIDED = {
+SET_BY_LLMB = {
     **{name: f"target.{name}" for name in OWN_KEYS},
     "gres": 'target.gpu_request = "gres"',
     "gpus": "workload.gpus",
@@ -38,11 +38,11 @@ DECIDED = {
         "",
     ),
 }  # fmt: skip
-"""Options of sbatch that may not be among the further ones, each with the key that decides it."""
+"""Options of sbatch that [target.sbatch] must not contain, each with the key that sets it, if any."""
 
 
 def _from_environment(*names: str) -> Callable[[], str | None]:
-    """A default: the first of these variables that is set in the environment of llmb."""
+    """Return a default factory: the first of these variables that is set in the environment of llmb."""
 
     def default() -> str | None:
         return next((value for name in names if (value := os.environ.get(name))), None)
@@ -51,31 +51,33 @@ def _from_environment(*names: str) -> Callable[[], str | None]:
 
 
 def _one_line(_instance: Any, _attribute: attrs.Attribute[Any], value: str | None) -> None:
-    """Slurm has no way to carry a line's end or another control character in an option."""
+    """Reject empty values and control characters, which Slurm cannot carry in an option."""
     if value is not None and (not value or not value.isprintable()):
-        raise SpecError(_no_line(value))
+        raise SpecError(_not_one_line(value))
 
 
-def _no_line(value: str, key: str | None = None) -> Fault:
-    return Fault(message=f"is {shown(value)}", key=key, expected="printable text of one line: Slurm carries no other")
+def _not_one_line(value: str, key: str | None = None) -> Fault:
+    return Fault(
+        message=f"invalid value {shown(value)}", key=key, expected="printable text of one line, as Slurm requires"
+    )
 
 
-def _further(_instance: Any, _attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
-    if wrong := [fault for name, setting in value.items() for fault in _refused(name, setting)]:
+def _check_sbatch(_instance: Any, _attribute: attrs.Attribute[Any], value: Mapping[str, Any]) -> None:
+    if wrong := [fault for name, setting in value.items() for fault in _option_faults(name, setting)]:
         raise SpecError(*wrong)
 
 
-def _refused(name: str, setting: Any) -> Iterator[Fault]:
+def _option_faults(name: str, setting: Any) -> Iterator[Fault]:
     if not LONG_OPTION.fullmatch(name):
-        message = "is no long option of sbatch"
-        yield Fault(message=message, key=name, expected="its name without dashes, such as licenses or switches")
-    elif name in DECIDED:
-        instead = f"{DECIDED[name]} in its place" if DECIDED[name] else "no such key"
-        yield Fault(message="is decided by llmb", key=name, expected=instead)
+        message = "not a long option of sbatch"
+        yield Fault(message=message, key=name, expected="a name without leading dashes, such as licenses or switches")
+    elif name in SET_BY_LLMB:
+        instead = f"{SET_BY_LLMB[name]} instead" if SET_BY_LLMB[name] else "no such key"
+        yield Fault(message="llmb sets this option", key=name, expected=instead)
     elif setting is False:
-        yield Fault(message="is false", key=name, expected="true for a flag; what is not wanted is left out")
+        yield Fault(message="invalid value false", key=name, expected="true for a flag, or no such key")
     elif isinstance(setting, str) and (not setting or not setting.isprintable()):
-        yield _no_line(setting, name)
+        yield _not_one_line(setting, name)
 
 
 def _text(default: Callable[[], str | None] = lambda: None) -> Any:
@@ -84,13 +86,13 @@ def _text(default: Callable[[], str | None] = lambda: None) -> Any:
 
 @attrs.frozen(kw_only=True)
 class SlurmOptions:
-    """How jobs are asked for on this cluster. See docs/slurm.md.
+    """Options of jobs on a Slurm cluster, described in docs/slurm.md.
 
-    ``runtime``: where a job's processes run: in a container by pyxis, in a virtual environment on the shared work
-    directory, or as they are (none); absent, as the recipe needs it. ``gpu_request``: how GPUs are asked for, as the
-    site wants it. ``account`` and ``partition``, where absent, come from SBATCH_ACCOUNT or SLURM_ACCOUNT and from
-    SBATCH_PARTITION or SLURM_PARTITION. ``segment``: ask for whole NVLink domains where a job needs them. ``sbatch``:
-    any further option of sbatch; true is a flag without a value. The others are the options of that name.
+    ``runtime`` runs the processes of a job: in a container of pyxis, in a virtual environment on the shared work
+    directory, or directly (none). The default is what the recipe needs. ``gpu_request`` is the option that requests
+    GPUs. The defaults of ``account`` and ``partition`` are SBATCH_ACCOUNT or SLURM_ACCOUNT, and SBATCH_PARTITION or
+    SLURM_PARTITION. ``segment`` requests complete NVLink domains for jobs that need them. ``sbatch`` contains any
+    further options of sbatch; true is a flag without a value. The other fields are the options of the same name.
     """
 
     runtime: RuntimeName | None = None
@@ -108,4 +110,4 @@ class SlurmOptions:
     exclusive: bool = True
     mpi: str | None = _text()
     segment: bool = True
-    sbatch: Mapping[str, bool | int | float | str] = attrs.field(factory=FrozenMap, validator=_further)
+    sbatch: Mapping[str, bool | int | float | str] = attrs.field(factory=FrozenMap, validator=_check_sbatch)

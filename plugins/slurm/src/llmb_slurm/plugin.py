@@ -1,4 +1,4 @@
-"""The Slurm scheduler: batch jobs on a cluster, one srun for each phase."""
+"""The Slurm scheduler: batch jobs on a cluster, with one srun for each phase."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ from llmb import (
     resource_text,
     venv_task,
 )
-from llmb_slurm.checks import checks
-from llmb_slurm.choose import choose_runtime
+from llmb_slurm.cancel import cancel_jobs
+from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.containers import import_task
-from llmb_slurm.messages import MessagesToOthers, SlurmMessages
+from llmb_slurm.doctor_checks import checks
+from llmb_slurm.job_script import batch_script, phase_logs
+from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
-from llmb_slurm.script import batch_script, phase_logs
-from llmb_slurm.submit import cancel_jobs, submit_jobs
+from llmb_slurm.submit import submit_jobs
 
 
 class Slurm(SchedulerHooks[SlurmOptions]):
-    """Jobs are Slurm's: they outlive ``llmb``, and are found again by the id that they carry."""
+    """Scheduler whose jobs are Slurm jobs. They outlive ``llmb``, which finds them again by the id that they carry."""
 
     options = SlurmOptions
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[SlurmOptions]) -> tuple[Task, ...]:
-        """An image is imported by a job, a virtual environment made on the host; neither where runtime is none."""
+        """Return the task that imports the image in a job, or creates the virtual environment on the host."""
         runtime, base = choose_runtime(environment, target), environment.base
         if isinstance(base, Image) and runtime == "pyxis":
             return (import_task(base, target),)
@@ -49,7 +50,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     @hookimpl
     def build_job(self, job: Job, target: Target[SlurmOptions]) -> Script:
-        """A batch script with a barrier between its phases."""
+        """Return a batch script with a barrier between its phases. Raise SpecError if Slurm cannot run the job."""
         return Script(
             id=job.id,
             directory=job.directory,
@@ -62,42 +63,42 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     @hookimpl
     def parse_log(self, run: Run[Any] | None) -> LogParser:
-        """Slurm's own words in a job's logs: time limit, preemption, node failure, memory, cancellation."""
-        return SlurmMessages() if run else MessagesToOthers()
+        """Return a parser of Slurm's messages: time limit, preemption, node failure, out of memory, cancellation."""
+        return SlurmMessages() if run else ForeignSlurmMessages()
 
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:
-        """All for people who ask what is there; for runs only whether srun takes container images."""
-        whole = resource_text("llmb_slurm", "probe.sh")
+        """Return the complete probe for ``llmb doctor``; for runs, only the check for pyxis, if they need it."""
+        complete = resource_text("llmb_slurm", "probe.sh")
         if not target.gpu_types:
-            return whole
-        asks = target.images and target.options.runtime in (None, "pyxis")
-        return f"only_images=yes\n{whole}" if asks else ""
+            return complete
+        needs_pyxis = target.images and target.options.runtime in (None, "pyxis")
+        return f"only_pyxis=yes\n{complete}" if needs_pyxis else ""
 
     @hookimpl
     def checks(self, target: Target[SlurmOptions], host: Host) -> Sequence[DoctorCheck]:
-        """Slurm itself, the partition and its GPUs, the account, containers, the clock."""
+        """Return the checks of Slurm, the partition and its GPUs, the account, containers and the clock."""
         return tuple(checks(target))
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-        """One command on the host, a few sbatch at a time, under a lock, for those that were not submitted before."""
+        """Submit the jobs that were not submitted before, with one command on the host and under a lock."""
         return submit_jobs(scripts, host)
 
     @hookimpl
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
-        """One squeue for all; sacct for those that have left the queue."""
+        """Query all jobs with one squeue, and with sacct those that have left the queue."""
         return poll_jobs(tickets, host)
 
     @hookimpl
     def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
-        """By their own ids, so no others of the user."""
+        """Cancel these jobs with scancel."""
         cancel_jobs(tickets, host)
 
 
 def _notes(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
-    """What may fail. It is not refused: the nodes, on which srun starts containers, may have what the host lacks."""
+    """Warn if the host lacks pyxis. This is no error, because the nodes, which start the containers, may have it."""
     if choose_runtime(job.environment, target) != "pyxis" or target.facts.get("pyxis") != "no":
         return ()
     where = target.host or "this machine"
-    return (f"srun on {where} takes no container images: the run fails unless the nodes have pyxis",)
+    return (f"srun on {where} does not support container images; the run fails unless the nodes have pyxis",)

@@ -1,4 +1,4 @@
-"""How many jobs stand: one question to the queue; for those that ended, their directories and the accounts."""
+"""Job status from squeue; for jobs that left the queue, from their directory and sacct."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 
 from llmb import Cause, Host, JobHandle, JobStatus, TargetError, resource_text
-from llmb_slurm.directives import job_mark
-from llmb_slurm.status import Row, from_sacct, from_squeue, job_status
+from llmb_slurm.job_states import job_stage, job_status
+from llmb_slurm.sbatch_directives import job_mark
+from llmb_slurm.squeue_sacct import Accounting, JobRow, parse_sacct, parse_squeue_line
 
-FORGOTTEN_AFTER_S = 60
-"""How long a job must be missing from the queue, its end untold, before it counts as lost: accounts lag behind."""
+LOST_AFTER_S = 60
+"""A job without a known end is lost after so long without a queue entry. Accounting may lag behind the queue."""
 
 TIMEOUT_S = 120.0
 
 
 @attrs.frozen(kw_only=True)
-class Left:
-    """What a job left behind in its directory: who worked there, in which attempt, and its own word of the end."""
+class JobFiles:
+    """The state that a job keeps in its directory.
+
+    ``claim`` is the id of the job that runs there. ``missing_s`` is how long the job has been missing from the queue.
+    ``ended`` is job id, exit code and reason, written when the script exits, else None.
+    """
 
     claim: str
     missing_s: int
@@ -27,47 +32,42 @@ class Left:
     ended: tuple[str, int, str] | None
 
     @property
-    def own_word(self) -> str:
-        """Why it ended, where it knew."""
+    def reason(self) -> str:
+        """The reason that the job itself gave for its end, if any."""
         return self.ended[2] if self.ended else ""
 
 
-@attrs.frozen
-class Accounts:
-    """The answer of sacct: its rows, or that it cannot tell now."""
-
-    rows: Mapping[str, Row]
-    can_tell: bool
-
-
 def poll_jobs(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
-    """How each stands. Raises TargetError where one cannot ask."""
-    ids, queue = _ask_queue(tickets, host)
-    running = {ticket.id: job_status(row) for ticket in tickets if (row := _row(ticket, ids, queue))}
-    over = [each for each in tickets if each.id not in running or _may_be_over(running[each.id])]
-    over = [each for each in over if each.id in running or each.id in ids]
-    left = _ask_directories(over, running, host)
-    gone = {ids[each.id] for each in over if each.id not in running}
-    gone |= {left[each.id].claim for each in over if left[each.id].claim not in ("", ids.get(each.id), *queue)}
-    accounts = _ask_accounts(gone, host)
-    told = {each.id: _told(ids[each.id], left[each.id], queue, accounts) for each in over if each.id in ids}
+    """Return the status of each job. Raise TargetError if Slurm or the host does not respond.
+
+    One command queries squeue. A second one reads the directories of jobs that may have ended, and a third one queries
+    sacct for jobs that have left the queue.
+    """
+    ids, queue = _query_queue(tickets, host)
+    statuses = {ticket.id: job_status(row) for ticket in tickets if (row := queue.get(ids.get(ticket.id, "")))}
+    over = [each for each in tickets if each.id in ids and _may_have_ended(statuses.get(each.id))]
+    files = _read_directories(over, statuses, host)
+    gone = {ids[each.id] for each in over if each.id not in statuses}
+    gone |= {files[each.id].claim for each in over if files[each.id].claim not in ("", ids[each.id], *queue)}
+    accounting = _query_accounting(gone, host)
+    ended = {each.id: _combined(ids[each.id], files[each.id], queue, accounting) for each in over}
     absent = {each.id: JobStatus(state="absent") for each in tickets}
-    return {**absent, **running, **told}
+    return {**absent, **statuses, **ended}
 
 
 def find_jobs(tickets: Sequence[JobHandle], host: Host) -> list[str]:
-    """The ids of those jobs that there are."""
-    return list(_ask_queue(tickets, host)[0].values())
+    """Return the Slurm ids of those jobs that exist. Raise TargetError if Slurm or the host does not respond."""
+    return list(_query_queue(tickets, host)[0].values())
 
 
-def _ask_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, Row]]:
-    """Each ticket's job id, where there is one, and the rows of the queue by job id."""
-    nameless = [shlex.join(["known", each.id, each.directory]) for each in tickets if not each.job_id]
+def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, JobRow]]:
+    """Return the Slurm id of each job that has one, by llmb's id, and the rows of the queue by Slurm id."""
+    searches = [shlex.join(["known", each.id, each.directory]) for each in tickets if not each.job_id]
     named = [each.job_id for each in tickets if each.job_id]
-    wanted = "" if nameless else ",".join(named)  # without a name a job is found by its mark, among all
-    lines = ask(host, "\n".join([*nameless, f"queue {shlex.quote(wanted)} || exit 1"]), "squeue").splitlines()
+    wanted = "" if searches else ",".join(named)  # a job without an id is found by its mark, so query all jobs
+    lines = _run(host, "\n".join([*searches, f"queue {shlex.quote(wanted)} || exit 1"]), "squeue").splitlines()
     divide = lines.index("queue")
-    queue = {row.job_id: row for line in lines[divide + 1 :] if (row := from_squeue(line))}
+    queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
     known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
     known |= {identity: job_id for identity, _, job_id in (each.partition("\t") for each in lines[:divide]) if job_id}
     marks = {row.comment: row.job_id for row in queue.values()}
@@ -79,83 +79,78 @@ def _ask_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str]
     return known, queue
 
 
-def _may_be_over(status: JobStatus) -> bool:
-    """It has ended; or it is held since its launch failed, although it may have been launched all the same."""
-    return status.state == "ended" or (status.state == "pending" and status.cause == "launch failure")
+def _may_have_ended(status: JobStatus | None) -> bool:
+    """Check whether a job has left the queue, has ended, or is held for a failed launch although it may have run."""
+    return status is None or status.state == "ended" or (status.state == "pending" and status.cause == "launch failure")
 
 
-def _row(ticket: JobHandle, ids: Mapping[str, str], queue: Mapping[str, Row]) -> Row | None:
-    return queue.get(ids.get(ticket.id, ""))
-
-
-def _ask_directories(over: Iterable[JobHandle], ended: Mapping[str, JobStatus], host: Host) -> dict[str, Left]:
-    calls = [shlex.join(["left", each.id, each.directory, "" if each.id in ended else "missing"]) for each in over]
+def _read_directories(jobs: Iterable[JobHandle], in_queue: Mapping[str, JobStatus], host: Host) -> dict[str, JobFiles]:
+    calls = [shlex.join(["left", each.id, each.directory, "" if each.id in in_queue else "missing"]) for each in jobs]
     if not calls:
         return {}
-    answer = ask(host, "\n".join(calls), "the run's directory")
-    return dict(map(_left, answer.removesuffix("\n").split("\n")))  # a job's words may hold other line ends
+    output = _run(host, "\n".join(calls), "the run's directory")
+    return dict(map(_job_files, output.removesuffix("\n").split("\n")))  # a reason may contain other line separators
 
 
-def _left(line: str) -> tuple[str, Left]:
+def _job_files(line: str) -> tuple[str, JobFiles]:
     identity, claim, missing_s, attempt, ended = line.split("\t", 4)
     job_id, _, rest = ended.partition("\t")
-    status, _, why = rest.partition("\t")
-    return identity, Left(
+    code, _, reason = rest.partition("\t")
+    return identity, JobFiles(
         claim=claim,
         missing_s=int(missing_s),
         attempt=int(attempt or 0),
-        ended=(job_id, int(status), why) if status.isdigit() else None,
+        ended=(job_id, int(code), reason) if code.isdigit() else None,
     )
 
 
-def _ask_accounts(job_ids: Iterable[str], host: Host) -> Accounts:
+def _query_accounting(job_ids: Iterable[str], host: Host) -> Accounting:
     wanted = ",".join(sorted(job_ids))
     if not wanted:
-        return Accounts({}, can_tell=True)
-    header, *lines = ask(host, f"accounts {shlex.quote(wanted)}", "sacct").splitlines()
-    if header == "accounts cannot be asked":
-        return Accounts({}, can_tell=False)
-    return Accounts({row.job_id: row for line in lines if (row := from_sacct(line))}, can_tell=True)
+        return Accounting({}, available=True)
+    return parse_sacct(_run(host, f"accounting {shlex.quote(wanted)}", "sacct"))
 
 
-def _told(job_id: str, left: Left, queue: Mapping[str, Row], accounts: Accounts) -> JobStatus:
-    """How a job stands that has ended, or that the queue does not know any more."""
-    if left.claim and left.claim != job_id:  # a twin was sent by mistake, and did nothing
-        job_id = left.claim
-    row = queue.get(job_id) or accounts.rows.get(job_id)
-    if row is not None and (row.stage == "ended" or job_id in queue):
-        return _with_own_word(job_status(row), left)
-    if left.ended and left.ended[0] == job_id:
-        status, why = left.ended[1:]
-        cause: Cause = "failed" if status else "completed"
-        return JobStatus(state="ended", job_id=job_id, cause=cause, exit_code=status, reason=why, attempt=left.attempt)
-    if not accounts.can_tell or left.missing_s < FORGOTTEN_AFTER_S:
-        reason = "waiting for Slurm's accounts" + ("" if accounts.can_tell else ", which cannot be asked")
-        return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=left.attempt)
-    reason = "neither Slurm's queue nor its accounts know how it ended"
-    return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=left.attempt)
+def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting) -> JobStatus:
+    """Return the status of a job that may have ended, from the queue, accounting and its directory, in this order."""
+    if files.claim and files.claim != job_id:  # this job is a duplicate, which did nothing
+        job_id = files.claim
+    row = queue.get(job_id) or accounting.rows.get(job_id)
+    if row is not None and (job_stage(row) == "ended" or job_id in queue):
+        return _with_files(job_status(row), files)
+    if files.ended and files.ended[0] == job_id:
+        code, reason = files.ended[1:]
+        cause: Cause = "failed" if code else "completed"
+        return JobStatus(
+            state="ended", job_id=job_id, cause=cause, exit_code=code, reason=reason, attempt=files.attempt
+        )
+    if not accounting.available or files.missing_s < LOST_AFTER_S:
+        reason = "waiting for Slurm's accounting" + ("" if accounting.available else ", which does not respond")
+        return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=files.attempt)
+    reason = "neither Slurm's queue nor its accounting contains the end of the job"
+    return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=files.attempt)
 
 
-def _with_own_word(status: JobStatus, left: Left) -> JobStatus:
-    """The same, with why the job itself says it failed, where Slurm says no more than that.
+def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
+    """Add the reason that the job itself gave for its failure, if Slurm gives none.
 
-    A job that Slurm holds for a failed launch, and that came to its end nevertheless, has done its work: it is to be
-    cancelled, and counts as completed.
+    A job that Slurm holds for a failed launch, but whose script exited with 0, counts as completed. It stays pending,
+    so core cancels it.
     """
-    if status.cause == "launch failure" and left.ended and left.ended[:2] == (status.job_id, 0):
-        return attrs.evolve(status, cause="completed", exit_code=0, reason="", remedy="", attempt=left.attempt)
+    if status.cause == "launch failure" and files.ended and files.ended[:2] == (status.job_id, 0):
+        return attrs.evolve(status, cause="completed", exit_code=0, reason="", remedy="", attempt=files.attempt)
     if status.state != "ended":
         return status
-    attempt = max(status.attempt, left.attempt)
-    own_word = left.own_word if status.cause == "failed" else ""
-    return attrs.evolve(status, attempt=attempt, reason=status.reason or own_word)
+    attempt = max(status.attempt, files.attempt)
+    own_reason = files.reason if status.cause == "failed" else ""
+    return attrs.evolve(status, attempt=attempt, reason=status.reason or own_reason)
 
 
-def ask(host: Host, calls: str, what: str) -> str:
-    """What bash prints with the functions of poll.sh. Raises TargetError where it fails."""
+def _run(host: Host, calls: str, what: str) -> str:
+    """Run functions of poll.sh and return their output. Raise TargetError if one fails."""
     functions = resource_text("llmb_slurm", "poll.sh")
-    answer = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)
-    if answer.exit_code:
-        told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_code}"]
-        raise TargetError(f"Slurm cannot be asked ({what}): {told[-1]}")
-    return answer.stdout
+    result = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)
+    if result.exit_code:
+        lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
+        raise TargetError(f"cannot query Slurm ({what}): {lines[-1]}")
+    return result.stdout

@@ -1,4 +1,4 @@
-"""Jobs submitted once each, and cancelled."""
+"""Submission of jobs with sbatch, each exactly once."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from llmb import Host, JobHandle, Script, TargetError, UnknownOutcomeError, resource_text
-from llmb_slurm.directives import job_mark
-from llmb_slurm.poll import find_jobs
-from llmb_slurm.refusals import remedy
+from llmb_slurm.sbatch_directives import job_mark
+from llmb_slurm.sbatch_errors import remedy
 
-AT_ONCE = 200  # jobs in one command, so that it ends in time also where the controller is slow
+BATCH_SIZE = 200  # jobs in one command, so that it ends in time even if the controller is slow
 TIMEOUT_S = 600.0
-PERHAPS_SUBMITTED = 75  # what submit.sh exits with where sbatch was not answered
+PERHAPS_SUBMITTED = 75  # exit code of submit.sh if sbatch got no answer from the controller
 
 
 def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-    """Submit those that were not submitted before.
+    """Submit the jobs that were not submitted before, and return a handle for every job.
 
-    Raises TargetError where none was, and UnknownOutcomeError where some were, or may have been.
+    A job that sbatch rejects has a handle without a job id and with the reason. Raise TargetError if no job was
+    submitted because Slurm or the host does not respond, and UnknownOutcomeError if some jobs were submitted or may
+    have been.
     """
-    tickets: dict[str, JobHandle] = {}
+    handles: dict[str, JobHandle] = {}
     try:
-        for begin in range(0, len(scripts), AT_ONCE):
-            some = scripts[begin : begin + AT_ONCE]
-            host.put({path: text for script in some for path, text in _files(script)})
-            tickets |= _submit(some, host)
+        for begin in range(0, len(scripts), BATCH_SIZE):
+            batch = scripts[begin : begin + BATCH_SIZE]
+            host.put({path: text for script in batch for path, text in _files(script)})
+            handles |= _submit(batch, host)
     except TargetError as error:
-        if any(ticket.job_id for ticket in tickets.values()):
+        if any(handle.job_id for handle in handles.values()):
             raise UnknownOutcomeError(*error.faults) from error
         raise
-    return tickets
+    return handles
 
 
 def _files(script: Script) -> Iterator[tuple[str, str]]:
@@ -42,45 +43,33 @@ def _files(script: Script) -> Iterator[tuple[str, str]]:
 
 def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     calls = []
-    for (folder, *defaults), together in groupby(sorted(scripts, key=_group), _group):
+    for (folder, *defaults), group in groupby(sorted(scripts, key=_group), _group):
         calls += [shlex.join(["lock", folder]), shlex.join(["defaults", *defaults])]
         calls += [
             shlex.join(["start", each.id, job_mark(each.id, each.directory), each.directory, each.check])
-            for each in together
+            for each in group
         ]
-    functions = "\n".join(resource_text("llmb_slurm", name) for name in ("environment.sh", "submit.sh"))
-    answer = host.run("\n".join([functions, *calls, "finish"]), timeout_s=TIMEOUT_S)
+    functions = resource_text("llmb_slurm", "submit.sh")
+    result = host.run("\n".join([functions, *calls, "finish"]), timeout_s=TIMEOUT_S)
     directories = {script.id: script.directory for script in scripts}
-    tickets = [_ticket(line, directories) for line in filter(None, answer.stdout.split("\n"))]
-    if answer.exit_code:
-        told = answer.stderr.strip().splitlines() or [f"exit status {answer.exit_code}"]
-        perhaps = answer.exit_code == PERHAPS_SUBMITTED or any(ticket.job_id for ticket in tickets)
+    handles = [_handle(line, directories) for line in filter(None, result.stdout.split("\n"))]
+    if result.exit_code:
+        lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
+        perhaps = result.exit_code == PERHAPS_SUBMITTED or any(handle.job_id for handle in handles)
         error = UnknownOutcomeError if perhaps else TargetError
-        raise error(f"jobs could not be submitted: {told[-1]}")
-    return {ticket.id: ticket for ticket in tickets}
+        raise error(f"cannot submit jobs: {lines[-1]}")
+    return {handle.id: handle for handle in handles}
 
 
 def _group(script: Script) -> tuple[str, str, str]:
-    """What is set once for several: the folder to lock, and whether account and partition are the environment's."""
+    """Return the folder to lock, and "account" and "partition" unless the script sets them: equal in each group."""
     account, partition = ("" if f"\n#SBATCH --{name}=" in script.text else name for name in ("account", "partition"))
     return str(PurePosixPath(script.directory).parent), account, partition
 
 
-def _ticket(line: str, directories: Mapping[str, str]) -> JobHandle:
-    identity, job_id, told = line.split("\t", 2)
+def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:
+    identity, job_id, message = line.split("\t", 2)
     if job_id:
         return JobHandle(id=identity, directory=directories[identity], job_id=job_id)
-    refused = f"sbatch refused it: {told.replace('sbatch: error: ', ' ').strip()}"
-    return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=remedy(told))
-
-
-def cancel_jobs(tickets: Sequence[JobHandle], host: Host) -> None:
-    """End these jobs and no others; what has ended already is left alone."""
-    job_ids = find_jobs(tickets, host)
-    if not job_ids:
-        return
-    answer = host.run(
-        f"{resource_text('llmb_slurm', 'cancel.sh')}\n{shlex.join(['cancel', *job_ids])}", timeout_s=TIMEOUT_S
-    )
-    if answer.exit_code:
-        raise TargetError(f"jobs could not be cancelled: {answer.stderr.strip()}")
+    refused = f"sbatch rejected the job: {message.replace('sbatch: error: ', ' ').strip()}"
+    return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=remedy(message))

@@ -1,8 +1,19 @@
-# Functions by which jobs are submitted. In a job's directory:
-#   job_id  sbatch's answer, written by sbatch itself; while it is empty, the queue has to tell whether there is a job
-#   claim   a symbolic link, made by the job that works there, to that job's id
+# Functions that submit jobs, each exactly once. Files of a job's directory:
+#   job_id  the output of sbatch, written by sbatch itself; while it is empty, only the queue knows whether there is a job
+#   claim   symbolic link to the id of the job that runs there, created by that job
 
-in_queue() { # mark: the id of the job that carries it, if there is one; fails where the queue cannot be asked
+# Keep only variables of a login: sbatch passes its environment to the job, secrets included, and SLURM_* and SBATCH_* variables
+# would change the request.
+account=${SBATCH_ACCOUNT:-${SLURM_ACCOUNT:-}} partition=${SBATCH_PARTITION:-${SLURM_PARTITION:-}}
+for name in $(compgen -e); do
+  case $name in
+    PATH | HOME | USER | LOGNAME | SHELL | LANG | LC_* | TZ | LD_LIBRARY_PATH | SLURM_CONF) ;;
+    MODULEPATH | MODULESHOME | XDG_* | ENROOT_* | *_proxy | *_PROXY) ;;
+    *) unset -v "$name" ;;
+  esac
+done
+
+in_queue() { # mark: prints the id of the job with this mark, if any; fails if squeue gets no answer
   local queue id state comment
   queue=$(squeue --me -a -h -t all -O 'JobID:.0|,State:|,Comment:|') || return 1
   while IFS='|' read -r id state comment; do
@@ -12,7 +23,7 @@ in_queue() { # mark: the id of the job that carries it, if there is one; fails w
 }
 
 ended='|BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
-alive() { # job id: 1 where it has ended, or is not known any more; 75 where one cannot ask
+alive() { # job id: returns 1 if the job has ended or is unknown, 75 if squeue gets no answer
   local states
   if states=$(squeue -a -h -t all -j "$1" -O State:.0 2>squeue.err); then
     grep -qvxE "$ended" <<<"$states"
@@ -23,16 +34,16 @@ alive() { # job id: 1 where it has ended, or is not known any more; 75 where one
   fi
 }
 
-made() { # job id, check: whether that job makes what the check asks for, or it is there; exits where one cannot know
+task_done_or_alive() { # job id, check: exits with 75 if that cannot be determined
   local status=0
   alive "$1" || status=$?
   if [ $status = 0 ] || (eval "$2") >/dev/null 2>&1; then return; fi
   [ $status != 75 ] && return 1
-  printf '%s\n' "squeue does not tell of job $1" "$(<squeue.err)" >&2
+  printf '%s\n' "squeue does not report the state of job $1" "$(<squeue.err)" >&2
   exit 75
 }
 
-lock() { # directory: until the next one is locked; where the file system has no locks, the jobs' own claims must do
+lock() { # directory: locks it until the next call; on a file system without locks, the claims of the jobs must suffice
   local status
   mkdir -p "$1" && exec 9>>"$1/.submit" || exit 1
   flock -w 120 9
@@ -40,53 +51,53 @@ lock() { # directory: until the next one is locked; where the file system has no
   if [ $status = 1 ]; then echo "another llmb has been submitting in $1 for 2 minutes" >&2 && exit 1; fi
 }
 
-defaults() { # account or nothing, partition or nothing: which of both come from the environment, for what follows
-  unset SBATCH_ACCOUNT SBATCH_PARTITION # sbatch would prefer them to what a script says
+defaults() { # "account" or empty, "partition" or empty: which of them the next jobs take from the environment
+  unset SBATCH_ACCOUNT SBATCH_PARTITION # sbatch prefers them to the directives of a script
   if [ -n "$1" ] && [ -n "$account" ]; then export SBATCH_ACCOUNT=$account; fi
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
 }
 
-under_way=0 failed=0
-start() { # as submit; several beside one another, since sbatch mostly waits for the controller
-  ((under_way < 4)) || settle_one
+in_flight=0 failed=0
+start() { # arguments of submit: runs up to four at a time, because sbatch mostly waits for the controller
+  ((in_flight < 4)) || await_one
   ((failed == 0)) || return
   submit "$@" &
-  ((under_way += 1))
+  ((in_flight += 1))
 }
 
-settle_one() {
+await_one() {
   local status=0
   wait -n || status=$?
-  ((under_way -= 1))
+  ((in_flight -= 1))
   ((failed = status > failed ? status : failed))
 }
 
-finish() { # until all have been submitted; exits with the worst of their statuses
-  while ((under_way)); do settle_one; done
+finish() { # waits for all submissions and exits with the highest of their exit codes
+  while ((in_flight)); do await_one; done
   exit "$failed"
 }
 
-submit() { # id, mark, directory, check or nothing: prints the id, a tab, the job's id, a tab, and why it was refused
+submit() { # id, mark, directory, check or empty: prints the id, the job's id and the reason of a rejection, with tabs between
   local job=''
   cd "$3" || exit 1
   if [ -e job_id ] || [ -L claim ]; then
-    job=$(submitted "$2") || exit 75
-    if [ -n "$job" ] && [ -n "$4" ] && ! made "$job" "$4"; then
-      job='' && rm -f job_id claim ended missing # a task that is not done, and that nobody makes
+    job=$(submitted_before "$2") || exit 75
+    if [ -n "$job" ] && [ -n "$4" ] && ! task_done_or_alive "$job" "$4"; then
+      job='' && rm -f job_id claim ended missing # submit the task again
     fi
   fi
   if [ -z "$job" ]; then
     if ! sbatch --parsable job.sh >job_id 2>sbatch.err; then
-      refused "$1"
+      rejected "$1"
       return
     fi
     read -r job <job_id
-    job=${job%%;*} # a cluster's name may stand behind it
+    job=${job%%;*} # the name of the cluster may follow
   fi
   printf '%s\t%s\t\n' "$1" "$job"
 }
 
-submitted() { # mark: the job that was submitted here before, if it was; fails where one cannot know
+submitted_before() { # mark: prints the id of the job submitted here, if any; fails if that cannot be determined
   local job=''
   if [ -s job_id ]; then
     job=$(<job_id)
@@ -100,13 +111,13 @@ submitted() { # mark: the job that was submitted here before, if it was; fails w
   echo "$job"
 }
 
-refused() { # id: what sbatch said; where that is no refusal, nothing more is submitted
-  local told
-  told=$(<sbatch.err)
-  case $told in
-    *"nable to contact"* | *unge* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$told" >&2 && exit 1 ;;
-    *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$told" >&2 && exit 75 ;; # it may have been taken
+rejected() { # id: prints the message of sbatch; exits if the message means that the controller gave no answer
+  local error
+  error=$(<sbatch.err)
+  case $error in
+    *"nable to contact"* | *unge* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$error" >&2 && exit 1 ;;
+    *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$error" >&2 && exit 75 ;; # the controller may have accepted the job
   esac
   rm -f job_id
-  printf '%s\t\t%s\n' "$1" "${told//[[:cntrl:]]/ }"
+  printf '%s\t\t%s\n' "$1" "${error//[[:cntrl:]]/ }"
 }

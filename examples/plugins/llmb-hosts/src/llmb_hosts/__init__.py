@@ -1,1 +1,1 @@
-"""A list of hosts over SSH as a scheduler of llmb."""
+"""A scheduler for llmb on a list of SSH hosts."""

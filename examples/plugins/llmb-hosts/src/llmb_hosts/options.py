@@ -12,16 +12,19 @@ LOST_AFTER_S = PositiveInt(60)
 GRACE_S = PositiveInt(10)
 
 
-def _some(_instance: Any, _attribute: Any, hosts: tuple[str, ...]) -> None:
+def _check_hosts(_instance: Any, _attribute: Any, hosts: tuple[str, ...]) -> None:
+    """Reject an empty list and duplicates."""
     if not hosts or len(set(hosts)) < len(hosts):
-        raise SpecError(Fault(message=f"is {shown(hosts)}", expected="the name of at least one host, each once"))
+        raise SpecError(
+            Fault(message=f"invalid list {shown(hosts)}", expected="at least one host name, without duplicates")
+        )
 
 
 @attrs.frozen(kw_only=True)
 class HostsOptions:
-    """See README.md."""
+    """Options of jobs on these hosts. README.md describes the keys."""
 
-    hosts: tuple[str, ...] = attrs.field(validator=_some)
+    hosts: tuple[str, ...] = attrs.field(validator=_check_hosts)
     runtime: Literal["none"] | None = None
     master_addr: str | None = None
     lost_after_s: PositiveInt = LOST_AFTER_S

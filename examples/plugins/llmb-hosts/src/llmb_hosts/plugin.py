@@ -1,4 +1,4 @@
-"""A list of hosts: a job runs on as many of them as it needs, and takes turns with others there."""
+"""The scheduler: a job runs on as many hosts of a list as it needs, and queues for each of them."""
 
 from __future__ import annotations
 
@@ -31,52 +31,55 @@ from llmb import (
     shown,
     venv_task,
 )
-from llmb_hosts.checks import host_checks
+from llmb_hosts.doctor_checks import host_checks
+from llmb_hosts.job_script import job_script, phase_logs
 from llmb_hosts.options import HostsOptions
-from llmb_hosts.script import job_script, phase_logs
 from llmb_hosts.submit import submit_jobs
 
 
 class Hosts(SchedulerHooks[HostsOptions]):
-    """Jobs are detached processes of their hosts; what the first one says of a job is what is known of it."""
+    """Scheduler whose jobs are detached processes of their hosts. The first host keeps the status of a job."""
 
     options = HostsOptions
     poll_interval_s = (0.2, 2.0)
 
     @hookimpl
     def host(self, target: Target[HostsOptions]) -> str | None:
-        """The first of the list."""
+        """Return the first host of the list. Raise SpecError if target.host names another one."""
         first = target.options.hosts[0]
         if target.host not in (None, first):
-            message = f"is {shown(target.host)}, and the hosts are reached through the first of them"
+            message = f"{shown(target.host)} is not the first of target.hosts, through which llmb reaches the hosts"
             raise SpecError(Fault(message=message, key="target.host", expected="no such key"))
         return first
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[HostsOptions]) -> tuple[Task, ...]:
-        """A virtual environment in the shared directory."""
+        """Return the task that creates a virtual environment in the shared directory.
+
+        Raise SpecError for a recipe with an image, unless ``target.runtime`` is "none".
+        """
         base = environment.base
         if target.options.runtime == "none" or base is None:
             return ()
         if isinstance(base, Image):
-            message = f"runs in the image {base.ref}, and commands are started here as they are"
-            expected = 'target.runtime = "none" where all hosts have what it needs'
+            message = f"the recipe runs in the image {base.ref}, but this scheduler does not start containers"
+            expected = 'target.runtime = "none" if all hosts have what the recipe needs'
             raise SpecError(Fault(message=message, key="workload.recipe", expected=expected))
         return (venv_task(base, target.cache),) if isinstance(base, Venv) else ()
 
     @hookimpl
     def prepare_dataset(self, dataset: Dataset, target: Target[HostsOptions]) -> Dataset:
-        """On one host."""
+        """Run the tasks of the dataset on one host."""
         return dataset.on_one_node()
 
     @hookimpl
     def build_job(self, job: Job, target: Target[HostsOptions]) -> Script:
-        """A script that each of the hosts runs. Raises SpecError where there are too few."""
-        there = target.options.hosts
-        if job.nodes > len(there):
-            message = f"needs {job.nodes} hosts, and target.hosts has {len(there)}"
+        """Return a script that each host of the job runs. Raise SpecError if target.hosts has too few."""
+        available = target.options.hosts
+        if job.nodes > len(available):
+            message = f"the job needs {job.nodes} hosts, but target.hosts has {len(available)}"
             raise SpecError(Fault(message=message, key="workload.gpus", expected="fewer GPUs, or more hosts"))
-        hosts = there[: job.nodes]
+        hosts = available[: job.nodes]
         return Script(
             id=job.id,
             directory=job.directory,
@@ -85,18 +88,18 @@ class Hosts(SchedulerHooks[HostsOptions]):
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
             time_limit_s=job.time_limit_s,
-            grace_s=target.options.grace_s + 30,  # the script itself ends its ranks after theirs
+            grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
             hosts=hosts[1:],
         )
 
     @hookimpl
     def parse_log(self, run: Run[Any] | None) -> LogParser:
-        """A host that was lost."""
+        """Return a parser for the messages about lost hosts."""
         return LostHosts()
 
     @hookimpl
     def checks(self, target: Target[HostsOptions], host: Host) -> Sequence[DoctorCheck]:
-        """The other hosts."""
+        """Return the checks of the other hosts."""
         return tuple(host_checks(target, host))
 
     @hookimpl
@@ -106,21 +109,21 @@ class Hosts(SchedulerHooks[HostsOptions]):
 
     @hookimpl
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
-        """Ask the first host, by one command for all jobs."""
+        """Query the first host with one command for all jobs."""
         return poll_detached(tickets, host)
 
     @hookimpl
     def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
-        """End the first host's part; the others end theirs when they see it."""
+        """Cancel the part of the first host. The other hosts then end theirs."""
         cancel_detached(tickets, host)
 
 
 class LostHosts(LineParser):
-    """What the first host writes when another one is lost."""
+    """Parser for the message that a host prints if another host is lost."""
 
     needles = (b"llmb-hosts: host ",)
 
     def read_line(self, line: bytes) -> Iterator[Notice]:
-        """Which host."""
+        """Yield a node failure for a lost host."""
         if b" is lost: " in line:
             yield Notice(kind="node failure", text=line.decode(errors="replace").strip())

@@ -1,4 +1,4 @@
-"""A job is started on each of its hosts; the first of them, which is the target's own, stands for it afterwards."""
+"""Submission: start a job on each of its hosts. The first host keeps the status of the job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ REMEDY = "set target.workdir to a directory that all of target.hosts share"
 
 
 def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-    """The first host last: nothing begins before all are there. Raises TargetError where one cannot be reached."""
+    """Start each job on its hosts, on the first host last, and return a handle for every job.
+
+    The phases begin once all hosts have started. A job whose directory another host does not see is rejected. Raise
+    TargetError if a host cannot be reached.
+    """
     parts: dict[str, dict[str, Script]] = {}
     for script in scripts:
         for number, name in enumerate(script.hosts, 1):
@@ -23,11 +27,11 @@ def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle
     for name, own in parts.items():
         submit_detached([part for identity, part in own.items() if identity not in blind], host.peer(name))
     started = submit_detached([script for script in scripts if script.id not in blind], host)
-    return {**started, **{script.id: _refused(script, blind[script.id]) for script in scripts if script.id in blind}}
+    return {**started, **{script.id: _rejected(script, blind[script.id]) for script in scripts if script.id in blind}}
 
 
 def _part(script: Script, number: int) -> Script:
-    """What another host is given. Its supervisor has a directory of its own; the clock is the first host's."""
+    """Return the script for another host, with its own directory. The first host enforces the time limit."""
     directory = f"{script.directory}/nodes/{number}"
     return attrs.evolve(
         script, id=f"{script.id}.{number}", directory=directory, files=FrozenMap(), time_limit_s=None, hosts=()
@@ -35,11 +39,11 @@ def _part(script: Script, number: int) -> Script:
 
 
 def _unseen(parts: Mapping[str, Script], host: Host) -> list[str]:
-    """The ids of those jobs whose directory, which the first host has just made, this one does not see."""
-    looks = (f"[ -e {shlex.quote(part.directory)}/host ] || echo {identity}" for identity, part in parts.items())
-    return host.run("\n".join(looks)).stdout.split()
+    """Return the ids of the jobs whose directory, created by the first host, is not visible on this host."""
+    tests = (f"[ -e {shlex.quote(part.directory)}/host ] || echo {identity}" for identity, part in parts.items())
+    return host.run("\n".join(tests)).stdout.split()
 
 
-def _refused(script: Script, name: str) -> JobHandle:
+def _rejected(script: Script, name: str) -> JobHandle:
     refused = f"{name} does not see {script.directory}"
     return JobHandle(id=script.id, directory=script.directory, refused=refused, remedy=REMEDY)

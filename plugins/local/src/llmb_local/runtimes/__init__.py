@@ -1,4 +1,4 @@
-"""What a job's commands run in. Each runtime is a module of its own behind one Protocol."""
+"""The runtimes in which the commands of a job can run: one module each, behind one Protocol."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from llmb_local.options import LocalOptions
 
 
 class Runtime(Protocol):
-    """How an environment comes to be on this machine, and how phases are started in it."""
+    """A container engine, a virtual environment, or the bare machine."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """What makes the environment."""
+        """Return the tasks that create the environment on this machine."""
 
     def venv(self, job: Job, cache: str) -> str:
-        """The folder of the virtual environment that the ranks run in; empty without one."""
+        """Return the folder of the virtual environment of the ranks, or "" without one."""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
-        """Bash with a function ``contained PHASE`` and all that it needs; empty where no container is started.
+        """Return bash that defines ``contained PHASE``, which runs a phase in a container, or "" without containers.
 
-        It finds ``gpus``, the numbers of those that the job has, and the functions of ranks.sh and containers.sh.
-        Raises SpecError for what the runtime cannot do.
+        The bash may use ``gpus``, the indices of the job's GPUs, and the functions of start_ranks.sh and
+        container_cleanup.sh. Raise SpecError if the runtime does not support the job.
         """

@@ -1,4 +1,4 @@
-"""Commands as processes of this machine: in a virtual environment, or in what the user has prepared."""
+"""Commands as processes of this machine, in a virtual environment or in the user's own environment."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from llmb_local.options import LocalOptions
 
 
 class DirectRuntime:
-    """Nothing is made: the user has prepared what the commands need."""
+    """The user's own environment, which llmb does not change."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """None."""
+        """Return no tasks."""
         return ()
 
     def venv(self, job: Job, cache: str) -> str:
-        """None."""
+        """Return "": no virtual environment."""
         return ""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
-        """None."""
+        """Return "": no container."""
         return ""
 
 
-class InVenv(DirectRuntime):
-    """A virtual environment, made by uv once for each lock file."""
+class VenvRuntime(DirectRuntime):
+    """A virtual environment, which uv creates once for each lock file."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """The environment."""
+        """Return the task that creates the environment."""
         import uv  # its folder is where the program is; not needed to poll
 
         assert isinstance(environment.base, Venv)
         return (venv_task(environment.base, target.cache, uv=uv.find_uv_bin(), python=sys.executable),)
 
     def venv(self, job: Job, cache: str) -> str:
-        """Where the task made it."""
+        """Return the folder in which the task creates the environment."""
         assert isinstance(job.environment.base, Venv)
         return venv_folder(job.environment.base, cache)

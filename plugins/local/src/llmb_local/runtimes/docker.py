@@ -1,4 +1,4 @@
-"""Docker, and Podman in its place: an image is pulled once, and each phase runs in a container of its own."""
+"""Docker and Podman: pull an image once, and run each phase in a container of its own."""
 
 from __future__ import annotations
 
@@ -7,45 +7,46 @@ from collections.abc import Iterator
 from typing import Literal
 
 from llmb import Environment, Image, Job, Mount, Target, Task, assignments, content_key
-from llmb_local.bash import library
+from llmb_local.bash_files import bash_file
 from llmb_local.options import LocalOptions
 
 
 class Docker:
-    """Docker or Podman, which takes the same words."""
+    """Docker, or Podman, which has the same command line."""
 
     def __init__(self, engine: Literal["docker", "podman"]) -> None:
         self._engine = engine
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """Pull the image, unless the engine has it. Engines register an image only when it is whole."""
+        """Return the task that pulls the image. An engine lists an image only if it is complete."""
         assert isinstance(environment.base, Image)
         image = environment.base.pinned
         settings = assignments(engine=self._engine, image=image)
         pull = Task(
             key=f"{self._engine}-{content_key(image)}",
             kind=f"{self._engine} image {environment.base.ref}",
-            work="\n".join([settings, library("refusals.sh"), library("pull.sh")]),
+            work="\n".join([settings, bash_file("runtimes/engine_errors.sh"), bash_file("runtimes/docker_pull.sh")]),
             check=f"{self._engine} image inspect {shlex.quote(image)}",
         )
         return (pull,)
 
     def venv(self, job: Job, cache: str) -> str:
-        """None: an image has its own Python."""
+        """Return "": an image has its own Python."""
         return ""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
-        """Settings, then docker.sh."""
+        """Return the settings of the job, followed by docker_run.sh."""
         assert isinstance(job.environment.base, Image)
         stated = "yes" if target.options.machine_gpus is not None else ""
         settings = assignments(engine=self._engine, image=job.environment.base.pinned, gpus_stated=stated)
-        words = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
-        arrays = f"run_options=({words})\nmkdir -p {shlex.quote(target.cache)}"
-        return "\n".join([settings, arrays, *map(library, ("refusals.sh", "secrets.sh", "docker.sh"))])
+        options = shlex.join(["--label", f"llmb.run={job.id}", *run_options(job, target)])
+        arrays = f"run_options=({options})\nmkdir -p {shlex.quote(target.cache)}"
+        files = ("engine_errors.sh", "container_secrets.sh", "docker_run.sh")
+        return "\n".join([settings, arrays, *(bash_file(f"runtimes/{name}") for name in files)])
 
 
 def run_options(job: Job, target: Target[LocalOptions]) -> Iterator[str]:
-    """The words of ``docker run`` that are known before."""
+    """Yield the options of ``docker run`` that do not depend on the state of the machine."""
     options = target.options.container
     yield from ("--init", "--network", options.network, "--ipc", options.ipc)
     if options.shm_gb is not None:
@@ -63,7 +64,7 @@ def run_options(job: Job, target: Target[LocalOptions]) -> Iterator[str]:
 
 
 def _mount(mount: Mount) -> str:
-    """The fields of --mount, which are those of a line of CSV."""
+    """Return the value of --mount, which the engine parses as a line of CSV."""
     fields = ["type=bind", f"source={mount.source}", f"target={mount.target}"]
     fields += ["readonly"] if mount.read_only else []
     return ",".join('"' + field.replace('"', '""') + '"' if set(field) & set(',"\n') else field for field in fields)

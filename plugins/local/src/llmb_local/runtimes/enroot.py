@@ -1,4 +1,4 @@
-"""Enroot: an image becomes a file once, a job unpacks it into a container of its own, and all its phases run there."""
+"""Enroot: import an image into a file once, and run all phases of a job in one container unpacked from the file."""
 
 from __future__ import annotations
 
@@ -21,33 +21,40 @@ from llmb import (
     squashfs_check,
     squashfs_functions,
 )
-from llmb_local.bash import library
+from llmb_local.bash_files import bash_file
 from llmb_local.options import LocalOptions
 
 
 class Enroot:
-    """Enroot without root's rights, and without a daemon."""
+    """Enroot, which needs no root rights and no daemon."""
 
     def tasks(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """Import the image into a file, from Docker where that has it. The file gets its name if it is whole."""
+        """Return the task that imports the image into a file, from Docker if Docker has the image.
+
+        The file gets its final name only if it is complete.
+        """
         assert isinstance(environment.base, Image)
         file = image_file(environment.base, target.cache)
         image = environment.base
         settings = assignments(engine="enroot", image=image.pinned, source=enroot_address(image), file=file)
+        functions = [bash_file("runtimes/engine_errors.sh"), squashfs_functions()]
         task = Task(
             key=f"enroot-{content_key(file)}",
             kind=f"enroot image {environment.base.ref}",
-            work="\n".join([settings, library("refusals.sh"), squashfs_functions(), library("import.sh")]),
+            work="\n".join([settings, *functions, bash_file("runtimes/enroot_import.sh")]),
             check=squashfs_check(file),
         )
         return (task,)
 
     def venv(self, job: Job, cache: str) -> str:
-        """None: an image has its own Python."""
+        """Return "": an image has its own Python."""
         return ""
 
     def container(self, job: Job, target: Target[LocalOptions]) -> str:
-        """Settings, then enroot.sh."""
+        """Return the settings of the job, followed by enroot_start.sh.
+
+        Raise SpecError if enroot cannot mount a path.
+        """
         assert isinstance(job.environment.base, Image)
         file = image_file(job.environment.base, target.cache)
         stated = "yes" if target.options.machine_gpus is not None else ""
@@ -55,34 +62,38 @@ class Enroot:
         words = [word for mount in job.container_mounts(target.cache) for word in ("--mount", _mount(mount))]
         options = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         cache = f"mkdir -p {shlex.quote(target.cache)}"
-        return "\n".join([settings, options, cache, *map(library, ("refusals.sh", "secrets.sh", "enroot.sh"))])
+        files = ("engine_errors.sh", "container_secrets.sh", "enroot_start.sh")
+        return "\n".join([settings, options, cache, *(bash_file(f"runtimes/{name}") for name in files)])
 
 
 def enroot_address(image: Image) -> str:
-    """The image as enroot wants it: a ``#`` after the registry, which else were taken for a user of Docker Hub.
+    """Return the address of an image in enroot's syntax, with ``#`` between registry and name.
 
-    The digest stands in the place of a tag: ``:sha256:...`` is read by enroot 3.1 to 4.1, ``@sha256:...`` not before
-    4.0 (docker::_parse_uri in its src/docker.sh).
+    Without the ``#``, enroot takes the registry for a user of Docker Hub. The digest replaces the tag: enroot 3.1 to
+    4.1 read ``:sha256:...``, but only 4.0 and later read ``@sha256:...`` (docker::_parse_uri in its src/docker.sh).
     """
     name = image.pinned.removeprefix(f"{image.registry}/").replace("@", ":")
     return f"docker://{image.registry}#{name}" if image.registry else f"docker://{name}"
 
 
 def image_file(image: Image, cache: str) -> str:
-    """Where the imported image lies."""
+    """Return the path of the imported image."""
     name = re.sub("[/:@]", "+", image.ref)
     return f"{cache}/enroot/{name}-{content_key(image.ref, image.digest or '')}.sqsh"
 
 
 def _mount(mount: Mount) -> str:
-    """The fields of a line of fstab, with colons between them. Raises SpecError for a path that none can hold."""
+    """Return the value of --mount: the fields of an fstab line, separated by colons.
+
+    Raise SpecError if a path contains a character that fstab fields cannot contain.
+    """
     return ":".join(_mount_fields(mount))
 
 
 def _mount_fields(mount: Mount) -> Iterator[str]:
     for path in (mount.source, mount.target):
         if set(path) & set(": \t\n\\#"):
-            message = f"{shown(path)} has a character that enroot's mounts cannot have"
+            message = f"{shown(path)} contains a character that enroot's mounts do not support"
             raise SpecError(Fault(message=message, key="target.runtime", expected="another runtime, or another path"))
         yield path
     yield "none"

@@ -1,0 +1,39 @@
+# Functions of both sides of a detached job: detached.sh, which queries it, and detached_supervisor.sh, which runs it.
+
+# Jobs are polled several times a second on the machine that they run on, so a poll of a live job starts no process.
+
+start_time() { # process id, variable: sets it to the start time in clock ticks after boot; fails for a dead process
+  local stat=''
+  { IFS= read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null # a process name may contain newlines
+  [ -n "$stat" ] || return 1
+  set -- "$2" ${stat##*) }
+  [ "$2" != Z ] && printf -v "$1" %s "${21}" # the init process of a container may not reap zombies
+}
+
+supervisor() { # directory: prints the supervisor's process id; fails if that process is gone or its id was reused
+  local pid start boot now
+  { read -r pid start boot <"$1/started"; } 2>/dev/null && read -r now </proc/sys/kernel/random/boot_id || return 1
+  [ "$boot" = "$now" ] && start_time "$pid" now && [ "$start" = "$now" ] && echo "$pid"
+}
+
+end_leftovers() { # absolute directory: kills all processes of its job except the calling one
+  local file round found
+  for round in 1 2 3 4 5; do # a later round finds processes that were started during an earlier one
+    found=''
+    for file in $(grep -lzxF -e "LLMB_RUN_DIR=$1" -e "LLMB_DETACHED=$1" /proc/[0-9]*/environ 2>/dev/null); do
+      file=${file#/proc/}
+      [ "${file%%/*}" = $$ ] || ! kill -KILL "${file%%/*}" 2>/dev/null || found=yes
+    done
+    [ -n "$found" ] || return 0
+  done
+}
+
+last_line() { tail -n 1 "$1" 2>/dev/null | tr -d '\n' | tr '[:cntrl:]' ' '; } # file
+
+forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; } # directory
+
+write() { # file, text: replaces the file atomically
+  printf '%s\n' "$2" >"$1.partial" && sync "$1.partial" && mv "$1.partial" "$1" && return
+  rm -f "$1.partial"
+  return 1
+}

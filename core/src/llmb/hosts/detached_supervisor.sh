@@ -1,0 +1,103 @@
+# Run job.sh of a directory once and keep on disk how it ended, independent of the process that submitted it.
+# The caller starts this script in a session of its own, holds the submission lock on descriptor 9, and sets LLMB_RUN_DIR and
+# LLMB_DETACHED, which all processes of the job inherit. A job may give its ranks another LLMB_RUN_DIR; LLMB_DETACHED stays.
+# Files of the directory:
+#   started   process id of this supervisor, its start time, boot id
+#   begun     created by job.sh when its turn has come; the time limit counts from here
+#   ended     exit code, cause, reason; exists only if no process of the job is alive
+#   alive     locked while any process of the job is alive
+#   arriving  locked until job.sh closes descriptor 7, at the latest until it ends; the next job waits for this lock
+#   no_grace  exists if the grace period is over; from then on SIGTERM to the supervisor kills the job
+#   room      preallocated space for `ended`, used if the disk is full
+directory=$1 time_limit_s=$2 grace_s=$3
+cd "$directory" || exit 1
+
+exec 8>>alive
+flock -w 10 8 || exit 1 # another instance is running
+
+job='' job_start='' interrupted='' grace_granted=''
+lives() { # whether the job's process group still belongs to the job
+  local now
+  [ -n "$job_start" ] && start_time "$job" now && [ "$now" = "$job_start" ]
+}
+
+end_job() { # signal handler: SIGTERM to the job; SIGKILL once `no_grace` exists
+  interrupted=yes
+  lives || return
+  if [ -e no_grace ]; then
+    kill -KILL -- "-$job" 2>/dev/null
+    return
+  fi
+  kill -TERM -- "-$job" 2>/dev/null
+  [ -n "$grace_granted" ] || later no_grace sleep "$grace_s"
+  grace_granted=yes
+}
+
+later() { # file, command: runs the command in the background, then creates the file and signals this supervisor
+  (
+    "${@:2}" && [ "$(supervisor .)" = $$ ] && { : >"$1"; kill -TERM $$; }
+  ) 8>&- &
+  disown $! # bash prints nothing when this process is killed
+}
+
+keep_end() { # exit code, cause, reason: if the disk is full, writes into `room` and adds that to the reason
+  local reason=${3//[[:cntrl:]]/ } error
+  error=$(write ended "$1"$'\t'"$2"$'\t'"$reason" 2>&1) && return
+  reason="${reason:+${reason:0:800}; }$directory: ${error##*: }"
+  printf '%s\t%s\t%s\n' "$1" "$2" "$reason" 1<>room && sync room && mv room ended
+} 2>/dev/null
+
+trap end_job TERM INT HUP
+exec 7>arriving && flock 7 || exit 1
+start_time $$ own_start
+write started "$$ $own_start $(</proc/sys/kernel/random/boot_id)" || exit 1
+exec 9>&-
+printf '%4096s' '' | tr ' ' '\n' >room # newlines, which a reader of `ended` strips
+
+out_of_memory_kills() { sed -n 's/^oom_kill //p' /proc/vmstat; }
+kills_before=$(out_of_memory_kills)
+
+set -m # the job and the timers get process groups of their own
+if [ -e cancelled ]; then (exit 143) & else bash job.sh & fi
+job=$!
+exec 7>&-
+start_time "$job" job_start
+[ -z "$interrupted" ] || end_job
+await_time_limit() {
+  until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count
+  sleep "$time_limit_s"
+}
+[ "$time_limit_s" = 0 ] || later timed_out await_time_limit
+
+interrupted=yes
+while [ -n "$interrupted" ]; do # a signal interrupts `wait`, not the job
+  interrupted=''
+  wait "$job"
+  status=$?
+  if [ -z "$interrupted" ] && lives; then sleep 1 && interrupted=yes; fi # the job was stopped and may continue
+done
+job_start=''
+reason=''
+if [ -s failed ]; then
+  reason=$(<failed)
+elif [ "$status" -gt 128 ]; then
+  reason="the job's script was killed by signal $((status - 128))"
+elif [ "$status" != 0 ]; then
+  reason=$(last_line out.log)
+fi
+end_leftovers "$directory"
+forget_secrets .
+
+cause=failed
+if [ -e cancelled ]; then
+  cause=cancelled
+elif [ -e timed_out ]; then
+  cause=timeout
+elif [ "$status" = 0 ]; then
+  cause=completed
+elif [ "$(out_of_memory_kills)" != "$kills_before" ] && [[ $status = 137 || $reason = *137* ]]; then
+  cause="out of memory"
+fi
+# If nothing can be written at all, retry until it can, unless the directory is gone or the job was cancelled.
+until keep_end "$status" "$cause" "$reason" || [ ! -e alive ] || [ -e cancelled ]; do sleep 1; done
+rm -f room

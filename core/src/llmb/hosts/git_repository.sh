@@ -1,0 +1,24 @@
+# Fetch one commit of a git repository into a folder. Set above: folder, url, commit.
+export GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh -oBatchMode=yes}" GIT_LFS_SKIP_SMUDGE=1 LC_ALL=C
+partial=$folder.partial
+
+fail() { # reason: llmb shows the last line of the output
+  echo "cannot fetch $commit of $url: $1"
+  exit 1
+}
+
+git_error() { grep -m 1 '^\(fatal\|error\):' "$partial.log" || tail -n 1 "$partial.log"; } # the lines after it are advice
+
+fetch() { # the commit alone; all history if the server does not serve single commits or the commit is abbreviated
+  git -C "$partial" fetch --quiet --depth 1 "$url" "$commit" 2>"$partial.log" ||
+    git -C "$partial" fetch --quiet "$url" '+refs/*:refs/fetched/*' 2>"$partial.log"
+}
+
+command -v git >/dev/null || fail "git is not installed on $(hostname)"
+mkdir -p "$(dirname "$folder")" || fail "cannot create $(dirname "$folder")"
+rm -rf "$partial" || fail "cannot remove $partial" # left behind by a killed task
+git init --quiet "$partial" || fail "cannot create $partial"
+fetch || fail "$(git_error)"
+git -C "$partial" -c advice.detachedHead=false checkout --quiet --force --detach "$commit" 2>"$partial.log" ||
+  fail "$(git_error)"
+rm -rf "$folder" "$partial.log" && mv -T "$partial" "$folder" || fail "cannot create $folder"

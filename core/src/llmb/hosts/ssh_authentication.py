@@ -1,0 +1,139 @@
+"""Login with the user's keys: files named in ~/.ssh/config, the agent's keys, default files. Never prompts."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from paramiko import (
+    Agent,
+    AuthenticationException,
+    BadAuthenticationType,
+    PKey,
+    SSHConfig,
+    SSHException,
+    Transport,
+)
+from paramiko.auth_strategy import AuthStrategy
+from paramiko.pkey import UnknownKeyType
+
+from llmb.values.errors import TargetError
+
+DEFAULT_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
+
+
+class PublicKeys(AuthStrategy):
+    """Authentication strategy that tries one key after another, in the order of OpenSSH."""
+
+    def __init__(self, ssh_config: Mapping[str, Any], username: str, **_: Any) -> None:
+        super().__init__(ssh_config=SSHConfig())  # the base class does not read it
+        self._user = username
+        self._named = [Path(name).expanduser() for name in ssh_config.get("identityfile", ())]
+        self._named_only = ssh_config.get("identitiesonly", "no").lower() == "yes"
+        self._encrypted: list[Path] = []
+        self._tried = 0
+
+    def authenticate(self, transport: Transport) -> list[Any]:
+        """Try keys until the server accepts one.
+
+        Raise TargetError, with the reason and a remedy, if the server accepts none.
+        """
+        agent = _agent()
+        try:
+            for key in self._keys(agent):
+                self._tried += 1
+                try:
+                    further_methods = transport.auth_publickey(self._user, key)
+                except BadAuthenticationType as error:
+                    raise TargetError(
+                        f"the server accepts no keys, only {', '.join(error.allowed_types)}, "
+                        "which llmb does not support because it never prompts"
+                    ) from None
+                except AuthenticationException as error:
+                    _raise_unless_rejected(error, transport, self._tried)
+                    continue
+                if further_methods:
+                    raise TargetError(
+                        f"the server requires {', '.join(further_methods)} in addition to the key, which llmb does not "
+                        "support because it never prompts; set a jump host or a certificate without it in ~/.ssh/config"
+                    )
+                return []
+        finally:
+            if agent is not None:
+                agent.close()
+        raise self._login_error()
+
+    def _keys(self, agent: Agent | None) -> Iterator[PKey]:
+        """Yield the keys of named files, then the agent's keys, then the keys of the default files.
+
+        The key of an encrypted file is the agent's key for this file.
+        """
+        held = {key.asbytes(): key for key in agent.get_keys()} if agent is not None else {}
+        files = self._named or [Path(name).expanduser() for name in DEFAULT_FILES]
+        from_files = (key for file in files if (key := self._load(file, held)) is not None)
+        if self._named:
+            yield from from_files
+        if not self._named_only:
+            yield from held.values()
+        if not self._named:
+            yield from from_files
+
+    def _load(self, file: Path, held: dict[bytes, Any]) -> PKey | None:
+        """Return the agent's key for a file, else the key in the file, else None, as OpenSSH skips unusable files.
+
+        An agent's key is removed from ``held``, so that it is not tried again.
+        """
+        if (public := _public_part(file)) is not None and public in held:
+            agents_key: PKey = held.pop(public)
+            return agents_key
+        try:
+            return PKey.from_path(file)
+        except TypeError:  # raised by the cryptography library if a passphrase is required
+            self._encrypted.append(file)
+            return None
+        except (OSError, ValueError, SSHException, UnknownKeyType):
+            return None
+
+    def _login_error(self) -> TargetError:
+        if self._encrypted:
+            file = self._encrypted[0]
+            return TargetError(f"the key {file} is encrypted and not in the agent; add it with: ssh-add {file}")
+        if not self._tried:
+            where = ", ".join(map(str, self._named)) or "~/.ssh"
+            return TargetError(f"no key found in {where} or in an agent; create one with: ssh-keygen")
+        keys = "the key" if self._tried == 1 else f"all {self._tried} keys"
+        return TargetError(
+            f"the server rejected {keys} of user {self._user}; add the public key to ~/.ssh/authorized_keys there"
+        )
+
+
+def _raise_unless_rejected(error: AuthenticationException, transport: Transport, tried: int) -> None:
+    """Raise TargetError if the login failed because the server is gone or silent, not because it rejected the key."""
+    if not transport.is_active():
+        raise TargetError(
+            f"the server closed the connection at key {tried}; if it allows few attempts, "
+            "set IdentityFile and IdentitiesOnly yes in ~/.ssh/config"
+        ) from error
+    if "timeout" in str(error):
+        raise TargetError(f"no response to the login within {transport.auth_timeout:g} s") from error
+
+
+def _agent() -> Agent | None:
+    if not os.environ.get("SSH_AUTH_SOCK"):
+        return None
+    try:
+        return Agent()
+    except SSHException:  # the socket belongs to another program
+        return None
+
+
+def _public_part(file: Path) -> bytes | None:
+    """Return the public key of a private key file from its .pub file, or None. A .pub file can be named itself."""
+    beside = file if file.suffix == ".pub" else file.with_name(f"{file.name}.pub")
+    try:
+        return base64.b64decode(beside.read_text().split()[1])
+    except (OSError, IndexError, ValueError):
+        return None

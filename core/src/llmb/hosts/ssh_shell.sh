@@ -1,0 +1,18 @@
+# Command loop of ssh_shell.py, run by a login shell on the host, whose environment all commands inherit. A command on
+# standard input is a line with a mark, a byte count and a time limit in seconds, then as many bytes: bash, and perhaps input
+# for it. After each command, this prints the mark and the exit code on standard output, and the mark on standard error.
+print_end() { # mark, exit code
+  printf '%s %s\n' "$1" "$2"
+  printf '%s' "$1" >&2
+}
+
+print_end "$1" 0 # end of the output of the profiles
+while read -r mark bytes limit_s; do
+  head -c "$bytes" | {
+    timeout -k 5 "$limit_s" bash -s
+    status=$?
+    cat >/dev/null # input that the command did not read
+    exit "$status"
+  }
+  print_end "$mark" "$?"
+done

@@ -1,0 +1,78 @@
+"""Building blocks of job scripts: the Jinja environment, bash functions for every job, variable assignments."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from llmb.files import resource_text
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from llmb.values.job import Job
+
+
+def script_template(text: str) -> jinja2.Template:
+    """Compile a Jinja template of a bash script.
+
+    The filter ``q`` quotes a value for bash; apply it to every value that comes from a spec. A variable that is missing
+    when the template is rendered raises jinja2.UndefinedError. ``{{ job_functions }}`` inserts `job_functions`.
+    """
+    import jinja2  # heavy, and not needed to poll
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
+    )
+    environment.filters["q"] = lambda value: shlex.quote(str(value))
+    environment.globals["job_functions"] = job_functions()
+    return environment.from_string(text)
+
+
+def job_functions() -> str:
+    """Return the bash functions that every job script needs.
+
+    In any directory:
+
+    - ``free_port FIRST`` prints the first free port from FIRST on.
+    - ``export_master ADDRESS PORT`` and ``export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE`` export
+      the variables that `Job` promises to each task.
+    - ``end_groups GRACE_S GROUP...`` ends process groups: SIGTERM, then SIGKILL after GRACE_S seconds.
+    - ``print_node_provenance`` prints the node's host name, kernel, driver and GPUs as ``key=value`` lines.
+
+    In the run's directory:
+
+    - ``read_secrets`` exports the secrets that core placed there.
+    - ``record_failure REASON`` keeps the reason why the job fails, in the file ``failed``, from which `poll_detached`
+      returns it. Only the first call has an effect. A scheduler that keeps the reason elsewhere redefines the function.
+    - ``check_output PHASE FILE SECONDS`` ends the job if an output of a phase is missing or empty. It waits up to
+      SECONDS for a network file system to show the file.
+    - ``add_software_provenance PATTERN...`` appends the library versions and the environment that the first rank finds
+      to the file ``provenance``. It omits variables whose name matches a pattern or looks like a secret.
+    """
+    return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
+
+
+def environment_function(job: Job, *, venv: str = "") -> str:
+    """Return a bash function ``environment PLACE`` that sets the variables of ``job.env``.
+
+    PLACE is ``inside`` or ``outside`` the container or virtual environment of the job (see `Phase`). ``venv`` is the
+    folder of the virtual environment, if any. ``inside`` then activates it, and unsets PYTHONPATH and PYTHONHOME before
+    the variables of the job are set. The scheduler sets rank, master and secrets afterwards.
+    """
+    folder = shlex.quote(venv)
+    lines = [f"export {name}={shlex.quote(value)}" for name, value in job.env.items()]
+    if venv:
+        lines.insert(0, '[ "$1" = outside ] || unset PYTHONPATH PYTHONHOME')
+        lines.append(f'[ "$1" = outside ] || export VIRTUAL_ENV={folder} PATH={folder}/bin:$PATH')
+    body = "\n".join(f"  {line}" for line in lines or [":"])
+    return f"environment() {{ # PLACE: inside or outside\n{body}\n}}"
+
+
+def assignments(**values: str) -> str:
+    """Return one bash assignment per line, with each value quoted."""
+    return "\n".join(f"{name}={shlex.quote(value)}" for name, value in values.items())

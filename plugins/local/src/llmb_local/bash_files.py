@@ -1,0 +1,10 @@
+"""Bash files of this package."""
+
+from __future__ import annotations
+
+from llmb import resource_text
+
+
+def bash_file(name: str) -> str:
+    """Return the text of a bash file of this package, without the final newline."""
+    return resource_text("llmb_local", name).rstrip("\n")

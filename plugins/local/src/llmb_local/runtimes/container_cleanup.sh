@@ -1,0 +1,22 @@
+# A job's file `container` contains the engine, name and Docker host of the container that the job is about to start.
+
+remove_container_of() { # directory of a job that has ended
+  local engine name host error
+  { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
+  if error=$(remove_container "$engine" "$name" "$host" 2>&1); then
+    rm -f "$1/container"
+  else
+    echo "cannot remove the container $name of a killed run: ${error//$'\n'/ }" >&2
+    return 1
+  fi
+}
+
+remove_container() { # engine, name, Docker host: succeeds also if there is no such container
+  case $1 in
+    docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
+    podman) ;;
+    enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+    *) return 1 ;; # another program may have written the file
+  esac
+  "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
+}

@@ -1,0 +1,41 @@
+# Explain the errors of a container engine, each with a remedy. Set above: engine, image.
+
+fail() { # what failed, output of the engine: prints the output, records the explanation in one line, and exits
+  echo "$2" >&2
+  record_failure "$1: $(explain "$2")"
+  exit 1
+}
+
+explain() { # output of the engine; prints "PROBLEM; REMEDY", or the end of the output if the error is unknown
+  local last login="log in with \`$engine login ${image%%/*}\`"
+  [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials"
+  shopt -s nocasematch
+  last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
+  case $1 in
+    *"could not select device driver"* | *"unresolvable CDI devices"* | *"not found: nvidia-container-cli"*)
+      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
+    *"nvidia-container-cli: "*)
+      echo "the NVIDIA driver reports an error; check that nvidia-smi works on this machine: $last" ;;
+    *"command not found"*)
+      echo "$engine is not installed on this machine; install it, or set target.runtime to an installed engine" ;;
+    *"permission denied"*socket* | *"permission denied"*docker.sock*)
+      echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
+    *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
+      echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
+    *"no space left on device"*)
+      echo "the disk on which $engine keeps its images is full; free space, for example with \`$engine system prune\`" ;;
+    *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
+      echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
+    *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
+      echo "invalid image name; check workload.image" ;;
+    *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
+      echo "the image $image does not exist; check workload.image" ;;
+    *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
+      echo "cannot reach the registry of $image; check the network and its proxies: $last" ;;
+    *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
+      echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
+    *"rlimit"*)
+      echo "this machine does not allow the limits in target.container.ulimits; set target.container.ulimits to {}, or to lower limits" ;;
+    *) echo "$last" ;;
+  esac
+}

@@ -1,0 +1,33 @@
+# Run all phases in one enroot container. Enroot has no process namespace, so each phase is a process group.
+# Set above: image, file, gpus_stated, start_options.
+container=llmb-$LLMB_JOB_ID phase_group=''
+trap 'end_ranks; end_phase; exit 143' TERM
+trap 'remove_container_of .' EXIT
+
+create() {
+  local output
+  remove_container enroot "$container" '' >/dev/null 2>&1 # of a killed attempt
+  echo "enroot $container" >container
+  { echo "image=$image" && sed 's/^/image_sha256=/' "$file.sha256"; } >>provenance
+  output=$(enroot create --name "$container" "$file" 2>&1) || fail "image $image" "$output"
+}
+
+contained() { # phase
+  local status=0 devices=$gpus visible_gpus=''
+  [ -z "$gpus_stated" ] || devices='' visible_gpus=$gpus # of an unknown kind: target.container.options passes all of them
+  place_secrets
+  enroot start --rw --env "LLMB_RUN_DIR=$LLMB_RUN_DIR" --env "NVIDIA_VISIBLE_DEVICES=${devices:-void}" \
+    "${start_options[@]}" "$container" bash "$LLMB_RUN_DIR/job.sh" "$1" "$master_port" "$visible_gpus" >started.log 2>&1 &
+  phase_group=$!
+  wait "$phase_group" || status=$?
+  end_phase # the phase may have left processes
+  [ "$status" = 0 ] && return
+  [ -e failed ] || fail "phase $1" "$(<started.log)"
+  exit "$status"
+}
+
+end_phase() { # with two more seconds of grace than its ranks, which it ends itself
+  [ -z "$phase_group" ] || end_groups $((grace_s + 2)) "$phase_group"
+}
+
+create

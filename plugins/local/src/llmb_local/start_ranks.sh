@@ -1,0 +1,47 @@
+# Start the ranks of a phase; if one fails, end them all. Set above: grace_s, secrets, gpus, environment().
+ranks=() place=inside
+start_rank() { # phase, rank, number of ranks, command
+  (
+    environment "$place"
+    [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
+    export_master 127.0.0.1 "$master_port"
+    export_rank "$2" "$2" 0 "$3" "$3"
+    [ "$place" = outside ] || add_software_provenance "${secrets[@]}"
+    phase=$1
+    shift 3
+    "$@" || exit_with_reason "phase $phase, rank $RANK" $?
+  ) >"logs/$1.$LLMB_ATTEMPT.$2.log" 2>&1 </dev/null &
+  ranks+=($!)
+}
+
+exit_with_reason() { # what failed, exit code
+  local reason="exit code $2"
+  (($2 > 128)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
+  record_failure "$1: $reason"
+  exit "$2"
+}
+
+end_ranks() { # `jobs` adds a rank that was started but is not in the list yet
+  end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
+}
+
+end_ranks_on_term() { # from here on, every process that is started gets a process group of its own
+  set -m
+  trap 'end_ranks; exit 143' TERM
+}
+
+phase() { # name, number of ranks, command
+  local name=$1 count=$2 rank status=0
+  shift 2
+  ranks=()
+  for ((rank = 0; rank < count; rank++)); do start_rank "$name" "$rank" "$count" "$@"; done
+  for ((rank = 0; rank < count && status == 0; rank++)); do wait -n || status=$?; done
+  [ "$status" = 0 ] && return
+  end_ranks
+  exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason
+}
+
+outside() { # a call of `phase`: runs it on the machine itself, outside the virtual environment
+  local place=outside
+  "$@"
+}

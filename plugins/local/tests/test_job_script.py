@@ -1,0 +1,193 @@
+"""The bash scripts of jobs, compared with golden/*.sh byte by byte."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb import Dataset, Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Task, Venv
+from llmb_local.job_script import lock_word
+from llmb_local.options import ContainerOptions, LocalOptions
+from llmb_local.plugin import Local
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def job(**changes: Any) -> Job:
+    usual = {
+        "id": "abcde-tiny",
+        "directory": "/work/runs/abcde-tiny",
+        "phases": (Phase(name="train", command=("python", "train.py")),),
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "gpus_per_node": 0,
+        "time_limit_s": 1800,
+    }
+    return Job(**usual | changes)
+
+
+IMAGE = Image(ref="nvcr.io/nvidia/nemo:24.09")
+
+
+def in_image(**changes: Any) -> Job:
+    """A job of two phases in an image, the first of them on the machine itself."""
+    phases = (
+        Phase(name="split", command=("split",), ranks="first", contained=False, measured=False),
+        Phase(name="train", command=("bash", "train.sh"), env=FrozenMap({"CUDA_VISIBLE_DEVICES": "0,1,2,3", "A": "1"})),
+    )
+    mounts = (Mount(source="/a, b", target="/x", read_only=True),)
+    usual = {"environment": Environment(base=IMAGE), "phases": phases, "mounts": mounts}
+    return job(**{"tasks_per_node": 4, "gpus_per_node": 4, **usual, **changes})
+
+
+JOBS = {
+    "one-phase": job(),
+    "three-phases": job(
+        tasks_per_node=8,
+        environment=Environment(base=Venv(lock="one==1\n", python=">=3.12"), secrets=("HF_TOKEN",)),
+        env=FrozenMap({"FLAGS": "--a --b=1", "ODD": 'it\'s $(touch x)\n"two" lines'}),
+        phases=(
+            Phase(name="prof", command=("nsys", "profile", "train"), measured=False, outputs=("/work/a report",)),
+            Phase(name="convert", command=("convert", "it's"), ranks="first", outputs=("/work/pgle",)),
+            Phase(name="perf", command=("train", "$(touch x)"), env=FrozenMap({"XLA_FLAGS": "--x=1 --y=2"})),
+        ),
+    ),
+    "docker": in_image(environment=Environment(base=IMAGE, secrets=("HF_TOKEN",))),
+    "podman": in_image(environment=Environment(base=attrs.evolve(IMAGE, digest="sha256:" + 64 * "0"))),
+    "enroot": in_image(mounts=(Mount(source="/data", target="/d", read_only=True),)),
+}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "docker": {"container": ContainerOptions(memory_gb=8.0, ipc="private", shm_gb=1.0, options=("--device=/dev/x y",))},
+    "podman": {"runtime": "podman", "max_parallel": 2, "machine_gpus": 8, "container": ContainerOptions(ulimits={})},
+    "enroot": {"runtime": "enroot"},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Hide the engines of this machine, which would change the scripts."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr("shutil.which", lambda _name: None)
+
+
+def target(**options: Any) -> Target[LocalOptions]:
+    return Target(scheduler="local", workdir="/work", options=LocalOptions(**options))
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_script_is_the_golden_one(is_golden: Callable[[str, Path], None], name: str) -> None:
+    is_golden(Local().build_job(JOBS[name], target(**OPTIONS.get(name, {}))).text, GOLDEN / f"{name}.sh")
+
+
+def test_every_golden_script_belongs_to_a_job() -> None:
+    assert {file.stem for file in GOLDEN.glob("*.sh")} == set(JOBS)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_bash_parses_the_script(name: str) -> None:
+    checked = subprocess.run(["bash", "-n", str(GOLDEN / f"{name}.sh")], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_every_rank_of_every_phase_has_a_log_of_its_own() -> None:
+    logs = Local().build_job(JOBS["three-phases"], target()).logs
+    folder = "/work/runs/abcde-tiny/logs"
+    assert list(logs) == ["prof", "convert", "perf"]
+    assert logs["perf"] == tuple(f"{folder}/perf.{{attempt}}.{rank}.log" for rank in range(8))
+    assert logs["convert"] == (f"{folder}/convert.{{attempt}}.0.log",)
+
+
+@pytest.mark.parametrize(
+    ("lock", "word"),
+    [
+        ("$HOME/.cache/llmb-$HOSTNAME.lock", '"$HOME"/.cache/llmb-"$HOSTNAME".lock'),
+        ("/tmp/it's $(touch x)", "'/tmp/it'\"'\"'s $(touch x)'"),
+        ("/tmp/$HOMELESS", "'/tmp/$HOMELESS'"),
+    ],
+)
+def test_only_two_variables_of_a_lock_are_expanded(lock: str, word: str) -> None:
+    assert lock_word(lock) == word
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"nodes": 2}, "the job needs 2 nodes, but the local scheduler has one")],
+)
+def test_a_job_of_several_nodes_is_rejected(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        Local().build_job(job(**changes), target())
+
+
+@pytest.mark.parametrize("lock", ["", "llmb.lock", "$HOSTNAME.lock", "$HOMELESS/lock", "/tmp/"])
+def test_a_lock_that_may_name_different_files_is_rejected(lock: str) -> None:
+    with pytest.raises(SpecError, match=r"target.lock: invalid lock file .*; expected the absolute path of a file"):
+        Local().build_job(job(), target(lock=lock))
+
+
+@pytest.mark.parametrize(
+    ("runtime", "base", "message"),
+    [
+        ("venv", IMAGE, '"venv" does not suit the recipe, which runs in the image nvcr.io/nvidia/nemo:24.09'),
+        ("venv", None, '"venv" does not suit the recipe, which has no virtual environment'),
+        ("docker", Venv(lock="", python=">=3.12"), '"docker" does not suit the recipe, which has no image'),
+        ("enroot", None, '"enroot" does not suit the recipe, which has no image'),
+    ],
+)
+def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(runtime: str, base: Any, message: str) -> None:
+    with pytest.raises(SpecError, match=re.escape(f"target.runtime: {message}")):
+        Local().prepare_env(Environment(base=base), target(runtime=runtime))
+
+
+def test_there_are_no_tasks_without_an_environment() -> None:
+    assert Local().prepare_env(Environment(), target()) == ()
+
+
+def test_the_job_of_a_dataset_runs_all_ranks_on_one_node() -> None:
+    made = Task(key="a", kind="data", work=job(nodes=2, tasks_per_node=3), check="true")
+    fetched = Task(key="b", kind="data", work="true", check="true")
+
+    folded, left = Local().prepare_dataset(Dataset(tasks=(made, fetched)), target()).tasks
+    assert isinstance(folded.work, Job)
+    assert (folded.work.nodes, folded.work.tasks_per_node) == (1, 6)
+    assert left == fetched
+
+
+@pytest.mark.parametrize(("answers", "finished", "status"), [("0 137", False, 137), ("0", True, 0), ("3", False, 3)])
+def test_an_exit_code_0_without_the_file_finished_is_queried_again(
+    tmp_path: Path, answers: str, finished: bool, status: int
+) -> None:
+    docker = f"#!/bin/bash\nanswers=({answers})\nasked=$(cat asked 2>/dev/null)\necho $((asked + 1)) >asked\n"
+    (tmp_path / "docker").write_text(f'{docker}echo "${{answers[asked]:-${{answers[-1]}}}}"\n')
+    (tmp_path / "docker").chmod(0o755)
+    if finished:
+        (tmp_path / "finished").touch()
+    functions = (GOLDEN / "docker.sh").read_text()
+    begin = functions.index("await_container() {")
+    await_container = functions[begin : functions.index("\n}\n", begin) + 3]
+    script = (
+        f"without_locks() {{ \"$@\"; }}\n{await_container}status='' engine_was_down=''; await_container; echo $status"
+    )
+    done = subprocess.run(
+        ["bash", "-uc", f"engine=./docker container=c\n{script}"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == (f"{status}\n", "")
+
+
+def test_ranks_see_the_variables_of_the_job_not_those_of_llmb(tmp_path: Path) -> None:
+    command = ("sh", "-c", 'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_ADDR"')
+    phases = tuple(Phase(name=name, command=command, contained=name == "inside") for name in ("inside", "outside"))
+    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_ADDR": "7"})
+    venv = Environment(base=Venv(lock="", python=">=3.12"))
+    in_venv = job(directory=str(tmp_path), phases=phases, environment=venv, env=env)
+    script = Local().build_job(in_venv, target(lock=f"{tmp_path}/lock")).text
+    (tmp_path / "detached.sh").touch()
+    outer = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
+    subprocess.run(["bash", "-c", script], env=outer, check=True)
+    assert (tmp_path / "logs/inside.0.0.log").read_text() == "/of/the job  0 127.0.0.1\n"
+    assert (tmp_path / "logs/outside.0.0.log").read_text() == "/of/the job /left 0 127.0.0.1\n"

@@ -1,0 +1,25 @@
+"""Cancellation of jobs with scancel."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from llmb import Host, JobHandle, TargetError, resource_text
+from llmb_slurm.poll import find_jobs
+
+TIMEOUT_S = 600.0
+
+
+def cancel_jobs(tickets: Sequence[JobHandle], host: Host) -> None:
+    """Cancel these jobs, found by their ids or marks, and no others. Jobs that have ended are left alone.
+
+    Raise TargetError if Slurm does not respond.
+    """
+    job_ids = find_jobs(tickets, host)
+    if not job_ids:
+        return
+    script = f"{resource_text('llmb_slurm', 'cancel.sh')}\n{shlex.join(['cancel', *job_ids])}"
+    result = host.run(script, timeout_s=TIMEOUT_S)
+    if result.exit_code:
+        raise TargetError(f"cannot cancel jobs: {result.stderr.strip()}")

@@ -1,0 +1,91 @@
+"""The batch script of a job, and the paths of its logs."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from llmb import (
+    FrozenMap,
+    Image,
+    Job,
+    Phase,
+    SpecError,
+    Target,
+    Venv,
+    environment_function,
+    resource_text,
+    script_template,
+    shown,
+    venv_folder,
+)
+from llmb_slurm.choose_runtime import choose_runtime
+from llmb_slurm.containers import container_options, image_file
+from llmb_slurm.options import SlurmOptions
+from llmb_slurm.sbatch_directives import LOG, directives
+
+if TYPE_CHECKING:
+    import jinja2
+
+RANKS = {"all": "all_ranks", "first": "first_rank", "node": "each_node"}
+
+
+def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
+    """Return the readable batch script of a job, with every value from a spec quoted.
+
+    Raise SpecError if Slurm cannot run the job.
+    """
+    base = job.environment.base
+    runtime = choose_runtime(job.environment, target)
+    image = base if isinstance(base, Image) and runtime == "pyxis" else None
+    container = container_options(job, target) if image else ()
+    venv = venv_folder(base, target.cache) if isinstance(base, Venv) and runtime == "venv" else ""
+    return _template().render(
+        log=LOG,
+        job=job,
+        directives=directives(job, target),
+        environment=environment_function(job, venv=venv),
+        secrets=shlex.join(job.environment.secrets),
+        image=image,
+        image_file=image_file(image, target.cache) if image else None,
+        container=container,
+        mpi=f"--mpi={shlex.quote(target.options.mpi)} " if target.options.mpi else "",
+        phases=[_phase(phase, contained=bool(container)) for phase in job.phases],
+    )
+
+
+@functools.cache
+def _template() -> jinja2.Template:
+    """Compile the template once, because a sweep has many jobs."""
+    return script_template(resource_text("llmb_slurm", "job.sh.j2"))
+
+
+def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:
+    options = f'"${{{RANKS[phase.ranks]}[@]}}"'
+    if contained and phase.contained:
+        options += ' "${container[@]}"'
+    return {
+        "name": phase.name,
+        "options": options,
+        "place": "inside" if phase.contained else "outside",
+        "words": shlex.join(phase.words),
+        "outputs": phase.outputs,
+    }
+
+
+def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
+    """Return one log per phase, in which srun labels each line with its rank, after the log of Slurm itself.
+
+    Raise SpecError if a phase name cannot be the name of a log.
+    """
+    return FrozenMap(_logs(job))
+
+
+def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "slurm", (f"{job.directory}/{LOG}",)
+    for phase in job.phases:
+        if phase.name == "slurm" or "/" in phase.name or "%" in phase.name:
+            raise SpecError(f"invalid phase name {shown(phase.name)}: it cannot name a log on Slurm; rename the phase")
+        yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)

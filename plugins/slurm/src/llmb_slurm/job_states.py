@@ -1,0 +1,115 @@
+"""Translation of Slurm's job states and reasons into a `JobStatus`."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from llmb import Cause, JobStatus
+from llmb_slurm.squeue_sacct import JobRow
+
+WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
+CAUSES: dict[str, Cause] = {
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "CANCELLED": "cancelled",
+    "TIMEOUT": "timeout",
+    "PREEMPTED": "preempted",
+    "NODE_FAIL": "node failure",
+    "BOOT_FAIL": "launch failure",
+    "OUT_OF_MEMORY": "out of memory",
+    "DEADLINE": "deadline",
+    "REVOKED": "cancelled",
+}
+OUT_OF_MEMORY_SIGNAL = 125  # Slurm's mark for a step with processes that were killed for memory
+LAUNCH_FAILED_SIGNAL = 53  # Slurm's mark for a job whose output file could not be opened
+
+UNSATISFIABLE = re.compile(
+    r"Partition(Node|Time)Limit|BadConstraints|AccountNotAllowed|QOSNotAllowed|Invalid(Account|QOS)"
+    r"|ReservationDeleted|(Assoc|QOS)Max\w*PerJob\w*|QOSMin\w*",
+    re.IGNORECASE,
+)
+"""Reasons for which a job stays pending forever unless its options change."""
+
+REMEDIES = {
+    "partitionnodelimit": "run on fewer GPUs, or set target.partition to one with more nodes",
+    "partitiontimelimit": "lower workload.time_limit, or set target.partition to one that allows it",
+    "badconstraints": "check target.constraint, nodelist, exclude and mem: no node of the partition satisfies them",
+    "accountnotallowed": "set target.account or target.partition",
+    "invalidaccount": "set target.account",
+    "qosnotallowed": "set target.qos or target.partition",
+    "invalidqos": "set target.qos",
+    "reservationdeleted": "set target.reservation",
+}
+
+NOT_LAUNCHED = "check that all nodes share target.workdir and can write there; otherwise contact the site"
+NOT_BOOTED = "a node did not boot; run again, and if it fails again, add that node to target.exclude"
+
+
+def job_stage(row: JobRow) -> Literal["pending", "running", "ended"]:
+    """Return the stage of a job. A state that this version does not know counts as running."""
+    if row.state in WAITING:
+        return "pending"
+    return "running" if row.state in RUNNING or row.state not in CAUSES else "ended"
+
+
+def job_status(row: JobRow) -> JobStatus:
+    """Return a row of squeue or sacct as a status. Core derives the state of the run from it."""
+    attempt = row.attempt or 0
+    stage = job_stage(row)
+    if stage == "running":
+        return JobStatus(state="running", job_id=row.job_id, attempt=attempt)
+    if stage == "pending":
+        return _pending(row, attempt)
+    cause, reason = _end(row)
+    code, signal = row.exit_code
+    return JobStatus(
+        state="ended",
+        job_id=row.job_id,
+        cause=cause,
+        exit_code=code or (128 + signal if signal else 0),
+        reason=reason,
+        remedy=_remedy(row, cause),
+        attempt=attempt,
+    )
+
+
+def _pending(row: JobRow, attempt: int) -> JobStatus:
+    cause: Cause = ""
+    if UNSATISFIABLE.match(row.reason):
+        cause = "impossible"
+    elif row.reason == "DependencyNeverSatisfied":
+        cause = "dependency"
+    elif "launch" in row.reason.lower():  # "launch failed requeued held": only an operator can release the job
+        cause = "launch failure"
+    reason = row.reason if row.state == "PENDING" else row.state.capitalize()
+    return JobStatus(
+        state="pending",
+        job_id=row.job_id,
+        cause=cause,
+        reason=reason,
+        remedy=_remedy(row, cause),
+        attempt=attempt,
+    )
+
+
+def _remedy(row: JobRow, cause: Cause) -> str:
+    if cause == "launch failure":
+        return NOT_BOOTED if row.state == "BOOT_FAIL" else NOT_LAUNCHED
+    return REMEDIES.get(row.reason.lower(), "") if cause == "impossible" else ""
+
+
+def _end(row: JobRow) -> tuple[Cause, str]:
+    cause = CAUSES[row.state]
+    if cause == "cancelled" and row.reason.startswith("Dependency"):
+        return "dependency", "a job that it depends on did not end as required"
+    if cause == "cancelled" and UNSATISFIABLE.match(row.reason):
+        return "impossible", row.reason
+    if cause == "failed" and OUT_OF_MEMORY_SIGNAL in (row.exit_code[1], row.step_exit_code[1]):
+        return "out of memory", "Slurm killed processes of a step that used too much memory"
+    if cause == "failed" and row.exit_code[1] == LAUNCH_FAILED_SIGNAL:
+        return "launch failure", "Slurm could not start the job's script or open its log"
+    if cause == "failed" and row.reason == "BadConstraints":
+        return "impossible", row.reason
+    return cause, ""

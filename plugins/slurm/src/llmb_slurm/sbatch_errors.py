@@ -1,0 +1,30 @@
+"""Remedies for jobs that sbatch rejects."""
+
+from __future__ import annotations
+
+GPU_REQUEST = "set target.gpu_request to the way in which this site requests GPUs"
+
+REMEDIES = (
+    ("GPUs not found", GPU_REQUEST),
+    ("without GPU resources", f"{GPU_REQUEST}; for a recipe without GPUs, set target.partition to one for such jobs"),
+    ("generic resource", GPU_REQUEST),
+    ("account", "set target.account and target.partition to a pair that you may use"),
+    ("partition", "set target.partition to a partition that `sinfo` lists"),
+    ("qos", "set target.qos to one that you may use"),
+    ("reservation", "set target.reservation to one that `scontrol show reservation` lists"),
+    ("feature", "set target.constraint to features that `sinfo -o %f` lists"),
+    ("node name", "check target.nodelist and target.exclude"),
+    ("node count", "run on fewer GPUs, or set target.partition to one with more nodes"),
+    ("time limit", "lower workload.time_limit, or set target.partition to one that allows it"),
+    ("dependency", "check target.dependency"),
+    ("memory", "lower target.mem"),
+    ("unrecognized option", "check [target.sbatch]: this version of Slurm does not support the option"),
+    ("requested node configuration", "check target.gpu_request, mem and constraint: no node satisfies them"),
+)
+"""A part of sbatch's message, in any case, and the remedy. The first match wins."""
+
+
+def remedy(message: str) -> str:
+    """Return the remedy for a message of sbatch, or "" if the message is unknown."""
+    lower = message.lower()
+    return next((remedy for text, remedy in REMEDIES if text.lower() in lower), "")

@@ -1,0 +1,76 @@
+"""The output of squeue and sacct, parsed into rows."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class JobRow:
+    """One job as squeue or sacct reports it. Exit codes are pairs of exit code and signal.
+
+    ``attempt`` is the number of restarts, or None in a row of sacct, which does not report it.
+    """
+
+    job_id: str
+    state: str
+    exit_code: tuple[int, int]
+    step_exit_code: tuple[int, int]
+    reason: str
+    attempt: int | None = None
+    comment: str = ""
+
+
+@attrs.frozen
+class Accounting:
+    """The answer of sacct: rows by job id. ``available`` is False if sacct did not respond."""
+
+    rows: dict[str, JobRow]
+    available: bool
+
+
+def parse_squeue_line(line: str) -> JobRow | None:
+    """Parse a line that `queue` in poll.sh prints. Return None for a fragment of a job whose comment has newlines."""
+    fields = line.removesuffix("|").split("|", 6)
+    if len(fields) < 7 or not fields[2].isdigit():
+        return None
+    job_id, state, attempt, code, step_code, comment, reason = fields
+    return JobRow(
+        job_id=job_id,
+        state=state,
+        exit_code=parse_exit_code(code),
+        step_exit_code=parse_exit_code(step_code),
+        reason="" if reason == "None" else reason,
+        attempt=int(attempt),
+        comment=comment,
+    )
+
+
+def parse_sacct(output: str) -> Accounting:
+    """Parse the output of `accounting` in poll.sh."""
+    header, *lines = output.splitlines()
+    rows = {row.job_id: row for line in lines if (row := parse_sacct_line(line))}
+    return Accounting({}, available=False) if header == "unavailable" else Accounting(rows, available=True)
+
+
+def parse_sacct_line(line: str) -> JobRow | None:
+    """Parse a line of sacct. Return None for any other line."""
+    if line.count("|") < 4:
+        return None
+    job_id, state, code, step_code, reason = line.split("|", 4)
+    return JobRow(
+        job_id=job_id,
+        state=state.partition(" ")[0],  # CANCELLED by 1001
+        exit_code=parse_exit_code(code),
+        step_exit_code=parse_exit_code(step_code),
+        reason="" if reason == "None" else reason,
+    )
+
+
+def parse_exit_code(text: str) -> tuple[int, int]:
+    """Return exit code and signal. sacct prints ``3:0``; squeue prints the same, or the raw status of wait(2)."""
+    code, colon, signal = text.partition(":")
+    if colon:
+        return int(code or 0), int(signal or 0)
+    raw = int(code) if code.isdigit() else 0
+    return (raw >> 8) & 0xFF, raw & 0x7F

@@ -1,0 +1,85 @@
+"""Checks of a Slurm cluster for llmb doctor, from the facts of its probe."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from llmb import DoctorCheck, FrozenMap, Target
+from llmb.hosts.local import LocalHost
+from llmb_slurm.options import SlurmOptions
+from llmb_slurm.plugin import Slurm
+
+FACTS = {
+    "slurm": "slurm-wlm 22.05.8",
+    "default_partition": "batch",
+    "partition.batch": "up|1-00:00:00|4|gpu:h100:8",
+    "partition.cpu": "up|infinite|2|(null)",
+    "partition.old": "inact|1:00:00|1|gpu:a100:8",
+    "accounts": "proj1,proj2",
+    "pyxis": "yes",
+    "enroot": "/usr/bin/enroot",
+}
+
+
+def found(facts: dict[str, str] | None = None, **options: Any) -> dict[str, DoctorCheck]:
+    merged = {**FACTS, "clock": str(int(time.time())), **(facts or {})}
+    present = FrozenMap({key: value for key, value in merged.items() if value is not None})
+    target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(**options), facts=present)
+    return {each.name: each for each in Slurm().checks(target, LocalHost())}
+
+
+@pytest.fixture(autouse=True)
+def _no_defaults_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_a_healthy_cluster_passes_all_checks() -> None:
+    checks = found()
+    assert all(check.ok for check in checks.values()), checks
+    assert checks["Slurm"].detail == "slurm-wlm 22.05.8"
+    assert checks["partition"].detail == "batch: 4 nodes, gpu:h100:8, time limit 1-00:00:00"
+    assert set(checks) == {"Slurm", "partition", "account", "pyxis", "enroot", "clock"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "options", "name", "detail", "remedy"),
+    [
+        ({"slurm": ""}, {}, "Slurm", "commands are not installed", "target.host"),
+        ({"unreachable": "Unable to contact"}, {}, "Slurm", "Unable to contact", "try again later"),
+        ({}, {"partition": "nosuch"}, "partition", "nosuch does not exist", "batch, cpu, old"),
+        ({"default_partition": ""}, {}, "partition", "no default partition", "set target.partition"),
+        ({}, {"partition": "old"}, "partition", "old: 1 nodes", "old is down"),
+        ({}, {"partition": "cpu"}, "partition", "no GPUs known to Slurm", 'target.gpu_request = "none"'),
+        ({}, {"account": "nosuch"}, "account", "may not use the account nosuch", "proj1, proj2"),
+        ({"pyxis": "no"}, {}, "pyxis", "does not support container images", "target.runtime"),
+        ({"clock": str(int(time.time()) - 3600)}, {}, "clock", "differs from the clock of this machine by ", "NTP"),
+        ({"clock": ""}, {}, "clock", "cannot read the clock", "date"),
+    ],
+)  # fmt: skip
+def test_a_failed_check_has_a_detail_and_a_remedy(
+    facts: dict[str, str], options: dict[str, Any], name: str, detail: str, remedy: str
+) -> None:
+    check = found(facts, **options)[name]
+    assert not check.ok
+    assert detail in check.detail
+    assert remedy in check.remedy
+
+
+def test_container_checks_are_left_out_without_containers() -> None:
+    assert not {"pyxis", "enroot"} & set(found({"pyxis": "no"}, runtime="venv"))
+
+
+def test_a_cpu_partition_passes_if_no_gpus_are_requested() -> None:
+    assert found(partition="cpu", gpu_request="none")["partition"].ok
+
+
+@pytest.mark.parametrize(
+    ("facts", "names"),
+    [({"slurm": ""}, {"Slurm", "clock"}), ({"unreachable": "no"}, {"Slurm", "pyxis", "enroot", "clock"})],
+)
+def test_checks_that_need_slurm_are_left_out_without_it(facts: dict[str, str], names: set[str]) -> None:
+    assert set(found(facts)) == names

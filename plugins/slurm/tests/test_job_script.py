@@ -1,0 +1,300 @@
+"""The batch scripts of jobs, compared with golden/*.sbatch byte by byte."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Venv
+from llmb_slurm.options import SlurmOptions
+from llmb_slurm.plugin import Slurm
+
+GOLDEN = Path(__file__).parent / "golden"
+
+VENV = Environment(base=Venv(lock="one==1\n", python=">=3.12"))
+IMAGE = Environment(base=Image(ref="nvcr.io/nvidia/nemo:24.09", digest="sha256:12ab"), secrets=("HF_TOKEN",))
+
+
+def job(**changes: Any) -> Job:
+    usual = {
+        "id": "abcde-tiny",
+        "directory": "/work/runs/abcde-tiny",
+        "phases": (Phase(name="train", command=("python", "train.py")),),
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "gpus_per_node": 0,
+        "time_limit_s": 1800,
+    }
+    return Job(**usual | changes)
+
+
+def target(**options: Any) -> Target[SlurmOptions]:
+    return Target(scheduler="slurm", workdir="/work", options=SlurmOptions(**options))
+
+
+PHASES = (
+    Phase(name="clocks", command=("nvidia-smi", "-lgc", "1980"), ranks="node", measured=False, contained=False),
+    Phase(name="prof", command=("nsys", "profile", "train"), measured=False, outputs=("/work/a report",)),
+    Phase(name="convert", command=("convert", "it's"), ranks="first", outputs=("/work/pgle",)),
+    Phase(name="perf", command=("train", "$(touch x)"), env=FrozenMap({"XLA_FLAGS": "--x=1 --y=2"})),
+)
+EVERYTHING: dict[str, Any] = {
+    "gpu_request": "gpus-per-node",
+    "account": "proj",
+    "partition": "batch,long",
+    "qos": "high",
+    "reservation": "bench mark",
+    "nodelist": "node[1-8]",
+    "exclude": "node9",
+    "constraint": "gpu&memory",
+    "dependency": "afterok:1:2",
+    "nice": 10,
+    "mem": "100G",
+    "exclusive": False,
+    "mpi": "pmix",
+    "sbatch": FrozenMap({"licenses": "a:1", "switches": 1, "contiguous": True, "wckey": 'it"s \\ $(touch x)'}),
+}
+JOBS = {
+    "one-phase": (job(), target()),
+    "venv-two-nodes": (
+        job(nodes=2, environment=VENV, env=FrozenMap({"ODD": 'it\'s $(touch x)\n"two" lines'})),
+        target(),
+    ),
+    "container-four-phases": (
+        job(
+            nodes=8,
+            tasks_per_node=8,
+            gpus_per_node=8,
+            environment=IMAGE,
+            phases=PHASES,
+            env=FrozenMap({"FLAGS": "--a --b=1"}),
+            mounts=(Mount(source="/data", target="/dataset", read_only=True),),
+        ),
+        target(),
+    ),
+    "every-option": (job(nodes=2, gpus_per_node=4), target(**EVERYTHING)),
+    "nvlink-domains": (job(nodes=16, tasks_per_node=4, gpus_per_node=4, domain_nodes=16), target()),
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_defaults_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_the_script_is_the_golden_one(is_golden: Callable[[str, Path], None], name: str) -> None:
+    is_golden(Slurm().build_job(*JOBS[name]).text, GOLDEN / f"{name}.sbatch")
+
+
+def test_every_golden_script_belongs_to_a_job() -> None:
+    assert {file.stem for file in GOLDEN.glob("*.sbatch")} == set(JOBS)
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_bash_parses_the_script(name: str) -> None:
+    checked = subprocess.run(["bash", "-n", str(GOLDEN / f"{name}.sbatch")], capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_logs_are_per_phase_and_attempt_with_a_log_for_slurm() -> None:
+    logs = Slurm().build_job(*JOBS["container-four-phases"]).logs
+    assert list(logs) == ["slurm", "clocks", "prof", "convert", "perf"]
+    assert logs["perf"] == ("/work/runs/abcde-tiny/logs/perf.{attempt}.log",)
+    assert logs["slurm"] == ("/work/runs/abcde-tiny/slurm.log",)
+
+
+def directive(name: str, **options: Any) -> list[str]:
+    lines = Slurm().build_job(job(gpus_per_node=8, domain_nodes=4), target(**options)).text.splitlines()
+    return [line.removeprefix("#SBATCH --") for line in lines if line.startswith(f"#SBATCH --{name}")]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "lines"),
+    [
+        ("g", {}, ["gres=gpu:8"]),
+        ("g", {"gpu_request": "gpus-per-node"}, ["gpus-per-node=8"]),
+        ("g", {"gpu_request": "none"}, []),
+        ("segment", {}, ["segment=4"]),
+        ("segment", {"segment": False}, []),
+        ("exclusive", {}, ["exclusive"]),
+        ("exclusive", {"exclusive": False}, []),
+        ("dependency", {}, []),
+        ("kill-on-invalid-dep", {"dependency": "afterok:1"}, ["kill-on-invalid-dep=yes"]),
+        ("constraint", {"constraint": "gpu&memory"}, ["constraint=gpu&memory"]),
+        ("time", {}, ["time=00:30:00"]),
+    ],
+)
+def test_directives(name: str, options: dict[str, Any], lines: list[str]) -> None:
+    assert directive(name, **options) == lines
+
+
+@pytest.mark.parametrize(
+    ("gpu_types", "options", "gpus"),
+    [
+        (("h100",), {}, ["--gres=gpu:1"]),
+        (("h100",), {"gpu_request": "gpus-per-node"}, ["--gpus-per-node=1"]),
+        (("h100",), {"gpu_request": "none"}, []),
+        (("cpu",), {}, []),
+    ],
+)
+def test_a_job_without_gpus_requests_one_if_the_runs_use_gpus(
+    gpu_types: tuple[str, ...], options: dict[str, Any], gpus: list[str]
+) -> None:
+    """A data job or an import runs in the partition of the runs, which may reject jobs without GPUs."""
+    gpu_target = attrs.evolve(target(**options), gpu_types=gpu_types)
+    lines = Slurm().build_job(job(gpus_per_node=0), gpu_target).text.splitlines()
+    assert [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH --g")] == gpus
+
+
+@pytest.mark.parametrize("variable", ["SBATCH_ACCOUNT", "SLURM_ACCOUNT"])
+def test_the_default_account_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+    monkeypatch.setenv(variable, "proj7")
+    assert directive("account") == ["account=proj7"]
+    assert directive("account", account="proj8") == ["account=proj8"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"account": "a\nb"}, r'invalid value "a\\nb"; expected printable text of one line'),
+        ({"qos": ""}, 'invalid value ""; expected printable'),
+        ({"sbatch": {"job-name": "x"}}, "job-name: llmb sets this option; expected no such key"),
+        ({"sbatch": {"help": True}}, "help: llmb sets this option"),
+        ({"sbatch": {"mem-per-gpu": "10G"}}, "mem-per-gpu: llmb sets this option; expected target.mem"),
+        ({"sbatch": {"time": "1:00"}}, "time: llmb sets this option; expected workload.time_limit"),
+        ({"sbatch": {"gres": "gpu:1"}}, 'gres: llmb sets this option; expected target.gpu_request = "gres"'),
+        ({"sbatch": {"N": 2}}, "N: not a long option of sbatch; expected a name"),
+        ({"sbatch": {"licenses\n": "a"}}, "not a long option of sbatch"),
+        ({"sbatch": {"licenses": "a\nb"}}, "licenses: invalid value .*printable text"),
+        ({"sbatch": {"contiguous": False}}, "contiguous: invalid value false; expected true for a flag"),
+    ],
+)
+def test_invalid_options_are_rejected(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        SlurmOptions(**options)
+
+
+@pytest.mark.parametrize(
+    ("environment", "runtime", "expected"),
+    [
+        (IMAGE, "venv", '"pyxis", or "none"'),
+        (VENV, "pyxis", '"venv", or "none"'),
+    ],
+)
+def test_a_runtime_that_does_not_suit_the_recipe_is_rejected(
+    environment: Environment, runtime: str, expected: str
+) -> None:
+    for call in (
+        lambda: Slurm().build_job(job(environment=environment), target(runtime=runtime)),
+        lambda: Slurm().prepare_env(environment, target(runtime=runtime)),
+    ):
+        with pytest.raises(SpecError, match=expected) as raised:
+            call()
+        assert raised.value.faults[0].key == "target.runtime"
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "kinds"),
+    [
+        (IMAGE, {}, ["container image"]),
+        (IMAGE, {"runtime": "pyxis"}, ["container image"]),
+        (IMAGE, {"runtime": "none"}, []),
+        (VENV, {}, ["virtual environment"]),
+        (VENV, {"runtime": "none"}, []),
+        (Environment(), {"runtime": "pyxis"}, []),
+    ],
+)
+def test_tasks_of_the_environment(environment: Environment, options: dict[str, Any], kinds: list[str]) -> None:
+    assert [task.kind for task in Slurm().prepare_env(environment, target(**options))] == kinds
+    text = Slurm().build_job(job(environment=environment), target(**options)).text
+    assert ("--container-image" in text) == (kinds == ["container image"])
+    assert ("VIRTUAL_ENV=" in text) == (kinds == ["virtual environment"])
+
+
+@pytest.mark.parametrize(
+    ("mount", "path"), [(("/a,b", "/c"), "/a,b"), (("/a", "/b c"), "/b c"), (("/a:b", "/a:b"), "/a:b")]
+)
+def test_a_path_that_pyxis_cannot_mount_is_rejected_with_its_key(mount: tuple[str, str], path: str) -> None:
+    odd = job(environment=IMAGE, mounts=(Mount(source=mount[0], target=mount[1]),))
+    with pytest.raises(SpecError) as raised:
+        Slurm().build_job(odd, target())
+    assert [*map(str, raised.value.faults)] == [
+        f'mounts."{mount[0]}": pyxis cannot mount "{path}"; '
+        "expected a path without commas, colons, spaces and backslashes"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("workdir", "environment", "message"),
+    [
+        (
+            "/a b/x",
+            IMAGE,
+            'pyxis cannot mount "/a b/x"; expected a path without commas, colons, spaces and backslashes',
+        ),
+        (r"/a\b", Environment(), r'"/a\\b" contains a backslash, which Slurm removes from'),
+    ],
+)
+def test_an_invalid_work_directory_is_reported_as_the_user_wrote_it(
+    workdir: str, environment: Environment, message: str
+) -> None:
+    inside = Mount(source=f"{workdir}/cache/r", target=f"{workdir}/cache/r")
+    odd = job(directory=f"{workdir}/runs/abcde-tiny", environment=environment, mounts=(inside,))
+    with pytest.raises(SpecError) as raised:
+        Slurm().build_job(odd, attrs.evolve(target(), workdir=workdir))
+    [fault] = raised.value.faults
+    assert str(fault).startswith(f"target.workdir: {message}")
+
+
+@pytest.mark.parametrize(("help_text", "warned"), [("--container-image=", False), ("--label", True), (None, False)])
+def test_a_host_without_pyxis_gives_a_warning_before_submission(
+    tmp_path: Path, help_text: str | None, warned: bool
+) -> None:
+    if help_text:
+        (tmp_path / "srun").write_text(f"#!/bin/sh\necho {help_text}\n")
+        (tmp_path / "srun").chmod(0o755)
+    (tmp_path / "grep").symlink_to("/usr/bin/grep")
+    gpu_target = attrs.evolve(target(), gpu_types=("h100",), host="eos")
+    probe = subprocess.run(
+        ["/bin/bash", "-c", Slurm().probe(gpu_target)], env={"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    facts = dict(line.split("=") for line in probe.stdout.splitlines())
+    script = Slurm().build_job(job(environment=IMAGE), attrs.evolve(gpu_target, facts=FrozenMap(facts)))
+
+    assert (probe.returncode, probe.stderr) == (0, "")
+    assert bool(script.notes) is warned
+    assert not warned or "srun on eos does not support container images" in script.notes[0]
+    assert Slurm().build_job(job(), attrs.evolve(gpu_target, facts=FrozenMap(facts))).notes == ()
+
+
+def test_there_is_no_probe_for_runs_without_an_image() -> None:
+    assert Slurm().probe(attrs.evolve(target(), gpu_types=("h100",), images=False)) == ""
+
+
+@pytest.mark.parametrize("place", ["inside", "outside"])
+def test_ranks_see_the_variables_of_the_job_not_those_of_the_node(tmp_path: Path, place: str) -> None:
+    env = FrozenMap({"PYTHONPATH": "/of/the job", "RANK": "7", "MASTER_PORT": "7"})
+    script = Slurm().build_job(job(directory=str(tmp_path), environment=VENV, env=env), target()).text
+    numbers = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_TASKS_PER_NODE")
+    of_slurm = dict.fromkeys((*numbers, "LLMB_MASTER_ADDR", "LLMB_MASTER_PORT"), "3")
+    node = {"PATH": "/usr/bin:/bin", "PYTHONHOME": "/left", "PYTHONPATH": "/left", **of_slurm}
+    rank = [
+        "bash",
+        "-c",
+        script,
+        "job.sh",
+        "rank",
+        place,
+        "sh",
+        "-c",
+        'echo "$PYTHONPATH ${PYTHONHOME-} $RANK $MASTER_PORT"',
+    ]
+    done = subprocess.run(rank, env=node, capture_output=True, text=True, check=True)
+    assert done.stdout == f"/of/the job {'/left' if place == 'outside' else ''} 3 3\n"

@@ -1,0 +1,153 @@
+"""The status of recorded lines of squeue and sacct.
+
+The lines were printed by Slurm 22.05 on a cluster, through ``queue`` and ``accounting`` of poll.sh. Of the raw wait
+statuses that squeue prints, 768 is exit code 3, 11 is signal 11, and 253 is Slurm's mark for out of memory.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from llmb import JobStatus
+from llmb_slurm.job_states import job_status
+from llmb_slurm.squeue_sacct import parse_exit_code, parse_sacct_line, parse_squeue_line
+
+
+def squeue(line: str) -> JobStatus:
+    row = parse_squeue_line(line)
+    assert row
+    return job_status(row)
+
+
+def sacct(line: str) -> JobStatus:
+    row = parse_sacct_line(line)
+    assert row
+    return job_status(row)
+
+
+@pytest.mark.parametrize(
+    ("line", "cause", "exit_code"),
+    [
+        ("1|COMPLETED|0|0|0|llmb a b|None|", "completed", 0),
+        ("2|FAILED|0|768|0|(null)|NonZeroExitCode|", "failed", 3),
+        ("3|FAILED|0|11|0|(null)|JobLaunchFailure|", "failed", 139),
+        ("4|FAILED|0|4021|0|(null)|JobLaunchFailure|", "launch failure", 15),
+        ("5|FAILED|0|256|253|(null)|NonZeroExitCode|", "out of memory", 1),
+        ("6|COMPLETED|0|0|253|(null)|None|", "completed", 0),
+        ("7|OUT_OF_MEMORY|0|253|0|(null)|OutOfMemory|", "out of memory", 253),
+        ("11|FAILED|0|1|0|(null)|BadConstraints|", "impossible", 129),
+        ("13|CANCELLED|0|0|0|(null)|DependencyNeverSatisfied|", "dependency", 0),
+        ("16|DEADLINE|0|1|0|(null)|DeadLine|", "deadline", 129),
+        ("73|CANCELLED|0|15|0|(null)|None|", "cancelled", 143),
+        ("75|CANCELLED|0|0|0|(null)|Priority|", "cancelled", 0),
+        ("8|CANCELLED|0|0|0|(null)|PartitionNodeLimit|", "impossible", 0),
+        ("95|TIMEOUT|0|0|0|(null)|TimeLimit|", "timeout", 0),
+        ("98|PREEMPTED|0|0|0|(null)|None|", "preempted", 0),
+        ("103|NODE_FAIL|0|0|0|(null)|NodeDown|", "node failure", 0),
+    ],
+)
+def test_ends_in_squeue(line: str, cause: str, exit_code: int) -> None:
+    status = squeue(line)
+    assert (status.state, status.cause, status.exit_code) == ("ended", cause, exit_code)
+    assert status.job_id == line.split("|")[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("76|COMPLETED|0:0|0:0|None", "completed"),
+        ("77|FAILED|3:0|0:0|None", "failed"),
+        ("78|FAILED|0:11|0:0|None", "failed"),
+        ("4|FAILED|0:53|0:0|None", "launch failure"),
+        ("1|OUT_OF_MEMORY|0:125|0:0|None", "out of memory"),
+        ("3|FAILED|1:0|0:125|None", "out of memory"),
+        ("2|COMPLETED|0:0|0:125|None", "completed"),
+        ("73|CANCELLED by 1001|0:0|0:0|None", "cancelled"),
+        ("72|CANCELLED|0:0|0:0|Dependency", "dependency"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit", "impossible"),
+        ("95|TIMEOUT|0:0|0:0|None", "timeout"),
+        ("96|PREEMPTED|0:0|0:0|None", "preempted"),
+        ("59|NODE_FAIL|0:0|0:0|None", "node failure"),
+        ("16|DEADLINE|1:0|0:0|None", "deadline"),
+        ("17|BOOT_FAIL|0:0|0:0|None", "launch failure"),
+    ],
+)
+def test_ends_in_sacct(line: str, cause: str) -> None:
+    status = sacct(line)
+    assert (status.state, status.cause) == ("ended", cause)
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        ("4|FAILED|0:53|0:0|None", "target.workdir"),
+        ("17|BOOT_FAIL|0:0|0:0|None", "target.exclude"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit", "target.partition"),
+    ],
+)
+def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
+    assert remedy in sacct(line).remedy
+
+
+@pytest.mark.parametrize(
+    ("reason", "cause"),
+    [
+        ("Priority", ""),
+        ("Resources", ""),
+        ("BeginTime", ""),
+        ("Dependency", ""),
+        ("JobHeldUser", ""),
+        ("JobHeldAdmin", ""),
+        ("PartitionDown", ""),
+        ("QOSMaxJobsPerUserLimit", ""),
+        ("AssocGrpCpuLimit", ""),
+        ("ReqNodeNotAvail, UnavailableNodes:node4", ""),
+        ("ReqNodeNotAvail, Reserved for maintenance", ""),
+        ("ReqNodeNotAvail, May be reserved for other job", ""),
+        ("PartitionNodeLimit", "impossible"),
+        ("PartitionTimeLimit", "impossible"),
+        ("BadConstraints", "impossible"),
+        ("QOSMaxNodePerJobLimit", "impossible"),
+        ("AssocMaxWallDurationPerJobLimit", "impossible"),
+        ("InvalidQOS", "impossible"),
+        ("DependencyNeverSatisfied", "dependency"),
+        ("launch failed requeued held", "launch failure"),
+    ],
+)
+def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause: str) -> None:
+    status = squeue(f"8|PENDING|0|0|0|(null)|{reason}|")
+    assert (status.state, status.reason, status.cause, status.unsatisfiable) == ("pending", reason, cause, bool(cause))
+
+
+@pytest.mark.parametrize(
+    ("state", "stage"),
+    [
+        ("RUNNING", "running"),
+        ("SUSPENDED", "running"),
+        ("COMPLETING", "running"),
+        ("CONFIGURING", "pending"),
+        ("REQUEUED", "pending"),
+        ("REQUEUE_HOLD", "pending"),
+        ("SPECIAL_EXIT", "pending"),
+        ("A_STATE_OF_A_LATER_VERSION", "running"),
+    ],
+)
+def test_a_job_that_has_not_ended(state: str, stage: str) -> None:
+    status = squeue(f"73|{state}|2|0|0|(null)|None|")
+    assert (status.state, status.attempt) == (stage, 2)
+
+
+def test_a_requeued_job_has_its_attempt() -> None:
+    assert squeue("96|RUNNING|1|0|0|llmb a b|None|").attempt == 1
+
+
+@pytest.mark.parametrize("line", ["", "slurm_load_jobs error", "5|odd comment", "5|RUNNING|x|0|0|a|b|"])
+def test_a_malformed_line_is_skipped(line: str) -> None:
+    assert parse_squeue_line(line) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "code"), [("768", (3, 0)), ("11", (0, 11)), ("3:0", (3, 0)), ("0:125", (0, 125)), ("", (0, 0))]
+)
+def test_exit_codes(text: str, code: tuple[int, int]) -> None:
+    assert parse_exit_code(text) == code
