@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import attrs
+from attrs.validators import deep_iterable, instance_of, optional
 
 from llmb.values.frozen import frozen_fields
+
+_STRINGS = deep_iterable(instance_of(str), instance_of(tuple))
+
+
+def _has_group(_files: object, field: attrs.Attribute[Any], pattern: str) -> None:
+    if re.compile(pattern).groups == 0:
+        raise ValueError(f"LogFiles.{field.name} is {pattern!r}, without a group")
 
 
 @attrs.frozen(kw_only=True, field_transformer=frozen_fields)
@@ -17,7 +28,7 @@ class LogFiles:
     first group is the name by which people know a log; where it does not match, the file's name without its ending is.
     """
 
-    directory: str | None = None
-    training: tuple[str, ...] = ()
-    other: tuple[str, ...] = ()
-    experiment: str | None = None
+    directory: str | None = attrs.field(default=None, validator=optional(instance_of(str)))
+    training: tuple[str, ...] = attrs.field(default=(), validator=_STRINGS)
+    other: tuple[str, ...] = attrs.field(default=(), validator=_STRINGS)
+    experiment: str | None = attrs.field(default=None, validator=optional(_has_group))
