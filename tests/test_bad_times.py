@@ -1,4 +1,4 @@
-"""Bad times: a full disk, no permission, a framework that dies. One clear line, a documented status, nothing lost."""
+"""Bad times: a full disk, no permission, a framework that fails. One clear line, a documented exit code, nothing lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEMORY = Path("/sys/fs/cgroup/memory")
 
 @pytest.fixture
 def small_disk(toy: Any) -> Iterator[Path]:
-    """The home is a file system of half a MiB; the work is done elsewhere."""
+    """Mount a file system of half a MiB as home. The work directory is elsewhere."""
     toy.home.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=512k", "llmb-test", str(toy.home)]
     if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
@@ -27,7 +27,7 @@ def small_disk(toy: Any) -> Iterator[Path]:
 
 
 def fill(disk: Path) -> Path:
-    """Take all space that is left."""
+    """Fill all free space."""
     filler = disk / "filler"
     with filler.open("wb", buffering=0) as file:
         try:
@@ -41,7 +41,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(file): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def test_a_disk_that_is_full_from_the_start_is_a_fault_and_nothing_is_lost(toy: Any, small_disk: Path) -> None:
+def test_a_full_disk_at_the_start_is_an_error_and_nothing_is_lost(toy: Any, small_disk: Path) -> None:
     spec = toy.spec(target={"workdir": str(toy.folder / "work")})
     assert toy.llmb("run", spec).returncode == 0
     filler = fill(small_disk)
@@ -49,7 +49,7 @@ def test_a_disk_that_is_full_from_the_start_is_a_fault_and_nothing_is_lost(toy: 
     done = toy.llmb("run", spec)
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
-    assert line.startswith("llmb: the record ")
+    assert line.startswith("llmb: cannot write the record ")
     assert "No space left on device; nothing was started" in line
     assert content(small_disk / "runs") == before
     assert len(toy.journal("begin")) == 1
@@ -58,7 +58,7 @@ def test_a_disk_that_is_full_from_the_start_is_a_fault_and_nothing_is_lost(toy: 
     assert run["state"] == "completed"
 
 
-def test_a_disk_that_fills_up_while_a_run_is_followed_costs_nothing_but_an_attach(toy: Any, small_disk: Path) -> None:
+def test_after_a_disk_filled_up_during_a_run_attach_completes_the_run(toy: Any, small_disk: Path) -> None:
     spec = toy.spec(target={"workdir": str(toy.folder / "work")}, framework={"gate": str(toy.gate), "gate_step": 2})
     running = toy.start("run", spec)
     run_id = toy.wait_for_state("running")
@@ -68,12 +68,13 @@ def test_a_disk_that_fills_up_while_a_run_is_followed_costs_nothing_but_an_attac
     _, err = running.communicate(timeout=60)
     assert running.returncode == 2
     line = err.splitlines()[-1]
-    assert line.startswith("llmb: the record ")
+    assert line.startswith("llmb: cannot write the record ")
     assert "No space left on device" in line
     assert f"llmb attach {run_id}" in line
     assert "Traceback" not in err
     after = content(small_disk / "runs")
     assert all(after[name].startswith(data) for name, data in before.items())
+    filler = fill(small_disk)  # again, because llmb removed its file for the recording of the sweep
     again = toy.llmb("attach", "--json")
     assert again.returncode == 2
     assert "No space left on device" in json.loads(again.stdout)["errors"][0]["message"]
@@ -85,7 +86,7 @@ def test_a_disk_that_fills_up_while_a_run_is_followed_costs_nothing_but_an_attac
     assert len(toy.journal("begin")) == 1
 
 
-def test_a_work_disk_that_is_full_when_the_job_ends_does_not_lose_its_end(toy: Any, tmp_path: Path) -> None:
+def test_a_full_work_disk_at_the_end_of_a_job_does_not_lose_its_result(toy: Any, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=512k", "llmb-test", str(work)]
@@ -109,7 +110,7 @@ def test_a_work_disk_that_is_full_when_the_job_ends_does_not_lose_its_end(toy: A
 
 
 class Ordinary:
-    """Root as an ordinary user, whom permissions stop."""
+    """A user without root's right to ignore permissions."""
 
     def __init__(self, toy: Any) -> None:
         self._toy = toy
@@ -128,7 +129,7 @@ def ordinary(toy: Any) -> Ordinary:
     return Ordinary(toy)
 
 
-def test_a_home_without_permission_is_a_fault_of_one_line(toy: Any, ordinary: Ordinary) -> None:
+def test_a_home_without_write_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:
     toy.home.mkdir(mode=0o555)
     done = ordinary.llmb("run", toy.spec(target={"workdir": str(toy.folder / "work")}))
     assert done.returncode == 2
@@ -138,22 +139,22 @@ def test_a_home_without_permission_is_a_fault_of_one_line(toy: Any, ordinary: Or
     assert toy.journal() == []
 
 
-def test_a_home_that_cannot_be_read_is_a_fault_of_one_line(toy: Any, ordinary: Ordinary) -> None:
+def test_a_home_without_read_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:
     (toy.home / "runs").mkdir(parents=True)
     (toy.home / "runs").chmod(0)
     done = ordinary.llmb("runs")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"llmb: {toy.home / 'runs'} cannot be read: Permission denied; LLMB_HOME ")
+    assert done.stderr.startswith(f"llmb: {toy.home / 'runs'} cannot be read: Permission denied; set LLMB_HOME ")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_work_directory_without_permission_is_refused_at_once(toy: Any, ordinary: Ordinary) -> None:
+def test_a_work_directory_without_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:
     work = toy.folder / "work"
     work.mkdir(mode=0o555)
     done = ordinary.llmb("run", toy.spec(target={"workdir": str(work)}))
     assert done.returncode == 4
     assert done.stderr.splitlines()[-1].startswith(f"llmb: cannot write {work}/runs/")
-    assert "Permission denied; once that is mended, `llmb attach " in done.stderr.splitlines()[-1]
+    assert "Permission denied; fix this, then resume with `llmb attach " in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
     work.chmod(0o755)
     [run] = toy.runs("attach")
@@ -171,7 +172,7 @@ def failed(toy: Any, warning: str = "", **options: Any) -> str:
 
 
 def line_of(text: str, name: str) -> str:
-    """One row of what people read; the terminal may fold it."""
+    """Return one row of the printed result, without the terminal's line breaks."""
     rows = text.split(f"\n  {name}", 1)[1].split("\n  ")
     first, *more = rows[0].split("\n") + [row for row in rows[1:] if row.startswith(" ")]
     return " ".join(" ".join([first, *more]).split())

@@ -82,11 +82,11 @@ def test_one_damaged_record_does_not_hide_the_others(toy: Any, file: str, text: 
 def test_variables_that_llmb_sets_for_every_task_cannot_be_overridden(toy: Any, name: str) -> None:
     rejected = toy.llmb("validate", toy.spec(env={name: "1"}))
     assert rejected.returncode == 2
-    assert f"env.{name}: is set by llmb for each task" in rejected.stderr
+    assert f"env.{name}: llmb sets this variable for each task" in rejected.stderr
 
 
 def test_a_secret_is_rejected_in_every_table(toy: Any) -> None:
     rejected = toy.llmb("validate", toy.spec(framework={"hf_access_token": "hf_abc"}))
     assert rejected.returncode == 2
-    assert "framework.hf_access_token: looks like a secret" in rejected.stderr
+    assert "framework.hf_access_token: secrets are not allowed in a spec" in rejected.stderr
     assert "hf_abc" not in rejected.stderr + rejected.stdout
