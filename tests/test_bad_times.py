@@ -1,4 +1,4 @@
-"""Bad times: a full disk, no permission, a framework that fails. One clear line, a documented exit code, nothing lost."""
+"""Bad times: a full disk, no permission, a failing framework. One clear line, a documented exit code, nothing lost."""
 
 from __future__ import annotations
 
