@@ -249,9 +249,10 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
 
     def run_hook(may_end: threading.Event) -> None:
         with guard.Guard(entry).running("build_job()"):
-            print("in a hook")
+            print("begin")
             began.set()
             may_end.wait(60)
+            print("end")
 
     first = threading.Thread(target=run_hook, args=[first_may_end])
     second = threading.Thread(target=run_hook, args=[second_may_end])
@@ -264,7 +265,7 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
         may_end.set()
         thread.join()
     print("after the hooks")
-    assert capsys.readouterr() == ("during the hooks\nafter the hooks\n", "in a hook\nin a hook\n")
+    assert capsys.readouterr() == ("during the hooks\nafter the hooks\n", "begin\nbegin\nend\nend\n")
 
 
 def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
