@@ -53,8 +53,8 @@ class RunRecord:
     def create(self, run_toml: str, job: str) -> None:
         """Create the record. The spec and the job are synced before the first event. Raise RecordError."""
         with _report_write_errors(self.directory, f"nothing was started; {OTHER_HOME}"):
-            self.logs.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.directory / "job.sh", job.encode())
+            self.directory.mkdir(parents=True, exist_ok=True)
+            _write_synced(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
             self.add_events([stamp(Planned(run_id=self.run_id))])
 
@@ -232,6 +232,14 @@ def steps_csv(steps: Iterable[Step]) -> str:
     writer.writeheader()
     writer.writerows(row | dict(step.figures) for step, row in rows)
     return text.getvalue()
+
+
+def _write_synced(file: Path, data: bytes) -> None:
+    """Write a file that counts only once a later file exists. Raise OSError."""
+    with open(file, "wb") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fsync(opened.fileno())
 
 
 def _read(file: Path) -> bytes | None:

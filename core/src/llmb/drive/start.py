@@ -40,7 +40,7 @@ def start(workload: Workload) -> Session:
     """
     registry = PluginRegistry()
     workload = draw_run_ids(workload)
-    plans = plan(workload, pool=registry)
+    plans = plan(_first_repeats(workload), pool=registry)
     require_secrets((each.script, "run") for each in plans)
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
@@ -54,6 +54,11 @@ def start(workload: Workload) -> Session:
         recorder = SweepRecorder({each.run.id: _texts(each, registry) for each in plans})
         runs = [_driven(each, recorder.records[each.run.id], registry) for each in plans]
         return _session(runs, groups, hosts, registry, notes, recorder=recorder)
+
+
+def _first_repeats(workload: Workload) -> Workload:
+    """Return the workload without the repeats of its runs, which need no check of their own."""
+    return attrs.evolve(workload, runs=tuple(spec for spec in workload.runs if spec.run.repeat == 1))
 
 
 def _texts(each: RunPlan, registry: PluginRegistry) -> tuple[str, str]:
