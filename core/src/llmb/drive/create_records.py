@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from typing import Any
 
 from llmb.drive.pending_sweep import PendingSweep
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
@@ -19,14 +20,17 @@ WRITERS = 16
 
 
 class SweepRecorder:
-    """Creates a record for each run of a sweep, from the run's spec and job.
+    """Creates a record for each run of a sweep, from the tables of its spec and its job.
 
     The write-ahead file is synced first: if this process is killed, the next one creates what is missing. Raise
     RecordError if one of the first records cannot be created; then none exists.
     """
 
-    def __init__(self, texts: Mapping[str, tuple[str, str]]) -> None:
-        self.records = {run_id: RunRecord(runs_folder() / run_id) for run_id in texts}
+    def __init__(self, runs: Mapping[str, tuple[dict[str, Any], str]]) -> None:
+        import tomli_w  # not needed to read records
+
+        self.records = {run_id: RunRecord(runs_folder() / run_id, spec) for run_id, (spec, _) in runs.items()}
+        texts = {run_id: (tomli_w.dumps(spec), job) for run_id, (spec, job) in runs.items()}
         if taken := next((record.run_id for record in self.records.values() if record.complete), None):
             raise RecordError(f"there is already a run {taken}; start the workload again")
         self._pending = _write_pending(texts)

@@ -34,10 +34,11 @@ STEP_COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gp
 
 
 class RunRecord:
-    """One run's directory under ``$LLMB_HOME/runs``."""
+    """One run's directory under ``$LLMB_HOME/runs``. ``spec`` are the tables of run.toml if this process writes it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, spec: dict[str, Any] | None = None) -> None:
         self.directory = directory
+        self._spec = spec
         self._lock: int | None = None
 
     @property
@@ -77,6 +78,7 @@ class RunRecord:
             except ValueError:
                 return
             spec["provenance"] = {**spec.get("provenance", {}), **more}
+            self._spec = None
             write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
 
     def add_events(self, events: Sequence[Event]) -> None:
@@ -97,6 +99,8 @@ class RunRecord:
 
     def spec(self) -> dict[str, Any]:
         """Return the run as a spec. Raise RecordError if the file is damaged."""
+        if self._spec is not None:
+            return self._spec
         file = self.directory / "run.toml"
         spec: dict[str, Any] = {}
         with suppress(ValueError):
