@@ -37,6 +37,7 @@ class SweepRecorder:
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-record")
         names = list(texts)
         self._futures: dict[str, Future[None]] = {}
+        self._finished = False
         try:
             self._start(names[:FIRST_RECORDS])
             for future in self._futures.values():
@@ -60,22 +61,21 @@ class SweepRecorder:
 
     def is_created(self, run_id: str) -> bool:
         """Check whether the run's record exists. Raise RecordError if it could not be created."""
-        future = self._futures.get(run_id)
-        if future is None or not future.done():
-            return future is None
-        future.result()
+        if not self._futures[run_id].done():
+            return False
+        self._futures[run_id].result()
         return True
 
     def finish(self) -> None:
         """Wait until all records are created. Records that failed are left to the next process."""
-        if not self._futures:
+        if self._finished:
             return
+        self._finished = True
         wait(self._futures.values())
         self._writers.shutdown()
         if all(future.exception() is None for future in self._futures.values()):
             self._pending.discard()
         self._pending.close()
-        self._futures = {run_id: each for run_id, each in self._futures.items() if each.exception()}
 
 
 def _write_pending(texts: Mapping[str, tuple[str, str]]) -> PendingSweep:

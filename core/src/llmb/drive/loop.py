@@ -64,8 +64,7 @@ class TargetLoop:
     @property
     def submitted(self) -> bool:
         """True if nothing is left that needs this process."""
-        states = (self._states[run_id] for run_id in self._units if run_id not in self.skipped)
-        return all(state.stage in (*IN_FLIGHT, "ending", "ended") for state in states)
+        return all(self._states[each].stage in (*IN_FLIGHT, "ending") for each in self._units if self._is_left(each))
 
     def _is_left(self, run_id: str) -> bool:
         return run_id not in self.skipped and self._states[run_id].stage != "ended"
@@ -95,9 +94,8 @@ class TargetLoop:
     @property
     def _has_jobs(self) -> bool:
         """True if jobs of this group continue without this process, or may do so."""
-        if self.runner.group.error:
-            return False
-        return self._may_have_submitted or any(state.stage in IN_FLIGHT for state in self._states.values())
+        may_run = self._may_have_submitted or any(state.stage in IN_FLIGHT for state in self._states.values())
+        return may_run and not self.runner.group.error
 
     def _advance(self) -> Iterator[Event]:
         yield from self._acquire()
@@ -126,10 +124,11 @@ class TargetLoop:
                 if not run.record.locked:
                     yield from self._catch_up(run_id, run)
                 if run.record.locked:
-                    request = CancelSeen(run.record.cancel_requested)
-                    self._states[run_id] = see_cancel(self._states[run_id], request)
+                    self._states[run_id] = see_cancel(self._states[run_id], CancelSeen(run.record.cancel_requested))
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self._skip(run_id, error)
+        if self._recorder and not self.recording:
+            self._recorder.finish()
 
     def _catch_up(self, run_id: str, run: DrivenRun) -> Iterator[Event]:
         """Lock the run if possible, and take over what another process recorded."""
@@ -145,9 +144,9 @@ class TargetLoop:
         elif run.logs.parse_copies():
             self._progress.note_logs(run_id)
         self.changed |= bool(events) and before != State()
-        yield from events
         if locked and state.stage == "ended":
             run.record.unlock()
+        yield from events
 
     def _find(self, holds: Callable[[Unit, State], bool]) -> Standing:
         """Return the tasks that this process needs and the runs that it drives, if this holds for them."""
@@ -284,13 +283,12 @@ class TargetLoop:
         yield from (self._skip(run_id, missing_secrets_error(run_id, script, what)) for run_id in run_ids)
 
     def _notes(self) -> Iterator[Event]:
-        while self.runner.notes:
-            yield Note(text=self.runner.notes.pop(0))
+        yield from (Note(text=self.runner.notes.pop(0)) for _ in list(self.runner.notes))
 
     def _with_hint(self, error: LlmbError) -> LlmbError:
         """Return the error with the commands that resume or cancel the remaining runs. Record it for submissions."""
-        submitting = (unit.id for unit, state in self._mine() if state.stage == "submitting")
-        self._commit([stamp(SubmissionUnanswered(run_id=run_id, reason=str(error))) for run_id in submitting])
+        submitting = [unit.id for unit, state in self._mine() if state.stage == "submitting"]
+        self._commit([stamp(SubmissionUnanswered(run_id=each, reason=str(error))) for each in submitting])
         left = (run.record for run_id, run in self.runner.runs.items() if self._states[run_id].stage != "ended")
         return with_recovery_hint(error, left)
 

@@ -54,7 +54,7 @@ class RunRecord:
     def create(self, run_toml: str, job: str) -> None:
         """Create the record. The spec and the job are synced before the first event. Raise RecordError."""
         with _report_write_errors(self.directory, f"nothing was started; {OTHER_HOME}"):
-            self.directory.mkdir(parents=True, exist_ok=True)
+            self.logs.mkdir(parents=True, exist_ok=True)
             _write_synced(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
             self.add_events([stamp(Planned(run_id=self.run_id))])
