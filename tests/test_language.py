@@ -54,7 +54,6 @@ PENDING: tuple[str, ...] = (
     "core/tests/spec/",
     "core/tests/values/",
     "docs/architecture.md",
-    "docs/decisions/0020-steps-are-read-when-asked-for.md",
     "docs/parse.md",
     "docs/spec.md",
     "examples/plugins/llmb-torchtitan/src/llmb_torchtitan/log.py",

@@ -1,12 +1,12 @@
-"""Logs as processes that write at once leave them: torn, glued together, with figures that are none."""
+"""Logs as processes leave them that write at the same time: torn, joined, with invalid numbers."""
 
 from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from llmb import LineParser, LogParser, Notice, Step, StepSeries
+from llmb import LogParser, Notice, Step, StepSeries
 
 PIECES = (b".", b"e", b"-", b",", b": ", b"/", b"\n", b"\r", b"nan", b"inf", b"1e999", b"9" * 23, b"9" * 5000)
 MANY = 250
@@ -14,7 +14,7 @@ _DIGIT = re.compile(rb"\d")
 
 
 def garbled(log: bytes, many: int = MANY) -> Iterator[bytes]:
-    """The log so many times, each time garbled otherwise: the same ones in every call."""
+    """Yield the log many times, each time garbled in another way, the same in every call."""
     dice = random.Random(1)
     for _ in range(many):
         yield _garble(log, dice)
@@ -30,16 +30,16 @@ def _garble(log: bytes, dice: random.Random) -> bytes:
     return log
 
 
-def read(parser: LogParser, log: bytes) -> list[Step | Notice]:
-    """All that a parser finds, with the figures of every step; and the series can take it."""
-    found = [*parser.feed(log), *parser.close()]
-    series = StepSeries()
-    series.add(found)
-    assert len(list(series.steps)) == len(series.steps)
+def read(new_parser: Callable[[], LogParser], log: bytes) -> list[Step | Notice]:
+    """Return all that a parser finds, after checking that its steps are valid and that small blocks give the same."""
+    found, again = _feed(new_parser(), [log]), _feed(new_parser(), [log[i : i + 7] for i in range(0, len(log), 7)])
+    assert repr(found) == repr(again)
+    for item in found:
+        if isinstance(item, Step):
+            item.check()
+    StepSeries().add(found)
     return found
 
 
-def thorough(parser: LineParser) -> LineParser:
-    """The parser, made to read every line."""
-    parser.glance = lambda line: None  # type: ignore[method-assign]  # for this one alone
-    return parser
+def _feed(parser: LogParser, blocks: list[bytes]) -> list[Step | Notice]:
+    return [*(item for block in blocks for item in parser.feed(block)), *parser.close()]

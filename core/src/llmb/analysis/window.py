@@ -46,7 +46,7 @@ class Summary:
         return table | {"window": self.window if self.window == "last" else list(self.window)}
 
 
-def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
+def summarise(steps: Sequence[Step], window: Window) -> Summary:
     """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
 
     ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
@@ -57,13 +57,8 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
     a log that states rates in the place of times, a rate. No step within the window, nor an edge of it, may be further
     from the next one printed than `rhythm` of the whole log.
     """
-    if isinstance(steps, NumberedSteps):  # those outside the window need not be read
-        numbers, chosen = steps.numbers, [steps[place] for place in _places(steps.numbers, window)]
-        log: Iterable[Step] = map(steps.__getitem__, range(len(numbers)))
-    else:
-        by_number = {step.step: step for step in steps}
-        numbers, log = sorted(by_number), by_number.values()
-        chosen = [by_number[numbers[place]] for place in _places(numbers, window)]
+    numbers = steps.numbers if isinstance(steps, NumberedSteps) else [step.step for step in steps]
+    chosen = [steps[place] for place in _places(numbers, window)]
     times, tflops = _times_s(chosen), _known(possible(step.tflops_per_gpu, TFLOPS_PER_GPU) for step in chosen)
     return Summary(
         window=window,
@@ -74,7 +69,7 @@ def summarise(steps: Iterable[Step] | NumberedSteps, window: Window) -> Summary:
         tflops_per_gpu_std=_deviation(tflops),
         mean_of=max((step.mean_of or 1 for step in chosen), default=1),
         printed=len(chosen),
-        complete=bool(chosen) and _is_measured(chosen[-1], log) and _without_gaps(numbers, window),
+        complete=bool(chosen) and _is_measured(chosen[-1], steps) and _without_gaps(numbers, window),
     )
 
 

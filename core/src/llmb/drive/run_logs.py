@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -122,7 +122,6 @@ class RunLogs:
         with self._catch_parser_error():
             if self._parser:
                 self._add(self._parser, self._parser.close())
-            self.series.read_all()
         with self._catch_scheduler_parser_error():
             if self._scheduler_parser:
                 self._add_notices(self._scheduler_parser.close())
@@ -180,8 +179,6 @@ class RunLogs:
             yield
         except PluginError as error:
             self._parser, self.parser_error = None, self.parser_error or str(error)
-            with suppress(PluginError):
-                self.series.read_all()
 
     @contextmanager
     def _catch_scheduler_parser_error(self) -> Iterator[None]:

@@ -6,7 +6,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from llmb.logs.found import Found, UnreadSteps
 from llmb.logs.read_blocks import blocks_of
 from llmb.values.steps import LogParser, Notice, Step
 
@@ -53,11 +52,7 @@ def _take(items: Iterable[Step | Notice], place: int, last: deque[tuple[Number, 
 
 
 def _numbers(items: Iterable[Step | Notice]) -> Iterator[Number]:
-    for piece in items.pieces if isinstance(items, Found) else items:
-        if isinstance(piece, UnreadSteps):
-            yield from ((piece.attempt, number) for number, _ in piece.rows)
-        elif isinstance(piece, Step):
-            yield piece.attempt, piece.step
+    return ((item.attempt, item.step) for item in items if isinstance(item, Step))
 
 
 def _line_of(path: Path, parser: LogParser, wanted: Number, begin: int) -> int:

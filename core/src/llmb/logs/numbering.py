@@ -1,59 +1,57 @@
-"""Whether a step number that goes back is a step printed again, or the start of a new run.
+"""Decision between a step that is printed again and the first step of a new run, if a step number goes back.
 
-The rule, for the lines of one rank, or of ranks that cannot be told apart:
+The rules, for the lines of one rank or of ranks that are not labelled:
 
-- A number that goes back is a step printed again (by a rank that is late, or after a rewind to a checkpoint): it
-  replaces the earlier one, and the run goes on.
-- A new run may begin where the numbering starts afresh: at 0, at 1, or where this run began. It is believed when the
-  next number counts on from there, nearer to the fresh start than to where the run was.
-- If the next one goes beyond all that the run has printed, it was one late line. Until it is known the step is held
-  back; at the end of the log it is a late one.
+- A number that goes back is a step printed again, by a late rank or after a rewind to a checkpoint. It replaces the
+  earlier step, and the run continues.
+- A new run may begin if the number is 0, 1, or the first number of this run. It begins if the next number continues
+  from there and is nearer to that number than to the end of the run.
+- Until the next number is known, the step is held back. If the next number exceeds all numbers of the run, or the log
+  ends, the step was only a late line.
 
-So ranks that print all their steps may be interleaved in any way that can happen: every step is kept, once.
+So ranks that print all their steps may be interleaved in any order that can occur: every step is kept once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import attrs
 
-from llmb.logs.found import UnreadStep
 from llmb.values.steps import Step
 
-AnyStep = Step | UnreadStep
-
 FIRST_LINE_LOST = 10
-"""Printed steps after which a 1 begins a new run although the old one began at 0; before that, it is a late line."""
+"""Steps of a run that began at 0 after which a 1 begins a new run. Before, a 1 is a late line."""
 
 
 @attrs.define
 class _Rank:
-    """The numbers that one rank has printed: its first, its highest, and how often a new highest came."""
+    """Numbers that one rank has printed: the first, the highest, and how often the highest rose."""
 
     first: int
     highest: int
-    risen: int = 0
-    held: dict[int, AnyStep] = attrs.field(factory=dict)
+    rises: int = 0
+    held: dict[int, Step] = attrs.field(factory=dict)
 
-    def may_start_afresh_at(self, number: int) -> bool:
-        """Whether a number that is not a new highest may be the first one of a new run."""
+    def may_begin_run(self, number: int) -> bool:
+        """Check whether a number that is not a new highest may be the first number of a new run."""
         if number == self.highest:
             return False
         if number == self.first or number <= min(1, self.first):
             return True
-        return number == 1 and self.risen >= FIRST_LINE_LOST
+        return number == 1 and self.rises >= FIRST_LINE_LOST
 
 
 class Numbering:
-    """Gives each step of one log its attempt. The log has one run at a time, whichever rank a line is from."""
+    """Sets the attempt of each step of one log. All ranks in a log belong to the same run."""
 
     def __init__(self) -> None:
         self.attempt = 0
+        """The number of the current run, from 0."""
         self._ranks: dict[bytes, _Rank] = {}
 
-    def take(self, step: AnyStep, label: bytes = b"") -> Sequence[AnyStep]:
-        """The steps that are certain now, in order, each with its attempt; ``label`` names the rank."""
+    def take(self, step: Step, label: bytes = b"") -> Sequence[Step]:
+        """Add a step of the rank with this label. Return the steps whose attempt is now certain and set, in order."""
         number = step.step
         rank = self._ranks.get(label)
         if rank is None:
@@ -62,65 +60,56 @@ class Numbering:
             return self._decide(step, rank, label)
         elif number > rank.highest:
             rank.highest = number
-            rank.risen += 1
-        elif rank.may_start_afresh_at(number):
+            rank.rises += 1
+        elif rank.may_begin_run(number):
             rank.held[number] = step
             return ()
         elif number < rank.first:
             rank.first = number
-        return (self._placed(step),)
-
-    def rises(self, number: int, label: bytes = b"") -> bool:
-        """Whether a step is certain at once, and of the present attempt: its rank's highest, or that one again."""
-        rank = self._ranks.get(label)
-        if rank is None or rank.held or number < rank.highest:
-            return False
-        if number > rank.highest:
-            rank.highest = number
-            rank.risen += 1
-        return True
+        step.attempt = self.attempt
+        return (step,)
 
     @property
     def undecided(self) -> bool:
-        """Whether steps are held back."""
+        """True if steps are held back."""
         return any(rank.held for rank in self._ranks.values())
 
     @property
     def begun(self) -> bool:
-        """Whether there was a step as yet."""
+        """True if there was a step."""
         return bool(self._ranks)
 
-    def close(self) -> list[AnyStep]:
-        """Steps that are still held back: late lines."""
+    def close(self) -> list[Step]:
+        """Return the steps that are still held back, which were late lines."""
         return [step for rank in self._ranks.values() for step in self._release(rank)]
 
-    def _decide(self, step: AnyStep, rank: _Rank, label: bytes) -> Sequence[AnyStep]:
-        """A step that follows those held back: the run goes on, or a new one has begun, or it is still open."""
+    def _decide(self, step: Step, rank: _Rank, label: bytes) -> Sequence[Step]:
+        """Add a step that follows steps held back: the run continues, or a new run began, or it is still open."""
         number, start = step.step, min(rank.held)
         if number > rank.highest:
             late = self._release(rank)
             return (*late, *self.take(step, label))
-        if number in rank.held or rank.may_start_afresh_at(number):
+        if number in rank.held or rank.may_begin_run(number):
             rank.held[number] = step
-            return self._begin() if len(rank.held) > 1 else ()
+            return self._begin_run() if len(rank.held) > 1 else ()
         if start < number and number - start <= rank.highest - number:
-            return (*self._begin(), *self.take(step, label))
-        return (self._placed(step),)
+            return (*self._begin_run(), *self.take(step, label))
+        step.attempt = self.attempt
+        return (step,)
 
-    def _begin(self) -> list[AnyStep]:
-        """A new run for all ranks, with the steps held back as its first."""
-        old, self._ranks = self._ranks, {}
+    def _begin_run(self) -> list[Step]:
+        """Begin a new run for all ranks, with the steps held back as its first ones."""
+        ranks, self._ranks = self._ranks, {}
         self.attempt += 1
         return [
-            placed for label, rank in old.items() for step in rank.held.values() for placed in self.take(step, label)
+            certain
+            for label, rank in ranks.items()
+            for step in rank.held.values()
+            for certain in self.take(step, label)
         ]
 
-    def _release(self, rank: _Rank) -> list[AnyStep]:
+    def _release(self, rank: _Rank) -> list[Step]:
         held, rank.held = rank.held, {}
-        return self._placed_all(held.values())
-
-    def _placed_all(self, steps: Iterable[AnyStep]) -> list[AnyStep]:
-        return [self._placed(step) for step in steps]
-
-    def _placed(self, step: AnyStep) -> AnyStep:
-        return attrs.evolve(step, attempt=self.attempt) if self.attempt else step
+        for step in held.values():
+            step.attempt = self.attempt
+        return list(held.values())

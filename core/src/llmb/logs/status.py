@@ -22,5 +22,5 @@ def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
     total = steps_asked if steps_asked is not None else series.total_steps
     if total is not None:
         return "complete" if series.count >= total else "incomplete"
-    failed = series.says("failure", "time limit", "out of memory", "preempted", "cancelled")
-    return "incomplete" if failed and not series.says("finished") else "complete"
+    failed = series.has_notice("failure", "time limit", "out of memory", "preempted", "cancelled")
+    return "incomplete" if failed and not series.has_notice("finished") else "complete"

@@ -49,7 +49,7 @@ def classify_log_end(
     a failure at the end says that they were not all done.
     """
     status = log_status(series, steps_asked)
-    whole = steps_asked is not None or series.total_steps is not None or series.says("finished")
+    whole = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
     if status == "nan" or (status == "complete" and whole):
         return status, None
     known = [*pool.signatures(), *(each for path in paths for each in _told_by_schedulers(path, pool))]

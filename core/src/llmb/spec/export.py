@@ -18,8 +18,10 @@ from llmb.values.run import Run, Target
 from llmb.values.workload import RunSpec
 
 
-def export_run(placed: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
-    """Return the tables of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
+def export_run(placed: RunSpec, provenance: dict[str, Any]) -> str:
+    """Return the text of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
+    import tomli_w  # not needed to read a spec
+
     run, target = placed.run, placed.target
     tables: dict[str, Any] = {
         "workload": _workload(run),
@@ -34,7 +36,7 @@ def export_run(placed: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     }
     if run.profile:
         tables["profile"] = unstructure(run.profile)
-    return {name: table for name, table in tables.items() if table}
+    return tomli_w.dumps({name: table for name, table in tables.items() if table})
 
 
 def import_run(file: Path, pool: PluginRegistry) -> RunSpec:

@@ -1,53 +1,53 @@
-"""What a parser finds in a training log."""
+"""Steps and notices that a parser finds in a training log."""
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import sub
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import attrs
 
 from llmb.values.choices import one_of
-from llmb.values.frozen import FrozenMap
 
 MOST_STEPS = 1 << 63
-"""Beyond the highest number that a step may have: it goes into 8 bytes."""
+"""Limit of step numbers, so that they fit into eight bytes."""
 
 
-def _figures(value: Mapping[str, float]) -> FrozenMap[str, float]:
-    """Numbers have nothing inside to freeze, and there are as many of them as a log has lines."""
-    return value if isinstance(value, FrozenMap) else FrozenMap(value)
-
-
-def _countable(_step: object, _field: object, number: int) -> None:
-    if not isinstance(number, int) or not 0 <= number < MOST_STEPS:
-        raise ValueError(f"{number!r} is not the number of a step")
-
-
-@attrs.frozen(kw_only=True)
+@attrs.define(kw_only=True)
 class Step:
-    """One training step, with the framework's own number. Raises ValueError for a number that no step can have.
+    """One training step, with the framework's own number.
 
-    ``time_s`` is null where the log states none; ``mean_of`` counts the steps over which the framework averaged it;
-    a parser that gives null leaves it to the series: all since the step that was printed before.
-    A step given again for the same attempt replaces the earlier one. ``figures`` holds whatever else was printed.
+    ``time_s`` is None if the log does not print it. ``mean_of`` is the number of steps over which the framework
+    averaged it; None means all steps since the one printed before. A step given again for the same attempt replaces the
+    earlier one. ``figures`` are the other printed values.
+
+    A log may have a step on each line, so a step is the only value that is neither frozen nor checked when it is
+    created.
     """
 
-    step: int = attrs.field(validator=_countable)
+    step: int
     time_s: float | None = None
     loss: float | None = None
     tflops_per_gpu: float | None = None
     tokens_per_s_per_gpu: float | None = None
-    figures: Mapping[str, float] = attrs.field(factory=FrozenMap, converter=_figures)
+    figures: Mapping[str, float] = attrs.field(factory=dict)
     mean_of: int | None = 1
     attempt: int = 0
+
+    def check(self) -> None:
+        """Raise an exception if a value has the wrong type or a count is out of range. Arrays check fastest."""
+        known = (self.time_s or 0, self.loss or 0, self.tflops_per_gpu or 0, self.tokens_per_s_per_gpu or 0)
+        array("d", (*known, *self.figures.values()))
+        array("Q", (self.step, self.attempt, self.mean_of or 0))
+        "".join(self.figures).encode()
 
 
 @runtime_checkable
 class NumberedSteps(Protocol):
-    """Steps in the order of their numbers, each number once, of which the numbers can be had without the steps."""
+    """Steps in the order of their numbers, each number once."""
 
     @property
     def numbers(self) -> Sequence[int]:
@@ -57,7 +57,7 @@ class NumberedSteps(Protocol):
 
 
 def rhythm(numbers: Sequence[int]) -> int:
-    """The distance between printed steps that is most common: a log may print each tenth. 1 until it is seen twice."""
+    """Return the most common distance between printed steps, or 1 if none occurs twice. A log may print every tenth."""
     gaps = Counter(map(sub, numbers[1:], numbers))
     gap, seen = gaps.most_common(1)[0] if gaps else (1, 0)
     return gap if seen > 1 else 1
@@ -68,38 +68,53 @@ NoticeKind = Literal[
 ]
 
 
+def _is_text(_notice: object, _field: object, value: Any) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"invalid text {value!r}; expected a str")
+    value.encode()
+
+
+def _is_count(_notice: object, field: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and not (isinstance(value, int) and 0 <= value < MOST_STEPS):
+        raise ValueError(f"invalid {field.name} {value!r}; expected an integer of at least 0")
+
+
 @attrs.frozen(kw_only=True)
 class Notice:
-    """Something else that a log says. ``value`` is the number of steps where the kind is "total steps".
+    """Another message in a log. ``value`` is the number of steps if the kind is "total steps".
 
-    ``attempt`` is that of the steps around it, null where none tell; `LineParser` sees to that.
+    ``attempt`` is the attempt of the steps around it, or None if there is no step. `LineParser` sets it.
     """
 
     kind: NoticeKind = attrs.field(validator=one_of(NoticeKind))
-    text: str = ""
-    value: int | None = None
-    attempt: int | None = attrs.field(default=None, eq=False)  # when it was said, not what
+    text: str = attrs.field(default="", validator=_is_text)
+    value: int | None = attrs.field(default=None, validator=_is_count)
+    attempt: int | None = attrs.field(default=None, eq=False, validator=_is_count)  # equal messages are kept once
+
+    def __attrs_post_init__(self) -> None:
+        """Raise ValueError if the total number of steps is missing."""
+        if self.kind == "total steps" and self.value is None:
+            raise ValueError("invalid value None; expected the number of steps")
 
 
 @runtime_checkable
 class LogParser(Protocol):
-    """Fed with bytes as they arrive, cut anywhere; ``source`` tells the logs of several ranks apart.
+    """Parser that is fed with bytes as they arrive, cut anywhere. ``source`` distinguishes the logs of several ranks.
 
-    A parser that does not inherit from this one may do without ``first_step`` and ``printed_every``.
+    A parser that does not inherit from this class may omit ``first_step`` and ``printed_every``.
     """
 
     first_step: int | None = None
-    """The number that the framework gives to its first step, from which the steps of a run are counted.
+    """The number of the framework's first step, from which the steps of a run are counted, or None if it is unknown.
 
-    Null while it is not known; after each block it is asked for anew.
+    It is read again after each block.
     """
 
     printed_every: int = 1
-    """Only steps whose number is divisible by it are printed, as far as the run tells.
-    """
+    """The interval of the printed steps, if the run sets it: only multiples of it are printed."""
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
-        """The steps and notices that this block completes."""
+        """Return the steps and notices that this block completes."""
 
     def close(self) -> Sequence[Step | Notice]:
-        """What a last line without an end still holds."""
+        """Return the steps and notices of a last line without a line end."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-from llmb import FrozenMap
-
 _NAMES = {
     b"elapsed time per iteration (ms)": ("time_s", 1000.0),
     b"elapsed time per iteration (s)": ("time_s", 1.0),  # BigScience
@@ -31,7 +29,7 @@ class Fields:
     def __init__(self) -> None:
         self._meanings: dict[bytes, tuple[str, float]] = {}
 
-    def read(self, record: bytes) -> tuple[dict[str, float], FrozenMap[str, float]]:
+    def read(self, record: bytes) -> tuple[dict[str, float], dict[str, float]]:
         """Return the attributes of a Step and the other values of a record.
 
         Skip fields without a leading blank, which are the output of another rank.
@@ -55,7 +53,7 @@ class Fields:
                 known.setdefault(meant, value if unit == 1 else round(value / unit, 9))
             else:
                 figures[meant] = value
-        return known, FrozenMap(figures)
+        return known, figures
 
     def _learn(self, name: bytes) -> tuple[str, float]:
         """Return the meaning of a name and its divisor, which is 0 for a name that is not an attribute of a Step."""

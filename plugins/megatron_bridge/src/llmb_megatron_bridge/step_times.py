@@ -1,78 +1,75 @@
-"""Which step a line without a number belongs to."""
+"""Pairing of Megatron-Bridge's two lines per step, of which one has no step number."""
 
 from __future__ import annotations
 
 from collections import deque
 from itertools import islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from llmb import Step
 
 _LOOK_AHEAD = 8
-"""How many lines of one kind may have lost their counterpart before those that have one are no longer found."""
+"""Lines of one kind that may have lost their counterpart before lines with a counterpart are not found."""
 
 _WAITING = 4096
-"""Steps that wait for their TFLOP/s: in logs of ranks apart, those of a whole benchmark; Megatron-LM prints none."""
+"""Steps that wait for their TFLOP/s. In logs of separate ranks, these are all steps; Megatron-LM prints no TFLOP/s."""
 
 
 class StepTime(NamedTuple):
-    """What rank 0 prints: seconds, and TFLOP/s per GPU, of which the digits are kept until they are wanted."""
+    """Line of rank 0: seconds, and TFLOP/s per GPU."""
 
     time_s: float
-    tflops_per_gpu: bytes
-
-    def may_be(self, time_s: float) -> bool:
-        """Whether it is the same step, by its time: two decimals here, and clocks of two ranks."""
-        return abs(self.time_s - time_s) <= 0.01 + 0.05 * time_s
-
-
-Printed = tuple[int, float, bytes]
-"""A step's number, its seconds, and the text that it was printed in."""
+    tflops_per_gpu: float
 
 
 class StepTimes:
-    """Joins the two kinds of line, each of which comes in the order of the steps, but either of which may be ahead.
+    """Pairs of the two kinds of lines. Each kind is in the order of the steps, and either one may be ahead.
 
-    The oldest that agree in their time belong together; what is older than they are has lost its counterpart. (Where
-    two steps agree so well that they could be confused, their TFLOP/s, which follow from the time, are the same.)
+    The oldest lines whose times fit belong together. Older lines have lost their counterpart. (If the times of two
+    steps are too close to distinguish the steps, their TFLOP/s are equal too, because TFLOP/s follow from the time.)
     """
 
     def __init__(self) -> None:
         self._times: deque[StepTime] = deque()
-        self._steps: deque[Printed] = deque(maxlen=_WAITING)
+        self._steps: deque[Step] = deque(maxlen=_WAITING)
         self._last: int | None = None
 
-    def take(self, number: int, time_s: float) -> bytes | None:
-        """The TFLOP/s that were printed before this step; null, if they are yet to come: then let it `wait`."""
+    def take_time(self, number: int, time_s: float) -> StepTime | None:
+        """Return the line of rank 0 that was printed before a step, or None."""
         if self._last is not None and number <= self._last:
-            self._steps.clear()  # another run has begun
+            self._steps.clear()  # another run began
         self._last = number
         for place, time in enumerate(islice(self._times, _LOOK_AHEAD)):
-            if time.may_be(time_s):
-                for _ in range(place + 1):
-                    self._times.popleft()
-                return time.tflops_per_gpu
+            if _fit(time.time_s, time_s):
+                _pop_left(self._times, place + 1)
+                return time
         return None
 
-    def wait(self, step: Printed) -> None:
-        """A step whose TFLOP/s are yet to come."""
+    def keep_step(self, step: Step) -> None:
+        """Keep a step whose TFLOP/s are not printed yet."""
         self._steps.append(step)
 
-    def add(self, time: StepTime) -> Printed | None:
-        """The step that this belongs to, if it was printed before."""
+    def take_step(self, time: StepTime) -> Step | None:
+        """Return the step that was printed before a line of rank 0, or None and keep the line."""
         for place, step in enumerate(islice(self._steps, _LOOK_AHEAD)):
-            if time.may_be(step[1]):
-                for _ in range(place + 1):
-                    self._steps.popleft()
+            if step.time_s is not None and _fit(time.time_s, step.time_s):
+                _pop_left(self._steps, place + 1)
                 return step
         self._times.append(time)
         return None
 
     def close(self) -> list[Step]:
-        """Where no step had a number: all of them, counted from 1."""
+        """Return steps counted from 1 if the log had no step number at all."""
         if self._last is not None:
             return []
-        return [
-            Step(step=number, time_s=time.time_s, tflops_per_gpu=float(time.tflops_per_gpu))
-            for number, time in enumerate(self._times, start=1)
-        ]
+        return [Step(step=number, **time._asdict()) for number, time in enumerate(self._times, start=1)]
+
+
+def _fit(rounded_s: float, time_s: float) -> bool:
+    """Check whether both may be times of the same step: the first has two decimals and another rank's clock."""
+    return abs(rounded_s - time_s) <= 0.01 + 0.05 * time_s
+
+
+def _pop_left(queue: deque[Any], count: int) -> None:
+    for _ in range(count):
+        queue.popleft()
