@@ -1,4 +1,4 @@
-"""A plugin's log parser that fails is a fault that names the plugin, also where a step is read later."""
+"""Log parsers of plugins: errors and wrong results name the plugin, the log and the line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Plugin(FrameworkHooks[Options]):
 
 
 class Odd(LineParser):
-    """Does with a line what its test tells it to."""
+    """A parser that calls ``act`` for a line without a step number."""
 
     needles = (b"step",)
     first_step = 7
@@ -62,7 +62,7 @@ class Odd(LineParser):
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
+    ("act", "message"),
     [
         (lambda: float("0.50.5"), "ValueError: could not convert string to float: '0.50.5'"),
         (lambda: Step(step=10**23), "OverflowError: int too big to convert"),
@@ -75,31 +75,31 @@ class Odd(LineParser):
         (lambda: Notice(kind="failure", text="\udc80"), "UnicodeEncodeError: "),
     ],
 )
-def test_what_it_raises_names_the_plugin_the_log_and_the_line_and_hides_no_step_before_it(act: Any, told: str) -> None:
+def test_an_error_names_the_plugin_the_log_and_the_line_and_keeps_earlier_steps(act: Any, message: str) -> None:
     parser = CheckedParser(Odd(act), GUARD)
     assert len(parser.feed(b"step 1\nstep x\nstep 2\n", "rank0.log")) == 1
     with pytest.raises(PluginError) as raised:
         parser.feed(b"step 3\n", "rank1.log")
     [fault] = raised.value.faults
     assert fault.file == "rank0.log"
-    assert fault.message.startswith(f"{FAILED}{told}")
+    assert fault.message.startswith(f"{FAILED}{message}")
     assert fault.message.endswith("in the line 'step x'")
 
 
-class Answers:
-    """A parser without the core's help."""
+class Returning:
+    """A parser that does not inherit from a class of llmb."""
 
-    def __init__(self, answer: Any) -> None:
-        self.answer = answer
+    def __init__(self, result: Any) -> None:
+        self.result = result
 
     def feed(self, block: bytes, source: str = "") -> Any:
-        return self.answer
+        return self.result
 
     close = feed
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("result", "message"),
     [
         (None, "TypeError: 'NoneType' object is not iterable"),
         (["step 1"], "TypeError: 'step 1' is neither a Step nor a Notice"),
@@ -111,16 +111,16 @@ class Answers:
         ([Step(step=1, attempt=-1)], "OverflowError: can't convert negative .* in Step"),
     ],
 )
-def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> None:
-    parser = CheckedParser(Answers(answer), GUARD)
+def test_a_result_of_a_wrong_type_is_an_error_of_the_plugin(result: Any, message: str) -> None:
+    parser = CheckedParser(Returning(result), GUARD)
     for find in (lambda: parser.feed(b"x"), lambda: parser.feed(b"y", "log")):
-        with pytest.raises(PluginError, match=re.escape(FAILED) + told):
+        with pytest.raises(PluginError, match=re.escape(FAILED) + message):
             find()
     assert parser.first_step is None
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("attributes", "message"),
     [
         ({"first_step": "1"}, "ValueError: invalid first_step '1'; expected an integer of at least 0"),
         ({"first_step": -1}, "ValueError: invalid first_step -1; expected an integer of at least 0"),
@@ -129,13 +129,13 @@ def test_what_it_finds_that_is_no_step_is_its_fault(answer: Any, told: str) -> N
         ({"first_step": property(lambda _: {}["x"])}, "KeyError: 'x'"),
     ],
 )
-def test_what_it_says_of_its_steps_is_its_fault_too(said: dict[str, Any], told: str) -> None:
-    with pytest.raises(PluginError, match=re.escape(FAILED) + told):
-        CheckedParser(type("Saying", (Answers,), said)([]), GUARD)
+def test_an_attribute_of_a_wrong_type_is_an_error_of_the_plugin(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PluginError, match=re.escape(FAILED) + message):
+        CheckedParser(type("Odd", (Returning,), attributes)([]), GUARD)
 
 
 @pytest.mark.parametrize("base", ["LineParser", "LogParser", "object"])
-def test_a_parser_may_know_no_first_step_and_need_not_inherit_anything(
+def test_a_parser_needs_neither_a_first_step_nor_a_base_class(
     site: Any, run_llmb: Any, tmp_path: Path, base: str
 ) -> None:
     site.install("llmb-own", files={"llmb_own.py": OWN.format(base=base)}, entry_points=OWN_POINTS)

@@ -1,4 +1,4 @@
-"""Check of a plugin's log parser: its errors name the plugin, the log and the line."""
+"""Log parsers of plugins behind their guard. Errors name the plugin, the log and the line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_SHOWN = 300
 
 
 class CheckedParser(LogParser):
-    """Log parser that checks what a plugin's parser returns and turns each of its exceptions into a PluginError."""
+    """A log parser of a plugin behind its guard, which also checks the steps and notices that the parser returns."""
 
     def __init__(self, parser: LogParser, guard: Guard) -> None:
         self._parser = parser
@@ -53,8 +53,8 @@ class CheckedParser(LogParser):
 
     def _running(self, source: str = "") -> AbstractContextManager[None]:
         """Guard the parser's code. A parser that raises an error later than it occurred names the log by ``source``."""
-        own = getattr(self._parser, "source", "")
-        return self._guard.running(CODE, file=(own if own and isinstance(own, str) else source) or None)
+        own = self._parser.source if isinstance(self._parser, LineParser) else ""
+        return self._guard.running(CODE, file=own or source or None)
 
 
 def _checked(items: Iterable[Step | Notice]) -> list[Step | Notice]:
