@@ -85,10 +85,10 @@ def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatc
 
     run_id = forgotten(toy_forgetful)
     (toy_forgetful.work(run_id) / "ended").unlink()
-    monkeypatch.setattr(poll, "FORGOTTEN_AFTER_S", 1)
+    monkeypatch.setattr(poll, "LOST_AFTER_S", 1)
     run = toy_forgetful.drive(llmb.attach([run_id]))
     assert (run["state"], run["job_id"] is None) == ("lost", False)
-    assert "neither Slurm's queue nor its accounts" in run["reason"]
+    assert "neither Slurm's queue nor its accounting" in run["reason"]
 
 
 def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: 
         toy_slurm.wait_for_state("running")
         cluster.kill("slurmctld", signal.SIGTERM)  # the controller saves its state
         lines = iter(running.stderr.readline, "")
-        assert any("cannot query Slurm" in line and "asking again" in line for line in lines)
+        assert any("cannot query Slurm" in line and "retrying" in line for line in lines)
         toy_slurm.gate.touch()
         cluster.start_controller()
         out, _ = running.communicate(timeout=60)

@@ -169,10 +169,10 @@ def test_llmb_waits_for_a_server_that_restarts(remote: Remote) -> None:
     running = remote.start("run", remote.spec(), "--json")
     remote.toy.wait_for_state("running")
     remote.server.stop()
-    message = remote.toy.wait_for_message(running, "asking again")
+    message = remote.toy.wait_for_message(running, "retrying")
     assert message.startswith("llmb: c")
     remote.server.start()
-    assert "cluster" in remote.toy.wait_for_message(running, "s again")  # responds, that is
+    assert "cluster" in remote.toy.wait_for_message(running, "responds again")
     remote.toy.gate.touch()
     check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
     assert len(remote.toy.journal("begin")) == 1
@@ -185,7 +185,7 @@ def test_llmb_waits_for_a_network_that_is_cut(remote: Remote) -> None:
         running = remote.start("run", remote.spec(), "--json")
         remote.toy.wait_for_state("running")
         network.cut()
-        assert remote.toy.wait_for_message(running, "asking again")
+        assert remote.toy.wait_for_message(running, "retrying")
         remote.toy.gate.touch()
         remote.toy.wait_for_journal("end")
         network.mend()
