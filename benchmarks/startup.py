@@ -45,12 +45,12 @@ def start_up() -> Iterator[Figure]:
             "help": [str(Path(sys.executable).with_name("llmb")), "--help"],
             "typer": [*python, "import typer, rich.console"],
             "llmb": [*python, "import llmb"],
-            "attrs": [*python, "import attrs, cattrs"],
+            "attrs": [*python, "import attrs"],
         }
     )
     for what, ours, theirs, bar in (
         ("llmb --help / import typer, rich.console", "help", "typer", 2.0),
-        ("import llmb / import attrs, cattrs", "llmb", "attrs", 1.6),
+        ("import llmb / import attrs", "llmb", "attrs", 1.6),
     ):
         detail = f"{1000 * seconds[ours]:.0f} ms, {1000 * seconds[theirs]:.0f} ms"
         yield Figure(what, seconds[ours] / seconds[theirs], bar, detail=detail)

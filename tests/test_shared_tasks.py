@@ -66,7 +66,7 @@ def test_a_dry_run_tells_the_space_and_the_secrets(toy: Any) -> None:
 
     assert [(each["space_gb"], each["secrets"]) for each in run["preparation"]] == [(100, ["HF_TOKEN"])]
     assert "first, if not complete:" in told
-    assert "which needs 100 GB of free space and HF_TOKEN in the environment" in told
+    assert "needs 100 GB of free space and HF_TOKEN in the environment" in told
 
 
 # Secrets

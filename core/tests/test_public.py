@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType
-from typing import TypeVar
+from typing import Annotated, TypeVar, get_origin
 
 import pytest
 
@@ -77,7 +77,7 @@ def _annotations(where: str, function: FunctionType) -> Iterator[tuple[str, str,
 
 def is_ours(value: object, name: str) -> bool:
     """Check whether a name in an annotation is defined by llmb: a class, or an alias of a type."""
-    if isinstance(value, TypeVar) or value is None:
+    if isinstance(value, TypeVar) or value is None or get_origin(value) is Annotated:  # checkers see what is annotated
         return False
     if inspect.isclass(value):
         return value.__module__.startswith("llmb")

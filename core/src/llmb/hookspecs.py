@@ -22,8 +22,9 @@ import pluggy
 
 from llmb.values.command_result import CommandResult
 from llmb.values.doctor_check import DoctorCheck
+from llmb.values.environment import Environment
 from llmb.values.failure import Signature
-from llmb.values.job import Dataset, Environment, Job, Script, Task
+from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.job_status import JobHandle, JobStatus
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Accelerator

@@ -13,11 +13,12 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.run_ids import draw_run_ids
-from llmb.spec.structure import unstructure
+from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Environment, Image, Job, Phase, Script, Task
+from llmb.values.job import Job, Phase, Script, Task
 from llmb.values.run import Run, Target
+from llmb.values.typed import encode
 from llmb.values.workload import RunSpec, Workload
 
 
@@ -92,15 +93,15 @@ class RunPlan:
             "steps": run.steps,
             "repeat": run.repeat,
             "repeats": self.placed.repeats,
-            "sweep": unstructure(self.placed.swept),
+            "sweep": encode(self.placed.swept),
             "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
-            "model": unstructure(run.model),
+            "model": encode(run.model),
             "window": run.window if run.window == "last" else list(run.window),
             "tolerance": run.tolerance,
             "differences": list(run.differences),
             "image": run.image.ref if run.image else None,
             "time_limit_s": run.time_limit_s,
-            "framework": unstructure(run.options),
+            "framework": encode(run.options),
             "env": dict(run.env),
             "mounts": [attrs.asdict(mount) for mount in run.mounts],
             "profile": attrs.asdict(run.profile) if run.profile else None,
@@ -109,7 +110,7 @@ class RunPlan:
                 "scheduler": target.scheduler,
                 "host": target.host,
                 "workdir": target.workdir,
-                **unstructure(target.options),
+                **encode(target.options),
             },
             "job": self.job.as_dict(),
             "script": self.script.text,
@@ -120,7 +121,7 @@ class RunPlan:
 def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[RunPlan, ...]:
     """Plan all runs of a workload; nothing is started. Run ids are drawn for a workload without them.
 
-    ``pool`` may contain plugins that are already loaded. Raises SpecError with the errors that the plugins find in all
+    ``pool`` may contain plugins that are already loaded. Raise SpecError with the errors that the plugins find in all
     runs, and RecipeError if a plugin finds an error in the recipe's own tables.
     """
     pool = pool or PluginRegistry()
@@ -141,7 +142,7 @@ def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[Run
 def plan_run(placed: RunSpec, pool: PluginRegistry) -> RunPlan:
     """Plan one run: call every hook that comes before an effect.
 
-    Raises SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
+    Raise SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
     """
     run, target = placed.run, placed.target
     framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
@@ -222,7 +223,7 @@ def _with_run_ids(workload: Workload) -> Workload:
 def _complete_job(job: Job, run: Run[Any], environment: Environment) -> Job:
     """Return the framework's job with its environment and with the [env] and [mounts] of the spec.
 
-    Raises PluginError if the framework sets the environment itself.
+    Raise PluginError if the framework sets the environment itself.
     """
     if job.environment not in (Environment(), environment):
         raise PluginError(f"{run.framework}: build_job() sets Job.environment; prepare_env() has to return it")

@@ -81,7 +81,7 @@ IN_ATTRIBUTES = [
               "@property\ndef options(self): return self.nothing"),
     framework("a window of one number", f'{HOOKS}window is 5, not "last" or two numbers of steps', "window = 5"),
     framework("log files as a list", f"{HOOKS}log_files is ['*.log'], not a LogFiles", "log_files = ['*.log']"),
-    framework("a name of log files as text", f"{IMPORT}TypeError: 'training' must be <class 'tuple'>",
+    framework("a name of log files as text", f'{IMPORT}InvalidValueError: LogFiles.training: invalid value "*.log"',
               "log_files = LogFiles(training='*.log')"),
     framework("a pattern that is no pattern", f"{IMPORT}error: missing ), unterminated subpattern",
               "log_files = LogFiles(experiment='(')"),
@@ -106,7 +106,7 @@ IN_OPTIONS = [
               options=OPTION.format("validator=lambda options, field, value: sys.exit(3)")),
     framework("a converter that raises", "options failed: ZeroDivisionError: division by zero",
               options=OPTION.format("converter=lambda value: 1 / 0")),
-    framework("an option of an unknown type", "options failed: StructureHandlerNotFoundError: ",
+    framework("an option of an unknown type", "options failed: TypeError: ",
               options="word: complex = 1j"),
 ]  # fmt: skip
 

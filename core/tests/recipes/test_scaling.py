@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.recipes.scaling import is_rule, scaled
+from llmb.recipes.scaling_rules import is_rule, scaled
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb import FrozenMap, Job, environment_function, job_functions
+from llmb import FrozenMap, Job, Phase, environment_function, job_functions
 from llmb.drive.provenance import parse_provenance
 from llmb.spec.check_values import SECRET_VARIABLE
 
@@ -88,7 +88,7 @@ def test_in_a_virtual_environment_pythonpath_comes_from_the_job_only(
     job = Job(
         id="a",
         directory="/a",
-        phases=(),
+        phases=(Phase(name="train", command=("true",)),),
         nodes=1,
         tasks_per_node=1,
         gpus_per_node=0,

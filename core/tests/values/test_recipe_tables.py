@@ -18,8 +18,8 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
         (
             {"comit" if key == "commit" else key: value for key, value in REPOSITORY.items()},
             [
+                "framework.repository.commit: required key is missing; expected a string",
                 "framework.repository.comit: unknown key; expected one of name, url, commit (did you mean 'commit'?)",
-                "framework.repository.commit: required key is missing",
             ],
         ),
         (REPOSITORY | {"url": 3}, ["framework.repository.url: invalid value 3; expected a string"]),
@@ -35,10 +35,10 @@ def test_a_wrong_repository_is_told_by_its_key(table: Any, told: list[str]) -> N
 @pytest.mark.parametrize(
     ("table", "told"),
     [
-        ({}, "framework.nsys.command: required key is missing"),
+        ({}, "framework.nsys.command: required key is missing; expected a list, each a string"),
         (
             {"command": "nsys profile"},
-            'framework.nsys.command: invalid value "nsys profile"; expected a list of strings',
+            'framework.nsys.command: invalid value "nsys profile"; expected a list, each a string',
         ),
         (
             {"command": ["nsys"], "rank": 4},
@@ -56,7 +56,7 @@ def test_a_wrong_way_to_start_nsys_is_told_by_its_key(table: dict[str, Any], tol
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"lock": "cpu.txt"}, "framework.python: required key is missing"),
+        ({"lock": "cpu.txt"}, "framework.python: required key is missing; expected a string"),
         (
             {"lock": "cpu.txt", "python": "3.12", "space_gb": 0},
             "framework.space_gb: invalid value 0; expected a positive number",

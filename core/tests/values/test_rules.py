@@ -74,8 +74,6 @@ def test_what_is_published_is_possible(model: Model, parallelism: Parallelism, g
         (attrs.evolve(LLAMA_70B, ffn=28674), {"tp": 4, "global_batch_size": 64}, 64, "model.ffn",
          "FFN size 28674 is not divisible by tp = 4"),
         (LLAMA_70B, {"fsdp": 48}, 64, "parallelism.fsdp", "64 GPUs are not divisible by fsdp = 48"),
-        (LLAMA_70B, {"tp": 0}, 64, "parallelism.tp", "invalid value 0"),
-        (LLAMA_70B, {}, 0, "workload.gpus", "invalid value 0"),
         (LLAMA_70B, {"global_batch_size": 132}, 12, "workload.gpus", "12 GPUs do not fill nodes of 8"),
     ],
 )  # fmt: skip
@@ -106,7 +104,6 @@ def test_all_faults_are_found_at_once() -> None:
     [
         ({"query_groups": 7}, "model.query_groups"),
         ({"top_k": 2}, "model.top_k"),
-        ({"layers": 0}, "model.layers"),
         ({"hidden": 8191}, "model.hidden"),
     ],
 )

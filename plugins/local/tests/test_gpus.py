@@ -62,7 +62,7 @@ def job(gpus: int, image: str | None = None) -> Job:
         directory="/work/runs/abcde-tiny",
         phases=(Phase(name="train", command=("train",)),),
         nodes=1,
-        tasks_per_node=gpus,
+        tasks_per_node=gpus or 1,
         gpus_per_node=gpus,
         environment=Environment(base=Image(ref=image) if image else None),
         time_limit_s=60,

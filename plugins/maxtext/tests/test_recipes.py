@@ -9,8 +9,8 @@ import pytest
 from llmb import load_recipe
 from llmb.analysis.metrics import measure
 from llmb.recipes.accelerators import accelerators
-from llmb.spec.structure import unstructure
 from llmb.values.recipe import Point, Recipe
+from llmb.values.typed import encode
 
 SCALES = (64, 128, 256, 512, 1024, 2048)
 
@@ -26,7 +26,7 @@ def point_of(gpu_type: str, dtype: str, gpus: int, recipe: Recipe = LLAMA2_70B) 
 
 
 def settings_of(point: Point) -> dict[str, Any]:
-    settings: dict[str, Any] = unstructure(point.settings)
+    settings: dict[str, Any] = encode(point.settings)
     return settings
 
 

@@ -9,8 +9,8 @@ import pytest
 import llmb
 from llmb import load_recipe
 from llmb.recipes.accelerators import accelerators
-from llmb.spec.structure import unstructure
 from llmb.values.recipe import Point, Recipe
+from llmb.values.typed import encode
 
 SIZES = ("8b", "70b", "405b")
 GPUS = {
@@ -139,7 +139,7 @@ def test_the_environment_depends_on_release_gpu_size_and_dtype(
 ) -> None:
     for point in recipe.points:
         if (point.gpu_type, point.dtype) == (gpu_type, dtype):
-            env: dict[str, str] = unstructure(point.settings["env"])
+            env: dict[str, str] = encode(point.settings["env"])
             assert {name: env.get(name) for name in present} == present
             assert not set(absent) & set(env)
 

@@ -14,6 +14,7 @@ from llmb import Image, Target
 from llmb_slurm.containers import enroot_address, image_file, import_task
 from llmb_slurm.options import SlurmOptions
 
+DIGEST = "sha256:" + 64 * "0"
 ENROOT = """#!/bin/bash
 echo "$@" >>{folder}/calls
 [ "$1 $2" = "import --output" ] || exit 2
@@ -33,9 +34,9 @@ def squashfs(size: int, stated: int | None = None) -> bytes:
     ("ref", "digest", "address"),
     [
         ("nvcr.io/nvidia/nemo:24.09", None, "docker://nvcr.io#nvidia/nemo:24.09"),
-        ("ghcr.io/nvidia/jax:x", "sha256:ab", "docker://ghcr.io#nvidia/jax:sha256:ab"),
+        ("ghcr.io/nvidia/jax:x", DIGEST, f"docker://ghcr.io#nvidia/jax:{DIGEST}"),
         ("localhost:5000/a:1", None, "docker://localhost:5000#a:1"),
-        ("localhost:5000/a", "sha256:ab", "docker://localhost:5000#a:sha256:ab"),
+        ("localhost:5000/a", DIGEST, f"docker://localhost:5000#a:{DIGEST}"),
         ("ubuntu:22.04", None, "docker://ubuntu:22.04"),
         ("library/ubuntu", None, "docker://library/ubuntu"),
     ],

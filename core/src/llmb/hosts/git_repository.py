@@ -5,8 +5,9 @@ from __future__ import annotations
 import shlex
 
 from llmb.files import resource_text
+from llmb.values.environment import Repository
 from llmb.values.frozen import content_key
-from llmb.values.job import Repository, Task
+from llmb.values.job import Task
 
 SPACE_GB = 0.5  # one commit of a training framework, without its history
 

@@ -6,8 +6,9 @@ import shlex
 
 from llmb.files import resource_text
 from llmb.scripts.job_functions import assignments
+from llmb.values.environment import Venv
 from llmb.values.frozen import content_key
-from llmb.values.job import Task, Venv
+from llmb.values.job import Task
 
 MINOR_VERSIONS = range(8, 30)  # of Python 3
 

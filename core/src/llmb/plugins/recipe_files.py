@@ -7,7 +7,7 @@ from pathlib import Path
 
 from llmb.plugins.find import PluginEntry, find_plugins
 from llmb.plugins.load import choose
-from llmb.recipes.read import read_recipe
+from llmb.recipes.read_recipe import read_recipe
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Recipe

@@ -1,1 +1,1 @@
-"""What there is to run and to run it on: recipes and accelerators, read from TOML."""
+"""Recipes and accelerators, read from TOML."""

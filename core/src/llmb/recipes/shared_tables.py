@@ -1,4 +1,4 @@
-"""What several recipes have in common: tables of files beside them, which come below a recipe's own."""
+"""Tables that several recipes share: files beside the recipes, which each recipe overrides."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from llmb.values.nearest import nearest_name
 
 
 def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
-    """The recipe's tables over those of the files that its key ``shared`` names, without that key.
+    """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
-    ``shared`` has the texts of all such files by name. Raises RecipeError for a name that is not there.
+    ``shared`` has the texts of all shared files by name. Raise RecipeError for an unknown name.
     """
     names = tables.get("shared", [])
     if not isinstance(names, list):
@@ -27,15 +27,15 @@ def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str)
         if name not in shared:
             expected = f"one of {', '.join(sorted(shared))}" if shared else "a file shared/NAME.toml beside it"
             message, nearest = invalid_value(name), nearest_name(str(name), shared)
-            fault = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
-            raise RecipeError(fault)
-        below = merged(below, toml(shared[name], str(PurePath(file).with_name("shared") / f"{name}.toml")))
+            error = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
+            raise RecipeError(error)
+        below = merged(below, parse_toml(shared[name], str(PurePath(file).with_name("shared") / f"{name}.toml")))
     return merged(below, {key: value for key, value in tables.items() if key != "shared"})
 
 
-def toml(text: str, file: str) -> dict[str, Any]:
-    """The text's tables. Raises RecipeError that names the file where it is not TOML."""
+def parse_toml(text: str, file: str) -> dict[str, Any]:
+    """Parse TOML text into tables. Raise RecipeError, which names the file, if the text is invalid."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise RecipeError(Fault(message=f"is not TOML: {error}", file=file)) from None
+        raise RecipeError(Fault(message=f"invalid TOML: {error}", file=file)) from None

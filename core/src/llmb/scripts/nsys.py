@@ -8,20 +8,13 @@ from typing import Any
 import attrs
 
 from llmb.files import resource_text
-from llmb.values.frozen import FrozenMap, frozen_fields
+from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run
-from llmb.values.tables import Reader, checked, string, whole, words
-
-_CHECKS: Mapping[str, Reader] = {
-    "command": words,
-    "with_cpu": words,
-    "without_cpu": words,
-    "gpu_metrics": string,
-    "ranks": whole,
-}
+from llmb.values.scalars import NonEmptyStr, PositiveInt
+from llmb.values.typed import decode_settings, typed_fields
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Nsys:
     """The nsys command line that the publisher of a recipe uses. A recipe states it in a table with these keys.
 
@@ -30,16 +23,16 @@ class Nsys:
     ``ranks`` is the number of first ranks to profile if the spec names none; None means all.
     """
 
-    command: tuple[str, ...]
-    with_cpu: tuple[str, ...] = ()
-    without_cpu: tuple[str, ...] = ()
+    command: tuple[NonEmptyStr, ...]
+    with_cpu: tuple[NonEmptyStr, ...] = ()
+    without_cpu: tuple[NonEmptyStr, ...] = ()
     gpu_metrics: str = ""
-    ranks: int | None = None
+    ranks: PositiveInt | None = None
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Nsys:
         """Read the table ``nsys`` of a recipe's settings. Raise RecipeError if the table is invalid."""
-        return cls(**checked(settings.get("nsys", {}), "framework.nsys", _CHECKS, ("command",)))
+        return decode_settings(settings.get("nsys", {}), cls, "framework.nsys")
 
     def captured(self, run: Run[Any]) -> tuple[int, ...]:
         """Return the ranks to profile, in ascending order."""

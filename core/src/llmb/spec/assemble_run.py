@@ -11,8 +11,10 @@ from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable
+from llmb.values.environment import Image
+from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
-from llmb.values.job import Image, Mount
+from llmb.values.job import Mount
 from llmb.values.model import Accelerator, Model, Parallelism
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Profile, Run, Target
@@ -25,8 +27,10 @@ def assemble_target(
 ) -> Target[Any]:
     """Return the target; without a work directory in the spec, the one of this machine.
 
-    Raises SpecError if the scheduler's host is invalid, or needs a work directory that the spec lacks.
+    Raise SpecError if the scheduler's host is invalid, or needs a work directory that the spec lacks.
     """
+    if errors := [error for error in check_place(table) if error.message != REQUIRED_KEY]:
+        raise SpecError(*errors)
     target = Target(
         scheduler=table.scheduler,
         name=table.name,

@@ -27,19 +27,16 @@ from llmb.spec.keys import (
     WorkloadTable,
     nearest_key,
 )
-from llmb.spec.structure import describe, structure
-from llmb.spec.suspect_keys import drop_keys, keys_of
+from llmb.spec.suspect_keys import keys_of
 from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile
+from llmb.values.typed import decode, decode_fields, describe
 
 T = TypeVar("T")
 
 TARGET_KEYS = tuple(field.name for field in attrs.fields(TargetTable))
-
-_PLACEHOLDERS: Mapping[str, Any] = FrozenMap({"recipe": "", "gpu_type": "", "dtype": "", "gpus": 1})
-"""Values of invalid required keys of [workload], so that the other keys can be checked."""
 
 _FROM_RECIPE = "one that `llmb recipes ADDRESS` lists"
 _EXPECTED_IF_MISSING = {
@@ -56,22 +53,26 @@ def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetT
     errors = _unknown_tables(tables)
     errors += [_missing_table(name) for name in ("workload", "target") if name not in tables]
 
-    def decode(name: str, cls: type[T], placeholders: Mapping[str, Any] = FrozenMap()) -> T | None:
-        value, wrong = structure(tables[name], cls, name) if name in tables else (None, ())
+    def take(name: str, cls: type[T], **placeholders: Any) -> T:
+        values, wrong = decode_fields(tables.get(name, {}), cls, name)
         errors.extend(wrong)
-        return value or structure({**placeholders, **_valid_part(tables, name, wrong)}, cls, name)[0]
+        return cls(**{**placeholders, **values})
 
-    workload = decode("workload", WorkloadTable, _PLACEHOLDERS) if "workload" in tables else None
-    parallelism, model = decode("parallelism", ParallelismTable), decode("model", ModelTable)
-    measure, profile = decode("measure", MeasureTable), decode("profile", Profile)
+    # the placeholders are values of invalid required keys, so that the other keys can be checked
+    workload = (
+        take("workload", WorkloadTable, recipe="", gpu_type="", dtype="", gpus=1) if "workload" in tables else None
+    )
+    parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
+    measure = take("measure", MeasureTable)
+    profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
     errors += check_image(workload.image if workload else None)
     env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
     errors += [*check_env(env), *check_mounts(mounts)]
     errors += [error for name in TABLES if name != "env" for error in check_secrets(tables.get(name), name)]
-    target = decode_target(tables["target"], errors) if "target" in tables else None
+    target, gpus_per_node = decode_target(tables["target"], errors) if "target" in tables else (None, None)
     if not isinstance(framework := tables.get("framework", {}), dict):
         errors.append(Fault(message=invalid_value(framework), key="framework", expected="a table"))
-    if workload is None or parallelism is None or model is None or measure is None:
+    if workload is None:
         return None, target, errors
     wrong = keys_of(errors)
     spec = SpecTables(
@@ -82,32 +83,30 @@ def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetT
         profile=profile,
         env=FrozenMap((name, value) for name, value in env.items() if f"env.{name}" not in wrong),
         mounts=FrozenMap((path, value) for path, value in mounts.items() if mount_key(path) not in wrong),
-        gpus_per_node=_valid_part(tables, "target", errors).get("gpus_per_node"),
+        gpus_per_node=gpus_per_node,
     )
     return spec, target, errors
 
 
-def decode_target(table: Any, errors: list[Fault]) -> TargetTable | None:
-    """Return the core's keys of [target], or None if one has an error. `decode_options` decodes the other keys."""
+def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, int | None]:
+    """Return the core's keys of [target], or None if one has an error, and ``gpus_per_node`` if that is valid.
+
+    `decode_options` decodes the other keys.
+    """
     if not isinstance(table, dict):
         expected = 'a table [target], such as scheduler = "local"'
         errors.append(Fault(message=invalid_value(table), key="target", expected=expected))
-        return None
+        return None, None
     own = {key: value for key, value in table.items() if key in TARGET_KEYS}
-    target, wrong = structure(own, TargetTable, "target")
-    if isinstance(table.get("name"), str):  # the error of the name, or of its table, covers a missing scheduler
+    values, wrong = decode_fields(own, TargetTable, "target")
+    target = TargetTable(**{"scheduler": "", **values})
+    if wrong:
+        place_errors = (error for error in check_place(target) if error.key not in keys_of(wrong))
+        wrong = (*wrong, *place_errors)
+    if "name" in table:  # the error of the name, or of its table, covers missing keys
         wrong = tuple(error for error in wrong if error.message != REQUIRED_KEY)
     errors.extend(wrong)
-    if target is None:
-        errors.extend(_place_errors(own, keys_of(wrong)))
-    return target
-
-
-def _place_errors(table: Mapping[str, Any], wrong: frozenset[str]) -> Iterable[Fault]:
-    """Return the errors of host and work directory if other keys of [target] are invalid."""
-    valid = structure({"scheduler": "", **drop_keys(table, wrong, "target")}, TargetTable, "target")[0]
-    errors = [error for error in check_place(valid) if error.key not in wrong] if valid else []
-    return [error for error in errors if error.message != REQUIRED_KEY] if "name" in table else errors
+    return (target if "scheduler" in values and not wrong else None), target.gpus_per_node
 
 
 def decode_options(
@@ -117,15 +116,14 @@ def decode_options(
 
     ``core_keys`` are the keys of the core in the same table, for the nearest valid key.
     """
-    options, errors = structure(table, cls, key)
+    options, errors = decode(table, cls, key)
     known = (*(field.name for field in attrs.fields(cast("Any", cls))), *core_keys)
     return options, tuple(_with_known_keys(error, key, known) for error in errors)
 
 
 def required_options(cls: type) -> dict[str, str]:
     """Return the required keys of a plugin's own table, each with a description of its value."""
-    fields = attrs.fields(attrs.resolve_types(cast("Any", cls)))
-    return {field.name: describe(field.type) for field in fields if field.default is attrs.NOTHING}
+    return {error.key or "": error.expected or "" for error in decode_fields({}, cls, "")[1]}
 
 
 def add_hints(errors: Iterable[Fault], tables: Mapping[str, Any], schedulers: Sequence[str]) -> list[Fault]:
@@ -137,12 +135,6 @@ def add_hints(errors: Iterable[Fault], tables: Mapping[str, Any], schedulers: Se
     if schedulers:
         expected["target.scheduler"] = f"one of {', '.join(schedulers)}"
     return [_add_sweep_hint(_add_choices(error, expected), tables) for error in _hide_secrets(list(errors))]
-
-
-def _valid_part(tables: Mapping[str, Any], name: str, errors: Iterable[Fault]) -> dict[str, Any]:
-    """Return a table without the keys that have an error; an empty one if its value is not a table."""
-    table = tables.get(name)
-    return drop_keys(table, keys_of(errors), name) if isinstance(table, Mapping) else {}
 
 
 def _missing_table(name: str) -> Fault:

@@ -11,10 +11,10 @@ import attrs
 
 from llmb.spec.keys import SWEPT_KEYS, nearest_key
 from llmb.spec.read_toml import Document, flat
-from llmb.spec.scalars import SCALARS, PositiveInt, UnexpectedError
 from llmb.values.error_text import invalid_value, shown
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
+from llmb.values.scalars import LARGEST
 from llmb.values.workload import SourceMap
 
 MOST_RUNS = 10_000
@@ -89,10 +89,7 @@ def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
 
 
 def _repeats(value: Any) -> int:
-    try:
-        return int(SCALARS[PositiveInt].take(value))
-    except UnexpectedError:
-        return 1
+    return value if isinstance(value, int) and 1 <= value <= LARGEST else 1
 
 
 def _lists(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:

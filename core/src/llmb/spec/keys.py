@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.spec.scalars import Duration, Fraction, PositiveInt
 from llmb.values.nearest import nearest_name
 from llmb.values.run import Profile
+from llmb.values.scalars import Duration, Fraction, PositiveInt
 
 
 @attrs.frozen(kw_only=True)

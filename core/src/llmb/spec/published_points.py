@@ -66,7 +66,7 @@ def choose_point(spec: SpecTables, recipe: Recipe, points: tuple[Point, ...], er
 
 
 def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int) -> Point:
-    """Return the point published for this combination. Raises RecipeError with the part that is not published."""
+    """Return the point published for this combination. Raise RecipeError with the part that is not published."""
     errors: list[Fault] = []
     points = published_points(recipe, gpu_type, dtype, errors)
     if exact := [point for point in points if point.gpus == gpus]:

@@ -42,7 +42,7 @@ def read_document(
 ) -> Document:
     """Return the tables of a spec with the overrides and the target of the command line applied.
 
-    Raises SpecError if there are no tables, or if a key is not a string.
+    Raise SpecError if there are no tables, or if a key is not a string.
     """
     if not tables:
         expected = "at least a [workload] and a [target] table"
@@ -59,7 +59,7 @@ def read_document(
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file into tables. Raises SpecError with the file and the reason if the file is unusable."""
+    """Read a TOML file into tables. Raise SpecError with the file and the reason if the file is unusable."""
     try:
         return parse_toml(path.read_bytes().decode("utf-8-sig"))
     except SpecError as error:
@@ -77,7 +77,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML text into tables. Raises SpecError with the reason if the text is invalid."""
+    """Parse TOML text into tables. Raise SpecError with the reason if the text is invalid."""
     try:
         return _parse(text)
     except tomllib.TOMLDecodeError as error:
@@ -102,7 +102,7 @@ def flatten_sweep(tables: dict[str, Any]) -> dict[str, Any]:
 
 
 def _parse(text: str) -> dict[str, Any]:
-    """Parse TOML text. Raises TOMLDecodeError also for numbers that Python cannot convert to or from text."""
+    """Parse TOML text. Raise TOMLDecodeError also for numbers that Python cannot convert to or from text."""
     try:
         tables = tomllib.loads(text)
         str(tables)  # a hexadecimal number of any length can be read, but not shown in an error

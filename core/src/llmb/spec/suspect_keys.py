@@ -29,18 +29,6 @@ def overlaps(suspects: Collection[str], keys: Iterable[str]) -> bool:
     return any(_is_within(suspect, key) or _is_within(key, suspect) for suspect in suspects for key in keys)
 
 
-def drop_keys(table: Mapping[str, Any], wrong: Collection[str], prefix: str) -> dict[str, Any]:
-    """Return the table at ``prefix`` without the wrong keys. A list with a wrong item is dropped."""
-    kept = {}
-    for name, value in table.items():
-        key = f"{prefix}.{name}"
-        if isinstance(value, Mapping) and key not in wrong:
-            kept[name] = drop_keys(value, wrong, key)
-        elif not any(each == key or each.startswith(f"{key}[") for each in wrong):
-            kept[name] = value
-    return kept
-
-
 def _meant(error: Fault) -> str:
     table, dot, _ = (error.key or "").rpartition(".")
     return f"{table}{dot}{error.nearest}"

@@ -95,12 +95,12 @@ class NamedTargets:
 def load_target(table: Mapping[str, Any], pool: PluginRegistry) -> tuple[Target[Any], dict[str, Any]]:
     """Return a target, and its complete table with the keys of its named target.
 
-    Raises SpecError with all errors, and PluginError if the scheduler is missing or broken.
+    Raise SpecError with all errors, and PluginError if the scheduler is missing or broken.
     """
     combination, name_errors = NamedTargets().apply(Combination(tables={"target": dict(table)}, source_map=SourceMap()))
     complete = combination.tables["target"]
     errors = list(name_errors)
-    target_table = decode_target(complete, errors)
+    target_table, _ = decode_target(complete, errors)
     options = None
     if target_table is not None:
         own = {name: value for name, value in complete.items() if name not in TARGET_KEYS}

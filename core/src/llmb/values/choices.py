@@ -1,4 +1,4 @@
-"""Fields that hold one of a few words, also where no type checker looks: a stranger's plugin fills them in."""
+"""Fields that accept only a few words. They are checked at run time, because plugins may not use a type checker."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import attrs
 
 
 class WrongWordError(ValueError):
-    """A value was given a word that it does not have."""
+    """A word that a field does not accept."""
 
 
 def one_of(words: Any) -> Callable[[Any, attrs.Attribute[Any], Any], None]:
-    """A validator for a field whose type is this ``Literal``."""
+    """Return a validator for a field whose type is this ``Literal``."""
     known: tuple[str, ...] = get_args(words)
 
     def check(value: Any, field: attrs.Attribute[Any], word: Any) -> None:

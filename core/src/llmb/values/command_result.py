@@ -1,4 +1,4 @@
-"""What a command on a host answered."""
+"""The result of a command on a host."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class CommandResult:
-    """Exit status and output of bash that ran on a host."""
+    """Exit code and output of a bash script that ran on a host."""
 
     exit_code: int
     stdout: str

@@ -1,19 +1,19 @@
-"""Durations as people write them."""
+"""Durations as users write them, such as "1h30m"."""
 
 from __future__ import annotations
 
 import re
 
 DURATION = 'a duration such as "1h", "30m", "1h30m" or "90s", or a number of seconds'
-"""What `seconds` takes, for messages."""
+"""The values that `seconds` accepts, for messages."""
 
 _WRITTEN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 
 
 def seconds(duration: object) -> int:
-    """A duration in whole seconds: ``"1h"``, ``"30m"``, ``"90s"``, ``"1h30m"``, or an integer number of seconds.
+    """Return a duration in seconds: ``"1h"``, ``"30m"``, ``"90s"``, ``"1h30m"``, or a number of seconds.
 
-    Raises ValueError, with what was expected as its text, for anything else and for nothing at all ("0s").
+    Raise ValueError, with the expected values as its text, for anything else and for "0s".
     """
     if isinstance(duration, str):
         found = _WRITTEN.fullmatch(duration.replace(" ", ""))

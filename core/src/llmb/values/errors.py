@@ -1,4 +1,4 @@
-"""One class per kind of fault. Each prints as one line per fault; anything else that is raised is a bug."""
+"""The errors of llmb: one class for each kind. Each error prints one line. Any other exception is a bug."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """One thing that is wrong: what, where, what was expected, and the nearest name that would be right."""
+    """One error: message, location, expected value and closest valid name."""
 
     message: str
     file: str | None = None
@@ -27,7 +27,7 @@ class Fault:
 
 
 class LlmbError(Exception):
-    """What a user did, or what a machine refused: told in one line per fault, never as a traceback."""
+    """Errors of a user, or of a machine, which print one line each and never a traceback."""
 
     exit_code = 2
 
@@ -37,19 +37,19 @@ class LlmbError(Exception):
 
 
 class SpecError(LlmbError):
-    """A workload spec, an argument or a targets file asks for what cannot be."""
+    """A workload spec, an argument or a targets file is invalid."""
 
 
 class RecipeError(LlmbError):
-    """A recipe is not there, or its file is wrong."""
+    """A recipe is missing or invalid."""
 
 
 class PluginError(LlmbError):
-    """A plugin is missing, broken, duplicate or too new."""
+    """A plugin is missing, broken, installed twice, or written for a newer llmb."""
 
 
 class PluginWarning(UserWarning):
-    """A plugin that nobody named does not work, and is left out."""
+    """A broken plugin was ignored, because the command does not need it."""
 
 
 class LogError(LlmbError):
@@ -57,19 +57,19 @@ class LogError(LlmbError):
 
 
 class RecordError(LlmbError):
-    """The record of a run is not there, or cannot be read or written."""
+    """The record of a run is missing, or cannot be read or written."""
 
 
 class TargetError(LlmbError):
-    """The target cannot be reached, or refuses. It never means that something is absent there."""
+    """The target cannot be reached, or rejects a request. This never means that something is absent on the target."""
 
     exit_code = 4
 
 
 class UnknownOutcomeError(TargetError):
-    """The connection was lost in the middle of a command: whether it was done is not known."""
+    """The connection was lost during a command. The outcome of the command is unknown."""
 
 
 def located(faults: Iterable[Fault], file: str | None) -> tuple[Fault, ...]:
-    """The same faults, with the file named where it was not."""
+    """Return the errors with this file, except those that already have a file."""
     return tuple(attrs.evolve(fault, file=fault.file or file) for fault in faults)

@@ -1,4 +1,4 @@
-"""A mapping that cannot be changed, and a name for a value's content."""
+"""Mappings that cannot be changed, and keys that name the content of a value."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
 from itertools import chain
 from typing import Any, TypeVar
 
-import attrs
-
 K = TypeVar("K")
 V_co = TypeVar("V_co", covariant=True)
 W = TypeVar("W")
 
 
 class FrozenMap(Mapping[K, V_co]):
-    """A read-only, hashable mapping (``attrs.frozen`` does not freeze a ``dict`` held in a field).
+    """A read-only, hashable mapping (``attrs.frozen`` does not freeze a ``dict`` in a field).
 
-    Its hash is that of its items, so the values must be hashable for the map to be. ``|`` makes a new one, as of a
-    ``dict``; `with_paths` makes plain tables and lists of what lies within.
+    The map is hashable if its values are. ``|`` returns a new map, as it does for a ``dict``. `with_paths` returns
+    plain tables and lists.
     """
 
     __slots__ = ("_deep", "_items")
 
     def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (), *, deep: bool = False) -> None:
-        """``deep``: all that lies in the items is frozen too, as `freeze` leaves it."""
+        """Copy the items. ``deep`` states that everything in them is frozen too."""
         self._items: dict[K, V_co] = dict(items)
         self._deep = deep
 
@@ -39,11 +37,11 @@ class FrozenMap(Mapping[K, V_co]):
         return len(self._items)
 
     def items(self) -> ItemsView[K, V_co]:
-        """The dict's own view: a log has as many figures as lines, and each is looked at."""
+        """Return the view of the dict, which is faster than that of Mapping: logs have a map for each line."""
         return self._items.items()
 
     def values(self) -> ValuesView[V_co]:
-        """As `items`, for the same reason."""
+        """Return the view of the dict, for the same reason as `items`."""
         return self._items.values()
 
     def __hash__(self) -> int:
@@ -51,7 +49,7 @@ class FrozenMap(Mapping[K, V_co]):
 
     @property
     def deep(self) -> bool:
-        """Whether all that lies in the items is known to be frozen too."""
+        """True if everything in the items is known to be frozen too."""
         return self._deep
 
     def __or__(self, other: Mapping[K, W]) -> FrozenMap[K, V_co | W]:
@@ -65,10 +63,10 @@ class FrozenMap(Mapping[K, V_co]):
 
 
 def freeze(value: Any) -> Any:
-    """The same tables and arrays, as nothing that can be changed: ``dict`` to FrozenMap, ``list`` to tuple."""
-    if isinstance(value, str | int | float):  # most are, and asking whether they are mappings takes longest
+    """Return a value with all ``dict`` as FrozenMap and all ``list`` as tuple."""
+    if isinstance(value, str | int | float):  # the most frequent types; the check for mappings is the slowest
         return value
-    if isinstance(value, FrozenMap) and value.deep:  # so it is with a value that is made from another
+    if isinstance(value, FrozenMap) and value.deep:
         return value
     if isinstance(value, Mapping):
         return FrozenMap(((key, freeze(item)) for key, item in value.items()), deep=True)
@@ -78,22 +76,14 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """What `freeze` was given, as JSON and TOML are written from: ``dict`` and ``list``."""
+    """Return a frozen value with ``dict`` and ``list``, which JSON and TOML are written from."""
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in value.items()}
     return [thaw(item) for item in value] if isinstance(value, tuple) else value
 
 
-def frozen_fields(_cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
-    """A ``field_transformer`` by which each field keeps what `freeze` makes of what it is given.
-
-    A converter at each field would do the same, but a type checker would then let anything pass.
-    """
-    return [field if field.converter else field.evolve(converter=freeze) for field in fields]
-
-
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str, Any]:
-    """Both tables; where both have a key, ``above`` counts, and tables are merged in turn."""
+    """Return both tables. If both have a key, the value of ``above`` is used; tables are merged."""
     both = dict(below)
     for key, value in above.items():
         old = both.get(key)
@@ -102,5 +92,5 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str,
 
 
 def content_key(*parts: str) -> str:
-    """Twelve hexadecimal digits that name this content, the same on every machine and in every process."""
+    """Return twelve hexadecimal digits that name this content, the same on every machine and in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

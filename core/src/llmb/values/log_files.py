@@ -6,11 +6,9 @@ import re
 from typing import Any
 
 import attrs
-from attrs.validators import deep_iterable, instance_of, optional
+from attrs.validators import optional
 
-from llmb.values.frozen import frozen_fields
-
-_STRINGS = deep_iterable(instance_of(str), instance_of(tuple))
+from llmb.values.typed import typed_fields
 
 
 def _has_group(_files: object, field: attrs.Attribute[Any], pattern: str) -> None:
@@ -18,7 +16,7 @@ def _has_group(_files: object, field: attrs.Attribute[Any], pattern: str) -> Non
         raise ValueError(f"LogFiles.{field.name} is {pattern!r}, without a group")
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class LogFiles:
     """What a framework knows of the files that its own launcher leaves behind.
 
@@ -28,7 +26,7 @@ class LogFiles:
     first group is the name by which people know a log; where it does not match, the file's name without its ending is.
     """
 
-    directory: str | None = attrs.field(default=None, validator=optional(instance_of(str)))
-    training: tuple[str, ...] = attrs.field(default=(), validator=_STRINGS)
-    other: tuple[str, ...] = attrs.field(default=(), validator=_STRINGS)
+    directory: str | None = None
+    training: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
     experiment: str | None = attrs.field(default=None, validator=optional(_has_group))

@@ -8,18 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import attrs
-
-from llmb.values.error_text import counted, invalid_value
+from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
 
 
 def check_model(model: Model) -> Iterator[Fault]:
-    """Yield the errors of a model: sizes below 1, heads that do not divide evenly, more experts in use than exist."""
-    if errors := [*_sizes_below_one("model", model)]:
-        yield from errors
-        return
+    """Yield the errors of a model: heads that do not divide evenly, more experts in use than exist."""
     if model.hidden % model.heads:
         message = f"hidden size {model.hidden} is not divisible by {counted(model.heads, 'head')}"
         yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
@@ -37,13 +32,8 @@ def check_parallelism(model: Model, parallelism: Parallelism, gpus: int) -> Iter
     Expert parallelism may share its ranks with data parallelism, so it must divide the GPUs, and does not multiply with
     tp.
     """
-    if gpus < 1:
-        yield Fault(message=invalid_value(gpus), key="workload.gpus", expected="at least 1")
-    elif errors := [*_sizes_below_one("parallelism", parallelism), *_sizes_below_one("model", model)]:
-        yield from errors
-    else:
-        for _keys, check in DIVISION_CHECKS:
-            yield from check(model, parallelism, gpus)
+    for _keys, check in DIVISION_CHECKS:
+        yield from check(model, parallelism, gpus)
 
 
 def check_nodes(gpus: int, gpus_per_node: int) -> Iterator[Fault]:
@@ -55,12 +45,6 @@ def check_nodes(gpus: int, gpus_per_node: int) -> Iterator[Fault]:
 
 def _not_divisible(number: int, noun: str, divisor: str) -> str:
     return f"{counted(number, noun)} {'is' if number == 1 else 'are'} not divisible by {divisor}"
-
-
-def _sizes_below_one(table: str, value: Model | Parallelism) -> Iterator[Fault]:
-    for name, size in attrs.asdict(value).items():
-        if isinstance(size, int) and not isinstance(size, bool) and size < 1:
-            yield Fault(message=invalid_value(size), key=f"{table}.{name}", expected="at least 1")
 
 
 def _check_ranks(_model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:

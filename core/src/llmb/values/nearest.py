@@ -1,4 +1,4 @@
-"""The name that was probably meant."""
+"""The name that a misspelt name was probably meant for."""
 
 from __future__ import annotations
 
@@ -6,14 +6,11 @@ import difflib
 from collections.abc import Iterable
 
 SHORTEST_BEGINNING = 3
-"""Letters of a word that may be meant as the beginning of a name."""
+"""The fewest letters that are matched with the beginning of a name."""
 
 
 def nearest_name(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
-    """The one of ``names`` that is most like ``name``, else the shortest that begins with it; null where none is near.
-
-    Large and small letters are the same.
-    """
+    """Return the most similar of ``names``, else the shortest that begins with ``name``, else None. Ignore case."""
     word, known = name.lower(), {each.lower(): each for each in names}
     near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     if not near and len(word) >= SHORTEST_BEGINNING:

@@ -1,4 +1,4 @@
-"""A published recipe: a model, how it is run at each published point, and what its publisher measured."""
+"""A published recipe: a model, its published configurations, and what the publisher measured."""
 
 from __future__ import annotations
 
@@ -7,62 +7,63 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb.values.frozen import FrozenMap, frozen_fields
-from llmb.values.job import Image
+from llmb.values.environment import Image
+from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula, Model, Parallelism
+from llmb.values.scalars import NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.typed import typed_fields
 
 Window = Literal["last"] | tuple[int, int]
 MfuSource = Literal["step time", "logged"]
+ProfileTool = Literal["nsys", "nccl-trace"]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Baseline:
-    """What the publisher measured at one point: seconds, tokens/s, a fraction, days; with release and source.
+    """The metrics that a publisher measured at one point, with release and source. Unpublished metrics are None.
 
-    A figure that the publisher does not state is null. ``note`` tells what is known to be odd about the row.
+    ``note`` describes known irregularities of the row.
     """
 
-    step_time_s: float
-    tokens_per_s: float | None = None
-    mfu: float | None = None
-    days_per_1t_tokens: float | None = None
+    step_time_s: PositiveFloat
+    tokens_per_s: PositiveFloat | None = None
+    mfu: PositiveFloat | None = None
+    days_per_1t_tokens: PositiveFloat | None = None
     release: str
     source: str
     note: str = ""
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Point:
-    """One published combination. ``settings`` is the framework's own part of the recipe at this point.
+    """One published configuration. ``settings`` is the framework's own part of the recipe at this point.
 
-    ``options`` are the options of [framework] under which it holds: empty but in a recipe's variants.
+    ``options`` are the options of [framework] that select the point; only the variants of a recipe have some.
     """
 
     gpu_type: str
     dtype: str
-    gpus: int
+    gpus: PositiveInt
     model: Model
     parallelism: Parallelism
     proxy: bool = False
-    recompute_layers: int = 0
-    offload_layers: int = 0
+    recompute_layers: NonNegativeInt = 0
+    offload_layers: NonNegativeInt = 0
     cuda_graphs: bool = False
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     options: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     baseline: Baseline | None = None
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Recipe:
     """All points of one release of a recipe.
 
-    ``variants`` take the place of points where a spec's [framework] asks for it: another FP8 recipe may need another
-    division over GPUs.
-
-    ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` tells
-    which MFU the publisher states: from step time and formula, or from the TFLOP/s that the framework logs.
-    ``profile_steps`` is how many steps a run has under a tool of [profile], where that is not ``steps``;
-    ``captured_steps`` are the first and last of them that the tool captures, where that is not all.
+    ``variants`` replace points if the [framework] of a spec selects them: another FP8 recipe may need another division
+    over GPUs. ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` is
+    the source of the published MFU: step time and formula, or the TFLOP/s that the framework logs. ``profile_steps`` is
+    the number of steps under a tool of [profile], if it differs from ``steps``; ``captured_steps`` are the first and
+    the last step that the tool captures, if it does not capture all.
     """
 
     address: str
@@ -74,16 +75,16 @@ class Recipe:
     flop_formula: FlopFormula
     mfu_from: MfuSource
     window: Window
-    steps: int
-    profile_steps: Mapping[str, int] = attrs.field(factory=FrozenMap)
-    captured_steps: Mapping[str, tuple[int, int]] = attrs.field(factory=FrozenMap)
-    time_limit_s: int
-    memory_gb: float | None
+    steps: PositiveInt
+    profile_steps: Mapping[ProfileTool, int] = attrs.field(factory=FrozenMap)
+    captured_steps: Mapping[ProfileTool, tuple[int, int]] = attrs.field(factory=FrozenMap)
+    time_limit_s: PositiveInt
+    memory_gb: PositiveFloat | None
     image: Image | None
     points: tuple[Point, ...]
     variants: tuple[Point, ...] = ()
 
     def find(self, gpu_type: str, dtype: str, gpus: int) -> Point | None:
-        """The point published for this combination, if there is one."""
+        """Return the point published for this combination, or None."""
         wanted = (gpu_type, dtype, gpus)
         return next((point for point in self.points if (point.gpu_type, point.dtype, point.gpus) == wanted), None)

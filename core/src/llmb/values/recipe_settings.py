@@ -1,4 +1,4 @@
-"""A recipe's settings as a run uses them: with paths for words in braces, and as words of a command."""
+"""The settings of a recipe as a run uses them: with paths for words in braces, and as words of a command."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from llmb.values.run import Paths
 
 
 def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = None) -> Any:
-    """A setting as plain tables and lists, with a path for each word in braces in its strings.
+    """Return a setting as plain tables and lists, with a path for each word in braces in its strings.
 
-    ``{run}`` is the run's own folder, ``{cache}`` the one that all runs share; ``names`` are further words. The string
-    "null" is None, which TOML lacks.
+    ``{run}`` is the run's own folder, ``{cache}`` the folder that all runs share, and ``names`` are further words. The
+    string "null" becomes None, because TOML has no null.
     """
     if isinstance(value, Mapping):
         return {key: with_paths(item, paths, names=names) for key, item in value.items()}
@@ -26,9 +26,9 @@ def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = No
 
 
 def key_values(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Each setting as one word, ``name=value``, as trainers read it: ``true``, ``null``, ``[0,1]``.
+    """Return each setting as one word, ``name=value``, as trainers read it: ``true``, ``null``, ``[0,1]``.
 
-    A string stands as it is.
+    Strings are not quoted.
     """
     return tuple(f"{name}={_text(value)}" for name, value in settings.items())
 

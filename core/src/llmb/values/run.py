@@ -1,32 +1,34 @@
-"""One run: a workload spec with every list expanded and every default filled in."""
+"""One run with its target: a workload spec with every list expanded and every default filled in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
-from llmb.values.frozen import FrozenMap, frozen_fields
-from llmb.values.job import Image, Job, Mount, Phase
+from llmb.values.environment import Image
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
-from llmb.values.recipe import Baseline, MfuSource, Window
+from llmb.values.recipe import Baseline, MfuSource, ProfileTool, Window
+from llmb.values.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.typed import typed_fields
 
-ProfileTool = Literal["nsys", "nccl-trace"]
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Paths:
-    """Where things lie on the target: this run's directory, and what all runs of a work directory share."""
+    """Paths on the target: the run's directory, and the cache that all runs of a work directory share."""
 
     run: str
     cache: str
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Profile:
-    """A capture that the user asked for. Such a run is recorded, and never judged against a baseline."""
+    """A capture of a profiling tool. A run with a capture is recorded, and never compared with a baseline."""
 
     tool: ProfileTool
     start_step: int | None = None
@@ -36,15 +38,14 @@ class Profile:
     cpu: bool = False
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Run(Generic[OptionsT]):
-    """All that a framework sees of what it shall run: no scheduler, no target.
+    """A run as a framework sees it: without scheduler and target.
 
-    ``id`` and ``paths.run`` are empty until the run is planned or started.
-    ``published_model`` is the recipe's own, which ``model``, what is trained, may differ from. ``settings`` is the
-    framework's part of the recipe, ``options`` the spec's [framework] table in the plugin's own class. ``baseline`` is
-    null where none is published; it does not count where the run differs from what was published: ``differences``
-    names the keys that do.
+    ``id`` and ``paths.run`` are empty until the run is planned or started. ``published_model`` is the recipe's own
+    model; ``model`` is the one to train. ``settings`` is the framework's part of the recipe, ``options`` the spec's
+    [framework] table as the plugin's own class. ``baseline`` is None if nothing is published. It does not apply if the
+    run differs from the published configuration in the keys of ``differences``.
     """
 
     id: str
@@ -53,23 +54,23 @@ class Run(Generic[OptionsT]):
     release: str
     gpu_type: str
     dtype: str
-    gpus: int
-    gpus_per_node: int
-    steps: int
-    repeat: int = 1
+    gpus: PositiveInt
+    gpus_per_node: PositiveInt
+    steps: PositiveInt
+    repeat: PositiveInt = 1
     model: Model
     published_model: Model
     parallelism: Parallelism
     flop_formula: FlopFormula
     mfu_from: MfuSource
     window: Window
-    tolerance: float
+    tolerance: PositiveFloat
     proxy: bool
-    recompute_layers: int = 0
-    offload_layers: int = 0
+    recompute_layers: NonNegativeInt = 0
+    offload_layers: NonNegativeInt = 0
     cuda_graphs: bool = False
     image: Image | None
-    time_limit_s: int
+    time_limit_s: PositiveInt
     env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
     profile: Profile | None = None
@@ -82,19 +83,19 @@ class Run(Generic[OptionsT]):
 
     @property
     def framework(self) -> str:
-        """The name of its framework's plugin, which the address of its recipe begins with."""
+        """The name of the framework plugin, which is the first part of the recipe's address."""
         return self.recipe.partition("/")[0]
 
     @property
     def nodes(self) -> int:
-        """How many whole nodes the GPUs fill."""
+        """The number of nodes that the GPUs fill."""
         return -(-self.gpus // self.gpus_per_node)
 
     @property
     def domain_nodes(self) -> int | None:
-        """How many nodes at a time lie in one NVLink domain: as many as divide the job and fit into one.
+        """The number of nodes at a time in one NVLink domain: the most that divide the job and fit into a domain.
 
-        Null where no domain is wider than a node.
+        None if no domain is wider than a node.
         """
         domain_gpus = self.accelerator.domain_gpus
         if domain_gpus is None:
@@ -110,7 +111,7 @@ class Run(Generic[OptionsT]):
         mounts: tuple[Mount, ...] = (),
         files: Mapping[str, str] = FrozenMap(),
     ) -> Job:
-        """These phases as the run's job, with a task for each GPU; on CPUs they are processes that need no GPU."""
+        """Return the run's job with these phases and with one task for each GPU. On CPUs, tasks need no GPU."""
         return Job(
             id=self.id,
             directory=self.paths.run,
@@ -126,29 +127,28 @@ class Run(Generic[OptionsT]):
         )
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Target(Generic[OptionsT]):
-    """Where runs go. ``host`` is null for this machine; ``options`` is the scheduler plugin's own class.
+    """The place of a run. ``host`` is None for this machine; ``options`` is the scheduler plugin's own class.
 
-    ``gpu_types`` are those that the runs ask for; ``images`` is false for a probe that need not look for what runs
-    containers, since nothing has an image there. ``gpus_per_node`` is the run's: as [target] states it, else as the
-    GPU type has it, and no more than the run has in all; null where no run is meant, as for ``llmb doctor``.
-
-    ``facts`` is what the scheduler's probe printed there, and empty where nothing may be started, as in a dry run.
+    ``gpu_types`` are the GPU types of the runs. ``images`` is False if no run has an image, so that a probe need not
+    check for container engines. ``gpus_per_node`` is the run's value: that of [target], else that of the GPU type, and
+    at most the run's number of GPUs. It is None without a run, as for ``llmb doctor``. ``facts`` are the lines that the
+    scheduler's probe printed; they are empty in a dry run, which starts nothing.
     """
 
     scheduler: str
     name: str | None = None
     host: str | None = None
-    workdir: str
+    workdir: AbsolutePath
     options: OptionsT
     gpu_types: tuple[str, ...] = ()
     images: bool = True
-    gpus_per_node: int | None = None
+    gpus_per_node: PositiveInt | None = None
     facts: Mapping[str, str] = attrs.field(factory=FrozenMap)
 
     def paths(self, run_id: str) -> Paths:
-        """The paths of one run (or shared task) under the work directory."""
+        """Return the paths of a run under the work directory."""
         return Paths(run=f"{self.workdir}/runs/{run_id}", cache=self.cache)
 
     @property

@@ -1,4 +1,4 @@
-"""A workload: everything that one spec asks for, ready to be planned."""
+"""A workload: the runs that one spec describes, ready to be planned."""
 
 from __future__ import annotations
 
@@ -8,47 +8,50 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault
-from llmb.values.frozen import FrozenMap, frozen_fields
+from llmb.values.frozen import FrozenMap
 from llmb.values.run import Run, Target
+from llmb.values.scalars import PositiveInt
+from llmb.values.typed import typed_fields
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class SourceMap:
-    """Where the keys of a run were written, so that a fault names the author's own words.
+    """The places where the keys of a run are written, so that errors name the author's own words.
 
-    ``places`` is for keys that are not in ``file`` as they stand: for ``workload.gpus`` of the second run it may say
-    ``workload.gpus[1]``, for ``target.account`` the targets file and ``eos.account``. Each is a file and a key.
+    ``places`` has the keys that are not in ``file`` under their own names, each with a file and a key. For example,
+    ``workload.gpus`` of the second run may be ``workload.gpus[1]``, and ``target.account`` may be ``eos.account`` of
+    the targets file.
     """
 
     file: str | None = None
     places: Mapping[str, tuple[str | None, str]] = attrs.field(factory=FrozenMap)
 
-    def locate(self, fault: Fault) -> Fault:
-        """The fault with its file, and its key as it was written; one that has a file already is left as it is."""
-        if fault.file:
-            return fault
-        key, below = fault.key or "", ""
+    def locate(self, error: Fault) -> Fault:
+        """Return the error with its file, and with its key as written. An error with a file is returned unchanged."""
+        if error.file:
+            return error
+        key, below = error.key or "", ""
         while key:
             if key in self.places:
                 file, written = self.places[key]
-                return attrs.evolve(fault, file=file, key=written + below)
+                return attrs.evolve(error, file=file, key=written + below)
             key, dot, last = key.rpartition(".")
             below = dot + last + below
-        return attrs.evolve(fault, file=self.file)
+        return attrs.evolve(error, file=self.file)
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class RunSpec:
-    """A run and the target that it goes to. Frameworks see only the run, schedulers only the target and the job.
+    """A run and its target. Frameworks see only the run, schedulers only the target and the job.
 
-    ``swept`` are the dotted keys that its spec has as lists, each with this run's value of them; ``repeats`` is how
-    many runs of these values there are, of which it is one.
+    ``swept`` has the dotted keys that are lists in the spec, each with this run's value. ``repeats`` is the number of
+    runs with the same values.
     """
 
     run: Run[Any]
     target: Target[Any]
     swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
-    repeats: int = 1
+    repeats: PositiveInt = 1
     source_map: SourceMap = attrs.field(factory=SourceMap, eq=False, repr=False)
 
     def with_run_id(self, run_id: str) -> RunSpec:
@@ -56,7 +59,7 @@ class RunSpec:
         return attrs.evolve(self, run=attrs.evolve(self.run, id=run_id, paths=self.target.paths(run_id)))
 
 
-@attrs.frozen(kw_only=True, field_transformer=frozen_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Workload:
     """The runs of one spec, in the order of its sweep.
 

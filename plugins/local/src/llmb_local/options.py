@@ -11,8 +11,8 @@ from llmb import FrozenMap, PositiveFloat, PositiveInt
 
 RuntimeName = Literal["docker", "podman", "enroot", "venv", "none"]
 
-GRACE_S = PositiveInt(10)
-ONE_JOB = PositiveInt(1)
+GRACE_S = 10
+ONE_JOB = 1
 TRAINING_LIMITS = FrozenMap({"memlock": -1, "stack": 64 << 20})
 """The limits that NVIDIA's framework images request: lockable memory and bytes of stack. -1 means no limit."""
 

@@ -8,8 +8,8 @@ import attrs
 
 from llmb import Fault, PositiveInt, SpecError, shown
 
-LOST_AFTER_S = PositiveInt(60)
-GRACE_S = PositiveInt(10)
+LOST_AFTER_S = 60
+GRACE_S = 10
 
 
 def _check_hosts(_instance: Any, _attribute: Any, hosts: tuple[str, ...]) -> None:

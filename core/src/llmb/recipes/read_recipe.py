@@ -1,0 +1,74 @@
+"""Read a recipe: TOML text to a checked `Recipe`. `llmb.recipes.recipe_tables` documents the file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
+from llmb.recipes.expand_points import expand_points, point_key
+from llmb.recipes.recipe_tables import RecipeTable
+from llmb.recipes.shared_tables import parse_toml, with_shared
+from llmb.values.errors import Fault, RecipeError, located
+from llmb.values.frozen import FrozenMap
+from llmb.values.model_rules import check_model
+from llmb.values.nearest import nearest_name
+from llmb.values.recipe import Point, Recipe
+from llmb.values.typed import decode
+
+
+def read_recipe(
+    text: str, *, address: str, framework: str, file: str, shared: Mapping[str, str] = FrozenMap()
+) -> Recipe:
+    """Return the recipe in this TOML text. Raise RecipeError with all errors, which name ``file``.
+
+    ``shared`` has the texts of all shared files by name.
+    """
+    table, errors = decode(with_shared(parse_toml(text, file), shared, file), RecipeTable, "")
+    if table is None:
+        raise RecipeError(*located(errors, file))
+    rows, row_errors = read_baselines(table)
+    points, point_errors = expand_points(table, rows)
+    errors = (*_check_window(table), *check_model(table.model), *point_errors, *row_errors)
+    if errors := errors or (*_check_rows(rows, points), *_check_variants(points)):
+        raise RecipeError(*located(errors, file))
+    return Recipe(
+        address=address,
+        framework=framework,
+        release=table.release,
+        description=table.description,
+        source=table.source,
+        model=table.model,
+        flop_formula=table.flop_formula,
+        mfu_from=table.mfu_from,
+        window=table.window,
+        steps=table.steps,
+        profile_steps=table.profile_steps,
+        captured_steps=table.captured_steps,
+        time_limit_s=table.time_limit,
+        memory_gb=table.memory_gb,
+        image=table.image,
+        points=tuple(point for point in points if not point.options),
+        variants=tuple(point for point in points if point.options),
+    )
+
+
+def _check_window(table: RecipeTable) -> Iterator[Fault]:
+    if table.window != "last" and table.window[1] > table.steps:
+        message = f"the window ends at step {table.window[1]} of {table.steps}"
+        yield Fault(message=message, key="window", expected=f"at most {table.steps}")
+
+
+def _check_variants(points: Sequence[Point]) -> Iterator[Fault]:
+    if all(point.options for point in points):
+        expected = "at least one table without options, for specs without [framework]"
+        yield Fault(message="all points have options", key="points", expected=expected)
+
+
+def _check_rows(rows: Mapping[PointKey, PublishedRow], points: Sequence[Point]) -> Iterator[Fault]:
+    """Yield an error for each baseline without a point."""
+    known = {point_key(point): point_name(point_key(point)) for point in points if not point.options}
+    for key, row in rows.items():
+        if key not in known:
+            nearest = nearest_name(point_name(key), known.values(), cutoff=0.4)
+            message = f"{point_name(key)} is not a point of this recipe"
+            yield Fault(message=message, key=f"{row.place}.gpus", nearest=nearest)

@@ -1,0 +1,125 @@
+"""The software that a job runs in: a container image or a Python environment, and git repositories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Annotated, Any
+
+import attrs
+
+from llmb.values.error_text import invalid_value
+from llmb.values.errors import Fault, RecipeError
+from llmb.values.nearest import nearest_name
+from llmb.values.scalars import NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, accepting
+from llmb.values.typed import decode_settings, typed_fields
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+Digest = Annotated[
+    str,
+    accepting(
+        '"sha256:" and 64 hexadecimal digits', lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value))
+    ),
+]
+"""The digest of an image."""
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Image:
+    """A container image, with its digest if the publisher states one."""
+
+    ref: NonEmptyStr
+    digest: Digest | None = None
+
+    @property
+    def with_digest(self) -> str:
+        """The complete address for users: a tag such as ``dev`` alone does not identify an image."""
+        return f"{self.ref}@{self.digest}" if self.digest else self.ref
+
+    @property
+    def pinned(self) -> str:
+        """The address with the digest instead of the tag, which may later name another image; else the address."""
+        name, _, own_digest = self.ref.partition("@")
+        if not (digest := self.digest or own_digest):
+            return self.ref
+        folder, slash, last = name.rpartition("/")
+        return f"{folder}{slash}{last.partition(':')[0]}@{digest}"
+
+    @property
+    def registry(self) -> str:
+        """The host at the start of the address; empty for the default registry."""
+        first, slash, _ = self.ref.partition("/")
+        return first if slash and (set(first) & set(".:") or first == "localhost") else ""
+
+
+@attrs.frozen(kw_only=True)
+class _VenvSettings:
+    """The settings of a recipe that describe its Python environment."""
+
+    lock: NonEmptyStr
+    python: NonEmptyStr
+    space_gb: PositiveFloat = 0.0
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Venv:
+    """A Python environment.
+
+    ``lock`` is the text of a requirements file with pinned versions and hashes. ``space_gb`` is the disk space that the
+    environment needs, 0 if unknown.
+    """
+
+    lock: str
+    python: NonEmptyStr
+    space_gb: NonNegativeFloat = 0.0
+
+    @classmethod
+    def shipped(cls, package: str, settings: Mapping[str, Any]) -> Venv:
+        """Return the environment of a recipe's settings: ``lock``, ``python``, and ``space_gb`` if it is there.
+
+        ``lock`` is the name of a file in the package's folder ``environments``. Raise RecipeError for invalid
+        settings.
+        """
+        names = [field.name for field in attrs.fields(_VenvSettings)]
+        own = decode_settings({name: settings[name] for name in names if name in settings}, _VenvSettings, "framework")
+        shipped = {each.name: each for each in files(package).joinpath("environments").iterdir()}
+        if own.lock not in shipped:
+            expected, nearest = f"one of {', '.join(sorted(shipped))}", nearest_name(own.lock, shipped)
+            message = invalid_value(own.lock)
+            raise RecipeError(Fault(message=message, key="framework.lock", expected=expected, nearest=nearest))
+        lock = shipped[own.lock].read_text(encoding="utf-8")
+        return cls(lock=lock, python=own.python, space_gb=own.space_gb)
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Repository:
+    """A git repository at one commit, which llmb fetches once into the cache of the target."""
+
+    name: NonEmptyStr
+    url: NonEmptyStr
+    commit: NonEmptyStr
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> Repository | None:
+        """Return the table ``repository`` of a recipe's settings, or None if it has none.
+
+        Raise RecipeError if the table is invalid.
+        """
+        if "repository" not in settings:
+            return None
+        return decode_settings(settings["repository"], cls, "framework.repository")
+
+    def folder(self, cache: str) -> str:
+        """Return the path of the files at this commit."""
+        return f"{cache}/repositories/{self.name}-{self.commit[:12]}"
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Environment:
+    """The software that a job needs. ``secrets`` are names of the user's environment variables, never their values."""
+
+    base: Image | Venv | None = None
+    repositories: tuple[Repository, ...] = ()
+    secrets: tuple[VariableName, ...] = ()

@@ -1,0 +1,143 @@
+"""Types of single values, such as PositiveInt and Duration: what each of them accepts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Annotated, Any
+
+import attrs
+
+from llmb.values.duration import DURATION, seconds
+from llmb.values.error_text import invalid_value
+from llmb.values.errors import Fault
+
+LARGEST = 2**31 - 1
+"""The largest integer: frameworks and schedulers store their counts in 32 bits with a sign."""
+
+LONGEST_S = 365 * 24 * 3600
+"""The longest duration, a year: no scheduler allows longer jobs, and shells and dates overflow far above."""
+
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class InvalidValueError(ValueError):
+    """A value that does not have its type. The keys of ``errors`` are relative to the value: ``.name``, ``[0]``."""
+
+    def __init__(self, *errors: Fault) -> None:
+        super().__init__("; ".join(map(str, errors)))
+        self.errors = errors
+
+    @classmethod
+    def of(cls, value: Any, expected: str) -> InvalidValueError:
+        """Return the error of a value, with what was expected."""
+        return cls(Fault(message=invalid_value(value), expected=expected))
+
+    def below(self, prefix: str) -> tuple[Fault, ...]:
+        """Return the errors with this prefix before their keys."""
+        return with_prefix(prefix, self.errors)
+
+
+def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Return the errors with this prefix before their relative keys."""
+    return tuple(attrs.evolve(error, key=f"{prefix}{error.key or ''}") for error in errors)
+
+
+@attrs.frozen
+class ValueType:
+    """A type with its description for messages. ``convert`` returns a value of it, or raises InvalidValueError.
+
+    In an annotation, ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
+    """
+
+    expected: str
+    convert: Callable[[Any], Any]
+
+
+def accepting(
+    expected: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda value: value
+) -> ValueType:
+    """Return the type of all values for which ``accepts`` is true."""
+
+    def checked(value: Any) -> Any:
+        if not accepts(value):
+            raise InvalidValueError.of(value, expected)
+        return convert(value)
+
+    return ValueType(expected, checked)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: Any) -> bool:
+    return _is_integer(value) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _positive_int(value: Any) -> int:
+    if not _is_integer(value) or value < 1:
+        raise InvalidValueError.of(value, "a positive integer")
+    if value > LARGEST:
+        raise InvalidValueError.of(value, f"an integer of at most {LARGEST}")
+    return int(value)
+
+
+def _duration(value: Any) -> int:
+    try:
+        duration = seconds(value)
+    except ValueError:
+        raise InvalidValueError.of(value, DURATION) from None
+    if duration > LONGEST_S:
+        raise InvalidValueError.of(value, "at most one year, 8760h")
+    return duration
+
+
+BUILT_IN: Mapping[Any, ValueType] = {
+    int: accepting("an integer", _is_integer),
+    float: accepting("a finite number", _is_number, float),
+    bool: accepting("true or false", lambda value: isinstance(value, bool)),
+    str: accepting("a string", lambda value: isinstance(value, str)),
+}
+"""The built-in types. Nothing is converted: "2" is not an integer."""
+
+PositiveInt = Annotated[int, ValueType("a positive integer", _positive_int)]
+"""An integer from 1 to LARGEST."""
+
+NonNegativeInt = Annotated[int, accepting("an integer of at least 0", lambda value: _is_integer(value) and value >= 0)]
+"""An integer of at least 0."""
+
+PositiveFloat = Annotated[float, accepting("a positive number", lambda value: _is_number(value) and value > 0, float)]
+"""A finite number above 0."""
+
+NonNegativeFloat = Annotated[
+    float, accepting("a number of at least 0", lambda value: _is_number(value) and value >= 0, float)
+]
+"""A finite number of at least 0."""
+
+Fraction = Annotated[
+    float,
+    accepting("a number above 0 and below 1, such as 0.05", lambda value: _is_number(value) and 0 < value < 1, float),
+]
+"""A number above 0 and below 1."""
+
+Duration = Annotated[int, ValueType(DURATION, _duration)]
+"""Seconds, of at most LONGEST_S; in TOML also a string such as "1h30m"."""
+
+NonEmptyStr = Annotated[str, accepting("a string", lambda value: isinstance(value, str) and value.strip() != "")]
+"""A string that is not blank."""
+
+AbsolutePath = Annotated[
+    str, accepting("an absolute path", lambda value: isinstance(value, str) and value.startswith("/"))
+]
+"""An absolute path on the target."""
+
+VariableName = Annotated[
+    str,
+    accepting(
+        "the name of an environment variable",
+        lambda value: isinstance(value, str) and VARIABLE_NAME.fullmatch(value) is not None,
+    ),
+]
+"""The name of an environment variable."""

@@ -1,0 +1,299 @@
+"""Check values by the type annotations of attrs classes: TOML tables, and the arguments of constructors.
+
+The types are those of `llmb.values.scalars`, ``Literal``, lists (``tuple[T, ...]`` and others), ``Mapping[K, V]``,
+attrs classes, unions of these, and ``Any``. Values keep their types, with these exceptions: lists become tuples, tables
+become FrozenMap or the attrs class, integers become float, and durations become seconds.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import attrs
+
+from llmb.values.error_text import REQUIRED_KEY, shown, unknown_key
+from llmb.values.errors import Fault, RecipeError, SpecError
+from llmb.values.frozen import FrozenMap
+from llmb.values.scalars import BUILT_IN, InvalidValueError, ValueType, with_prefix
+
+T = TypeVar("T")
+
+_LISTS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
+    tuple: tuple,
+    list: list,
+    Sequence: tuple,
+    set: set,
+    frozenset: frozenset,
+}
+_MAPPINGS = (Mapping, FrozenMap, dict)
+
+
+def decode(table: Any, cls: type[T], key: str) -> tuple[T | None, tuple[Fault, ...]]:
+    """Return a TOML table as a value of an attrs class, or None and all errors, with their keys below ``key``."""
+    try:
+        return _from_table(table, cls), ()
+    except InvalidValueError as error:
+        return None, _located(error.errors, key)
+
+
+def decode_fields(
+    table: Any, cls: type, key: str, *, required: bool = True
+) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+    """Return the valid values of a TOML table by name, and the errors of the others, with their keys below ``key``.
+
+    Without ``required``, missing keys are no errors.
+    """
+    values, errors = _decode_fields(table, cls, required=required)
+    return values, _located(errors, key)
+
+
+def _located(errors: Iterable[Fault], key: str) -> tuple[Fault, ...]:
+    located = with_prefix(key, errors)
+    return located if key else tuple(attrs.evolve(error, key=(error.key or "")[1:]) for error in located)
+
+
+def decode_settings(table: Any, cls: type[T], key: str) -> T:
+    """Return a table of a recipe as a value of an attrs class. Raise RecipeError with all errors."""
+    value, errors = decode(table, cls, key)
+    if value is None:
+        raise RecipeError(*errors)
+    return value
+
+
+def encode(value: Any) -> Any:
+    """Return an attrs value as tables and lists. Fields that are None are left out, because TOML has no null."""
+    if attrs.has(type(value)):
+        fields = {field.name: encode(getattr(value, field.name)) for field in attrs.fields(type(value))}
+        return {name: item for name, item in fields.items() if item is not None}
+    if isinstance(value, Mapping):
+        return {key: encode(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    return value
+
+
+def describe(kind: Any) -> str:
+    """Return a description of the values of a type, for messages."""
+    return value_type(kind).expected
+
+
+def typed_fields(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+    """Make each field accept values of its type alone, and freeze them: a ``field_transformer`` of attrs.
+
+    A converter written at each field would do the same, but type checkers would then accept any value there.
+    """
+    return [field if field.converter else field.evolve(converter=_field_converter(cls, field.name)) for field in fields]
+
+
+def _field_converter(cls: type, name: str) -> Callable[[Any], Any]:
+    """Return a converter that finds the field's type when it is first called: the class is not complete yet."""
+    convert: Callable[[Any], Any] | None = None
+
+    def check(value: Any) -> Any:
+        nonlocal convert
+        convert = convert or value_type(_hints(cls)[name]).convert
+        try:
+            return convert(value)
+        except InvalidValueError as error:
+            raise InvalidValueError(*error.below(f"{cls.__name__}.{name}")) from None
+
+    return check
+
+
+@functools.cache
+def _hints(cls: type) -> Mapping[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+@functools.cache
+def value_type(kind: Any) -> ValueType:
+    """Return how values of an annotated type are described and checked."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return ValueType("a string, a number, true or false, a list or a table", _any)
+    if isinstance(kind, TypeVar):  # the options of a plugin
+        return ValueType("any value", lambda value: value)
+    if origin is Annotated:
+        [*_, found] = [each for each in kind.__metadata__ if isinstance(each, ValueType)] or [value_type(inner[0])]
+        return found
+    if kind in BUILT_IN:
+        return BUILT_IN[kind]
+    if origin is Literal:
+        return _literal(inner)
+    if origin in (Union, types.UnionType):
+        return _union(inner)
+    return _container(kind, origin or kind, inner)
+
+
+def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
+    if cls in _LISTS:
+        return _list(cls, inner or (Any,), has_any_length=cls is not tuple or not inner or Ellipsis in inner)
+    if cls in _MAPPINGS:
+        return _mapping(*map(value_type, inner or (str, Any)))
+    if attrs.has(cls):
+        return ValueType("a table", functools.partial(_from_table, cls=cls))
+    raise TypeError(f"{kind} is not a type that llmb can check")
+
+
+def _literal(choices: tuple[Any, ...]) -> ValueType:
+    expected = " or ".join(map(shown, choices))
+
+    def convert(value: Any) -> Any:
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
+            raise InvalidValueError.of(value, expected)
+        return value
+
+    return ValueType(expected, convert)
+
+
+def _union(kinds: tuple[Any, ...]) -> ValueType:
+    members = {each: value_type(each) for each in kinds if each is not type(None)}
+    is_optional = len(members) < len(kinds)
+    only = next(iter(members.values())) if len(members) == 1 else None
+    expected = " or ".join(each.expected for kind, each in members.items() if not (kind is int and float in kinds))
+
+    def convert(value: Any) -> Any:
+        if value is None and is_optional:
+            return None
+        if only:
+            return only.convert(value)
+        for each in members.values():
+            with suppress(InvalidValueError):
+                return each.convert(value)
+        raise InvalidValueError.of(value, expected)
+
+    return ValueType(expected, convert)
+
+
+def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueType:
+    item, make = value_type(inner[0]), _LISTS[cls]
+    expected = f"a list{'' if has_any_length else f' of {len(inner)}'}, each {item.expected}"
+    fixed = None if has_any_length else [value_type(each).convert for each in inner]
+    accepted = (list, tuple, set, frozenset) if make in (set, frozenset) else (list, tuple)
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, accepted):
+            raise InvalidValueError.of(value, expected)
+        converters = [item.convert] * len(value) if fixed is None else fixed
+        if len(converters) != len(value):
+            raise InvalidValueError.of(value, expected)
+        return make(_convert_items(value, converters, "[{}]".format))
+
+    return ValueType(expected, convert)
+
+
+def _mapping(key: ValueType, item: ValueType) -> ValueType:
+    expected = "a table" if item is value_type(Any) else f"a table, each value {item.expected}"
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise InvalidValueError.of(value, expected)
+        if isinstance(value, FrozenMap) and value.deep and item.convert is _any:
+            return value
+        names = list(value)
+        keys = _convert_items(names, [key.convert] * len(names), lambda index: f".{names[index]}")
+        items = _convert_items(value.values(), [item.convert] * len(names), lambda index: f".{names[index]}")
+        return FrozenMap(zip(keys, items, strict=True), deep=True)
+
+    return ValueType(expected, convert)
+
+
+def _convert_items(
+    values: Iterable[Any], converters: Iterable[Callable[[Any], Any]], key_of: Callable[[int], str]
+) -> list[Any]:
+    """Convert each item. Raises the errors of all items together; ``key_of`` returns the relative key of an item."""
+    converted: list[Any] = []
+    errors: list[Fault] = []
+    for index, (value, convert) in enumerate(zip(values, converters, strict=True)):
+        try:
+            converted.append(convert(value))
+        except InvalidValueError as error:
+            errors += error.below(key_of(index))
+    if errors:
+        raise InvalidValueError(*errors)
+    return converted
+
+
+def _any(value: Any) -> Any:
+    """Return a value of any type that both TOML and JSON have, frozen."""
+    if isinstance(value, str | int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return tuple(_convert_items(value, [_any] * len(value), "[{}]".format))
+    if isinstance(value, Mapping):
+        return value_type(Mapping[str, Any]).convert(value)
+    raise InvalidValueError.of(value, describe(Any))
+
+
+def _from_table(table: Any, cls: Any) -> Any:
+    """Return a table as a value of an attrs class. Raises the errors of all fields together."""
+    if isinstance(table, cls):
+        return table
+    values, errors = _decode_fields(table, cls)
+    aliases = {field.name: field.alias for field in attrs.fields(cls)}
+    arguments = {aliases[name]: value for name, value in values.items()}
+    if not errors:
+        try:
+            return cls(**arguments)
+        except (ValueError, TypeError, SpecError) as error:
+            errors = _validator_errors(cls, arguments, values) or _errors_of(error)
+    elif isinstance(table, Mapping) and not any(error.message == REQUIRED_KEY for error in errors):
+        errors += _validator_errors(cls, arguments, values)
+    raise InvalidValueError(*errors)
+
+
+@functools.cache
+def _fields(cls: Any) -> Mapping[str, tuple[ValueType, bool]]:
+    """Return the type of each field, and whether the field is required."""
+    hints = _hints(cls)
+    return {
+        field.name: (value_type(hints.get(field.name, Any)), field.default is attrs.NOTHING)
+        for field in attrs.fields(cls)
+        if field.init
+    }
+
+
+def _decode_fields(table: Any, cls: Any, *, required: bool = True) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+    """Return the valid values of a table by name, and the errors of the others with relative keys."""
+    if not isinstance(table, Mapping):
+        return {}, InvalidValueError.of(table, "a table").errors
+    fields = _fields(cls)
+    values: dict[str, Any] = {}
+    errors: list[Fault] = []
+    for name, (value_type, is_required) in fields.items():
+        if name in table:
+            try:
+                values[name] = value_type.convert(table[name])
+            except InvalidValueError as error:
+                errors += error.below(f".{name}")
+        elif required and is_required:
+            errors.append(Fault(message=REQUIRED_KEY, key=f".{name}", expected=value_type.expected))
+    errors += (unknown_key(f".{name}", name, fields) for name in table if name not in fields)
+    return values, tuple(errors)
+
+
+def _validator_errors(cls: Any, arguments: Mapping[str, Any], names: Iterable[str]) -> tuple[Fault, ...]:
+    """Return the errors of all validators of these fields. attrs itself stops at the first, and does not name it."""
+    errors: list[Fault] = []
+    with attrs.validators.disabled(), suppress(ValueError, TypeError, SpecError):
+        instance, fields = cls(**arguments), attrs.fields_dict(cls)
+        for name in names:
+            try:
+                if validator := fields[name].validator:
+                    validator(instance, fields[name], getattr(instance, name))
+            except (ValueError, TypeError, SpecError) as error:
+                errors += with_prefix(f".{name}", _errors_of(error))
+    return tuple(errors)
+
+
+def _errors_of(error: Exception) -> tuple[Fault, ...]:
+    """Return the errors of a validator, with relative keys. The keys of a SpecError are below the field."""
+    if isinstance(error, InvalidValueError):
+        return error.errors
+    if isinstance(error, SpecError):
+        return tuple(attrs.evolve(each, key=f".{each.key}" if each.key else None) for each in error.faults)
+    return (Fault(message=str(error.args[0] if error.args else error)),)  # attrs adds more than the text to ``args``
