@@ -176,14 +176,14 @@ def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> 
     runs_folder().mkdir(parents=True)
     (runs_folder() / "r2").touch()
     with pytest.raises(RecordError, match="nothing was started"):
-        SweepRecorder(texts)
+        SweepRecorder({name: ({}, job) for name, (_, job) in texts.items()})
     (runs_folder() / "r2").unlink()
     assert all_records() == []
 
 
 def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
     home.touch()
-    for use in (all_records, lambda: SweepRecorder({"r1": ("spec", "job")}), lambda: made("r2")):
+    for use in (all_records, lambda: SweepRecorder({"r1": ({}, "job")}), lambda: made("r2")):
         with pytest.raises(RecordError, match=r"Not a directory; (nothing was started; )?set LLMB_HOME to use another"):
             use()
 

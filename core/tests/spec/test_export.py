@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 import pytest
+import tomli_w
 
 import llmb
 from llmb.plugins.registry import PluginRegistry
@@ -22,7 +23,7 @@ def started(workload: llmb.Workload) -> tuple[llmb.RunSpec, ...]:
 
 def again(placed: llmb.RunSpec, folder: Path) -> tuple[Path, llmb.RunSpec]:
     file = folder / "run.toml"
-    file.write_text(export_run(placed, PROVENANCE), encoding="utf-8")
+    file.write_text(tomli_w.dumps(export_run(placed, PROVENANCE)), encoding="utf-8")
     return file, import_run(file, PluginRegistry())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from typing import Any
 
 from llmb.drive.pending_sweep import PendingSweep
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
@@ -19,20 +20,24 @@ WRITERS = 16
 
 
 class SweepRecorder:
-    """Creates a record for each run of a sweep, from the run's spec and job.
+    """Creates a record for each run of a sweep, from the tables of its spec and its job.
 
     The write-ahead file is synced first: if this process is killed, the next one creates what is missing. Raise
     RecordError if one of the first records cannot be created; then none exists.
     """
 
-    def __init__(self, texts: Mapping[str, tuple[str, str]]) -> None:
-        self.records = {run_id: RunRecord(runs_folder() / run_id) for run_id in texts}
+    def __init__(self, runs: Mapping[str, tuple[dict[str, Any], str]]) -> None:
+        import tomli_w  # not needed to read records
+
+        self.records = {run_id: RunRecord(runs_folder() / run_id, spec) for run_id, (spec, _) in runs.items()}
+        texts = {run_id: (tomli_w.dumps(spec), job) for run_id, (spec, job) in runs.items()}
         if taken := next((record.run_id for record in self.records.values() if record.complete), None):
             raise RecordError(f"there is already a run {taken}; start the workload again")
         self._pending = _write_pending(texts)
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-record")
         names = list(texts)
         self._futures: dict[str, Future[None]] = {}
+        self._finished = False
         try:
             self._start(names[:FIRST_RECORDS])
             for future in self._futures.values():
@@ -56,22 +61,21 @@ class SweepRecorder:
 
     def is_created(self, run_id: str) -> bool:
         """Check whether the run's record exists. Raise RecordError if it could not be created."""
-        future = self._futures.get(run_id)
-        if future is None or not future.done():
-            return future is None
-        future.result()
+        if not self._futures[run_id].done():
+            return False
+        self._futures[run_id].result()
         return True
 
     def finish(self) -> None:
         """Wait until all records are created. Records that failed are left to the next process."""
-        if not self._futures:
+        if self._finished:
             return
+        self._finished = True
         wait(self._futures.values())
         self._writers.shutdown()
         if all(future.exception() is None for future in self._futures.values()):
             self._pending.discard()
         self._pending.close()
-        self._futures = {run_id: each for run_id, each in self._futures.items() if each.exception()}
 
 
 def _write_pending(texts: Mapping[str, tuple[str, str]]) -> PendingSweep:

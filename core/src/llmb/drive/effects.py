@@ -6,7 +6,7 @@ effect may be repeated, because a killed process leaves no note of the effects t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -39,7 +39,7 @@ from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle, JobStatus
 
 FIRST_BATCH = 16
-"""Jobs of the first submission of a sweep, so that the first one starts early."""
+"""Jobs of the first submission, so that the first one starts early."""
 
 BATCH = 200
 """Jobs of each later submission."""
@@ -103,12 +103,13 @@ class EffectRunner:
         remove_secrets((self.runs[unit.id].plan.script for unit, _ in units), self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
-    def drop_references(self, units: Standing, needed: Collection[str]) -> Iterator[Observed]:
+    def drop_references(self, units: Standing, states: Mapping[str, State]) -> Iterator[Observed]:
         """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits any more.
 
-        ``needed`` are the keys of tasks that other runs of this process need. Runs of other processes left references
-        on the target. A target that does not respond does not prevent cancelling.
+        ``states`` of this process's runs show which tasks they still need. Runs of other processes left references on
+        the target. A target that does not respond does not prevent cancelling.
         """
+        needed = self._needed_tasks(states)
         keys = dict.fromkeys(state.task for _, state in units if state.task)
         orphans: list[str] = []
         try:
@@ -120,25 +121,30 @@ class EffectRunner:
         yield from ((task_unit(self.tasks.plans[key]), Orphaned()) for key in orphans)
         yield from ((unit, ReferencesDropped()) for unit, _ in units)
 
+    def _needed_tasks(self, states: Mapping[str, State]) -> set[str]:
+        """Return the tasks of runs that are neither over nor cancelled, whichever process drives them."""
+        return {
+            task.key
+            for run_id, run in self.runs.items()
+            if states[run_id].stage != "ended" and not run.record.cancel_requested
+            for task in run.plan.tasks
+        }
+
     def check(self, units: Standing) -> Iterator[Observed]:
         """Check which tasks are complete. Raise TargetError."""
         return self.tasks.check(units)
 
-    def submit(self, units: Standing) -> Iterator[list[Observed]]:
-        """Submit tasks, then runs in batches. What was submitted before is not submitted again. Raise TargetError."""
+    def submit(self, units: Standing) -> Iterator[Observed]:
+        """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""
         if tasks := [each for each in units if each[0].kind == "task"]:
-            yield list(self.tasks.submit(tasks))
+            yield from self.tasks.submit(tasks)
         runs = [each for each in units if each[0].kind == "run"]
         lacking = [each for each in runs if missing_secrets(self.runs[each[0].id].plan.script)]
         if lacking:
-            yield list(self._find_jobs(lacking))
+            yield from self._find_jobs(lacking)
         left_out = {unit.id for unit, _ in lacking}
-        ready = [unit for unit, _ in runs if unit.id not in left_out]
-        size = FIRST_BATCH
-        while ready:
-            batch, ready = ready[:size], ready[size:]
-            yield list(self._submit_runs(batch))
-            size = BATCH
+        if ready := [unit for unit, _ in runs if unit.id not in left_out]:
+            yield from self._submit_runs(ready)
 
     def _find_jobs(self, units: Standing) -> Iterator[Observed]:
         """Query for jobs that cannot be submitted from here. One that exists already needs no secrets from here."""

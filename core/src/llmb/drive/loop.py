@@ -2,37 +2,45 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
-from llmb.drive.effects import DrivenRun, EffectRunner, run_unit
+from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner, run_unit
 from llmb.drive.event_writer import EventWriter
-from llmb.drive.events import Ended, Event, Note, Skipped, SubmissionUnanswered, Submitting, TargetBack, TargetLost
+from llmb.drive.events import Ended, Event, Note, Skipped, SubmissionUnanswered, Submitting
 from llmb.drive.machine import EFFECTS, Effect, apply, decide, needs_poll, next_effect, see_cancel
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.record import stamp
-from llmb.drive.recovery import with_recovery_hint
-from llmb.drive.secrets import describe_missing_secrets
-from llmb.drive.state import IN_FLIGHT, CancelSeen, DependenciesSeen, Observed, SecretsMissing, Standing, State, Unit
+from llmb.drive.recovery import ConnectionReporter, with_recovery_hint
+from llmb.drive.secrets import missing_secrets_error
+from llmb.drive.state import (
+    IN_FLIGHT,
+    NOT_SUBMITTED,
+    CancelSeen,
+    DependenciesSeen,
+    Observed,
+    SecretsMissing,
+    Standing,
+    State,
+    Unit,
+)
 from llmb.drive.task_effects import task_unit
-from llmb.values.errors import LlmbError, SpecError, TargetError, UnknownOutcomeError
-
-REPEAT_REPORT_S = 30.0
-"""How often a target that does not respond is reported again."""
+from llmb.values.errors import LlmbError, TargetError, UnknownOutcomeError
 
 
 class TargetLoop:
     """Drives the runs of one target group.
 
     ``skipped`` contains the runs that this process no longer drives, each with the error. ``changed`` is True if the
-    last tick changed a state, ``reading`` if it found new bytes in a log.
+    last tick changed a state, ``reading`` if it found new bytes in a log, and ``recording`` while records of the sweep
+    are still being created.
     """
 
     def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
         self.runner = runner
         self.skipped: dict[str, Exception] = {}
-        self.changed = self.reading = False
+        self.changed = self.reading = self.recording = False
         self._recorder = recorder
         self._units = {run_id: run_unit(run.plan) for run_id, run in runner.runs.items()}
         self._tasks = {key: task_unit(task) for key, task in runner.tasks.plans.items()}
@@ -40,8 +48,8 @@ class TargetLoop:
         self._offsets = dict.fromkeys(self._units, 0)  # up to where each run's recorded events were read
         self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
         self._progress = ProgressReporter(runner.runs, self._tasks)
-        self._submitting = self._may_have_submitted = False
-        self._lost_since: float | None = None
+        self._submitting = self._may_have_submitted = self._more = False
+        self._connection = ConnectionReporter(runner.group.name)
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -56,8 +64,7 @@ class TargetLoop:
     @property
     def submitted(self) -> bool:
         """True if nothing is left that needs this process."""
-        states = (self._states[run_id] for run_id in self._units if run_id not in self.skipped)
-        return all(state.stage in (*IN_FLIGHT, "ending", "ended") for state in states)
+        return all(self._states[each].stage in (*IN_FLIGHT, "ending") for each in self._units if self._is_left(each))
 
     def _is_left(self, run_id: str) -> bool:
         return run_id not in self.skipped and self._states[run_id].stage != "ended"
@@ -70,7 +77,7 @@ class TargetLoop:
         yield from (event if event.time else stamp(event) for event in self._tick())
 
     def _tick(self) -> Iterator[Event]:
-        self.changed = self.reading = self._submitting = False
+        self.changed = self.reading = self.recording = self._submitting = False
         try:
             if self.runner.group.error:
                 raise self.runner.group.error
@@ -80,24 +87,15 @@ class TargetLoop:
             yield from self._notes()
             if not isinstance(error, TargetError) or not self._has_jobs:
                 raise self._with_hint(error) from error
-            yield from self._report_lost(error)
+            yield from self._connection.lost(error)
         else:
-            if self._lost_since is not None:
-                self._lost_since = None
-                yield TargetBack(target=self.runner.group.name)
+            yield from self._connection.restored()
 
     @property
     def _has_jobs(self) -> bool:
         """True if jobs of this group continue without this process, or may do so."""
-        if self.runner.group.error:
-            return False
-        return self._may_have_submitted or any(state.stage in IN_FLIGHT for state in self._states.values())
-
-    def _report_lost(self, error: TargetError) -> Iterator[Event]:
-        now = time.monotonic()
-        if self._lost_since is None or now - self._lost_since > REPEAT_REPORT_S:
-            self._lost_since = now
-            yield TargetLost(target=self.runner.group.name, reason=str(error))
+        may_run = self._may_have_submitted or any(state.stage in IN_FLIGHT for state in self._states.values())
+        return may_run and not self.runner.group.error
 
     def _advance(self) -> Iterator[Event]:
         yield from self._acquire()
@@ -109,7 +107,6 @@ class TargetLoop:
         while due := self._due_effect(performed):
             performed.update((unit.id, due[0]) for unit, _ in due[1])
             yield from self._perform(*due)
-            yield from self._prepare()
         self._update_references()
         yield from self._read_logs()
         yield from self._progress.report(self._states)
@@ -122,15 +119,16 @@ class TargetLoop:
             run = self.runner.runs[run_id]
             try:
                 if self._recorder and not self._recorder.is_created(run_id):
-                    self.changed = True  # the next tick follows soon
+                    self.recording = True
                     continue
                 if not run.record.locked:
                     yield from self._catch_up(run_id, run)
                 if run.record.locked:
-                    request = CancelSeen(run.record.cancel_requested)
-                    self._states[run_id] = see_cancel(self._states[run_id], request)
+                    self._states[run_id] = see_cancel(self._states[run_id], CancelSeen(run.record.cancel_requested))
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self._skip(run_id, error)
+        if self._recorder and not self.recording:
+            self._recorder.finish()
 
     def _catch_up(self, run_id: str, run: DrivenRun) -> Iterator[Event]:
         """Lock the run if possible, and take over what another process recorded."""
@@ -146,9 +144,9 @@ class TargetLoop:
         elif run.logs.parse_copies():
             self._progress.note_logs(run_id)
         self.changed |= bool(events) and before != State()
-        yield from events
         if locked and state.stage == "ended":
             run.record.unlock()
+        yield from events
 
     def _find(self, holds: Callable[[Unit, State], bool]) -> Standing:
         """Return the tasks that this process needs and the runs that it drives, if this holds for them."""
@@ -167,10 +165,14 @@ class TargetLoop:
 
     # Effects
 
-    def _prepare(self) -> Iterator[Event]:
-        """Show the runs the states of their tasks."""
+    def _prepare(self, most: int = FIRST_BATCH) -> Iterator[Event]:
+        """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
         seen = DependenciesSeen(self._states)
-        yield from self._record((unit, seen) for unit, _ in self._mine())
+        runs = [unit for unit, state in self._mine() if state.stage in NOT_SUBMITTED]
+        ready = [unit for unit in runs if all(self._states[key].stage == "ended" for key in unit.depends_on)]
+        held_back = {unit.id for unit in ready[most:]}
+        self._more = bool(held_back)
+        yield from self._record((unit, seen) for unit in runs if unit.id not in held_back)
 
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, Standing] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
@@ -186,27 +188,29 @@ class TargetLoop:
             case "cancel":
                 yield from self._record(self.runner.cancel(units))
             case "drop_references":
-                yield from self._record(self.runner.drop_references(units, self._needed_tasks()))
+                yield from self._record(self.runner.drop_references(units, self._states))
             case "finalize":
                 yield from self._record(self.runner.finalize(units))
             case "check":
                 yield from self._record(self.runner.check(units))
             case "submit":
-                self.runner.tasks.note_references((state.task, unit.id) for unit, state in self._waiting())
-                self._submitting = True
-                for observed in self.runner.submit(units):
-                    yield from self._record(observed)
-                self._submitting = False
+                yield from self._submit(units)
+                return
+        yield from self._prepare()
         yield from self._notes()
 
-    def _needed_tasks(self) -> set[str]:
-        """Return the tasks of runs that are neither over nor cancelled, whoever drives them."""
-        return {
-            task.key
-            for run_id, run in self.runner.runs.items()
-            if self._states[run_id].stage != "ended" and not run.record.cancel_requested
-            for task in run.plan.tasks
-        }
+    def _submit(self, units: Standing) -> Iterator[Event]:
+        """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted."""
+        self.runner.tasks.note_references((state.task, unit.id) for unit, state in self._waiting())
+        self._submitting = True
+        submission = Background(lambda: list(self.runner.submit(units)), threaded=self._more)
+        try:
+            yield from self._prepare(BATCH)
+        finally:
+            observed = submission.result()
+        self._submitting = False
+        yield from self._record(observed)
+        yield from self._notes()
 
     def _update_references(self) -> None:
         """Note on the target what the runs wait for, and remove the notes about tasks that are over."""
@@ -276,19 +280,15 @@ class TargetLoop:
             run_ids = [run.id for run, state in self._waiting() if state.task == unit.id]
         else:
             script, what, run_ids = self.runner.runs[unit.id].plan.script, "job", [unit.id]
-        lines = describe_missing_secrets(script, what)
-        for run_id in run_ids:
-            errors = (f"{run_id}: {line}; then resume with `llmb attach {run_id}`" for line in lines)
-            yield self._skip(run_id, SpecError(*errors))
+        yield from (self._skip(run_id, missing_secrets_error(run_id, script, what)) for run_id in run_ids)
 
     def _notes(self) -> Iterator[Event]:
-        while self.runner.notes:
-            yield Note(text=self.runner.notes.pop(0))
+        yield from (Note(text=self.runner.notes.pop(0)) for _ in list(self.runner.notes))
 
     def _with_hint(self, error: LlmbError) -> LlmbError:
         """Return the error with the commands that resume or cancel the remaining runs. Record it for submissions."""
-        submitting = (unit.id for unit, state in self._mine() if state.stage == "submitting")
-        self._commit([stamp(SubmissionUnanswered(run_id=run_id, reason=str(error))) for run_id in submitting])
+        submitting = [unit.id for unit, state in self._mine() if state.stage == "submitting"]
+        self._commit([stamp(SubmissionUnanswered(run_id=each, reason=str(error))) for each in submitting])
         left = (run.record for run_id, run in self.runner.runs.items() if self._states[run_id].stage != "ended")
         return with_recovery_hint(error, left)
 

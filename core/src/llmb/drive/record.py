@@ -34,10 +34,11 @@ STEP_COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gp
 
 
 class RunRecord:
-    """One run's directory under ``$LLMB_HOME/runs``."""
+    """One run's directory under ``$LLMB_HOME/runs``. ``spec`` are the tables of run.toml if this process writes it."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, spec: dict[str, Any] | None = None) -> None:
         self.directory = directory
+        self._spec = spec
         self._lock: int | None = None
 
     @property
@@ -54,7 +55,7 @@ class RunRecord:
         """Create the record. The spec and the job are synced before the first event. Raise RecordError."""
         with _report_write_errors(self.directory, f"nothing was started; {OTHER_HOME}"):
             self.logs.mkdir(parents=True, exist_ok=True)
-            write_atomically(self.directory / "job.sh", job.encode())
+            _write_synced(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
             self.add_events([stamp(Planned(run_id=self.run_id))])
 
@@ -77,6 +78,7 @@ class RunRecord:
             except ValueError:
                 return
             spec["provenance"] = {**spec.get("provenance", {}), **more}
+            self._spec = None
             write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
 
     def add_events(self, events: Sequence[Event]) -> None:
@@ -97,6 +99,8 @@ class RunRecord:
 
     def spec(self) -> dict[str, Any]:
         """Return the run as a spec. Raise RecordError if the file is damaged."""
+        if self._spec is not None:
+            return self._spec
         file = self.directory / "run.toml"
         spec: dict[str, Any] = {}
         with suppress(ValueError):
@@ -232,6 +236,14 @@ def steps_csv(steps: Iterable[Step]) -> str:
     writer.writeheader()
     writer.writerows(row | dict(step.figures) for step, row in rows)
     return text.getvalue()
+
+
+def _write_synced(file: Path, data: bytes) -> None:
+    """Write a file that counts only once a later file exists. Raise OSError."""
+    with open(file, "wb") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fsync(opened.fileno())
 
 
 def _read(file: Path) -> bytes | None:

@@ -2,10 +2,36 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 
+from llmb.drive.events import Event, TargetBack, TargetLost
 from llmb.drive.record import RunRecord
-from llmb.values.errors import LlmbError
+from llmb.values.errors import LlmbError, TargetError
+
+REPEAT_REPORT_S = 30.0
+"""How often a target that does not respond is reported again."""
+
+
+class ConnectionReporter:
+    """Reports that a target does not respond, again now and then, and that it responds again."""
+
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._reported_s: float | None = None
+
+    def lost(self, error: TargetError) -> Iterator[Event]:
+        """Yield an event if the user does not know yet, or was informed long ago."""
+        now = time.monotonic()
+        if self._reported_s is None or now - self._reported_s > REPEAT_REPORT_S:
+            self._reported_s = now
+            yield TargetLost(target=self._target, reason=str(error))
+
+    def restored(self) -> Iterator[Event]:
+        """Yield an event if the target did not respond before."""
+        if self._reported_s is not None:
+            self._reported_s = None
+            yield TargetBack(target=self._target)
 
 
 def with_recovery_hint(error: LlmbError, left: Iterable[RunRecord]) -> LlmbError:

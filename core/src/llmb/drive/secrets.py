@@ -24,6 +24,12 @@ def describe_missing_secrets(script: Script, what: str) -> list[str]:
     ]
 
 
+def missing_secrets_error(run_id: str, script: Script, what: str) -> SpecError:
+    """Return the error of a run that cannot continue without the secrets of a script."""
+    lines = describe_missing_secrets(script, what)
+    return SpecError(*(f"{run_id}: {line}; then resume with `llmb attach {run_id}`" for line in lines))
+
+
 def require_secrets(needs: Iterable[tuple[Script, str]]) -> None:
     """Raise SpecError for every missing secret of these scripts, each with what messages call the script."""
     lines = dict.fromkeys(line for script, what in needs for line in describe_missing_secrets(script, what))

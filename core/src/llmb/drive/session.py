@@ -120,6 +120,8 @@ class Session:
                 try:
                     yield from loop.tick()
                     pace.next_tick(max(now_s, time.monotonic() - began_s), changed=loop.changed, reading=loop.reading)
+                    if loop.recording:
+                        pace.due_s = now_s
                 except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
                     errors.append(error)
                     going.remove((loop, pace))

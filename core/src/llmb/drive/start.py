@@ -40,7 +40,7 @@ def start(workload: Workload) -> Session:
     """
     registry = PluginRegistry()
     workload = draw_run_ids(workload)
-    plans = plan(workload, pool=registry)
+    plans = plan(_first_repeats(workload), pool=registry)
     require_secrets((each.script, "run") for each in plans)
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
@@ -51,26 +51,28 @@ def start(workload: Workload) -> Session:
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
-        recorder = SweepRecorder({each.run.id: _texts(each, registry) for each in plans})
+        recorder = SweepRecorder({each.run.id: (_spec_tables(each, registry), each.script.text) for each in plans})
         runs = [_driven(each, recorder.records[each.run.id], registry) for each in plans]
         return _session(runs, groups, hosts, registry, notes, recorder=recorder)
 
 
-def _texts(each: RunPlan, registry: PluginRegistry) -> tuple[str, str]:
-    """Return the spec and the job of a run's record."""
-    return export_run(each.placed, _provenance(each, registry)), each.script.text
+def _first_repeats(workload: Workload) -> Workload:
+    """Return the workload without the repeats of its runs, which need no check of their own."""
+    return attrs.evolve(workload, runs=tuple(spec for spec in workload.runs if spec.run.repeat == 1))
 
 
-def _provenance(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
+def _spec_tables(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
+    """Return the tables of a new run's run.toml."""
     wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
     used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
     image = each.run.image
-    return {
+    provenance = {
         "llmb": VERSION,
         "plugins": {entry.distribution: entry.version for entry in used},
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": image.digest} if image and image.digest else {}),
     }
+    return export_run(each.placed, provenance)
 
 
 def attach(wanted: Iterable[str] | None = None) -> Session:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -14,6 +15,12 @@ from llmb.hookspecs import Host
 from llmb.hosts.file_transfer import read_limit
 from llmb.values.command_result import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
+
+FEW_FILES = 4
+"""Files that are written one after the other, without threads."""
+
+WRITERS = 16
+"""Threads that write many files."""
 
 
 class LocalHost:
@@ -58,13 +65,20 @@ class LocalHost:
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files, each atomically, and create missing directories. Raise TargetError on failure."""
-        for name, text in files.items():
-            path = Path(name)
-            try:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_atomically(path, text.encode(), mode)
-            except OSError as error:
-                raise TargetError(f"cannot write {path}: {error.strerror}") from error
+        for folder in dict.fromkeys(Path(name).parent for name in files):
+            with _report_write_error(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+
+        def write(name: str) -> None:
+            with _report_write_error(Path(name)):
+                write_atomically(Path(name), files[name].encode(), mode)
+
+        if len(files) <= FEW_FILES:
+            for name in files:
+                write(name)
+        else:
+            with ThreadPoolExecutor(WRITERS) as threads:  # they mostly wait until the disk has synced a file
+                list(threads.map(write, files))
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
         """Return the bytes of each file from its offset on, at most `read_limit` of them.
@@ -106,3 +120,12 @@ def _killed_on_error(group: int) -> Iterator[None]:
         with suppress(ProcessLookupError):
             os.killpg(group, signal.SIGKILL)
         raise
+
+
+@contextmanager
+def _report_write_error(path: Path) -> Iterator[None]:
+    """Turn an OSError into a TargetError that names the path."""
+    try:
+        yield
+    except OSError as error:
+        raise TargetError(f"cannot write {path}: {error.strerror}") from error

@@ -57,23 +57,23 @@ defaults() { # "account" or empty, "partition" or empty: which of them the next 
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
 }
 
-in_flight=0 failed=0
+in_flight=() failed=0
 start() { # arguments of submit: runs up to four at a time, because sbatch mostly waits for the controller
-  ((in_flight < 4)) || await_one
+  ((${#in_flight[@]} < 4)) || await_oldest
   ((failed == 0)) || return
   submit "$@" &
-  ((in_flight += 1))
+  in_flight+=($!)
 }
 
-await_one() {
+await_oldest() { # `wait -n` would return 127 if the process has ended already
   local status=0
-  wait -n || status=$?
-  ((in_flight -= 1))
+  wait "${in_flight[0]}" || status=$?
+  in_flight=("${in_flight[@]:1}")
   ((failed = status > failed ? status : failed))
 }
 
 finish() { # waits for all submissions and exits with the highest of their exit codes
-  while ((in_flight)); do await_one; done
+  while ((${#in_flight[@]})); do await_oldest; done
   exit "$failed"
 }
 
