@@ -11,10 +11,10 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
 from llmb.spec.read_toml import Document, read_toml
 from llmb.spec.resolve import resolve
-from llmb.spec.structure import unstructure
 from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import thaw
 from llmb.values.run import Run, Target
+from llmb.values.typed import encode
 from llmb.values.workload import RunSpec
 
 
@@ -25,20 +25,20 @@ def export_run(placed: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "workload": _workload(run),
         "parallelism": _parallelism(run),
         "model": _named(run.model, ModelTable),
-        "framework": unstructure(run.options),
+        "framework": encode(run.options),
         "env": dict(run.env),
         "mounts": {each.source: each.target + (":ro" if each.read_only else "") for each in run.mounts},
         "measure": _named(run, MeasureTable),
-        "target": {**_named(target, TargetTable), **unstructure(target.options)},
+        "target": {**_named(target, TargetTable), **encode(target.options)},
         "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(placed)},
     }
     if run.profile:
-        tables["profile"] = unstructure(run.profile)
+        tables["profile"] = encode(run.profile)
     return {name: table for name, table in tables.items() if table}
 
 
 def import_run(file: Path, pool: PluginRegistry) -> RunSpec:
-    """Return the run of a record, under its own id. Raises RecordError, SpecError or PluginError."""
+    """Return the run of a record, under its own id. Raise RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance = tables.get("provenance", {})
     run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
@@ -72,4 +72,4 @@ def _parallelism(run: Run[Any]) -> dict[str, Any]:
 def _named(value: Run[Any] | Target[Any] | Any, table: type[Any]) -> dict[str, Any]:
     """Return the fields of ``value`` that are keys of ``table``, without those that are None."""
     names = [field.name for field in attrs.fields(table) if hasattr(value, field.name)]
-    return {name: unstructure(getattr(value, name)) for name in names if getattr(value, name) is not None}
+    return {name: encode(getattr(value, name)) for name in names if getattr(value, name) is not None}
