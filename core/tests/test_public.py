@@ -145,6 +145,11 @@ def test_help_imports_no_plugin_and_looks_for_none(arguments: list[str]) -> None
     assert "importlib.metadata" not in modules
 
 
+def test_a_command_imports_no_library_that_it_does_not_need() -> None:
+    modules = imported_by("from llmb.cli.app import execute\nexecute(['runs'])")
+    assert packages(modules) & {"cattrs", "fabric", "jinja2", "paramiko", "pydantic"} == set()
+
+
 @pytest.mark.parametrize("kind", [str, Path])
 def test_one_log_is_parsed_without_a_list_around_it(tmp_path: Path, kind: type[str | Path]) -> None:
     log = tmp_path / "train.log"
