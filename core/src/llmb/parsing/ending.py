@@ -83,7 +83,7 @@ def _told_by_schedulers(path: Path, pool: PluginRegistry) -> Iterator[Signature]
     """
     end = _end_of(path)
     for notice in _notices(end, pool) if not SUCCEEDED.search(end) else ():
-        if notice.kind in CAUSES:
+        if notice.kind in CAUSES and notice.text:
             remedy = REMEDIES.get(IN_ITS_OWN_WORDS[notice.kind], "run it again")
             yield Signature(needle=notice.text, cause=CAUSES[notice.kind], remedy=remedy, primary=False)
 

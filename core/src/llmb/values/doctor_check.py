@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import attrs
-from attrs.validators import instance_of, optional
+
+from llmb.values.typed import typed_fields
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class DoctorCheck:
     """A check of ``llmb doctor``: its name and result, the detail, and how to fix what is missing.
 
     ``ok`` is None if the result depends on the run.
     """
 
-    name: str = attrs.field(validator=instance_of(str))
-    ok: bool | None = attrs.field(validator=optional(instance_of(bool)))
-    detail: str = attrs.field(default="", validator=instance_of(str))
-    remedy: str = attrs.field(default="", validator=instance_of(str))
+    name: str
+    ok: bool | None
+    detail: str = ""
+    remedy: str = ""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import attrs
 
+from llmb.values.scalars import NonEmptyStr
+from llmb.values.typed import typed_fields
 
-@attrs.frozen(kw_only=True)
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Signature:
     """A cause of failure that is known by a text in the log.
 
@@ -13,8 +16,8 @@ class Signature:
     ``source`` says where the text was seen.
     """
 
-    needle: str
-    cause: str
+    needle: NonEmptyStr
+    cause: NonEmptyStr
     remedy: str
     primary: bool = True
     source: str = ""

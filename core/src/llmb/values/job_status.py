@@ -6,7 +6,7 @@ from typing import Literal
 
 import attrs
 
-from llmb.values.choices import one_of
+from llmb.values.typed import typed_fields
 
 RunState = Literal[
     "planned", "preparing", "submitting", "queued", "running", "completed", "failed", "cancelled", "timeout", "lost"
@@ -34,7 +34,7 @@ Cause = Literal[
 ]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class JobHandle:
     """Names something submitted by the run's (or task's) own id; without ``job_id`` the scheduler looks for it.
 
@@ -48,7 +48,7 @@ class JobHandle:
     remedy: str = ""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class JobStatus:
     """How one job stands. ``absent``: asked, and not there. Where one cannot ask, TargetError is raised instead.
 
@@ -57,9 +57,9 @@ class JobStatus:
     logs of its own. ``remedy`` is what to do about an end that the scheduler knows more of than the core.
     """
 
-    state: JobState = attrs.field(validator=one_of(JobState))
+    state: JobState
     job_id: str | None = None
-    cause: Cause = attrs.field(default="", validator=one_of(Cause))
+    cause: Cause = ""
     exit_code: int | None = None
     reason: str = ""
     remedy: str = ""
