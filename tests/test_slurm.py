@@ -130,7 +130,7 @@ def test_a_duplicate_job_exits(toy_slurm: Any) -> None:
     work = toy_slurm.work(run["run_id"])
     twin = toy_slurm.cluster.run("sbatch", "--wait", "--chdir", str(work), str(work / "job.sh"))
     assert twin.returncode == 1
-    assert f"exits, because job {run['job_id']} works in {work}" in (work / "slurm.log").read_text()
+    assert f"exits, because job {run['job_id']} runs in {work}" in (work / "slurm.log").read_text()
     assert len(toy_slurm.journal("begin")) == 1
 
 
@@ -260,7 +260,7 @@ def test_doctor_checks_the_cluster(toy_slurm: Any) -> None:
     done = toy_slurm.llmb("doctor", "eos", "--json")
     checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
     assert checks["Slurm"]["detail"].startswith("slurm-wlm")
-    assert checks["partition"]["detail"] == "batch: 4 nodes, gpu:h100:8, at most 1-00:00:00"
+    assert checks["partition"]["detail"] == "batch: 4 nodes, gpu:h100:8, time limit 1-00:00:00"
     assert "proj1" in checks["account"]["detail"]
     assert not checks["pyxis"]["ok"]
     assert checks["clock"]["ok"]

@@ -213,11 +213,11 @@ def test_a_job_that_would_pend_forever_is_cancelled(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({"partition": "nosuch"}, "set target.partition to one of those that `sinfo` lists"),
+        ({"partition": "nosuch"}, "set target.partition to a partition that `sinfo` lists"),
         ({"account": "nosuch"}, "set target.account and target.partition to a pair that you may use"),
         ({"constraint": "nosuch"}, "set target.constraint"),
         ({"qos": "nosuch"}, "set target.qos"),
-        ({"sbatch": {"no-such-option": True}}, "see [target.sbatch]"),
+        ({"sbatch": {"no-such-option": True}}, "check [target.sbatch]"),
     ],
 )
 def test_a_rejected_job_fails_with_the_message_of_sbatch_and_a_remedy(
