@@ -42,6 +42,7 @@ def job_functions() -> str:
     - ``export_master ADDRESS PORT`` and ``export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE`` export
       the variables that `Job` promises to each task.
     - ``end_groups GRACE_S GROUP...`` ends process groups: SIGTERM, then SIGKILL after GRACE_S seconds.
+    - ``await_processes PID...`` waits for child processes, and returns the exit code of the first one that fails.
     - ``print_node_provenance`` prints the node's host name, kernel, driver and GPUs as ``key=value`` lines.
 
     In the run's directory:

@@ -24,6 +24,18 @@ end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after t
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
+await_processes() { # process ids: returns 0, or immediately the exit code of the first process that fails
+  local pid running
+  while (($#)); do
+    running=()
+    for pid; do
+      if kill -0 "$pid" 2>/dev/null; then running+=("$pid"); else wait "$pid" || return; fi
+    done
+    set -- "${running[@]}"
+    (($# == 0)) || wait -n "$@" 2>/dev/null || : # alone, `wait -n` returns 127 for a process that ended before the call
+  done
+}
+
 record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; } # reason: only the first call writes the file
 
 check_output() { # phase, file, seconds to wait for a network file system: exits if the file is missing or empty

@@ -30,24 +30,12 @@ end_ranks_on_term() { # from here on, every process that is started gets a proce
   trap 'end_ranks; exit 143' TERM
 }
 
-wait_for_ranks() { # exit code of the first rank that fails; for a rank that ended before, `wait -n` alone returns 127
-  local pid running=("${ranks[@]}") left
-  while ((${#running[@]})); do
-    left=()
-    for pid in "${running[@]}"; do
-      if kill -0 "$pid" 2>/dev/null; then left+=("$pid"); else wait "$pid" || return; fi
-    done
-    running=("${left[@]}")
-    ((${#running[@]} == 0)) || wait -n "${running[@]}" 2>/dev/null || :
-  done
-}
-
 phase() { # name, number of ranks, command
   local name=$1 count=$2 rank status=0
   shift 2
   ranks=()
   for ((rank = 0; rank < count; rank++)); do start_rank "$name" "$rank" "$count" "$@"; done
-  wait_for_ranks || status=$?
+  await_processes "${ranks[@]}" || status=$?
   [ "$status" = 0 ] && return
   end_ranks
   exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason

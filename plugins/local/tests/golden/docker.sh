@@ -38,6 +38,18 @@ end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after t
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
+await_processes() { # process ids: returns 0, or immediately the exit code of the first process that fails
+  local pid running
+  while (($#)); do
+    running=()
+    for pid; do
+      if kill -0 "$pid" 2>/dev/null; then running+=("$pid"); else wait "$pid" || return; fi
+    done
+    set -- "${running[@]}"
+    (($# == 0)) || wait -n "$@" 2>/dev/null || : # alone, `wait -n` returns 127 for a process that ended before the call
+  done
+}
+
 record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; } # reason: only the first call writes the file
 
 check_output() { # phase, file, seconds to wait for a network file system: exits if the file is missing or empty
@@ -116,24 +128,12 @@ end_ranks_on_term() { # from here on, every process that is started gets a proce
   trap 'end_ranks; exit 143' TERM
 }
 
-wait_for_ranks() { # exit code of the first rank that fails; for a rank that ended before, `wait -n` alone returns 127
-  local pid running=("${ranks[@]}") left
-  while ((${#running[@]})); do
-    left=()
-    for pid in "${running[@]}"; do
-      if kill -0 "$pid" 2>/dev/null; then left+=("$pid"); else wait "$pid" || return; fi
-    done
-    running=("${left[@]}")
-    ((${#running[@]} == 0)) || wait -n "${running[@]}" 2>/dev/null || :
-  done
-}
-
 phase() { # name, number of ranks, command
   local name=$1 count=$2 rank status=0
   shift 2
   ranks=()
   for ((rank = 0; rank < count; rank++)); do start_rank "$name" "$rank" "$count" "$@"; done
-  wait_for_ranks || status=$?
+  await_processes "${ranks[@]}" || status=$?
   [ "$status" = 0 ] && return
   end_ranks
   exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason

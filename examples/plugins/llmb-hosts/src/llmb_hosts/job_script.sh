@@ -84,18 +84,6 @@ start_rank() { # phase, place, rank, local rank, number of ranks, number of rank
   ranks+=($!)
 }
 
-wait_for_ranks() { # exit code of the first rank that fails; for a rank that ended before, `wait -n` alone returns 127
-  local pid running=("${ranks[@]}") left
-  while ((${#running[@]})); do
-    left=()
-    for pid in "${running[@]}"; do
-      if kill -0 "$pid" 2>/dev/null; then left+=("$pid"); else wait "$pid" || return; fi
-    done
-    running=("${left[@]}")
-    ((${#running[@]} == 0)) || wait -n "${running[@]}" 2>/dev/null || :
-  done
-}
-
 phase() { # name, ranks, place, command: returns when all ranks of all hosts have ended; one failed rank ends them all
   local name=$1 place=$3 count=$per_node world=$((nodes * per_node)) first=$((node * per_node)) rank
   case $2 in
@@ -107,7 +95,7 @@ phase() { # name, ranks, place, command: returns when all ranks of all hosts hav
   for ((rank = 0; rank < count; rank++)); do
     start_rank "$name" "$place" $((first + rank)) "$rank" "$world" "$count" "$@"
   done
-  wait_for_ranks || exit 1
+  await_processes "${ranks[@]}" || exit 1
   ranks=()
   barrier "$name"
 }
