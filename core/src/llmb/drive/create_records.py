@@ -70,12 +70,14 @@ class SweepRecorder:
         """Wait until all records are created. Records that failed are left to the next process."""
         if self._finished:
             return
-        self._finished = True
         wait(self._futures.values())
+        self._finished = True
         self._writers.shutdown()
-        if all(future.exception() is None for future in self._futures.values()):
-            self._pending.discard()
-        self._pending.close()
+        try:
+            if all(future.exception() is None for future in self._futures.values()):
+                self._pending.discard()
+        finally:
+            self._pending.close()
 
 
 def _write_pending(texts: Mapping[str, tuple[str, str]]) -> PendingSweep:

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import attrs
 
-from llmb.files import write_atomically
-
 
 @attrs.frozen
 class PendingSweep:
@@ -27,9 +25,19 @@ class PendingSweep:
         """Write, sync and lock the file. From here on this process or another creates the records. Raise OSError."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{next(iter(texts))}.json"
-        write_atomically(file, json.dumps(texts).encode(), 0o600)
-        descriptor = os.open(file, os.O_RDONLY)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        partial = folder / f".{file.name}.{os.getpid()}.partial"
+        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # before the file has its name, by which other processes find it
+            with open(descriptor, "wb", closefd=False) as opened:
+                opened.write(json.dumps(texts).encode())
+            os.fsync(descriptor)
+            os.replace(partial, file)
+        except BaseException:  # Ctrl-C too
+            partial.unlink(missing_ok=True)
+            file.unlink(missing_ok=True)
+            os.close(descriptor)
+            raise
         return cls(file, descriptor, texts)
 
     @classmethod
@@ -44,7 +52,7 @@ class PendingSweep:
         descriptor = os.open(file, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            texts = json.loads(file.read_bytes())
+            texts = json.loads(file.read_bytes())  # fails if the process that held the lock removed the file
         except (OSError, ValueError):
             os.close(descriptor)
             raise

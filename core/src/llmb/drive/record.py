@@ -52,17 +52,18 @@ class RunRecord:
         return self.directory / "logs"
 
     def create(self, run_toml: str, job: str) -> None:
-        """Create the record. The spec and the job are synced before the first event. Raise RecordError."""
+        """Create the record. It exists from the moment at which run.toml has its name. Raise RecordError."""
         with _report_write_errors(self.directory, f"nothing was started; {OTHER_HOME}"):
             self.logs.mkdir(parents=True, exist_ok=True)
+            planned = encode_event(stamp(Planned(run_id=self.run_id)))
+            _write_synced(self.directory / "events.jsonl", f"{planned}\n".encode())
             _write_synced(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
-            self.add_events([stamp(Planned(run_id=self.run_id))])
 
     @property
     def complete(self) -> bool:
         """True if the record was created to its end."""
-        return (self.directory / "run.toml").exists() and (self.directory / "events.jsonl").exists()
+        return (self.directory / "run.toml").exists()
 
     def remove(self) -> None:
         """Delete a record that was just created."""
@@ -159,10 +160,12 @@ class RunRecord:
         """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""
         with _report_write_errors(self.directory):
             self.logs.mkdir(exist_ok=True)
-            with open(self.logs / name, "ab", buffering=0) as file:
-                written = 0
-                while written < len(data):
-                    written += file.write(data[written:]) or 0
+            descriptor = os.open(self.logs / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                while data:
+                    data = data[os.write(descriptor, data) :]
+            finally:
+                os.close(descriptor)
 
     def sync_logs(self) -> None:
         """Sync the copies of all logs to disk. Raise RecordError."""
@@ -239,7 +242,7 @@ def steps_csv(steps: Iterable[Step]) -> str:
 
 
 def _write_synced(file: Path, data: bytes) -> None:
-    """Write a file that counts only once a later file exists. Raise OSError."""
+    """Write a file of a record that does not exist yet. Raise OSError."""
     with open(file, "wb") as opened:
         opened.write(data)
         opened.flush()

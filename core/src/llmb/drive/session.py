@@ -47,11 +47,13 @@ class Session:
 
     def close(self) -> None:
         """Detach: finish recording, let other processes drive the runs, and close the connections to all hosts."""
-        if self._recorder:
-            self._recorder.finish()
-        for loop in self._loops:
-            loop.release()
-        self._hosts.close()
+        try:
+            if self._recorder:
+                self._recorder.finish()
+        finally:  # also after a second Ctrl-C
+            for loop in self._loops:
+                loop.release()
+            self._hosts.close()
 
     @property
     def run_ids(self) -> list[str]:
