@@ -66,8 +66,14 @@ class TaskEffects:
             raise
 
     def _take_back_secrets(self, plans: Iterable[TaskPlan]) -> None:
-        """Remove the secrets of tasks that no process runs. Another process may have submitted any of them."""
+        """Remove the secrets of tasks that no job and no other process needs.
+
+        A process for whose runs there are references may just have placed the same secrets, and be about to submit.
+        """
         plans = [plan for plan in plans if plan.script.secrets]
+        waiting = list_references((plan.script for plan in plans), (), self._group.host) if plans else {}
+        mine = {run_id for _, run_id in self._references}
+        plans = [plan for plan in plans if mine.issuperset(waiting.get(plan.key, ()))]
         found = poll_tasks(plans, self._group)
         gone = [plan for plan in plans if found[plan.key].state in ("absent", "ended")]
         remove_secrets((plan.script for plan in gone), self._group.host)
