@@ -102,7 +102,7 @@ class TargetLoop:
         polled = list(self.runner.poll(self._find(lambda _, state: needs_poll(state))))
         self._progress.note_reasons(polled)
         yield from self._record(polled)
-        yield from self._prepare()
+        yield from self._prepare(FIRST_BATCH)
         performed: set[tuple[str, Effect]] = set()
         while due := self._due_effect(performed):
             performed.update((unit.id, due[0]) for unit, _ in due[1])
@@ -165,7 +165,7 @@ class TargetLoop:
 
     # Effects
 
-    def _prepare(self, most: int = FIRST_BATCH) -> Iterator[Event]:
+    def _prepare(self, most: int) -> Iterator[Event]:
         """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
         seen = DependenciesSeen(self._states)
         runs = [unit for unit, state in self._mine() if state.stage in NOT_SUBMITTED]
@@ -196,7 +196,7 @@ class TargetLoop:
             case "submit":
                 yield from self._submit(units)
                 return
-        yield from self._prepare()
+        yield from self._prepare(FIRST_BATCH)
         yield from self._notes()
 
     def _submit(self, units: Standing) -> Iterator[Event]:

@@ -1,0 +1,267 @@
+"""A home, a cluster and the runs that a user wants: everything around the driving core, simulated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from attrs import Factory, define, evolve, field
+
+from llmb.drive.background import Background
+from llmb.drive.create_records import SweepRecorder
+from llmb.drive.effects import DrivenRun, EffectRunner
+from llmb.drive.events import Ended, Event, Planned
+from llmb.drive.find_records import all_records
+from llmb.drive.loop import TargetLoop
+from llmb.drive.record import RunRecord
+from llmb.drive.run_logs import RunLogs
+from llmb.drive.session import Session
+from llmb.drive.target_group import TargetGroup
+from llmb.planning import RunPlan, TaskPlan
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Job as NeutralJob
+from llmb.values.job import Phase, Script, Task
+from llmb.values.job_status import JobStatus
+
+from .fake_cluster import Cluster, FakeHost, FakeTarget, JobPlan, log_paths
+from .fake_process import Disk, Process
+
+MOST_TICKS = 60
+TOKEN = "FAKE_TOKEN"
+SECRET = "very-secret"
+FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # in memory
+STATES = {"completed": "completed", "cancelled": "cancelled", "timeout": "timeout", "lost": "lost"}
+PHASE = Phase(name="job", command=("train",))
+JOB = NeutralJob(id="a", directory="/work", phases=(PHASE,), nodes=1, tasks_per_node=1, gpus_per_node=0, time_limit_s=1)
+TARGET: Any = SimpleNamespace(workdir="/work", host="cluster", gpu_types=(), images=False)
+
+
+@define(kw_only=True)
+class Scenario:
+    """The runs of a sweep, the tasks that they need, what happens to their jobs, and how they may end.
+
+    ``jobs`` is how many jobs a unit may have had; 1 if not given. ``cancels`` maps a tick of the cluster to the runs
+    that the user cancels then. ``secret`` names the units that need a secret.
+    """
+
+    plans: Callable[[], dict[str, JobPlan]]
+    needs: Mapping[str, tuple[str, ...]]
+    ends: Mapping[str, str]
+    jobs: Mapping[str, Collection[int]] = field(factory=dict)
+    cancels: Mapping[int, list[str]] = field(factory=dict)
+    secret: tuple[str, ...] = ()
+    on_host: tuple[str, ...] = ()
+    detach: bool = False
+
+    def run_plan(self, run_id: str) -> RunPlan:
+        steps = self.plans()[run_id].steps
+        run: Any = SimpleNamespace(id=run_id, name=run_id, steps=steps)
+        return RunPlan(
+            placed=SimpleNamespace(run=run, target=TARGET),  # type: ignore[arg-type]  # enough of a run for the core
+            job=JOB,
+            script=self._script(run_id, f"/work/runs/{run_id}"),
+            tasks=tuple(map(self._task_plan, self.needs[run_id])),
+        )
+
+    def _task_plan(self, key: str) -> TaskPlan:
+        script = self._script(key, f"/work/cache/jobs/{key}", check=f"test -e /work/cache/{key}")
+        task = Task(key=key, kind=f"import of {key}", work="", check=script.check)
+        return TaskPlan(task=task, script=script, on="host" if key in self.on_host else "scheduler")
+
+    def _script(self, unit: str, directory: str, check: str = "") -> Script:
+        secrets = (TOKEN,) if unit in self.secret else ()
+        logs = FrozenMap({"job": (f"{directory}/{unit}.{{attempt}}.log",)})
+        return Script(id=unit, directory=directory, text="#!/bin/bash\n", logs=logs, secrets=secrets, check=check)
+
+
+@define(eq=False)
+class World:
+    """One simulation of a scenario."""
+
+    scenario: Scenario
+    disk: Disk
+    cluster: Cluster = Factory(lambda self: Cluster(self.scenario.plans()), takes_self=True)
+    home: Path = Factory(lambda: Path(tempfile.mkdtemp(dir=FOLDER, prefix="llmb-world-")))
+    ticks: int = 0
+    events: list[Event] = field(factory=list)
+    meanwhile: Callable[[], None] = lambda: None  # what other processes do between two polls
+    lost_requests: set[str] = field(factory=set)  # runs whose cancelling a power failure undid
+    tasks_may_continue: bool = False  # a target that does not respond does not prevent cancelling
+    plans: dict[str, RunPlan] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.plans = {run_id: self.scenario.run_plan(run_id) for run_id in self.scenario.needs}
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        shutil.rmtree(self.home)
+
+    # One process
+
+    def session(self, process: Process, errors: Mapping[int, str] | None = None) -> Session:
+        """Start the runs, or attach to them if they are recorded."""
+        recorder = None
+        if records := all_records():
+            records = [record for record in sorted(records, key=lambda each: each.run_id) if not record.ended]
+        else:
+            recorder = SweepRecorder({run_id: ({"workload": {}}, "#!/bin/bash\n") for run_id in self.plans})
+            records = list(recorder.records.values())
+        target = FakeTarget(self.cluster, process, errors or {})
+        group = TargetGroup(target.scheduler, FakeHost(target), [TARGET])  # type: ignore[arg-type]  # a fake
+        runs = [self._driven(record, target) for record in records]
+        loop = TargetLoop(EffectRunner(group, runs, None), recorder)  # type: ignore[arg-type]  # no plugin is used
+        hosts: Any = SimpleNamespace(close=lambda: None)
+        return Session(records, [loop], hosts, recorder=recorder)
+
+    def _driven(self, record: RunRecord, target: FakeTarget) -> DrivenRun:
+        plan = self.plans[record.run_id]
+        framework: Any = SimpleNamespace(parse_log=lambda run: Unparsed())
+        return DrivenRun(plan, record, RunLogs(plan, record, framework, target.scheduler))  # type: ignore[arg-type]
+
+    def drive(self, process: Process, errors: Mapping[int, str] | None = None) -> None:
+        """Let one process drive the runs to their end, or until it is killed. One that detaches attaches again."""
+        with self.disk.running(process, self.home):
+            if self.scenario.detach:
+                with self.session(process, errors) as session:
+                    self.events += session.events(until="submitted", sleep=self.wait)
+            with self.session(process, errors) as session:
+                self.events += session.events(sleep=self.wait)
+            assert not process.locks, "a session that is over holds locks"
+            [loop] = session._loops
+            for run_id, run in loop.runner.runs.items():
+                replayed, believed = run.record.state(), loop._states[run_id]
+                assert evolve(replayed, cancel_requested=0) == evolve(believed, cancel_requested=0)
+
+    def wait(self, _pause_s: float = 0) -> None:
+        """Let the time pass between two polls."""
+        self.ticks += 1
+        assert self.ticks < MOST_TICKS, "it never ends"
+        self.cluster.tick()
+        for run_id in self.scenario.cancels.get(self.ticks, ()):
+            self.request_cancel(run_id)
+        if self.disk.process:
+            self.disk.process.run_call()
+        self.meanwhile()
+
+    def record(self, run_id: str) -> RunRecord:
+        return RunRecord(self.home / "runs" / run_id)
+
+    def request_cancel(self, run_id: str) -> None:
+        """Cancel a run as another process does. A run that is not recorded yet has no id that a user knows."""
+        if self.record(run_id).complete:
+            self.record(run_id).request_cancel()
+
+    def fail_power(self, keep: float) -> None:
+        requested = {run_id for run_id in self.plans if self.record(run_id).cancel_requested}
+        self.disk.fail_power(self.home, keep)
+        self.lost_requests |= {run_id for run_id in requested if not self.record(run_id).cancel_requested}
+
+    @property
+    def recorded(self) -> bool:
+        """True if another process finds the runs."""
+        return bool(list(self.home.glob("runs/*/run.toml")))
+
+    @property
+    def ended(self) -> bool:
+        return all(self.record(run_id).ended for run_id in self.plans)
+
+    def finish(self) -> None:
+        """Let one process after the other drive the runs until they ended."""
+        for _ in range(20):
+            if self.ended:
+                return
+            self.drive(Process())
+        raise AssertionError("the runs do not end")
+
+    # What must be true at the end
+
+    def check(self, jobs: Mapping[str, Collection[int]] | None = None) -> None:
+        cluster, allowed = self.cluster, {**self.scenario.jobs, **(jobs or {})}
+        if self.lost_requests:  # runs may go on, and tasks may be created again for them
+            allowed = {unit: {0, 1, 2} for unit in cluster.plans}
+        for unit in self.cluster.plans:
+            count = len(cluster.jobs_of(unit))
+            assert count in allowed.get(unit, {1}), f"{unit} had {count} jobs"
+        while self.tasks_may_continue and any(job.script.check and job.state != "ended" for job in cluster.jobs):
+            cluster.tick()
+        assert [job for job in cluster.jobs if job.state != "ended"] == [], "jobs that nobody follows"
+        assert cluster.secrets == []
+        for run_id, ends in self.scenario.ends.items():
+            self._check_run(run_id, [*ends.split("|"), *(["completed"] if run_id in self.lost_requests else [])])
+        for path in self.home.rglob("*"):
+            assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+        with self.disk.running(Process(), self.home):
+            assert len(all_records()) == len(self.plans)
+        assert list(self.home.glob("recording/*.json")) == []
+
+    def _check_run(self, run_id: str, ends: list[str]) -> None:
+        record, jobs = self.record(run_id), self.cluster.jobs_of(run_id)
+        events = record.events()[0]
+        assert [type(event) for event in events].count(Planned) == 1, events
+        assert [type(event) for event in events].count(Ended) == 1, events
+        state = record.state()
+        assert state.run_state in ends, (run_id, state)
+        if jobs:
+            truth = "failed" if jobs[-1].plan.never else STATES.get(jobs[-1].cause, "failed")
+            assert state.run_state == truth, (run_id, state, jobs[-1])
+            for path in log_paths(jobs[-1]):
+                copy = record.logs / path.rpartition("/")[2]
+                log = self.cluster.files.get(path, b"")
+                assert (copy.read_bytes() if copy.exists() else b"") == log, "each byte of the log once"
+        else:
+            assert state.run_state in ("failed", "cancelled"), state
+        other = RunRecord(record.directory)
+        assert other.try_lock(), f"{run_id} is locked"
+        other.unlock()
+
+
+class Later:
+    """A call in the background, which is made as late as possible if it may have a thread."""
+
+    def __init__(self, act: Callable[[], Any], *, threaded: bool) -> None:
+        self.result = act
+        if not threaded:
+            background = Background(act, threaded=False)
+            self.result = background.result
+
+
+class Unparsed:
+    """A parser that finds nothing."""
+
+    first_step = None
+
+    def feed(self, data: bytes, source: str = "") -> tuple[()]:
+        return ()
+
+    def close(self) -> tuple[()]:
+        return ()
+
+
+def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
+    """Replace the rules of ends, and the scripts of detached processes, which have tests of their own."""
+    patch.setenv(TOKEN, SECRET)
+    patch.setattr("llmb.drive.create_records.FIRST_RECORDS", 3)
+    patch.setattr("llmb.drive.loop.FIRST_BATCH", 2)
+    patch.setattr("llmb.drive.loop.Background", Later)
+    patch.setattr("llmb.drive.effects.finalize_run", finalize_run)
+    patch.setattr("llmb.drive.tasks.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
+    patch.setattr("llmb.drive.tasks.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
+    for module in ("tasks", "effects"):
+        name = f"llmb.drive.{module}.poll_detached"
+        patch.setattr(name, lambda handles, host: host.scheduler.poll(list(handles), host))
+
+
+def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobStatus, registry: object) -> Ended:
+    """Write a result and end as the scheduler reports. The rules of real runs have tests of their own."""
+    logs.close()
+    state: Any = STATES.get(status.cause, "failed")
+    record.write_result({"reason": status.reason}, [])
+    return Ended(run_id=plan.run.id, state=state, reason=status.reason)
