@@ -68,7 +68,9 @@ def test_the_pieces_are_plugins_with_every_hook(acme: Path, monkeypatch: pytest.
     for kind, hooks in HOOKS.items():
         assert listed[kind].error is None
         assert set(listed[kind].hooks) == {name for name, hook in vars(hooks).items() if hasattr(hook, "llmb_spec")}
-    [planned] = llmb.plan(llmb.load(acme / "spec.toml", overrides=["framework.words=9"]), pool=llmb.PluginRegistry())
+    [planned] = llmb.plan(
+        llmb.load(acme / "spec.toml", overrides=["framework.words=9"]), registry=llmb.PluginRegistry()
+    )
     assert {task.task.kind for task in planned.tasks} == {"words", "folder"}
     assert llmb.metrics("acme/small", gpu_type="acme1", dtype="bf16", gpus=1, step_time_s=0.5).mfu
 

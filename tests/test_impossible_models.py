@@ -16,7 +16,7 @@ TARGET = {"scheduler": "slurm", "account": "me", "partition": "batch"}
 def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **tables: Any) -> Any:
     workload = {"recipe": recipe, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
     file.write_text(tomli_w.dumps({"workload": workload, "target": TARGET, **tables}))
-    return llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
+    return llmb.plan(llmb.load(file), registry=llmb.PluginRegistry())
 
 
 @pytest.mark.parametrize(
@@ -71,12 +71,12 @@ def test_a_model_that_cannot_be_is_refused_with_the_reason(
 
 
 def test_every_published_point_can_be_run() -> None:
-    pool, count = llmb.PluginRegistry(), 0
+    registry, count = llmb.PluginRegistry(), 0
     for address in llmb.recipe_addresses():
         by_type: dict[tuple[str, str], list[int]] = {}
-        for point in pool.recipe(address).points:
+        for point in registry.recipe(address).points:
             by_type.setdefault((point.gpu_type, point.dtype), []).append(point.gpus)
         for (gpu_type, dtype), gpus in by_type.items():
             workload = {"recipe": address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
-            count += len(llmb.plan(llmb.load({"workload": workload, "target": TARGET}), pool=pool))
+            count += len(llmb.plan(llmb.load({"workload": workload, "target": TARGET}), registry=registry))
     assert count >= 327

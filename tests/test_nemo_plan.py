@@ -79,7 +79,7 @@ def test_a_window_without_a_printed_step_is_an_error(
     file.write_text(tomli_w.dumps({**tables, "target": {"scheduler": "slurm"}}))
     found = []
     try:
-        llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
+        llmb.plan(llmb.load(file), registry=llmb.PluginRegistry())
     except llmb.SpecError as error:
         found = [(fault.key, fault.message) for fault in error.faults]
     assert [key for key, _ in found] == (["measure.window"] if message else [])

@@ -44,7 +44,7 @@ def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, reques
     options = {"task": "data", "warm_up": True}
     spec = toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"], "gpus": [1, 2]})
     seen = request.getfixturevalue("effects")
-    planned = plan(llmb.load(spec), pool=PluginRegistry())
+    planned = plan(llmb.load(spec), registry=PluginRegistry())
     assert seen == []
     assert not toy.home.exists()
     assert [each.run.gpus for each in planned] == [1, 2, 1, 2]
@@ -57,12 +57,12 @@ def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, reques
 
 def test_a_plan_is_the_same_each_time(toy: Any) -> None:
     workload = draw_run_ids(llmb.load(toy.spec(framework={"task": "data"})))
-    assert plan(workload, pool=PluginRegistry()) == plan(workload, pool=PluginRegistry())
+    assert plan(workload, registry=PluginRegistry()) == plan(workload, registry=PluginRegistry())
 
 
 def test_the_environment_of_the_spec_wins_over_a_phase_s_own(toy: Any) -> None:
     spec = toy.spec(framework={"warm_up": True}, env={"TOY_STEPS": "7"})
-    [planned] = plan(llmb.load(spec), pool=PluginRegistry())
+    [planned] = plan(llmb.load(spec), registry=PluginRegistry())
     assert planned.job.env["TOY_STEPS"] == "7"
     for phase in planned.job.phases:
         assert "TOY_END" in phase.env
@@ -72,7 +72,7 @@ def test_the_environment_of_the_spec_wins_over_a_phase_s_own(toy: Any) -> None:
 def test_the_faults_of_all_runs_are_told_at_once(toy: Any) -> None:
     workload = llmb.load(toy.spec(workload={"gpus": [1, 2]}, target={"scheduler": "local"}))
     with pytest.raises(llmb.SpecError) as refused:
-        plan(workload, pool=Refusing())
+        plan(workload, registry=Refusing())
     assert [fault.message for fault in refused.value.faults] == ["no 1 GPUs", "no 2 GPUs"]
 
 
@@ -88,20 +88,20 @@ def test_a_job_with_an_environment_of_its_own_is_refused(toy: Any) -> None:
             return OwnEnvironment()
 
     with pytest.raises(llmb.PluginError, match=r"toy: build_job\(\) sets Job.environment"):
-        plan(llmb.load(toy.spec()), pool=Own())
+        plan(llmb.load(toy.spec()), registry=Own())
 
 
 def test_a_scheduler_s_own_secrets_are_kept_beside_the_job_s(toy: Any) -> None:
     spec = toy.spec(framework={"secrets": ["THEIRS"], "task": "x", "task_on": "scheduler", "task_secrets": ["MORE"]})
-    [planned] = plan(llmb.load(spec), pool=LocalBut(secrets=("OURS",)))
+    [planned] = plan(llmb.load(spec), registry=LocalBut(secrets=("OURS",)))
     assert planned.script.secrets == ("OURS", "THEIRS")
     assert planned.tasks[-1].script.secrets == ("OURS", "MORE")
 
 
 def test_logs_whose_copies_would_be_one_file_are_refused(toy: Any) -> None:
-    pool = LocalBut(logs={"train": ("/work/rank0/out.log", "/work/rank1/out.log")})
+    registry = LocalBut(logs={"train": ("/work/rank0/out.log", "/work/rank1/out.log")})
     with pytest.raises(llmb.PluginError, match=r"local: build_job\(\) returned several logs named out.log"):
-        plan(llmb.load(toy.spec()), pool=pool)
+        plan(llmb.load(toy.spec()), registry=registry)
 
 
 class LocalBut(PluginRegistry):
@@ -155,7 +155,7 @@ def test_a_window_beyond_the_framework_s_own_numbers_is_refused(
     )
     told = []
     try:
-        plan(llmb.load(file), pool=PluginRegistry())
+        plan(llmb.load(file), registry=PluginRegistry())
     except llmb.SpecError as error:
         told = [f"{fault.key}: {fault.message}" for fault in error.faults]
     framework = recipe.partition("/")[0]

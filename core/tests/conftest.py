@@ -67,7 +67,7 @@ class SpecFile:
     def faults(self, *overrides: str, target: str | None = None) -> dict[str, llmb.Fault]:
         """All faults by their key; a fault without one by its message."""
         with pytest.raises(llmb.SpecError) as raised:
-            plan(self.load(*overrides, target=target), pool=PluginRegistry())
+            plan(self.load(*overrides, target=target), registry=PluginRegistry())
         faults = raised.value.faults
         assert len(set(faults)) == len(faults), "a fault is told twice"
         return {fault.key or fault.message: fault for fault in faults}

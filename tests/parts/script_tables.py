@@ -39,5 +39,5 @@ def planned(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) ->
     """The run of a spec that sets nothing more than these overrides."""
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(tables))
-    [run] = llmb.plan(llmb.load(file, overrides=overrides), pool=llmb.PluginRegistry())
+    [run] = llmb.plan(llmb.load(file, overrides=overrides), registry=llmb.PluginRegistry())
     return run

@@ -49,17 +49,17 @@ def loads(text: str, *, overrides: str | Iterable[str] = (), target: str | None 
 def _load(tables: Mapping[str, Any], file: str | None, overrides: str | Iterable[str], target: str | None) -> Workload:
     overrides = [overrides] if isinstance(overrides, str) else overrides
     document = read_document(tables, file=file, overrides=overrides, target=target)
-    pool = PluginRegistry()
-    workload, errors = resolve(document, pool)
+    registry = PluginRegistry()
+    workload, errors = resolve(document, registry)
     if errors:
-        raise SpecError(*errors, *_plugin_errors(workload, pool))
+        raise SpecError(*errors, *_plugin_errors(workload, registry))
     return workload
 
 
-def _plugin_errors(workload: Workload, pool: PluginRegistry) -> tuple[Fault, ...]:
+def _plugin_errors(workload: Workload, registry: PluginRegistry) -> tuple[Fault, ...]:
     """Return the errors that plugins find in the runs whose own values are valid."""
     try:
-        plan(workload, pool=pool)
+        plan(workload, registry=registry)
     except LlmbError as error:
         return error.faults
     return ()
@@ -93,7 +93,7 @@ def parse_paths(
     ``window`` and ``steps`` are those of `parse`. Return one value per path, which lists the files that cannot be read
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
-    reader = LogReader(framework=framework, pool=PluginRegistry(), window=window, steps_asked=steps)
+    reader = LogReader(framework=framework, registry=PluginRegistry(), window=window, steps_asked=steps)
     return [reader.read(Path(path)) for path in paths]
 
 
@@ -119,8 +119,8 @@ def metrics(
     _check_ranges(step_time_s, tflops_per_gpu)
     recipe = load_recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus)
-    pool = PluginRegistry()
-    peak = known_peak_flops(gpu_type, dtype, known_accelerators(pool).get(gpu_type), recipe.framework, pool)
+    registry = PluginRegistry()
+    peak = known_peak_flops(gpu_type, dtype, known_accelerators(registry).get(gpu_type), recipe.framework, registry)
     return measure(
         model=point.model,
         flop_formula=recipe.flop_formula,

@@ -42,19 +42,21 @@ def doctor(name: str | None = None) -> tuple[DoctorCheck, ...]:
     Raises SpecError or PluginError if the target or its scheduler does not exist, and TargetError if the target cannot
     be reached.
     """
-    pool = PluginRegistry()
-    checks = [_check_records(), *_check_plugins(pool)]
+    registry = PluginRegistry()
+    checks = [_check_records(), *_check_plugins(registry)]
     if name is not None:
-        return (*checks, *_check_target(*load_target({"name": name}, pool), pool))
-    for scheduler in _single_node_schedulers(pool):
-        checks += [attrs.evolve(each, name=f"{scheduler}: {each.name}") for each in _check_scheduler(scheduler, pool)]
+        return (*checks, *_check_target(*load_target({"name": name}, registry), registry))
+    for scheduler in _single_node_schedulers(registry):
+        checks += [
+            attrs.evolve(each, name=f"{scheduler}: {each.name}") for each in _check_scheduler(scheduler, registry)
+        ]
     return tuple(checks)
 
 
-def _check_scheduler(scheduler: str, pool: PluginRegistry) -> Iterator[DoctorCheck]:
+def _check_scheduler(scheduler: str, registry: PluginRegistry) -> Iterator[DoctorCheck]:
     """Check this machine through a scheduler. An error becomes a check, so that other schedulers are checked too."""
     try:
-        yield from _check_target(*load_target({"scheduler": scheduler}, pool), pool)
+        yield from _check_target(*load_target({"scheduler": scheduler}, registry), registry)
     except SpecError as error:
         remedy = f"add a target with this scheduler to {targets_file()}, and run `llmb doctor NAME`"
         yield DoctorCheck(name="target", ok=None, detail=_one_line(error), remedy=remedy)
@@ -67,10 +69,10 @@ def _one_line(error: LlmbError) -> str:
     return "; ".join(map(str, error.faults))
 
 
-def _single_node_schedulers(pool: PluginRegistry) -> Iterator[str]:
-    for name in sorted({each.name for each in pool.installed if each.kind == "scheduler"}):
+def _single_node_schedulers(registry: PluginRegistry) -> Iterator[str]:
+    for name in sorted({each.name for each in registry.installed if each.kind == "scheduler"}):
         try:
-            if pool.scheduler(name).single_node:
+            if registry.scheduler(name).single_node:
                 yield name
         except LlmbError:
             continue  # `_check_plugins` reports the error
@@ -91,8 +93,8 @@ def _check_records() -> DoctorCheck:
     return DoctorCheck(name="records", ok=True, detail=detail)
 
 
-def _check_plugins(pool: PluginRegistry) -> list[DoctorCheck]:
-    plugins = list_plugins(registry=pool)
+def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
+    plugins = list_plugins(registry=registry)
     if not any(each.error for each in plugins):
         return [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]
     return [
@@ -102,8 +104,8 @@ def _check_plugins(pool: PluginRegistry) -> list[DoctorCheck]:
     ]
 
 
-def _check_target(target: Target[Any], table: Mapping[str, Any], pool: PluginRegistry) -> Iterator[DoctorCheck]:
-    scheduler = pool.scheduler(target.scheduler)
+def _check_target(target: Target[Any], table: Mapping[str, Any], registry: PluginRegistry) -> Iterator[DoctorCheck]:
+    scheduler = registry.scheduler(target.scheduler)
     hosts = HostConnections()
     try:
         group = TargetGroup(scheduler, hosts.open(target), [target])
@@ -118,7 +120,7 @@ def _check_target(target: Target[Any], table: Mapping[str, Any], pool: PluginReg
             checks.append(DoctorCheck(name="plugin", ok=False, detail=_one_line(error)))
         yield from checks
         ready = all(check.ok is not False for check in checks)
-        yield from _RecipeChecks(target, table, pool, group).of_all_frameworks(ready=ready)
+        yield from _RecipeChecks(target, table, registry, group).of_all_frameworks(ready=ready)
     finally:
         hosts.close()
 
@@ -144,12 +146,12 @@ class _RecipeChecks:
 
     target: Target[Any]
     table: Mapping[str, Any]
-    pool: PluginRegistry
+    registry: PluginRegistry
     group: TargetGroup
 
     def of_all_frameworks(self, *, ready: bool) -> Iterator[DoctorCheck]:
         """Yield a check for each installed framework. If the target is not ``ready``, recipes are available later."""
-        addresses = [address.partition("/") for address in addresses_of(self.pool.installed)]
+        addresses = [address.partition("/") for address in addresses_of(self.registry.installed)]
         for framework in sorted({framework for framework, _, _ in addresses}):
             names = [name for owner, _, name in addresses if owner == framework]
             yield self._of_framework(framework, names, ready=ready)
@@ -174,7 +176,7 @@ class _RecipeChecks:
     def _obstacle(self, address: str) -> str:
         """Return why no published configuration of a recipe can run on the target, or "" if one can."""
         try:
-            recipe = self.pool.recipe(address)
+            recipe = self.registry.recipe(address)
         except LlmbError as error:
             return str(error.faults[0])
         obstacles = [self._workload_obstacle(workload) for workload in _smallest_workloads(recipe)]
@@ -183,13 +185,13 @@ class _RecipeChecks:
     def _workload_obstacle(self, workload: dict[str, Any]) -> str:
         """Return the first error of a workload on the target, or the secrets that it or one of its tasks lacks."""
         combination = Combination({"workload": workload, "target": dict(self.table)}, SourceMap())
-        resolved = RunResolver(self.pool).resolve(combination)
+        resolved = RunResolver(self.registry).resolve(combination)
         if resolved.errors:
             return resolved.errors[0].message
         placed = resolved.runs[0].with_run_id("doctor")
         placed = attrs.evolve(placed, target=attrs.evolve(placed.target, facts=self.target.facts))
         try:
-            planned = plan_run(placed, self.pool)
+            planned = plan_run(placed, self.registry)
         except LlmbError as error:
             return error.faults[0].message
         tasks = tasks_without_secrets(planned.tasks, self.group)

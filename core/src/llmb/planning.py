@@ -118,18 +118,18 @@ class RunPlan:
         }
 
 
-def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[RunPlan, ...]:
+def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple[RunPlan, ...]:
     """Plan all runs of a workload; nothing is started. Run ids are drawn for a workload without them.
 
-    ``pool`` may contain plugins that are already loaded. Raise SpecError with the errors that the plugins find in all
+    ``registry`` may have loaded plugins already. Raise SpecError with the errors that the plugins find in all
     runs, and RecipeError if a plugin finds an error in the recipe's own tables.
     """
-    pool = pool or PluginRegistry()
+    registry = registry or PluginRegistry()
     plans: list[RunPlan] = []
     errors: list[Fault] = []
     for placed in _with_run_ids(workload).runs:
         try:
-            plans.append(plan_run(placed, pool))
+            plans.append(plan_run(placed, registry))
         except RecipeError as error:
             raise RecipeError(*located(error.faults, placed.run.recipe)) from error
         except SpecError as error:
@@ -139,13 +139,13 @@ def plan(workload: Workload, *, pool: PluginRegistry | None = None) -> tuple[Run
     return tuple(plans)
 
 
-def plan_run(placed: RunSpec, pool: PluginRegistry) -> RunPlan:
+def plan_run(placed: RunSpec, registry: PluginRegistry) -> RunPlan:
     """Plan one run: call every hook that comes before an effect.
 
     Raise SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
     """
     run, target = placed.run, placed.target
-    framework, scheduler = pool.framework(run.framework), pool.scheduler(target.scheduler)
+    framework, scheduler = registry.framework(run.framework), registry.scheduler(target.scheduler)
     job, script = None, None
     errors: list[Fault] = []
     with _collect(errors):

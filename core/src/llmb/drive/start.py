@@ -40,13 +40,13 @@ def start(workload: Workload) -> Session:
     """
     registry = PluginRegistry()
     workload = draw_run_ids(workload)
-    plans = plan(_first_repeats(workload), pool=registry)
+    plans = plan(_first_repeats(workload), registry=registry)
     require_secrets((each.script, "run") for each in plans)
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = [warning for group in groups.values() for warning in group.probe()]
         probed = attrs.evolve(workload, runs=tuple(_with_facts(each, groups) for each in workload.runs))
-        plans = plan(probed, pool=registry)  # the facts may rule out a run or change its script
+        plans = plan(probed, registry=registry)  # the facts may rule out a run or change its script
         for key, group in groups.items():
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))

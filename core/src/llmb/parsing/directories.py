@@ -45,7 +45,7 @@ class LogReader:
     """How logs are to be read: as those of which framework, over which window, and of how many steps a whole one is."""
 
     framework: str
-    pool: PluginRegistry
+    registry: PluginRegistry
     window: Window | None = None
     steps_asked: int | None = None
 
@@ -63,7 +63,7 @@ class LogReader:
         )
 
     def _found(self, path: Path) -> Iterator[ParsedLog | PassedOver | Fault]:
-        known = self.pool.framework(self.framework).log_files
+        known = self.registry.framework(self.framework).log_files
         try:
             files = list(files_below(path, known)) if path.is_dir() else [path]
         except LogError as error:
@@ -79,7 +79,7 @@ class LogReader:
                     yield found
 
     def _parse(self, path: Path) -> ParsedLog:
-        return parse_run([path], self.framework, self.pool, self.window, self.steps_asked)
+        return parse_run([path], self.framework, self.registry, self.window, self.steps_asked)
 
     def _parse_if_log(self, path: Path, known: LogFiles) -> ParsedLog | PassedOver | None:
         if is_training_log(path, known):

@@ -39,7 +39,7 @@ CAUSES: Mapping[NoticeKind, str] = {
 def classify_log_end(
     paths: Sequence[Path],
     framework: FrameworkHooks[Any],
-    pool: PluginRegistry,
+    registry: PluginRegistry,
     series: StepSeries,
     steps_asked: int | None = None,
 ) -> tuple[LogStatus, Failure | None]:
@@ -52,7 +52,7 @@ def classify_log_end(
     whole = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
     if status == "nan" or (status == "complete" and whole):
         return status, None
-    known = [*pool.signatures(), *(each for path in paths for each in _told_by_schedulers(path, pool))]
+    known = [*registry.signatures(), *(each for path in paths for each in _told_by_schedulers(path, registry))]
     starts = {path: max(0, _size(path) - END) if status == "complete" else 0 for path in paths}
     found = _cause(paths, known, starts)
     if found and (later := _outlived(paths, framework, starts)) != starts:
@@ -75,21 +75,21 @@ def _outlived(paths: Sequence[Path], framework: FrameworkHooks[Any], starts: Map
     return {path: max(starts[path], find_last_steps(path, parse_log)) for path in paths}
 
 
-def _told_by_schedulers(path: Path, pool: PluginRegistry) -> Iterator[Signature]:
+def _told_by_schedulers(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
     """What an installed scheduler wrote at the end of a log, as texts to be found there.
 
     They are secondary: a process may have failed before, and the others have waited until their scheduler's word. What
     comes after a training that succeeded is no failure of it: processes that hang at their exit wait for it, too.
     """
     end = _end_of(path)
-    for notice in _notices(end, pool) if not SUCCEEDED.search(end) else ():
+    for notice in _notices(end, registry) if not SUCCEEDED.search(end) else ():
         if notice.kind in CAUSES and notice.text:
             remedy = REMEDIES.get(IN_ITS_OWN_WORDS[notice.kind], "run it again")
             yield Signature(needle=notice.text, cause=CAUSES[notice.kind], remedy=remedy, primary=False)
 
 
-def _notices(end: bytes, pool: PluginRegistry) -> Iterator[Notice]:
-    for parser in pool.message_parsers():
+def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:
+    for parser in registry.message_parsers():
         try:
             yield from (each for each in _items(parser, end) if isinstance(each, Notice))
         except PluginError as error:  # nobody named that scheduler

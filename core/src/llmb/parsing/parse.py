@@ -112,7 +112,7 @@ class ParsedLog:
 def parse_run(
     paths: Sequence[Path],
     name: str,
-    pool: PluginRegistry,
+    registry: PluginRegistry,
     window: Window | None = None,
     steps_asked: int | None = None,
 ) -> ParsedLog:
@@ -122,11 +122,11 @@ def parse_run(
     """
     if not paths:
         raise LogError("no log is named")
-    framework = pool.framework(name)
+    framework = registry.framework(name)
     with _naming(paths), ExitStack() as stack:
         plain = {path: stack.enter_context(unpacked(path)) for path in paths}
         series = _read_steps(framework, plain)
-        status, failure = classify_log_end([*plain.values()], framework, pool, series, steps_asked)
+        status, failure = classify_log_end([*plain.values()], framework, registry, series, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
             framework=name,

@@ -9,16 +9,16 @@ from llmb.values.model import Accelerator
 from llmb.values.run import Run, Target
 
 
-def peak_flops(run: Run[Any], target: Target[Any], pool: PluginRegistry) -> float | None:
+def peak_flops(run: Run[Any], target: Target[Any], registry: PluginRegistry) -> float | None:
     """Return the dense peak of one GPU of a run in FLOP/s, or None if no source has it."""
-    peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, pool)
+    peak = known_peak_flops(run.gpu_type, run.dtype, run.accelerator, run.framework, registry)
     if peak is not None:
         return peak
-    return pool.scheduler(target.scheduler).peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
+    return registry.scheduler(target.scheduler).peak_flops(gpu_type=run.gpu_type, dtype=run.dtype, target=target)
 
 
 def known_peak_flops(
-    gpu_type: str, dtype: str, accelerator: Accelerator | None, framework: str, pool: PluginRegistry
+    gpu_type: str, dtype: str, accelerator: Accelerator | None, framework: str, registry: PluginRegistry
 ) -> float | None:
     """Return the dense peak of one GPU in FLOP/s, or None if only a machine with this GPU can report it.
 
@@ -27,4 +27,4 @@ def known_peak_flops(
     """
     if accelerator and (peak := accelerator.peak_flops.get(dtype)) is not None:
         return peak
-    return pool.framework(framework).peak_flops(gpu_type=gpu_type, dtype=dtype)
+    return registry.framework(framework).peak_flops(gpu_type=gpu_type, dtype=dtype)

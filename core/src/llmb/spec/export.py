@@ -37,14 +37,14 @@ def export_run(placed: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     return {name: table for name, table in tables.items() if table}
 
 
-def import_run(file: Path, pool: PluginRegistry) -> RunSpec:
+def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     """Return the run of a record, under its own id. Raise RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance = tables.get("provenance", {})
     run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
     if not isinstance(run_id, str):
         raise RecordError(f"{file} is not the record of a run: provenance.run_id is missing")
-    workload, errors = resolve(Document(str(file), tables), pool)
+    workload, errors = resolve(Document(str(file), tables), registry)
     if errors:
         raise SpecError(*errors)
     [placed] = workload.runs

@@ -19,7 +19,7 @@ from llmb.values.errors import Fault
 from llmb.values.workload import RunSpec, SourceMap, Workload
 
 
-def resolve(document: Document, pool: PluginRegistry) -> tuple[Workload, tuple[Fault, ...]]:
+def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tuple[Fault, ...]]:
     """Return a workload of the runs whose own values are valid, and the errors of the spec, each once."""
     combinations, sweep_errors = expand(document)
     errors = [*document.errors, *sweep_errors]
@@ -29,8 +29,8 @@ def resolve(document: Document, pool: PluginRegistry) -> tuple[Workload, tuple[F
         suspects.add("framework")
         combinations = [_without_framework(each) for each in combinations]
     runs: list[RunSpec] = []
-    resolver, targets = RunResolver(pool), NamedTargets()
-    schedulers = sorted({each.name for each in pool.installed if each.kind == "scheduler"})
+    resolver, targets = RunResolver(registry), NamedTargets()
+    schedulers = sorted({each.name for each in registry.installed if each.kind == "scheduler"})
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)
         resolved = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)

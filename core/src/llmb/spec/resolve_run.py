@@ -51,9 +51,9 @@ class _Names:
 class RunResolver:
     """Resolves combinations to runs. Each recipe and each plugin is loaded once for all combinations."""
 
-    def __init__(self, pool: PluginRegistry) -> None:
-        self._pool = pool
-        self._accelerators = known_accelerators(pool)
+    def __init__(self, registry: PluginRegistry) -> None:
+        self._registry = registry
+        self._accelerators = known_accelerators(registry)
         self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
 
     def resolve(self, combination: Combination, suspects: Collection[str] = ()) -> Resolved:
@@ -86,13 +86,13 @@ class RunResolver:
     def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Names:
         address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")
         dtype, scheduler = _string(tables, "workload", "dtype"), _string(tables, "target", "scheduler")
-        recipe = self._load("workload.recipe", self._pool.recipe, address, errors)
-        framework = self._load("workload.recipe", self._pool.framework, _framework(address), errors)
+        recipe = self._load("workload.recipe", self._registry.recipe, address, errors)
+        framework = self._load("workload.recipe", self._registry.framework, _framework(address), errors)
         accelerator = self._accelerator(gpu_type, errors) if gpu_type else None
         return _Names(
             recipe=recipe,
             framework=framework,
-            scheduler=self._load("target.scheduler", self._pool.scheduler, scheduler, errors),
+            scheduler=self._load("target.scheduler", self._registry.scheduler, scheduler, errors),
             accelerator=accelerator,
             points=_points(tables, recipe, accelerator, dtype, errors),
         )
@@ -121,9 +121,9 @@ class RunResolver:
         return known.get(name)
 
 
-def known_accelerators(pool: PluginRegistry) -> Mapping[str, Accelerator]:
+def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:
     """Return the accelerators by name: the core's table, and over it those of the installed extensions."""
-    return {**accelerators(), **{each.name: each for each in pool.accelerators()}}
+    return {**accelerators(), **{each.name: each for each in registry.accelerators()}}
 
 
 def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -92,7 +92,7 @@ class NamedTargets:
             raise
 
 
-def load_target(table: Mapping[str, Any], pool: PluginRegistry) -> tuple[Target[Any], dict[str, Any]]:
+def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Target[Any], dict[str, Any]]:
     """Return a target, and its complete table with the keys of its named target.
 
     Raise SpecError with all errors, and PluginError if the scheduler is missing or broken.
@@ -104,10 +104,10 @@ def load_target(table: Mapping[str, Any], pool: PluginRegistry) -> tuple[Target[
     options = None
     if target_table is not None:
         own = {name: value for name, value in complete.items() if name not in TARGET_KEYS}
-        scheduler = pool.scheduler(target_table.scheduler)
+        scheduler = registry.scheduler(target_table.scheduler)
         with decoding_options(scheduler):
             options, wrong = decode_options(own, scheduler.options, "target", TARGET_KEYS)
         errors += wrong if options is not None else [*wrong, *check_place(target_table)]
     if target_table is None or errors:
         raise SpecError(*map(combination.source_map.locate, errors))
-    return assemble_target(target_table, pool.scheduler(target_table.scheduler), options), complete
+    return assemble_target(target_table, registry.scheduler(target_table.scheduler), options), complete

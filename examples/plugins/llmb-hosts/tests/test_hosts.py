@@ -25,7 +25,7 @@ def load(folder: Path, **target: Any) -> llmb.RunPlan:
     }
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps({**tables, "env": {"QUOTED": "it's"}}))
-    [run] = llmb.plan(llmb.load(file), pool=llmb.PluginRegistry())
+    [run] = llmb.plan(llmb.load(file), registry=llmb.PluginRegistry())
     return run
 
 

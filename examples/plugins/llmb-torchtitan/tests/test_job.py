@@ -26,7 +26,7 @@ def spec(tmp_path: Path) -> Any:
 
 
 def planned(spec: Path) -> llmb.RunPlan:
-    [run] = llmb.plan(llmb.load(spec), pool=llmb.PluginRegistry())
+    [run] = llmb.plan(llmb.load(spec), registry=llmb.PluginRegistry())
     return run
 
 
