@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.forked import run_llmb
 from parts.script_tables import DOCS, dry_run, rows
 
 DOCUMENT = (DOCS / "megatron-bridge.md").read_text()
@@ -68,9 +67,7 @@ def test_every_key_has_the_documented_effect(
 
 def test_the_example_command_prints_the_published_metrics(tmp_path: Path) -> None:
     [command] = re.findall(r"^llmb (metrics .*)$", DOCUMENT, re.MULTILINE)
-    done = subprocess.run(
-        [sys.executable, "-m", "llmb", *command.split()], capture_output=True, text=True, cwd=tmp_path, check=True
-    )
+    done = run_llmb(command.split(), cwd=tmp_path)
     printed = " ".join(done.stdout.split())
 
     for text in (

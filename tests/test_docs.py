@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import attrs
 import pytest
+from parts.forked import run_llmb
 
 from llmb import RunResult, recipe_addresses
 
@@ -19,7 +19,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_readme_mentions_every_command() -> None:
-    listed = subprocess.run([sys.executable, "-m", "llmb", "--help"], capture_output=True, text=True, check=True).stdout
+    listed = run_llmb(["--help"]).stdout
     commands = re.findall(r"^  ([a-z-]+) ", listed.partition("Commands:")[2], re.MULTILINE)
     assert "run" in commands
     assert [command for command in commands if f"`llmb {command}" not in README] == []
@@ -44,9 +44,7 @@ def test_every_link_of_the_documents_exists() -> None:
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
 def test_every_example_is_valid(example: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "llmb", "validate", str(example)], capture_output=True, text=True, check=False
-    )
+    done = run_llmb(["validate", str(example)])
     assert done.returncode == 0, done.stderr
 
 

@@ -10,9 +10,11 @@ import struct
 import subprocess
 import sys
 import termios
+from functools import cache
 from pathlib import Path
 
 import pytest
+from parts.forked import run_llmb
 
 import llmb
 
@@ -61,8 +63,9 @@ def numbers(text: str) -> set[str]:
     return set(re.findall(r"(?<![\w.,])\d+(?:,\d{3})*\.\d+(?![\w.])", text))
 
 
+@cache
 def piped(*arguments: str) -> str:
-    return subprocess.run(command(*arguments), capture_output=True, text=True, check=True).stdout
+    return run_llmb(arguments).stdout
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -115,7 +118,7 @@ def test_the_help_does_not_cut_the_line_of_any_command() -> None:
     ],
 )
 def test_wrong_arguments_are_one_line_that_names_the_help_to_read(arguments: list[str], line: str) -> None:
-    done = subprocess.run(command(*arguments), capture_output=True, text=True, check=False)
+    done = run_llmb(arguments)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{line}\n")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts import forked
 
 import llmb
 from llmb.cli.app import main
@@ -184,13 +185,7 @@ class Llmb:
                 del sys.modules[name]
 
     def process(self, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "llmb", *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(self.path)},
-            check=False,
-        )
+        return forked.run_llmb([*map(str, arguments)], env={**os.environ, "PYTHONPATH": os.pathsep.join(self.path)})
 
     def json(self, *arguments: str | Path, status: int = 0) -> Any:
         """What it prints with ``--json``, which must be one document and nothing else."""

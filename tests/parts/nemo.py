@@ -6,13 +6,13 @@ import csv
 import json
 import os
 import shutil
-import subprocess
 import sys
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import tomli_w
+from parts.forked import run_llmb
 
 STANDIN = Path(__file__).parents[1] / "nemo_standin"
 ENOUGH_SPACE = """\
@@ -74,8 +74,7 @@ class NeMoRuns:
             usual[table] = usual.get(table, {}) | keys
         file = self.folder / "spec.toml"
         file.write_text(tomli_w.dumps(usual))
-        command = [sys.executable, "-m", "llmb", "run", str(file), "--json"]
-        done = subprocess.run(command, env=self.env, capture_output=True, text=True, check=False)
+        done = run_llmb(["run", str(file), "--json"], env=self.env)
         assert done.returncode in (0, 1), done.stderr + done.stdout
         [run] = json.loads(done.stdout)["runs"]
         return dict(run)

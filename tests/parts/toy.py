@@ -10,12 +10,15 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import tomli_w
+from parts.forked import run_llmb
 from parts.slurm import Cluster
+
+from llmb import FrozenMap
 
 TOY = Path(__file__).parents[1] / "toy"
 LOCAL_LIKE = ("choosy", "detached", "faulty")  # schedulers of the toy
@@ -78,11 +81,9 @@ class ToyRuns:
             **more,
         )
 
-    def llmb(self, *arguments: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    def llmb(self, *arguments: str, env: Mapping[str, str] = FrozenMap()) -> subprocess.CompletedProcess[str]:
         """Run ``llmb`` to its end."""
-        process = self.start(*arguments, **more)
-        out, err = process.communicate(timeout=DEADLINE_S)
-        return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+        return run_llmb(arguments, env={**self.env, **env})
 
     def runs(self, *arguments: str) -> list[dict[str, Any]]:
         """What ``llmb ... --json`` says of its runs."""

@@ -6,12 +6,12 @@ import csv
 import io
 import json
 import subprocess
-import sys
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from parts.forked import run_llmb
 
 NAME = "pretrain_llama31_405b_fp8_cs_gpus128_tp2_pp1_cp1_vpNone_ep1_mbs1_gbs64_658572"
 CUDA_ERROR = "CUDA error: an illegal memory access was encountered"
@@ -55,8 +55,7 @@ def here(tmp_path: Path) -> Path:
 
 
 def llmb(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "llmb", "parse", *arguments, "--framework", "megatron_bridge"]
-    return subprocess.run(command, cwd=here, capture_output=True, text=True, check=False)
+    return run_llmb(["parse", *arguments, "--framework", "megatron_bridge"], cwd=here)
 
 
 def parsed(here: Path, *arguments: str) -> dict[str, Any]:
