@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from importlib.resources import files
 from pathlib import Path
@@ -25,6 +26,7 @@ def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
         raise
 
 
+@functools.lru_cache(maxsize=256)  # each run of a sweep needs the same files
 def resource_text(package: str, name: str) -> str:
     """Return the text of a file in the folder of an installed package, such as a bash script to run in a job."""
     return files(package).joinpath(name).read_text(encoding="utf-8")

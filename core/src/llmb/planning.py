@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
 import attrs
@@ -127,9 +126,10 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     registry = registry or PluginRegistry()
     plans: list[RunPlan] = []
     errors: list[Fault] = []
+    task_plans = TaskPlans()
     for placed in _with_run_ids(workload).runs:
         try:
-            plans.append(plan_run(placed, registry))
+            plans.append(plan_run(placed, registry, task_plans))
         except RecipeError as error:
             raise RecipeError(*located(error.faults, placed.run.recipe)) from error
         except SpecError as error:
@@ -139,8 +139,22 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     return tuple(plans)
 
 
-def plan_run(placed: RunSpec, registry: PluginRegistry) -> RunPlan:
-    """Plan one run: call every hook that comes before an effect.
+class TaskPlans:
+    """The plans of shared tasks. Equal tasks on equal targets share one plan, because scripts may be large."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[Task, Target[Any], TaskPlan]] = {}
+
+    def plan(self, task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
+        """Return the plan of a task on this target."""
+        known = self._latest.get(task.key)
+        if known is None or known[:2] != (task, target):
+            known = self._latest[task.key] = (task, target, _plan_task(task, target, scheduler))
+        return known[2]
+
+
+def plan_run(placed: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | None = None) -> RunPlan:
+    """Plan one run: call every hook that comes before an effect. ``task_plans`` are those of other runs.
 
     Raise SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
     """
@@ -158,13 +172,13 @@ def plan_run(placed: RunSpec, registry: PluginRegistry) -> RunPlan:
         with _collect(errors):
             script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
             _check_log_names(script, target.scheduler)
-    task_plans = []
+    planned_tasks = []
     for task in tasks:
         with _collect(errors):
-            task_plans.append(_plan_task(task, target, scheduler))
+            planned_tasks.append((task_plans or TaskPlans()).plan(task, target, scheduler))
     if errors or job is None or script is None:
         raise SpecError(*errors)
-    return RunPlan(placed=placed, job=job, script=script, tasks=tuple(task_plans))
+    return RunPlan(placed=placed, job=job, script=script, tasks=tuple(planned_tasks))
 
 
 @contextmanager
@@ -201,7 +215,7 @@ def _check_window(run: Run[Any], framework: FrameworkHooks[Any]) -> None:
 
     The framework's parser has the number of the first step and the interval between printed steps, if they are known.
     """
-    parser = framework.parse_log(run=run)
+    parser = framework.parse_log(run=run)  # for any window, so that a broken parser costs no job
     first, interval = parser.first_step, parser.printed_every
     if first is None or run.window == "last":
         return
@@ -255,12 +269,13 @@ def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) 
 
 def _with_secrets(script: Script, names: Iterable[str]) -> Script:
     """Return the script with these secrets and those that the scheduler itself needs."""
-    return attrs.evolve(script, secrets=tuple(dict.fromkeys((*script.secrets, *names))))
+    secrets = tuple(dict.fromkeys((*script.secrets, *names)))
+    return script if secrets == script.secrets else attrs.evolve(script, secrets=secrets)
 
 
 def _check_log_names(script: Script, scheduler: str) -> None:
     """Raise PluginError if two logs have one file name. The record keeps copies of all logs in one folder."""
-    names = [PurePosixPath(log).name for logs in script.logs.values() for log in logs]
+    names = [log.rpartition("/")[2] for logs in script.logs.values() for log in logs]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         message = f"{scheduler}: build_job() returned several logs named {duplicates[0]}; each needs a different name"
         raise PluginError(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shlex
 
 from llmb.files import resource_text
@@ -23,6 +24,7 @@ def venv_folder(venv: Venv, cache: str) -> str:
     return f"{cache}/venv/{venv_key(venv)}"
 
 
+@functools.lru_cache  # the runs of a sweep share the task, which has the text of the lock file
 def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task:
     """Return the task that creates the environment with uv.
 

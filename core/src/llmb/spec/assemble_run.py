@@ -42,11 +42,18 @@ def assemble_target(
     host = scheduler.host(target=target)
     if errors := list(check_place(attrs.evolve(table, host=host))):
         raise SpecError(*errors)
-    return attrs.evolve(target, host=host)
+    return target if host == target.host else attrs.evolve(target, host=host)
 
 
 def assemble_run(
-    spec: SpecTables, recipe: Recipe, point: Point, accelerator: Accelerator, *, single_node: bool, options: Any
+    spec: SpecTables,
+    recipe: Recipe,
+    point: Point,
+    accelerator: Accelerator,
+    *,
+    single_node: bool,
+    options: Any,
+    cache: str,
 ) -> Run[Any]:
     """Return the run of a spec over a published point, without an id and without a baseline."""
     workload = spec.workload
@@ -80,7 +87,7 @@ def assemble_run(
         profile=with_published_capture(spec.profile, recipe),
         settings=point.settings,
         options=options,
-        paths=Paths(run="", cache=""),
+        paths=Paths(run="", cache=cache),
         accelerator=accelerator,
     )
 
@@ -102,7 +109,7 @@ def override_parallelism(published: Parallelism, table: ParallelismTable) -> Par
     changes: dict[str, Any] = _stated(table)
     if changes.get("vp") == 1:
         changes["vp"] = None
-    return attrs.evolve(published, **changes)
+    return attrs.evolve(published, **changes) if changes else published
 
 
 def override_model(published: Model, table: ModelTable) -> Model:
@@ -110,11 +117,11 @@ def override_model(published: Model, table: ModelTable) -> Model:
     changes: dict[str, Any] = _stated(table)
     if changes.get("vocab", published.vocab) != published.vocab:
         changes["flops_vocab"] = None
-    return attrs.evolve(published, **changes)
+    return attrs.evolve(published, **changes) if changes else published
 
 
 def _stated(table: Any) -> dict[str, Any]:
-    return {name: value for name, value in attrs.asdict(table).items() if value is not None}
+    return {name: value for name, value in attrs.asdict(table, recurse=False).items() if value is not None}
 
 
 def _image(wanted: str | None, published: Image | None) -> Image | None:

@@ -25,7 +25,7 @@ from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
-from llmb.values.run import Paths, Run, Target
+from llmb.values.run import Run, Target
 from llmb.values.workload import RunSpec
 
 
@@ -69,11 +69,11 @@ class RunResolver:
         if spec is None or names.recipe is None:
             return Resolved(errors=errors)
         suspects = {*suspects, *suspect_keys(errors, tables)}
-        run = _assemble(spec, names, names.recipe, options, suspects, errors)
+        run = _assemble(spec, names, names.recipe, options, target, suspects, errors)
         errors += find_conflicts(spec, names.recipe, run, suspects)
         if errors or suspects or run is None or target is None:
             return Resolved(errors=errors)
-        run = with_baseline(attrs.evolve(run, paths=Paths(run="", cache=target.cache)), names.recipe, spec)
+        run = with_baseline(run, names.recipe, spec)
         run_spec = RunSpec(
             run=run,
             target=attrs.evolve(target, gpus_per_node=run.gpus_per_node),
@@ -239,7 +239,13 @@ def _target(
 
 
 def _assemble(
-    spec: SpecTables, names: _Names, recipe: Recipe, options: Any, suspects: Collection[str], errors: list[Fault]
+    spec: SpecTables,
+    names: _Names,
+    recipe: Recipe,
+    options: Any,
+    target: Target[Any] | None,
+    suspects: Collection[str],
+    errors: list[Fault],
 ) -> Run[Any] | None:
     """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
     variant_keys = (f"framework.{name}" for variant in recipe.variants for name in variant.options)
@@ -250,7 +256,8 @@ def _assemble(
     if point is None:
         return None
     single_node = names.scheduler is not None and names.scheduler.single_node
-    return assemble_run(spec, recipe, point, names.accelerator, single_node=single_node, options=options)
+    cache = target.cache if target else ""
+    return assemble_run(spec, recipe, point, names.accelerator, single_node=single_node, options=options, cache=cache)
 
 
 def _repeat(run_spec: RunSpec, number: int) -> RunSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from importlib.resources import files
@@ -54,6 +55,16 @@ class Image:
         return first if slash and (set(first) & set(".:") or first == "localhost") else ""
 
 
+@functools.lru_cache(maxsize=256)
+def _shipped_lock(package: str, name: str) -> str:
+    """Return the text of a lock file of a package. Raise RecipeError if there is no such file."""
+    shipped = {each.name: each for each in files(package).joinpath("environments").iterdir()}
+    if name not in shipped:
+        expected, nearest = f"one of {', '.join(sorted(shipped))}", nearest_name(name, shipped)
+        raise RecipeError(Fault(message=invalid_value(name), key="framework.lock", expected=expected, nearest=nearest))
+    return shipped[name].read_text(encoding="utf-8")
+
+
 @attrs.frozen(kw_only=True)
 class _VenvSettings:
     """The settings of a recipe that describe its Python environment."""
@@ -84,13 +95,7 @@ class Venv:
         """
         names = [field.name for field in attrs.fields(_VenvSettings)]
         own = decode_settings({name: settings[name] for name in names if name in settings}, _VenvSettings, "framework")
-        shipped = {each.name: each for each in files(package).joinpath("environments").iterdir()}
-        if own.lock not in shipped:
-            expected, nearest = f"one of {', '.join(sorted(shipped))}", nearest_name(own.lock, shipped)
-            message = invalid_value(own.lock)
-            raise RecipeError(Fault(message=message, key="framework.lock", expected=expected, nearest=nearest))
-        lock = shipped[own.lock].read_text(encoding="utf-8")
-        return cls(lock=lock, python=own.python, space_gb=own.space_gb)
+        return cls(lock=_shipped_lock(package, own.lock), python=own.python, space_gb=own.space_gb)
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

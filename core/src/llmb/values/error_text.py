@@ -48,8 +48,9 @@ def shown(value: Any) -> str:
         return "{...}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(shown, value))}]"[:60]
-    # JSON escapes what TOML does
-    return json.dumps(value, ensure_ascii=False)[:60] if isinstance(value, str) else str(value)
+    if isinstance(value, str):
+        return json.dumps(value[:60], ensure_ascii=False)[:60]  # JSON escapes what TOML does
+    return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:60]
 
 
 def exception_text(error: BaseException) -> str:

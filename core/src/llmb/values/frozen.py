@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import ItemsView, Iterable, Iterator, Mapping, ValuesView
@@ -20,12 +21,22 @@ class FrozenMap(Mapping[K, V_co]):
     plain tables and lists.
     """
 
-    __slots__ = ("_deep", "_items")
+    __slots__ = ("_deep", "_items", "checked_by")
 
-    def __init__(self, items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (), *, deep: bool = False) -> None:
-        """Copy the items. ``deep`` states that everything in them is frozen too."""
+    def __init__(
+        self,
+        items: Mapping[K, V_co] | Iterable[tuple[K, V_co]] = (),
+        *,
+        deep: bool = False,
+        checked_by: object = None,
+    ) -> None:
+        """Copy the items. ``deep`` states that everything in them is frozen too.
+
+        ``checked_by`` is the check that the items have passed: values that are made from others need it only once.
+        """
         self._items: dict[K, V_co] = dict(items)
         self._deep = deep
+        self.checked_by = checked_by
 
     def __getitem__(self, key: K) -> V_co:
         return self._items[key]
@@ -91,6 +102,7 @@ def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str,
     return FrozenMap(both)
 
 
+@functools.lru_cache(maxsize=256)
 def content_key(*parts: str) -> str:
     """Return twelve hexadecimal digits that name this content, the same on every machine and in every process."""
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]

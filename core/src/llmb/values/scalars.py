@@ -26,13 +26,27 @@ class InvalidValueError(ValueError):
     """A value that does not have its type. The keys of ``errors`` are relative to the value: ``.name``, ``[0]``."""
 
     def __init__(self, *errors: Fault) -> None:
-        super().__init__("; ".join(map(str, errors)))
-        self.errors = errors
+        super().__init__(*errors)
+        self._errors = errors
+        self._value: tuple[Any, str] | None = None
 
     @classmethod
     def of(cls, value: Any, expected: str) -> InvalidValueError:
-        """Return the error of a value, with what was expected."""
-        return cls(Fault(message=invalid_value(value), expected=expected))
+        """Return the error of a value, with what was expected. Its text is made when it is needed: unions ignore it."""
+        error = cls()
+        error._value = (value, expected)
+        return error
+
+    @property
+    def errors(self) -> tuple[Fault, ...]:
+        """The errors of the value and of its parts."""
+        if self._value is None:
+            return self._errors
+        value, expected = self._value
+        return (Fault(message=invalid_value(value), expected=expected),)
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.errors))
 
     def below(self, prefix: str) -> tuple[Fault, ...]:
         """Return the errors with this prefix before their keys."""
@@ -48,15 +62,21 @@ def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
 class ValueType:
     """A type with its description for messages. ``convert`` returns a value of it, or raises InvalidValueError.
 
-    In an annotation, ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
+    All values of the class ``exact`` are values of the type, which saves the call of ``convert``. In an annotation,
+    ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
     """
 
     expected: str
     convert: Callable[[Any], Any]
+    exact: type | None = None
 
 
 def accepting(
-    expected: str, accepts: Callable[[Any], bool], convert: Callable[[Any], Any] = lambda value: value
+    expected: str,
+    accepts: Callable[[Any], bool],
+    convert: Callable[[Any], Any] = lambda value: value,
+    *,
+    exact: type | None = None,
 ) -> ValueType:
     """Return the type of all values for which ``accepts`` is true."""
 
@@ -65,7 +85,7 @@ def accepting(
             raise InvalidValueError.of(value, expected)
         return convert(value)
 
-    return ValueType(expected, checked)
+    return ValueType(expected, checked, exact)
 
 
 def _is_integer(value: Any) -> bool:
@@ -95,10 +115,10 @@ def _duration(value: Any) -> int:
 
 
 BUILT_IN: Mapping[Any, ValueType] = {
-    int: accepting("an integer", _is_integer),
+    int: accepting("an integer", _is_integer, exact=int),
     float: accepting("a finite number", _is_number, float),
-    bool: accepting("true or false", lambda value: isinstance(value, bool)),
-    str: accepting("a string", lambda value: isinstance(value, str)),
+    bool: accepting("true or false", lambda value: isinstance(value, bool), exact=bool),
+    str: accepting("a string", lambda value: isinstance(value, str), exact=str),
 }
 """The built-in types. Nothing is converted: "2" is not an integer."""
 

@@ -11,6 +11,7 @@ import functools
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import repeat
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -22,13 +23,7 @@ from llmb.values.scalars import BUILT_IN, InvalidValueError, ValueType, with_pre
 
 T = TypeVar("T")
 
-_LISTS: Mapping[Any, Callable[[Iterable[Any]], Any]] = {
-    tuple: tuple,
-    list: list,
-    Sequence: tuple,
-    set: set,
-    frozenset: frozenset,
-}
+_LISTS: Mapping[Any, type] = {tuple: tuple, list: list, Sequence: tuple, set: set, frozenset: frozenset}
 _MAPPINGS = (Mapping, FrozenMap, dict)
 
 
@@ -91,13 +86,16 @@ def typed_fields(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.At
 
 def _field_converter(cls: type, name: str) -> Callable[[Any], Any]:
     """Return a converter that finds the field's type when it is first called: the class is not complete yet."""
-    convert: Callable[[Any], Any] | None = None
+    field_type: ValueType | None = None
 
     def check(value: Any) -> Any:
-        nonlocal convert
-        convert = convert or value_type(_hints(cls)[name]).convert
+        nonlocal field_type
+        if field_type is None:
+            field_type = value_type(_hints(cls)[name])
+        if type(value) is field_type.exact:
+            return value
         try:
-            return convert(value)
+            return field_type.convert(value)
         except InvalidValueError as error:
             raise InvalidValueError(*error.below(f"{cls.__name__}.{name}")) from None
 
@@ -135,7 +133,7 @@ def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
     if cls in _MAPPINGS:
         return _mapping(*map(value_type, inner or (str, Any)))
     if attrs.has(cls):
-        return ValueType("a table", functools.partial(_from_table, cls=cls))
+        return ValueType("a table", functools.partial(_from_table, cls=cls), exact=cls)
     raise TypeError(f"{kind} is not a type that llmb can check")
 
 
@@ -155,10 +153,11 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
     is_optional = len(members) < len(kinds)
     only = next(iter(members.values())) if len(members) == 1 else None
     expected = " or ".join(each.expected for kind, each in members.items() if not (kind is int and float in kinds))
+    classes = {kind for kind in members if attrs.has(kind)}
 
     def convert(value: Any) -> Any:
-        if value is None and is_optional:
-            return None
+        if (value is None and is_optional) or type(value) in classes:
+            return value
         if only:
             return only.convert(value)
         for each in members.values():
@@ -178,10 +177,9 @@ def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueTyp
     def convert(value: Any) -> Any:
         if not isinstance(value, accepted):
             raise InvalidValueError.of(value, expected)
-        converters = [item.convert] * len(value) if fixed is None else fixed
-        if len(converters) != len(value):
+        if fixed is not None and len(fixed) != len(value):
             raise InvalidValueError.of(value, expected)
-        return make(_convert_items(value, converters, "[{}]".format))
+        return make(_convert_items(value, fixed or repeat(item.convert), "[{}]".format))
 
     return ValueType(expected, convert)
 
@@ -190,14 +188,14 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
     expected = "a table" if item is value_type(Any) else f"a table, each value {item.expected}"
 
     def convert(value: Any) -> Any:
+        if isinstance(value, FrozenMap) and (value.checked_by is convert or (value.deep and item.convert is _any)):
+            return value
         if not isinstance(value, Mapping):
             raise InvalidValueError.of(value, expected)
-        if isinstance(value, FrozenMap) and value.deep and item.convert is _any:
-            return value
         names = list(value)
-        keys = _convert_items(names, [key.convert] * len(names), lambda index: f".{names[index]}")
-        items = _convert_items(value.values(), [item.convert] * len(names), lambda index: f".{names[index]}")
-        return FrozenMap(zip(keys, items, strict=True), deep=True)
+        keys = _convert_items(names, repeat(key.convert), lambda index: f".{names[index]}")
+        items = _convert_items(value.values(), repeat(item.convert), lambda index: f".{names[index]}")
+        return FrozenMap(zip(keys, items, strict=True), deep=True, checked_by=convert)
 
     return ValueType(expected, convert)
 
@@ -205,10 +203,10 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
 def _convert_items(
     values: Iterable[Any], converters: Iterable[Callable[[Any], Any]], key_of: Callable[[int], str]
 ) -> list[Any]:
-    """Convert each item. Raises the errors of all items together; ``key_of`` returns the relative key of an item."""
+    """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
     converted: list[Any] = []
     errors: list[Fault] = []
-    for index, (value, convert) in enumerate(zip(values, converters, strict=True)):
+    for index, (value, convert) in enumerate(zip(values, converters, strict=False)):
         try:
             converted.append(convert(value))
         except InvalidValueError as error:
@@ -223,14 +221,14 @@ def _any(value: Any) -> Any:
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
-        return tuple(_convert_items(value, [_any] * len(value), "[{}]".format))
+        return tuple(_convert_items(value, repeat(_any), "[{}]".format))
     if isinstance(value, Mapping):
         return value_type(Mapping[str, Any]).convert(value)
     raise InvalidValueError.of(value, describe(Any))
 
 
 def _from_table(table: Any, cls: Any) -> Any:
-    """Return a table as a value of an attrs class. Raises the errors of all fields together."""
+    """Return a table as a value of an attrs class. Raise the errors of all fields together."""
     if isinstance(table, cls):
         return table
     values, errors = _decode_fields(table, cls)
@@ -264,14 +262,14 @@ def _decode_fields(table: Any, cls: Any, *, required: bool = True) -> tuple[dict
     fields = _fields(cls)
     values: dict[str, Any] = {}
     errors: list[Fault] = []
-    for name, (value_type, is_required) in fields.items():
+    for name, (kind, is_required) in fields.items():
         if name in table:
             try:
-                values[name] = value_type.convert(table[name])
+                values[name] = kind.convert(table[name])
             except InvalidValueError as error:
                 errors += error.below(f".{name}")
         elif required and is_required:
-            errors.append(Fault(message=REQUIRED_KEY, key=f".{name}", expected=value_type.expected))
+            errors.append(Fault(message=REQUIRED_KEY, key=f".{name}", expected=kind.expected))
     errors += (unknown_key(f".{name}", name, fields) for name in table if name not in fields)
     return values, tuple(errors)
 
