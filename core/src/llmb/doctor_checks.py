@@ -39,7 +39,7 @@ LEAST_FREE_GB = 1.0
 def doctor(name: str | None = None) -> tuple[DoctorCheck, ...]:
     """Check a target of the targets file, or by default this machine through every scheduler of one node.
 
-    Raises SpecError or PluginError if the target or its scheduler does not exist, and TargetError if the target cannot
+    Raise SpecError or PluginError if the target or its scheduler does not exist, and TargetError if the target cannot
     be reached.
     """
     registry = PluginRegistry()

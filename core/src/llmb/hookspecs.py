@@ -45,7 +45,7 @@ class Host(Protocol):
     def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
         """Run a bash script on the host. A non-zero exit code is returned, not raised.
 
-        Raises TargetError if the host cannot be reached: the script did not run. Raises UnknownOutcomeError, a
+        Raise TargetError if the host cannot be reached: the script did not run. Raise UnknownOutcomeError, a
         TargetError, if the script may have run: it exceeded ``timeout_s``, or the connection was lost.
         """
 
@@ -96,7 +96,7 @@ class FrameworkHooks(Protocol[OptionsT]):
     def build_job(self, run: Run[OptionsT]) -> Job:
         """Return the run as a job that names no scheduler.
 
-        Core sets ``Job.environment`` to the result of `prepare_env`, and adds [env] and [mounts] of the spec. Raises
+        Core sets ``Job.environment`` to the result of `prepare_env`, and adds [env] and [mounts] of the spec. Raise
         SpecError for a run that the framework does not support.
         """
         raise NotImplementedError
@@ -128,7 +128,7 @@ class SchedulerHooks(Protocol[OptionsT]):
     def host(self, target: Target[OptionsT]) -> str | None:
         """Return the machine through which llmb reaches the target, or None for this machine.
 
-        The default is ``host`` of [target]. Raises SpecError, with the key ``target.host``, for a machine on which the
+        The default is ``host`` of [target]. Raise SpecError, with the key ``target.host``, for a machine on which the
         scheduler cannot run jobs.
         """
         return target.host
@@ -147,7 +147,7 @@ class SchedulerHooks(Protocol[OptionsT]):
     def build_job(self, job: Job, target: Target[OptionsT]) -> Script:
         """Return the script of the job. Pure: ``--dry-run`` prints the script.
 
-        Core adds the secrets of the job to those of the script, and sets the check of a task's script. Raises SpecError
+        Core adds the secrets of the job to those of the script, and sets the check of a task's script. Raise SpecError
         for a job that the scheduler does not support.
         """
         raise NotImplementedError
@@ -180,7 +180,7 @@ class SchedulerHooks(Protocol[OptionsT]):
         """Submit jobs, and return a handle for each id. A job that was submitted before is not submitted again.
 
         The secrets of each script are in its directory already (`Script`). A job that the scheduler rejects is a handle
-        with ``refused``. Raises TargetError if no job was submitted: core then removes the secrets. Raises
+        with ``refused``. Raise TargetError if no job was submitted: core then removes the secrets. Raise
         UnknownOutcomeError if some jobs were submitted, or may have been.
         """
         raise NotImplementedError
@@ -189,7 +189,7 @@ class SchedulerHooks(Protocol[OptionsT]):
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query the status of all jobs with one command, and return a status for each id.
 
-        Raises TargetError if the scheduler cannot be queried.
+        Raise TargetError if the scheduler cannot be queried.
         """
         raise NotImplementedError
 

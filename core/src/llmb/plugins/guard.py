@@ -43,7 +43,7 @@ ID_ARGUMENTS = {"submit": "scripts", "poll": "tickets"}
 
 
 class Guard:
-    """Runs the code of one plugin. Each piece of code has a name for messages, such as ``build_job()``."""
+    """The guard of one plugin's code. Each piece of code has a name for messages, such as ``build_job()``."""
 
     def __init__(self, entry: PluginEntry, *, slow_s: float | None = None) -> None:
         self.entry = entry
@@ -54,8 +54,8 @@ class Guard:
     def running(self, code: str, *, file: str | None = None) -> Iterator[None]:
         """Guard the plugin code in the block; ``file`` is the log that it parses.
 
-        Raises PluginError for every exception, SystemExit included. Exceptions are the errors that hooks raise by
-        contract, and KeyboardInterrupt. With LLMB_DEBUG set, the traceback is printed on standard error.
+        Raise PluginError for any exception, SystemExit included. KeyboardInterrupt and the errors that hooks raise by
+        contract pass through. If LLMB_DEBUG is set, print the traceback on standard error.
         """
         try:
             with _printing_on_stderr(), self._slow_calls.watching(code):
@@ -73,7 +73,7 @@ class Guard:
 
 
 class _PluginOutput:
-    """Replaces ``sys.stdout`` while plugin code runs. Only the threads that run this code print on standard error."""
+    """A replacement of ``sys.stdout`` while plugin code runs. Only threads with plugin code print on standard error."""
 
     lock: ClassVar = threading.Lock()
     calls: ClassVar[Counter[int]] = Counter()
@@ -106,7 +106,7 @@ def _printing_on_stderr() -> Iterator[None]:
 
 
 class _SlowCalls:
-    """Reports on standard error each call that takes longer than ``limit_s``, while the call runs.
+    """The calls into one plugin. A call that takes longer than ``limit_s`` is reported on standard error while it runs.
 
     A name is reported once, and again only after a faster call: polls of a busy scheduler print no line each. One
     thread watches all calls and ends when none runs, since a thread for each call would take longer than most hooks.
@@ -253,7 +253,7 @@ def _return_type(specification: Callable[..., Any]) -> Any:
 
 
 def _exhausted(value: Any, expected: Any) -> Any:
-    """Return the value with its iterables read into tuples and dictionaries. Raises _WrongTypeError."""
+    """Return the value with its iterables read into tuples and dictionaries. Raise _WrongTypeError."""
     origin, inner = get_origin(expected) or expected, get_args(expected)
     if origin is types.UnionType:  # of a type and None
         return None if value is None else _exhausted(value, inner[0])

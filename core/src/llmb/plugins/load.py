@@ -20,7 +20,7 @@ from llmb.version import VERSION
 
 
 def choose(kind: str, name: str, installed: Sequence[PluginEntry]) -> PluginEntry:
-    """Return the installed plugin of this kind and name. Raises PluginError if it does not exist, or exists twice."""
+    """Return the installed plugin of this kind and name. Raise PluginError if it does not exist, or exists twice."""
     entries = [entry for entry in installed if (entry.kind, entry.name) == (kind, name)]
     if not entries:
         raise PluginError(_not_installed(kind, name, installed))
@@ -42,7 +42,7 @@ def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fa
 
 
 def load(entry: PluginEntry, *, slow_s: float | None = None) -> Plugin:
-    """Import a plugin and check that it matches the hooks of its kind. Raises PluginError.
+    """Import a plugin and check that it matches the hooks of its kind. Raise PluginError.
 
     A call into the plugin that takes longer than ``slow_s`` (by default `SLOW_S`) is reported while it runs.
     """

@@ -16,7 +16,7 @@ from llmb.values.recipe import Recipe
 def load_recipe(address: str) -> Recipe:
     """Return the recipe at ``framework/name`` or ``framework/name@release``.
 
-    Raises RecipeError if there is no such recipe or its file is invalid, and PluginError if the framework is not
+    Raise RecipeError if there is no such recipe or its file is invalid, and PluginError if the framework is not
     installed.
     """
     return find_recipe(address, find_plugins())

@@ -21,9 +21,10 @@ T = TypeVar("T")
 
 
 class PluginRegistry:
-    """Loads a plugin when it is first used. Raises PluginError for a plugin that is missing or broken.
+    """The plugins and recipes of one command, each loaded when it is first used.
 
-    A broken plugin that the user did not name is left out with a PluginWarning, so that it breaks no run.
+    A plugin that the user named and that is missing or broken is a PluginError. Another broken plugin is left out with
+    a PluginWarning, so that it breaks no run.
     """
 
     def __init__(self) -> None:
@@ -48,11 +49,11 @@ class PluginRegistry:
         return cast("SchedulerHooks[Any]", self._load(choose("scheduler", name, self.installed)))
 
     def hooks(self, entry: PluginEntry) -> tuple[str, ...]:
-        """Return the hooks that an installed plugin implements. Raises PluginError if the plugin is broken."""
+        """Return the hooks that an installed plugin implements. Raise PluginError if the plugin is broken."""
         return self._load(entry).hooks
 
     def recipe(self, address: str) -> Recipe:
-        """Return a recipe, like `load_recipe`. Raises RecipeError or PluginError."""
+        """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
         if address not in self._recipes:
             self._recipes[address] = find_recipe(address, self.installed)
         return self._recipes[address]
