@@ -84,7 +84,7 @@ from .values.environment import Environment as Environment
 from .values.environment import Image as Image
 from .values.environment import Repository as Repository
 from .values.environment import Venv as Venv
-from .values.error_text import shown as shown
+from .values.error_text import format_value as format_value
 from .values.errors import Fault as Fault
 from .values.errors import LlmbError as LlmbError
 from .values.errors import LogError as LogError

@@ -40,7 +40,7 @@ def test_options_with_validators_and_without_defaults_are_checked(plugins: Any, 
 VALIDATORS = """
 def _host(instance, field, value):
     if " " in value:
-        raise SpecError(Fault(message=f"invalid value {shown(value)}", expected="a host"))
+        raise SpecError(Fault(message=f"invalid value {format_value(value)}", expected="a host"))
 
 def _sizes(instance, field, value):
     raise SpecError(*(Fault(message="is odd", key=name) for name, size in value.items() if size % 2))

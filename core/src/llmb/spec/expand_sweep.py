@@ -11,7 +11,7 @@ import attrs
 
 from llmb.spec.keys import SWEPT_KEYS, nearest_key
 from llmb.spec.read_toml import Document, flat
-from llmb.values.error_text import invalid_value, shown
+from llmb.values.error_text import format_value, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.scalars import LARGEST
@@ -126,7 +126,7 @@ def _duplicates(key: str, values: list[Any]) -> Iterator[Fault]:
     counts = Counter(map(repr, values))  # by repr, because 1 is not true, and tables have no hash
     for value in {repr(value): value for value in values}.values():
         if counts[repr(value)] > 1:
-            message = f"{shown(value)} is listed more than once; use workload.repeats to repeat runs"
+            message = f"{format_value(value)} is listed more than once; use workload.repeats to repeat runs"
             yield Fault(message=message, key=key)
 
 

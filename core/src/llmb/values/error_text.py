@@ -37,17 +37,17 @@ def format_choices(choices: Iterable[object]) -> str:
 
 def invalid_value(value: Any) -> str:
     """Return the message of an invalid value."""
-    return f"invalid value {shown(value)}"
+    return f"invalid value {format_value(value)}"
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as TOML writes it, for a message: cut to 60 characters. A table is ``{...}``."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
         return "{...}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(shown, value))}]"[:60]
+        return f"[{', '.join(map(format_value, value))}]"[:60]
     if isinstance(value, str):
         return json.dumps(value[:60], ensure_ascii=False)[:60]  # JSON escapes what TOML does
     return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:60]

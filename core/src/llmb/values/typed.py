@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import attrs
 
-from llmb.values.error_text import REQUIRED_KEY, shown, unknown_key
+from llmb.values.error_text import REQUIRED_KEY, format_value, unknown_key
 from llmb.values.errors import Fault, RecipeError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.scalars import BUILT_IN, InvalidValueError, ValueType, with_prefix
@@ -138,7 +138,7 @@ def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
 
 
 def _literal(choices: tuple[Any, ...]) -> ValueType:
-    expected = " or ".join(map(shown, choices))
+    expected = " or ".join(map(format_value, choices))
 
     def convert(value: Any) -> Any:
         if not any(type(value) is type(choice) and value == choice for choice in choices):

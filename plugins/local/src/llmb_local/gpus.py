@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from llmb import Fault, Job, SpecError, Target, shown
+from llmb import Fault, Job, SpecError, Target, format_value
 from llmb_local.options import LocalOptions
 
 TOOLKIT_REMEDY = "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure`"
@@ -93,5 +93,5 @@ def _too_few(job: Job, usable: int, target: Target[LocalOptions]) -> Fault:
 def _check_types(found: tuple[Gpu, ...], target: Target[LocalOptions]) -> None:
     for gpu_type in target.gpu_types:
         if found and not any(gpu.is_of(gpu_type) for gpu in found):
-            message = f"this machine has {found[0].name}, not {shown(gpu_type)}"
+            message = f"this machine has {found[0].name}, not {format_value(gpu_type)}"
             raise SpecError(Fault(message=message, key="workload.gpu_type", expected="the type of these GPUs"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, environment_function, script_template, shown
+from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, environment_function, format_value, script_template
 from llmb_local.bash_files import bash_file
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
@@ -56,7 +56,7 @@ def lock_word(lock: str) -> str:
     Raise SpecError if the path is relative, because it must name the same file for all jobs.
     """
     if not re.match(r"(\$HOME)?/.*[^/]$", lock, re.DOTALL):
-        message = f"invalid lock file {shown(lock)}"
+        message = f"invalid lock file {format_value(lock)}"
         raise SpecError(Fault(message=message, key="target.lock", expected="the absolute path of a file"))
     parts = re.split(r"(\$HOME\b|\$HOSTNAME\b)", lock)
     return "".join(f'"{part}"' if part.startswith("$H") else shlex.quote(part) for part in parts if part)

@@ -25,9 +25,9 @@ from llmb import (
     TargetError,
     Task,
     cancel_detached,
+    format_value,
     hookimpl,
     poll_detached,
-    shown,
     submit_detached,
 )
 from llmb_local.bash_files import bash_file
@@ -53,7 +53,7 @@ class Local(SchedulerHooks[LocalOptions]):
     def host(self, target: Target[LocalOptions]) -> None:
         """Return None, for this machine. Raise SpecError if the target names a host."""
         if target.host is not None:
-            message = f"the local scheduler runs jobs on this machine only, not on {shown(target.host)}"
+            message = f"the local scheduler runs jobs on this machine only, not on {format_value(target.host)}"
             raise SpecError(Fault(message=message, key="target.host", expected="no such key, or another scheduler"))
 
     @hookimpl

@@ -16,8 +16,8 @@ from llmb import (
     Target,
     Task,
     content_key,
+    format_value,
     resource_text,
-    shown,
     squashfs_check,
     squashfs_functions,
 )
@@ -102,7 +102,7 @@ def _mount_faults(job: Job, target: Target[SlurmOptions]) -> Iterator[Fault]:
 
 def _unmountable(path: str, key: str) -> Fault:
     expected = "a path without commas, colons, spaces and backslashes"
-    return Fault(message=f"pyxis cannot mount {shown(path)}", key=key, expected=expected)
+    return Fault(message=f"pyxis cannot mount {format_value(path)}", key=key, expected=expected)
 
 
 def _mount(mount: Mount) -> str:

@@ -16,9 +16,9 @@ from llmb import (
     Target,
     Venv,
     environment_function,
+    format_value,
     resource_text,
     script_template,
-    shown,
     venv_folder,
 )
 from llmb_slurm.choose_runtime import choose_runtime
@@ -87,5 +87,7 @@ def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "slurm", (f"{job.directory}/{LOG}",)
     for phase in job.phases:
         if phase.name == "slurm" or "/" in phase.name or "%" in phase.name:
-            raise SpecError(f"invalid phase name {shown(phase.name)}: it cannot name a log on Slurm; rename the phase")
+            raise SpecError(
+                f"invalid phase name {format_value(phase.name)}: it cannot name a log on Slurm; rename the phase"
+            )
         yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb import Fault, FrozenMap, SpecError, shown
+from llmb import Fault, FrozenMap, SpecError, format_value
 
 RuntimeName = Literal["pyxis", "venv", "none"]
 GpuRequest = Literal["gres", "gpus-per-node", "none"]
@@ -58,7 +58,9 @@ def _one_line(_instance: Any, _attribute: attrs.Attribute[Any], value: str | Non
 
 def _not_one_line(value: str, key: str | None = None) -> Fault:
     return Fault(
-        message=f"invalid value {shown(value)}", key=key, expected="printable text of one line, as Slurm requires"
+        message=f"invalid value {format_value(value)}",
+        key=key,
+        expected="printable text of one line, as Slurm requires",
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from llmb import Fault, Job, SpecError, Target, content_key, shown
+from llmb import Fault, Job, SpecError, Target, content_key, format_value
 from llmb_slurm.options import OWN_KEYS, SlurmOptions
 
 LOG = "slurm.log"
@@ -61,7 +61,7 @@ def _gpus_per_node(job: Job, target: Target[SlurmOptions]) -> int:
 def _log_pattern(directory: str, workdir: str) -> str:
     """Return the absolute path of the log as a Slurm file name pattern, in which ``%`` is escaped."""
     if "\\" in workdir:
-        message = f"{shown(workdir)} contains a backslash, which Slurm removes from the path of a log"
+        message = f"{format_value(workdir)} contains a backslash, which Slurm removes from the path of a log"
         raise SpecError(Fault(message=message, key="target.workdir", expected="another directory"))
     return f"{directory}/{LOG}".replace("%", "%%")
 
@@ -75,6 +75,8 @@ def _quoted(name: str, value: str) -> str:
     if PLAIN.fullmatch(value):
         return value
     if not value.isprintable():
-        raise SpecError(f"--{name}: invalid value {shown(value)}; Slurm supports only printable text of one line")
+        raise SpecError(
+            f"--{name}: invalid value {format_value(value)}; Slurm supports only printable text of one line"
+        )
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'

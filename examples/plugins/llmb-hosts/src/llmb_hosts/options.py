@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb import Fault, PositiveInt, SpecError, shown
+from llmb import Fault, PositiveInt, SpecError, format_value
 
 LOST_AFTER_S = 60
 GRACE_S = 10
@@ -16,7 +16,7 @@ def _check_hosts(_instance: Any, _attribute: Any, hosts: tuple[str, ...]) -> Non
     """Reject an empty list and duplicates."""
     if not hosts or len(set(hosts)) < len(hosts):
         raise SpecError(
-            Fault(message=f"invalid list {shown(hosts)}", expected="at least one host name, without duplicates")
+            Fault(message=f"invalid list {format_value(hosts)}", expected="at least one host name, without duplicates")
         )
 
 

@@ -26,9 +26,9 @@ from llmb import (
     Task,
     Venv,
     cancel_detached,
+    format_value,
     hookimpl,
     poll_detached,
-    shown,
     venv_task,
 )
 from llmb_hosts.doctor_checks import host_checks
@@ -48,7 +48,9 @@ class Hosts(SchedulerHooks[HostsOptions]):
         """Return the first host of the list. Raise SpecError if target.host names another one."""
         first = target.options.hosts[0]
         if target.host not in (None, first):
-            message = f"{shown(target.host)} is not the first of target.hosts, through which llmb reaches the hosts"
+            message = (
+                f"{format_value(target.host)} is not the first of target.hosts, through which llmb reaches the hosts"
+            )
             raise SpecError(Fault(message=message, key="target.host", expected="no such key"))
         return first
 

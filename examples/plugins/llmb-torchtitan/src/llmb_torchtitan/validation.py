@@ -7,7 +7,7 @@ from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, forbid_options, merged, shown, unsupported_degrees
+from llmb import Fault, Run, forbid_options, format_value, merged, unsupported_degrees
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -51,7 +51,7 @@ def _check_steps(run: Run[Any]) -> Iterator[Fault]:
     interval = merged(run.settings["config"], run.options.config)["metrics"]["log_freq"]
     if type(interval) is not int or interval < 1:  # isinstance would accept true
         key = "framework.config.metrics.log_freq"
-        yield Fault(message=f"invalid value {shown(interval)}", key=key, expected="a positive integer")
+        yield Fault(message=f"invalid value {format_value(interval)}", key=key, expected="a positive integer")
     elif run.steps % interval:
         message = f"torchtitan prints every {interval}th step, so not the last of {run.steps} steps"
         yield Fault(message=message, key="workload.steps", expected=f"a multiple of {interval}")

@@ -17,7 +17,7 @@ from llmb import (
     Task,
     assignments,
     content_key,
-    shown,
+    format_value,
     squashfs_check,
     squashfs_functions,
 )
@@ -93,7 +93,7 @@ def _mount(mount: Mount) -> str:
 def _mount_fields(mount: Mount) -> Iterator[str]:
     for path in (mount.source, mount.target):
         if set(path) & set(": \t\n\\#"):
-            message = f"{shown(path)} contains a character that enroot's mounts do not support"
+            message = f"{format_value(path)} contains a character that enroot's mounts do not support"
             raise SpecError(Fault(message=message, key="target.runtime", expected="another runtime, or another path"))
         yield path
     yield "none"
