@@ -24,7 +24,7 @@ READ_LIMIT = 10
 
 @define(kw_only=True)
 class JobPlan:
-    """What happens to the jobs of a unit. Times are ticks of the cluster."""
+    """Fate of the jobs of a unit. Times are ticks of the cluster."""
 
     queue: int = 1
     steps: int = 2

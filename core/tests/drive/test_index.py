@@ -1,4 +1,4 @@
-"""The index is a cache: it may be deleted or damaged at any time, and always says what the records say."""
+"""The index is a cache: it may be deleted or damaged at any time, and the records decide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""llmb is killed at every boundary: each job runs once, and the record says what the scheduler knows."""
+"""llmb is killed at every boundary: each job runs once, and the record agrees with the scheduler."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_killed_at_every_boundary(name: str, step: int, disk: Disk) -> None:
 @some_then_many
 @each_scenario
 def test_interrupted_at_every_boundary(name: str, step: int, disk: Disk) -> None:
-    """After Ctrl-C the process itself may go on: it holds no lock."""
+    """After Ctrl-C the process itself may continue: it holds no lock."""
     for number, boundary in boundaries(SCENARIOS[name], disk, step):
         with disturbed(SCENARIOS[name], disk, f"Ctrl-C at boundary {number}, {boundary}") as world:
             process = Process(interrupt_at=number)

@@ -1,4 +1,4 @@
-"""Which files people would take for logs."""
+"""File names that look like logs."""
 
 from __future__ import annotations
 

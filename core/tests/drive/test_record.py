@@ -1,4 +1,4 @@
-"""The record: what is written is whole, what is torn is dropped, and a run is found by its prefix."""
+"""The record: files are complete, torn lines are dropped, and a run is found by its prefix."""
 
 from __future__ import annotations
 

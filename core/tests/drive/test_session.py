@@ -1,4 +1,4 @@
-"""How often a target is polled."""
+"""Pauses between two polls of a target."""
 
 from __future__ import annotations
 

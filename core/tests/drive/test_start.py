@@ -1,4 +1,4 @@
-"""Which runs a session takes up, and that nothing is left open without one."""
+"""Runs that a session resumes, and errors of single runs."""
 
 from __future__ import annotations
 

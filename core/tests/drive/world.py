@@ -185,7 +185,7 @@ class World:
 
     def check(self, jobs: Mapping[str, Collection[int]] | None = None) -> None:
         cluster, allowed = self.cluster, {**self.scenario.jobs, **(jobs or {})}
-        if self.lost_requests:  # runs may go on, and tasks may be created again for them
+        if self.lost_requests:  # runs may continue, and tasks may be created again for them
             allowed = {unit: {0, 1, 2} for unit in cluster.plans}
         for unit in self.cluster.plans:
             count = len(cluster.jobs_of(unit))

@@ -110,7 +110,7 @@ class Progress(Event):
 
 @attrs.frozen(kw_only=True)
 class Skipped(Event):
-    """This process no longer drives the run, because of an error. Another process may resume the run. Not recorded."""
+    """A run that this process no longer drives, because of an error. Another process may resume it. Not recorded."""
 
     reason: str
 

@@ -1,4 +1,4 @@
-"""This machine as a host."""
+"""Host for the machine on which llmb runs."""
 
 from __future__ import annotations
 
