@@ -16,14 +16,15 @@ class ProgressReporter:
     def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, Unit]) -> None:
         self._runs = runs
         self._tasks = tasks
-        self._reasons: dict[str, str] = {}  # the scheduler's word for why the job of a run or task waits
+        self._reasons: dict[str, str] = {}  # by id of the run or task
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
 
     def note_reasons(self, polled: Iterable[Observed]) -> None:
-        """Keep why jobs wait."""
+        """Keep the reason for which a job waits, or the last output of a task that is running."""
         for unit, seen in polled:
             if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):
-                self._reasons[unit.id] = "" if seen.state == "running" else seen.reason
+                running_run = unit.kind == "run" and seen.state == "running"
+                self._reasons[unit.id] = "" if running_run else seen.reason
 
     def note_logs(self, run_id: str) -> None:
         """Keep that the logs of this run grew."""
