@@ -1,4 +1,4 @@
-"""Fixtures: the toy framework ready to be run, and the real parts, each started once."""
+"""Fixtures: runs of the toy framework, and the real parts, each started once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session"}
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share a real part run in one process when several are used, so that it is started once."""
+    """Run all tests of a real part in the same process, so that the part is started once."""
     for item in items:
         if item.get_closest_marker("xdist_group"):
             continue
@@ -33,7 +33,7 @@ def _nothing_goes_on(tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyRuns:
-    """Runs of the toy framework, by the library and by the command line."""
+    """Return runs of the toy framework."""
     runs = ToyRuns(tmp_path)
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
@@ -42,19 +42,19 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyRuns:
 
 @pytest.fixture(scope="module")
 def toy_class() -> type[ToyRuns]:
-    """To make more than one home."""
+    """Return the class of `toy`, for tests with several homes."""
     return ToyRuns
 
 
 @pytest.fixture(scope="session")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A wheel of every distribution, by the name of its folder."""
+    """Build a wheel of every distribution. Return the wheels by folder name."""
     return build([*PRODUCT, *EXAMPLES], tmp_path_factory.mktemp("wheels"))
 
 
 @pytest.fixture(scope="session")
 def sshd_session() -> Iterator[Sshd]:
-    """One SSH server for all tests."""
+    """Start an SSH server for all tests."""
     if SSHD is None:
         pytest.skip("sshd is not installed")
     with Sshd() as server:
@@ -63,7 +63,7 @@ def sshd_session() -> Iterator[Sshd]:
 
 @pytest.fixture
 def sshd(sshd_session: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
-    """An SSH server, with this process's home as its client's."""
+    """Make this process a client of the SSH server."""
     for name, value in sshd_session.env.items():
         monkeypatch.setenv(name, value)
     return sshd_session
@@ -71,7 +71,7 @@ def sshd(sshd_session: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
 
 @pytest.fixture(scope="session")
 def slurm_session() -> Iterator[slurm_parts.Cluster]:
-    """One Slurm cluster with accounting for all tests."""
+    """Start a Slurm cluster with accounting for all tests."""
     if lacking := slurm_parts.missing():
         pytest.skip(lacking)
     with slurm_parts.Cluster() as cluster:
@@ -80,7 +80,7 @@ def slurm_session() -> Iterator[slurm_parts.Cluster]:
 
 @pytest.fixture
 def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> slurm_parts.Cluster:
-    """A Slurm cluster on which this process, and what it starts, is a client."""
+    """Make this process, and the processes that it starts, clients of the Slurm cluster."""
     for name, value in slurm_session.env.items():
         monkeypatch.setenv(name, value)
     return slurm_session
@@ -88,7 +88,7 @@ def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> SlurmRuns:
-    """Runs of the toy framework on a Slurm cluster, by the library and by the command line."""
+    """Return runs of the toy framework on the Slurm cluster."""
     runs = SlurmRuns(tmp_path, slurm)
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
@@ -97,11 +97,11 @@ def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.Mo
 
 @pytest.fixture(scope="session")
 def docker_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker_parts.Docker]:
-    """One Docker engine for all tests, with a tiny image in it."""
+    """Start a Docker engine with a tiny image for all tests."""
     if lacking := docker_parts.missing():
         pytest.skip(lacking)
     root = tmp_path_factory.mktemp("image")
-    docker_parts.write_tiny_root(root, {"bin/python3": "#!/bin/sh\nexec tail /dev/zero\n"})  # it eats memory
+    docker_parts.write_tiny_root(root, {"bin/python3": "#!/bin/sh\nexec tail /dev/zero\n"})  # uses up the memory
     with docker_parts.Docker(live_restore=True) as engine:
         engine.import_image(root, TINY_IMAGE, "VOLUME /scratch", 'ENTRYPOINT ["/bin/false"]', "ENV PYTHONPATH=/image")
         yield engine
@@ -109,7 +109,7 @@ def docker_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[docker_
 
 @pytest.fixture
 def docker(docker_session: docker_parts.Docker, monkeypatch: pytest.MonkeyPatch) -> docker_parts.Docker:
-    """A Docker engine of which this process, and what it starts, is a client."""
+    """Make this process, and the processes that it starts, clients of the Docker engine."""
     for name, value in docker_session.env.items():
         monkeypatch.setenv(name, value)
     return docker_session
@@ -117,7 +117,7 @@ def docker(docker_session: docker_parts.Docker, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.fixture
 def toy_docker(tmp_path: Path, docker: docker_parts.Docker, monkeypatch: pytest.MonkeyPatch) -> Iterator[ContainerRuns]:
-    """Runs of the toy framework in Docker; nothing is left behind of any of them."""
+    """Return runs of the toy framework in Docker. Fail if a run leaves anything behind."""
     monkeypatch.syspath_prepend(str(TOY))
     runs = ContainerRuns(tmp_path, TINY_IMAGE)
     monkeypatch.setenv("LLMB_HOME", str(runs.home))

@@ -74,7 +74,7 @@ def test_a_second_cancel_does_not_wait_for_the_grace_of_the_first(toy: Any) -> N
     assert session.results[0].state == "cancelled"
 
 
-def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) -> None:
+def test_a_rejected_run_hides_no_other_and_sets_the_exit_code(toy: Any) -> None:
     spec = toy.spec(workload={"dtype": ["bf16", "fp8"]}, target={"scheduler": "choosy"})
     done = toy.llmb("run", spec, "--json")
     assert done.returncode == 4
@@ -84,7 +84,7 @@ def test_a_refused_run_hides_no_other_and_the_exit_status_tells_of_it(toy: Any) 
     assert (refused["state"], refused["refused"], refused["reason"]) == ("failed", True, "no FP8 after noon")
 
 
-def test_a_run_whose_task_is_refused_is_refused_too(toy: Any) -> None:
+def test_a_run_whose_task_is_rejected_is_rejected_too(toy: Any) -> None:
     target = {"scheduler": "choosy"}
     run = toy.run(framework={"task": "data", "task_on": "scheduler"}, target=target)
     assert (run["state"], run["refused"]) == ("failed", True)
@@ -100,7 +100,7 @@ def test_a_run_whose_task_is_refused_is_refused_too(toy: Any) -> None:
         ({"task": "data", "task_secrets": ["TOY_TOKEN"]}, "toy data"),
     ],
 )
-def test_a_run_that_lacks_its_secret_is_left_as_it_is_and_the_others_go_on(
+def test_a_run_without_its_secret_is_skipped_and_the_others_continue(
     toy: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], what: str
 ) -> None:
     monkeypatch.setenv("TOY_TOKEN", "very-secret")
@@ -129,7 +129,7 @@ def test_a_job_that_exists_is_followed_without_its_secret(toy: Any, monkeypatch:
     assert [result.state for result in llmb.attach([run_id]).wait()] == ["completed"]
 
 
-def test_a_run_whose_record_cannot_be_written_is_left_and_the_others_continue(toy: Any) -> None:
+def test_a_run_whose_record_cannot_be_written_is_skipped_and_the_others_continue(toy: Any) -> None:
     damaged, other = toy.record("damaged"), toy.record("other")
     session = llmb.attach([damaged, other])
     copy = toy.home / "runs" / damaged / "logs/train.0.0.log"
@@ -141,7 +141,7 @@ def test_a_run_whose_record_cannot_be_written_is_left_and_the_others_continue(to
     assert [result.state for result in llmb.attach([damaged, other]).wait()] == ["completed", "completed"]
 
 
-def test_of_several_named_runs_one_that_cannot_be_taken_up_holds_up_no_other(toy: Any) -> None:
+def test_a_named_run_that_cannot_be_loaded_delays_no_other(toy: Any) -> None:
     gone, going = toy.record(), toy.record()
     spec = next(record for record in toy.records if record.name == gone) / "run.toml"
     spec.write_text(spec.read_text().replace("toy/tiny", "gone/tiny"))
@@ -156,9 +156,7 @@ def test_of_several_named_runs_one_that_cannot_be_taken_up_holds_up_no_other(toy
     assert [result.state for result in llmb.attach([gone]).wait()] == ["cancelled"]
 
 
-def test_what_is_known_of_the_runs_is_printed_also_where_one_cannot_go_on(
-    toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_known_runs_are_printed_even_if_one_cannot_continue(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", "very-secret")
     toy.record("waiting", framework={"secrets": ["TOY_TOKEN"]})
     toy.record("other")

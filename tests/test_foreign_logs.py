@@ -1,4 +1,4 @@
-"""What is no log of a framework has no step, whatever it looks like; and what is one has all of them, in any colour."""
+"""Logs of other programs have no steps. Coloured logs of a framework have all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log at which a plugin's parser fails: it costs its own run the figures, and no other run anything."""
+"""A log at which a plugin's parser fails. Only its own run has no metrics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WHY = "ValueError: could not convert string to float: b'0.50.5'"
 TOLD = f"framework plugin 'toy' (llmb-toy 1.0): the log parser of parse_log() failed: {WHY} in the line {LINE!r}"
 
 
-def test_the_run_ends_with_the_fault_as_its_reason_and_its_log_is_kept_and_the_others_complete(toy: Any) -> None:
+def test_the_error_is_the_reason_of_the_run_and_its_log_is_kept_and_the_others_complete(toy: Any) -> None:
     done = toy.llmb("run", toy.spec(sweep={"framework.garbled_step": [3, 0]}), "--json")
     garbled, whole = json.loads(done.stdout)["runs"]
     assert (done.returncode, whole["state"], garbled["state"]) == (1, "completed", "failed"), done.stderr
@@ -25,7 +25,7 @@ def test_the_run_ends_with_the_fault_as_its_reason_and_its_log_is_kept_and_the_o
     assert "toy step 5" in log.read_text()
 
 
-def test_it_can_be_cancelled_and_taken_up_again(toy: Any) -> None:
+def test_it_can_be_cancelled_and_attached_to(toy: Any) -> None:
     session = llmb.start(llmb.load(toy.spec(framework={"garbled_step": 3, "gate_step": 3, "gate": str(toy.gate)})))
     [record] = toy.records
     [run_id] = session.run_ids
@@ -40,7 +40,7 @@ def test_it_can_be_cancelled_and_taken_up_again(toy: Any) -> None:
 
 
 def logs(folder: Path) -> list[Path]:
-    """One whole log, and one that no parser of the toy can read."""
+    """Write a complete log, and one at which the toy's parser fails."""
     whole = "".join(f"toy step {step} time 0.5 loss 2.5\n" for step in (1, 2))
     for name, text in {"bad.log": f"{whole}{LINE}\n", "good.log": whole}.items():
         (folder / name).write_text(text)
@@ -59,7 +59,7 @@ def test_of_several_logs_the_others_are_parsed(toy: Any, tmp_path: Path, whole_f
     assert [(fault["file"], fault["message"]) for fault in document["errors"]] == [(str(bad), TOLD)]
 
 
-def test_alone_it_is_one_line(toy: Any, tmp_path: Path) -> None:
+def test_alone_its_error_is_one_line(toy: Any, tmp_path: Path) -> None:
     bad, _ = logs(tmp_path)
     done = toy.llmb("parse", str(bad), "--framework", "toy")
     assert (done.returncode, done.stdout, done.stderr) == (2, "", f"llmb: {bad}: {TOLD}\n")

@@ -1,4 +1,4 @@
-"""Who gets which GPU: no GPU is given to two runs, whoever starts them and whatever is killed."""
+"""The assignment of GPUs: no GPU is assigned to two runs, whichever user starts them and whatever is killed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def visible(work: Path) -> set[str]:
     return set(next(line for line in lines if line.startswith("CUDA_VISIBLE_DEVICES=")).partition("=")[2].split(","))
 
 
-def test_runs_beside_one_another_have_gpus_of_their_own(toy: Any) -> None:
+def test_concurrent_runs_have_their_own_gpus(toy: Any) -> None:
     running = [start(toy, str(number), 2) for number in range(2)]
     toy.wait_for_journal("begin", 4)
     seen = [visible(toy.work(record.name)) for record in toy.records]
@@ -53,8 +53,8 @@ def test_runs_beside_one_another_have_gpus_of_their_own(toy: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_next_run_ends_what_a_killed_one_left_on_its_gpus(toy: Any) -> None:
-    """Nobody attaches: neither a supervisor nor a script is left that could end the ranks."""
+def test_the_next_run_ends_the_processes_of_a_killed_one_on_its_gpus(toy: Any) -> None:
+    """No process attaches, and neither a supervisor nor a script is left that could end the ranks."""
     first = start(toy, "first", 4)
     toy.wait_for_journal("begin", 4)
     run_id = toy.wait_for_state("running")
@@ -73,7 +73,7 @@ def test_the_next_run_ends_what_a_killed_one_left_on_its_gpus(toy: Any) -> None:
 
 
 def waiting_for(lock: Path) -> str | None:
-    """The process that asks for a lock just now; each asks for some seconds."""
+    """Return the process that waits for a lock now. Each waits for some seconds."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             opened = [str(each.readlink()) for each in (process / "fd").iterdir()]
@@ -85,8 +85,8 @@ def waiting_for(lock: Path) -> str | None:
 
 
 @pytest.mark.slow
-def test_a_run_whose_processes_cannot_be_seen_from_here_is_waited_for(toy: Any) -> None:
-    """As in another container, whose process ids are others: its supervisor only seems to be gone."""
+def test_llmb_waits_for_a_run_with_invisible_processes(toy: Any) -> None:
+    """Its supervisor runs in another container with other process ids, so that it only seems to have ended."""
     elsewhere = toy.folder / "elsewhere"
     elsewhere.mkdir()
     (elsewhere / "started").write_text(f"1 1 {Path('/proc/sys/kernel/random/boot_id').read_text()}")
@@ -110,7 +110,7 @@ def test_other_users_of_the_machine_take_turns_by_the_same_locks(toy: Any) -> No
 
 
 @pytest.mark.slow
-def test_no_more_runs_than_asked_for_are_beside_one_another(toy: Any) -> None:
+def test_at_most_max_parallel_runs_are_concurrent(toy: Any) -> None:
     running = [start(toy, str(number), 1, max_parallel=2) for number in range(3)]
     toy.wait_for_journal("begin", 2)
     toy.wait(lambda: len([each for each in toy.records if (toy.work(each.name) / "started").exists()]) == 3)
@@ -120,7 +120,7 @@ def test_no_more_runs_than_asked_for_are_beside_one_another(toy: Any) -> None:
     assert len(toy.journal("begin")) == 3
 
 
-def test_more_gpus_than_there_are_are_refused_before_anything_starts(toy: Any) -> None:
+def test_more_gpus_than_the_machine_has_are_rejected_before_anything_starts(toy: Any) -> None:
     done = toy.llmb("run", spec(toy, "toy", 4, machine_gpus=2))
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
@@ -129,7 +129,7 @@ def test_more_gpus_than_there_are_are_refused_before_anything_starts(toy: Any) -
     assert not (toy.home / "work").exists()
 
 
-def test_a_machine_without_gpus_refuses_before_anything_starts(toy: Any, tmp_path: Path) -> None:
+def test_a_machine_without_gpus_rejects_a_run_before_anything_starts(toy: Any, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     fake = tmp_path / "bin/nvidia-smi"
     fake.write_text('#!/bin/sh\necho "No devices were found"\nexit 6\n')
@@ -139,4 +139,4 @@ def test_a_machine_without_gpus_refuses_before_anything_starts(toy: Any, tmp_pat
     assert done.returncode == 2
     assert "this machine has none (nvidia-smi fails: No devices were found" in done.stderr
     assert toy.records == []
-    assert toy.llmb("run", file, "--dry-run").returncode == 0  # which asks nobody
+    assert toy.llmb("run", file, "--dry-run").returncode == 0  # which does not contact the target

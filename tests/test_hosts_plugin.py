@@ -58,7 +58,7 @@ class Hosts:
         return run_id, self.workdir / "runs" / run_id
 
     def lose(self, processes: Callable[[], list[int]]) -> None:
-        """Kill all of a host's processes, those too that were started while the others were looked for."""
+        """Kill all processes of a host, also those that start meanwhile."""
         self.toy.wait(lambda: not (left := processes()) or signal_all(left, signal.SIGKILL))
 
 

@@ -1,4 +1,4 @@
-"""The rules of the house that no linter has: how long things may be, and which words the core does not know."""
+"""Rules that no linter checks: the length of files and functions, and words that core must not contain."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from parts.repository import ROOT, is_test, tracked_files
 CORE = ROOT / "core/src/llmb"
 
 LONGEST_FILE = 300
-LONGEST_TEST_FILE = 500  # tests stand side by side, and each is read alone
-LONGEST_FUNCTION = 50  # what a screen shows
+LONGEST_TEST_FILE = 500  # tests are independent, and each is read alone
+LONGEST_FUNCTION = 50  # fits a screen
 
-# Of frameworks, schedulers, container engines, launchers, and of libraries that only some frameworks use.
+# Names of frameworks, schedulers, container engines, launchers, and of libraries that only some frameworks use.
 WORDS = re.compile(
     r"maxtext|nemo|megatron|torchtitan|deepspeed|hydra|\bjax\b|pytorch|\btorch\b|transformer.?engine"
     r"|slurm|sbatch|squeue|\bsrun\b|scontrol|kubernetes|\bpbs\b|\blsf\b"
@@ -26,8 +26,8 @@ WORDS = re.compile(
 ALLOWED = {
     "analysis/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
     "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
-    "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # whose labels begin lines of logs
-    # where the texts that tell a cause were seen
+    "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # their labels begin lines of logs
+    # the origin of the texts that identify a cause
     "logs/signatures/gpu.toml": {"cuda", "pytorch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
     "logs/signatures/processes.toml": {"torchrun"},
@@ -35,14 +35,14 @@ ALLOWED = {
 }
 
 
-def test_no_file_is_too_long_to_be_read_at_once() -> None:
+def test_every_file_has_a_readable_length() -> None:
     lengths = {
         str(path.relative_to(ROOT)): (
             len(path.read_text().splitlines()),
             LONGEST_TEST_FILE if is_test(path) else LONGEST_FILE,
         )
         for path in tracked_files("*.py", "*.sh")
-        if "golden" not in path.parts  # written by the code that they test
+        if "golden" not in path.parts  # written by the tested code
     }
     assert {name: length for name, (length, most) in lengths.items() if length > most} == {}
 
@@ -69,5 +69,5 @@ def test_the_core_names_no_framework_and_no_scheduler() -> None:
 
 
 @pytest.mark.parametrize("name", ALLOWED)
-def test_what_the_core_may_name_is_still_there(name: str) -> None:
+def test_every_permitted_word_is_still_used(name: str) -> None:
     assert {each.lower() for each in WORDS.findall((CORE / name).read_text())} == ALLOWED[name]

@@ -1,4 +1,4 @@
-"""``llmb`` may be killed at any moment: afterwards every run has its true end, and nothing ran twice."""
+"""Kills of ``llmb`` at any moment: afterwards every run has its true end, and nothing ran twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from parts.killer import STAGES, Killer, spread
 
-pytestmark = pytest.mark.xdist_group("kill")  # what may be killed is listed once
+pytestmark = pytest.mark.xdist_group("kill")  # the moments are listed once
 
 GATED = {"preparing": 85, "running": 40}  # stages that wait at a gate until the kill, so that moments never run out
 
@@ -24,7 +24,7 @@ def killer(toy_class: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 class Case:
-    """One run in a folder of its own, killed at one moment."""
+    """Run in its own folder, killed at one moment."""
 
     def __init__(self, toy: Any, stage: str = "", number: int = 0) -> None:
         self.toy = toy
@@ -51,7 +51,7 @@ class Case:
         return self.job("attach", *(record.name for record in self.toy.records), "--json")
 
     def check(self) -> None:
-        """The true end, and everything once."""
+        """Check that the run has its true end, and that everything ran once."""
         where = f"killed at moment {self.number} of {self.stage}"
         out, err = ((self.toy.folder / f"attach.{name}").read_text() for name in ("out", "err"))
         [run] = json.loads(out)["runs"]
@@ -86,7 +86,7 @@ def listing(killer: Killer, tmp_path_factory: pytest.TempPathFactory, toy_class:
 
 
 def up_to_the_first_poll(names: list[str]) -> list[str]:
-    """Return the moments that every run has: how many polls find the job still in the queue is a matter of luck."""
+    """Return the moments that every run has. How many polls find the job in the queue varies."""
     return names[: 1 + names.index("process ended") + 2]  # and the next effect
 
 
@@ -108,7 +108,7 @@ def test_a_run_that_was_killed_at_any_moment_has_its_true_end_and_ran_once(
     kill_and_attach(killer, [Case(toy_class(tmp_path / str(number)), stage, number) for number in numbers])
 
 
-def test_it_may_be_killed_while_bash_submits(
+def test_a_kill_while_bash_submits(
     listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
 ) -> None:
     """Bash continues alone and submits the job; attaching does not submit it again."""
@@ -118,9 +118,7 @@ def test_it_may_be_killed_while_bash_submits(
     kill_and_attach(killer, cases)
 
 
-def test_attaching_may_be_killed_too(
-    listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
-) -> None:
+def test_a_kill_while_attaching(listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any) -> None:
     case = Case(toy_class(tmp_path / "twice"), "before the start", 2)
     assert killer.run([case.killed()]) == [-9]
     assert killer.run([case.attached() | {"kill": ("starting", 9)}]) == [-9]
@@ -147,7 +145,7 @@ def test_a_sweep_that_is_killed_while_it_is_recorded_is_recorded_completely_or_n
 
 
 class Sweep(Case):
-    """Several runs that wait for nothing."""
+    """Several runs without gates."""
 
     RUNS = 3
 
@@ -168,7 +166,7 @@ class Sweep(Case):
 
 
 @pytest.mark.slow
-def test_two_that_attach_at_once_both_end(killer: Killer, tmp_path: Path, toy_class: Any) -> None:
+def test_two_processes_attach_together(killer: Killer, tmp_path: Path, toy_class: Any) -> None:
     case = Case(toy_class(tmp_path / "two"), "running", 4)
     assert killer.run([case.killed()]) == [-9]
     case.open_gates()

@@ -1,4 +1,4 @@
-"""A sweep on a Slurm cluster over SSH, and ``llmb`` killed at any moment: three jobs, three right results."""
+"""Kills of ``llmb`` at any moment of a sweep on a Slurm cluster over SSH: three jobs, three correct results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ echo "$answer"
 
 @pytest.fixture(scope="module")
 def way(slurm_session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """Return the cluster's login node, on which sbatch may kill whoever called it."""
+    """Return the cluster's login node, on which sbatch can kill its callers."""
     home = tmp_path_factory.mktemp("login")
     (home / "bin").mkdir()
     sbatch = home / "bin/sbatch"
@@ -65,7 +65,7 @@ def killer(toy_class: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 
 class Case:
-    """One sweep in a folder of its own, killed at one moment."""
+    """Sweep in its own folder, killed at one moment."""
 
     def __init__(self, toy: Any, way: Sshd, stage: str = "", number: int = 0) -> None:
         self.toy, self.way = toy, way
@@ -112,7 +112,7 @@ class Case:
         return self.job("attach", "--json")
 
     def check(self, cluster: Any) -> None:
-        """The true end of each, and everything once."""
+        """Check that each run has its true end, and that everything ran once."""
         where = f"killed at moment {self.number} of {self.stage}"
         err = (self.toy.folder / "attach.err").read_text()
         runs = [json.loads((record / "result.json").read_text()) for record in self.toy.records]
@@ -175,7 +175,7 @@ def test_at_ten_moments_of_each_stage(
 def test_between_the_acceptance_of_a_job_and_its_record(
     killer: Killer, way: Sshd, tmp_path: Path, toy_class: Any, slurm_session: Any
 ) -> None:
-    """After the task and each of the three, with and without the shell that called sbatch."""
+    """Kill llmb after sbatch accepted the task or one of the runs, with and without the shell that called sbatch."""
     cases, jobs = [], []
     for number in range(1, RUNS + 2):
         for with_bash in (False, True):

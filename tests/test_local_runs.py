@@ -1,4 +1,4 @@
-"""What the local scheduler and the engine do together: whole runs of the toy framework on this machine."""
+"""Complete runs of the toy framework with the local scheduler, on this machine."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def end(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
 
 
 def free(toy: Any) -> bool:
-    """Whether the machine's lock can be had."""
+    """Check whether the lock of the machine is free."""
     return subprocess.run(["flock", "-n", str(toy.folder / "machine.lock"), "true"]).returncode == 0
 
 
@@ -100,7 +100,7 @@ def test_a_training_that_ignores_term_is_killed(toy: Any) -> None:
     assert processes_of(toy.work(run_id)) == []
 
 
-def test_ctrl_c_detaches_and_the_run_goes_on(toy: Any) -> None:
+def test_ctrl_c_detaches_and_the_run_continues(toy: Any) -> None:
     running = toy.start("run", toy.spec(framework={"gate": str(toy.gate)}), start_new_session=True)
     toy.wait_for_journal("begin")
     run_id = toy.wait_for_state("running")
@@ -139,7 +139,7 @@ def test_runs_of_several_llmb_take_turns_and_a_killed_one_frees_the_machine(toy:
 
 
 @pytest.mark.slow
-def test_waiting_for_its_turn_does_not_count_against_the_time_limit(toy: Any) -> None:
+def test_the_time_limit_does_not_include_waiting_for_a_turn(toy: Any) -> None:
     first = toy.start("run", toy.spec("first", framework={"gate": str(toy.gate)}), "--json")
     toy.wait_for_journal("begin")
     second = toy.start("run", toy.spec("second", workload={"time_limit": "1s"}), "--json")
@@ -215,7 +215,7 @@ def test_cancel_after_llmb_died_before_it_submitted_starts_nothing(toy: Any, mon
 # how runs end
 
 
-def test_phases_follow_one_another_and_only_measured_ones_give_figures(toy: Any) -> None:
+def test_phases_run_in_order_and_only_measured_ones_give_metrics(toy: Any) -> None:
     run = toy.run(framework={"warm_up": True}, workload={"gpus": 2})
     assert run["state"] == "completed"
     order = [(line.split()[0], line.split()[2]) for line in toy.journal()]
@@ -233,17 +233,17 @@ def test_an_output_that_is_missing_or_empty_fails_its_phase(toy: Any, written: s
     assert "missing or empty" in run["failure"]["cause"]
 
 
-def test_an_output_that_is_there_is_fine(toy: Any) -> None:
+def test_a_complete_output_is_accepted(toy: Any) -> None:
     assert toy.run(framework={"output": True})["state"] == "completed"
 
 
-def test_a_nan_is_a_failure_whatever_the_exit_status(toy: Any) -> None:
+def test_a_nan_is_a_failure_whatever_the_exit_code(toy: Any) -> None:
     run = toy.run(framework={"nan_step": 4})
     assert run["state"] == "failed"
     assert "NaN" in run["failure"]["cause"]
 
 
-def test_too_few_steps_are_a_failure_whatever_the_exit_status(toy: Any) -> None:
+def test_too_few_steps_are_a_failure_whatever_the_exit_code(toy: Any) -> None:
     run = toy.run(framework={"end": "stop", "end_step": 3})
     assert run["state"] == "failed"
     assert run["reason"] == "it ended without an error after 3 of 5 steps"
@@ -262,7 +262,7 @@ def test_a_run_that_hangs_after_its_last_step_has_completed(toy: Any) -> None:
     assert run["metrics"]["step_time_s"] == 0.5
 
 
-def test_a_job_that_cannot_take_the_lock_says_so(toy: Any) -> None:
+def test_a_job_that_cannot_take_the_lock_fails_with_the_reason(toy: Any) -> None:
     (toy.folder / "file").touch()
     run = toy.run(target={"lock": str(toy.folder / "file/lock")})
     assert run["state"] == "failed"
@@ -272,7 +272,7 @@ def test_a_job_that_cannot_take_the_lock_says_so(toy: Any) -> None:
 # shared tasks
 
 
-def test_two_runs_share_a_task_and_two_llmb_too(toy: Any) -> None:
+def test_two_runs_and_two_processes_share_a_task(toy: Any) -> None:
     options = {"task": "data", "task_gate": str(toy.task_gate)}
     spec = toy.spec(framework=options, workload={"dtype": ["bf16", "fp8"]})
     both = [toy.start("run", spec, "--json") for _ in range(2)]
@@ -299,7 +299,7 @@ def test_a_task_that_fails_fails_every_run_that_needs_it_and_no_other(toy: Any, 
     assert toy.run()["state"] == "completed"
 
 
-def test_a_task_whose_maker_was_killed_is_made_again(toy: Any) -> None:
+def test_a_task_that_was_killed_is_repeated(toy: Any) -> None:
     running = toy.start("run", toy.spec(framework={"task": "data", "task_gate": str(toy.task_gate)}), "--json")
     toy.wait_for_journal("task-begin")
     [folder] = (toy.home / "work/tasks").iterdir()
@@ -385,7 +385,7 @@ def test_a_secret_reaches_the_job_and_is_written_nowhere(
 def test_a_secret_is_not_left_behind_when_what_was_submitted_is_submitted_again(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a kill between the start of the job and the note that it was started."""
+    """Simulate a kill after the start of the job, before it is recorded."""
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     run = toy.run(framework={"secrets": ["TOY_TOKEN"]})
     events = Path(run["directory"]) / "events.jsonl"
@@ -397,14 +397,14 @@ def test_a_secret_is_not_left_behind_when_what_was_submitted_is_submitted_again(
     assert len(toy.journal("begin")) == 1
 
 
-def test_a_secret_that_is_not_set_is_a_fault_before_anything_is_touched(toy: Any) -> None:
+def test_a_missing_secret_is_an_error_before_anything_changes(toy: Any) -> None:
     done = toy.llmb("run", toy.spec(framework={"secrets": ["TOY_TOKEN"]}))
     assert done.returncode == 2
     assert done.stderr == "llmb: TOY_TOKEN is not set, but the run needs it; export TOY_TOKEN before running llmb\n"
     assert toy.records == []
 
 
-def test_attaching_without_the_secret_says_so(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attaching_without_the_secret_is_an_error(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     run_id = toy.record(framework={"secrets": ["TOY_TOKEN"]})
     monkeypatch.delenv("TOY_TOKEN")

@@ -1,4 +1,4 @@
-"""Why the log of somebody else's run ends: what its scheduler wrote there, and what a process said last."""
+"""The reason why an existing log ends: messages of the scheduler, and the last lines of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each distribution says of itself: the product's, and the examples that stand for those of third parties."""
+"""The metadata of each distribution: those of the product, and the examples of third-party plugins."""
 
 from __future__ import annotations
 
@@ -23,22 +23,24 @@ def project(folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("folder", [*PRODUCT, *EXAMPLES], ids=lambda folder: folder.name)
-def test_a_package_has_what_a_reader_of_an_index_looks_for(folder: Path) -> None:
-    said = project(folder)
-    assert {"name", "version", "description", "readme", "requires-python", "classifiers", "dependencies"} <= set(said)
-    assert "Typing :: Typed" in said["classifiers"]
+def test_a_package_has_the_metadata_that_an_index_shows(folder: Path) -> None:
+    metadata = project(folder)
+    assert {"name", "version", "description", "readme", "requires-python", "classifiers", "dependencies"} <= set(
+        metadata
+    )
+    assert "Typing :: Typed" in metadata["classifiers"]
     assert [*folder.glob("src/*/py.typed")]
-    readme = (folder / said["readme"]).read_text()
-    assert readme.startswith(f"# {said['name']}\n")
-    assert not re.search(r"\]\((?!https?:|#)", readme), "an index has none of the repository's other files"
+    readme = (folder / metadata["readme"]).read_text()
+    assert readme.startswith(f"# {metadata['name']}\n")
+    assert not re.search(r"\]\((?!https?:|#)", readme), "an index does not have the other files of the repository"
 
 
 @pytest.mark.parametrize("folder", [*PRODUCT, *EXAMPLES], ids=lambda folder: folder.name)
 def test_the_newest_entry_of_a_changelog_is_the_package_s_version(folder: Path) -> None:
-    said = project(folder)
+    metadata = project(folder)
     title, *_ = changelog = (folder / "CHANGELOG.md").read_text().splitlines()
-    assert title == f"# Changelog of {said['name']}"
-    assert next(line for line in changelog if line.startswith("## ")).split()[1] == said["version"]
+    assert title == f"# Changelog of {metadata['name']}"
+    assert next(line for line in changelog if line.startswith("## ")).split()[1] == metadata["version"]
 
 
 def test_the_core_knows_its_own_version() -> None:
@@ -46,7 +48,7 @@ def test_the_core_knows_its_own_version() -> None:
 
 
 def lists_of(table: Any) -> Iterator[Collection[str]]:
-    """Every list of strings in the tables, and the keys of every table."""
+    """Yield every list of strings in the tables, and the keys of every table."""
     if isinstance(table, dict):
         yield table.keys()
     elif isinstance(table, list) and all(isinstance(each, str) for each in table):
@@ -56,7 +58,7 @@ def lists_of(table: Any) -> Iterator[Collection[str]]:
 
 
 @pytest.mark.parametrize("folder", PRODUCT[1:], ids=lambda folder: folder.name)
-def test_a_plugin_of_the_workspace_stands_in_every_list_of_the_root_in_which_another_does(folder: Path) -> None:
+def test_a_plugin_is_in_every_list_of_the_root_that_contains_another_plugin(folder: Path) -> None:
     lists = [*lists_of(tomllib.loads((folder.parents[1] / "pyproject.toml").read_text()))]
     for model in ("llmb-maxtext", "llmb_maxtext", "plugins/maxtext/src"):
         mine = model.replace("maxtext", folder.name.replace("_", "-") if model.startswith("llmb-") else folder.name)
@@ -65,7 +67,7 @@ def test_a_plugin_of_the_workspace_stands_in_every_list_of_the_root_in_which_ano
 
 
 @pytest.mark.parametrize("folder", PLUGINS, ids=lambda folder: folder.name)
-def test_a_plugin_is_for_this_llmb_and_for_none_that_may_have_other_hooks(folder: Path) -> None:
+def test_a_plugin_requires_a_version_of_llmb_with_the_same_hooks(folder: Path) -> None:
     [needs] = [each for each in map(Requirement, project(folder)["dependencies"]) if each.name == "llmb"]
     major, minor, _ = map(int, llmb.VERSION.split("."))
     assert needs.specifier.contains(llmb.VERSION)

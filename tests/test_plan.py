@@ -1,4 +1,4 @@
-"""A plan is pure: it tells all that would be done, and does none of it."""
+"""Planning is pure: a plan describes all effects and performs none."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
 
 @pytest.fixture
 def effects() -> Iterator[list[str]]:
-    """What this process does to the world meanwhile."""
-    global _seen  # an audit hook can never be taken away again
+    """Collect the effects of this process."""
+    global _seen  # an audit hook cannot be removed
     sys.addaudithook(_audit)
     _seen = []
     yield _seen
@@ -69,14 +69,14 @@ def test_the_environment_of_the_spec_wins_over_a_phase_s_own(toy: Any) -> None:
         assert "TOY_STEPS" not in phase.env
 
 
-def test_the_faults_of_all_runs_are_told_at_once(toy: Any) -> None:
+def test_the_errors_of_all_runs_are_reported_together(toy: Any) -> None:
     workload = llmb.load(toy.spec(workload={"gpus": [1, 2]}, target={"scheduler": "local"}))
     with pytest.raises(llmb.SpecError) as refused:
         plan(workload, registry=Refusing())
     assert [fault.message for fault in refused.value.faults] == ["no 1 GPUs", "no 2 GPUs"]
 
 
-def test_a_job_with_an_environment_of_its_own_is_refused(toy: Any) -> None:
+def test_a_job_with_an_environment_of_its_own_is_rejected(toy: Any) -> None:
     class Own(PluginRegistry):
         def framework(self, name: str) -> Any:
             from llmb_toy.plugin import Toy
@@ -98,7 +98,7 @@ def test_a_scheduler_s_own_secrets_are_kept_beside_the_job_s(toy: Any) -> None:
     assert planned.tasks[-1].script.secrets == ("OURS", "MORE")
 
 
-def test_logs_whose_copies_would_be_one_file_are_refused(toy: Any) -> None:
+def test_logs_whose_copies_would_be_one_file_are_rejected(toy: Any) -> None:
     registry = LocalBut(logs={"train": ("/work/rank0/out.log", "/work/rank1/out.log")})
     with pytest.raises(llmb.PluginError, match=r"local: build_job\(\) returned several logs named out.log"):
         plan(llmb.load(toy.spec()), registry=registry)
@@ -145,7 +145,7 @@ class Refusing(PluginRegistry):
         ("megatron_bridge/llama3-tiny", [1, 50], None),
     ],
 )
-def test_a_window_beyond_the_framework_s_own_numbers_is_refused(
+def test_a_window_beyond_the_framework_s_own_numbers_is_rejected(
     tmp_path: Path, recipe: str, window: list[int], steps: str | None
 ) -> None:
     workload = {"recipe": recipe, "gpu_type": "cpu", "dtype": "fp32", "gpus": 1, "steps": 50}

@@ -1,4 +1,4 @@
-"""The page for authors of plugins says what is so."""
+"""Consistency of the page for plugin authors with the code."""
 
 from __future__ import annotations
 

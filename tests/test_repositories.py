@@ -1,4 +1,4 @@
-"""Repositories that a framework's environment asks for: one commit, fetched once, from a real git repository."""
+"""Repositories of a framework's environment: one commit of a real Git repository, fetched once."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def asking(upstream: Upstream, commit: str) -> dict[str, Any]:
     return {"repository": [upstream.url, commit]}
 
 
-def test_exactly_that_commit_is_there_without_its_history(toy: Any, upstream: Upstream) -> None:
+def test_only_the_commit_is_fetched_without_its_history(toy: Any, upstream: Upstream) -> None:
     commit = upstream.commits[1]
     assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
     assert content(toy, commit) == "version 1"
@@ -75,7 +75,7 @@ def test_exactly_that_commit_is_there_without_its_history(toy: Any, upstream: Up
     assert [path.name for path in fetched(toy, commit).parent.iterdir()] == [f"toy-{commit[:12]}"]
 
 
-def test_a_server_that_gives_no_single_commits_is_asked_for_all(
+def test_all_commits_are_fetched_from_a_server_without_single_commits(
     toy: Any, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"COUNT": "1", "KEY_0": "protocol.version", "VALUE_0": "0"}.items():
@@ -94,7 +94,7 @@ def test_it_is_fetched_once_for_all_runs(toy: Any, upstream: Upstream) -> None:
 
 
 @pytest.mark.parametrize("damage", ["a file is gone", "a file is changed", "another commit", "the folder is empty"])
-def test_one_that_is_not_whole_is_fetched_anew(toy: Any, upstream: Upstream, damage: str) -> None:
+def test_a_damaged_repository_is_fetched_again(toy: Any, upstream: Upstream, damage: str) -> None:
     commit = upstream.commits[2]
     assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
     folder, file = fetched(toy, commit), fetched(toy, commit) / "scripts" / "train.py"
@@ -111,7 +111,7 @@ def test_one_that_is_not_whole_is_fetched_anew(toy: Any, upstream: Upstream, dam
     assert content(toy, commit) == "version 2"
 
 
-def test_what_a_run_leaves_beside_the_files_does_no_harm(toy: Any, upstream: Upstream) -> None:
+def test_files_that_a_run_adds_do_no_harm(toy: Any, upstream: Upstream) -> None:
     commit = upstream.commits[2]
     assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
     (fetched(toy, commit) / "scripts" / "train.pyc").write_text("compiled")
@@ -119,7 +119,7 @@ def test_what_a_run_leaves_beside_the_files_does_no_harm(toy: Any, upstream: Ups
     assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
 
 
-def test_a_fetch_that_is_killed_is_done_again(toy: Any, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fetch_that_is_killed_is_repeated(toy: Any, upstream: Upstream, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first git that fetches leaves half of its work and waits to be killed."""
     programs = toy.folder / "bin"
     programs.mkdir()
@@ -149,9 +149,7 @@ def test_a_fetch_that_is_killed_is_done_again(toy: Any, upstream: Upstream, monk
         ("https://127.0.0.1:9/x.git", "0" * 40, "unable to access 'https://127.0.0.1:9/x.git/'"),
     ],
 )
-def test_one_that_cannot_be_had_is_told_in_one_line(
-    toy: Any, upstream: Upstream, url: str | None, commit: str, words: str
-) -> None:
+def test_a_failed_fetch_is_one_line(toy: Any, upstream: Upstream, url: str | None, commit: str, words: str) -> None:
     run = toy.run(framework={"repository": [url or upstream.url, commit]})
     cause = run["failure"]["cause"]
     assert run["state"] == "failed"
@@ -170,7 +168,7 @@ def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) 
     assert not toy.home.exists()
 
 
-def test_a_run_tells_for_which_of_its_tasks_it_waits_now(toy: Any, upstream: Upstream) -> None:
+def test_a_run_records_the_task_that_it_waits_for(toy: Any, upstream: Upstream) -> None:
     import llmb
 
     def wait(pause_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Secrets do not stay on a target where nothing was submitted that needs them."""
+"""Secrets do not stay on a target if no job was submitted that needs them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ PERHAPS = llmb.UnknownOutcomeError("the connection was lost")
 
 @pytest.mark.parametrize("options", [JOB, TASK], ids=["job", "task"])
 @pytest.mark.parametrize("error", [REFUSED, llmb.SpecError("no jobs on Sundays")], ids=["target", "spec"])
-def test_a_refusal_takes_them_back_and_the_run_goes_on_later(
+def test_they_are_removed_after_a_rejection_and_the_run_continues_later(
     toy: Any, drive: Any, options: dict[str, Any], error: Exception
 ) -> None:
     session = drive(options, error)
@@ -61,7 +61,7 @@ def test_a_refusal_takes_them_back_and_the_run_goes_on_later(
     assert [result.state for result in session.results] == ["completed"]
 
 
-def test_a_job_that_was_perhaps_submitted_keeps_them_also_when_the_next_try_is_refused(toy: Any, drive: Any) -> None:
+def test_a_job_that_may_be_submitted_keeps_them_even_if_the_next_attempt_is_rejected(toy: Any, drive: Any) -> None:
     session = drive(JOB, PERHAPS, REFUSED)
     assert len(secrets(toy)) == 1
     drive(JOB, REFUSED, session=llmb.attach(session.run_ids))

@@ -1,4 +1,4 @@
-"""What a shared task needs: space where it is made, and secrets that nobody else gets."""
+"""Requirements of a shared task: free space on the target, and secrets that no other job receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def everything_below(folder: Path) -> str:
 
 
 @ON
-def test_a_task_without_room_is_not_begun_and_says_how_much_is_wanted_and_there(toy: Any, on: str) -> None:
+def test_a_task_without_space_is_not_started_and_its_error_names_both_sizes(toy: Any, on: str) -> None:
     run = toy.run(framework=task(on, space_gb=1e9))
 
     assert run["state"] == "failed"
@@ -40,17 +40,17 @@ def test_a_task_without_room_is_not_begun_and_says_how_much_is_wanted_and_there(
 
 
 @ON
-def test_a_task_with_room_is_made(toy: Any, on: str) -> None:
+def test_a_task_with_space_is_started(toy: Any, on: str) -> None:
     assert toy.run(framework=task(on, space_gb=1e-6))["state"] == "completed"
     assert len(toy.journal("task-end")) == 1
 
 
-def test_what_is_there_already_needs_no_room(toy: Any) -> None:
+def test_a_complete_task_needs_no_space(toy: Any) -> None:
     assert toy.run(framework=task())["state"] == "completed"
     assert toy.run(framework=task(space_gb=1e9))["state"] == "completed"
 
 
-def test_two_tasks_that_fit_one_by_one_do_not_fit_together(toy: Any) -> None:
+def test_two_tasks_that_fit_alone_do_not_fit_together(toy: Any) -> None:
     most = 0.7 * shutil.disk_usage(toy.folder).free / 1e9
     spec = toy.spec(framework={"task_space_gb": most}, sweep={"framework.task": ["one", "two"]})
     states = {run["state"]: run for run in toy.runs("run", spec)}
@@ -59,7 +59,7 @@ def test_two_tasks_that_fit_one_by_one_do_not_fit_together(toy: Any) -> None:
     assert "of which tasks that run now take" in states["failed"]["failure"]["cause"]
 
 
-def test_a_dry_run_tells_the_space_and_the_secrets(toy: Any) -> None:
+def test_a_dry_run_prints_the_space_and_the_secrets(toy: Any) -> None:
     spec = toy.spec(framework=task(space_gb=100, secrets=["HF_TOKEN"]))
     [run] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["runs"]
     told = toy.llmb("run", spec, "--dry-run").stdout
@@ -73,8 +73,10 @@ def test_a_dry_run_tells_the_space_and_the_secrets(toy: Any) -> None:
 
 
 @ON
-def test_a_task_gets_its_secret_and_it_is_written_nowhere(toy: Any, on: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SITE_LOGIN", SECRET)  # no name by which one could tell
+def test_a_task_receives_its_secret_which_is_written_nowhere(
+    toy: Any, on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE_LOGIN", SECRET)  # a name that does not look like a secret
     spent = toy.folder / "spent"
     run = toy.run(framework=task(on, secrets=["SITE_LOGIN"], end=f'echo "${{#SITE_LOGIN}}" >{spent}'))
 
@@ -83,19 +85,19 @@ def test_a_task_gets_its_secret_and_it_is_written_nowhere(toy: Any, on: str, mon
     assert SECRET not in everything_below(toy.home)
 
 
-def test_a_secret_that_a_task_lacks_is_a_fault_before_anything_is_recorded(toy: Any) -> None:
+def test_a_missing_secret_of_a_task_is_an_error_before_anything_is_recorded(toy: Any) -> None:
     with pytest.raises(SpecError, match="HF_TOKEN is not set, but the toy data needs it"):
         toy.run(framework=task(secrets=["HF_TOKEN"]))
 
     assert (toy.records, toy.journal()) == ([], [])
 
 
-def test_what_is_there_already_needs_no_secret(toy: Any) -> None:
+def test_a_complete_task_needs_no_secret(toy: Any) -> None:
     assert toy.run(framework=task())["state"] == "completed"
     assert toy.run(framework=task(secrets=["HF_TOKEN"]))["state"] == "completed"
 
 
-def test_attaching_without_the_secret_says_so_and_leaves_the_run_as_it_is(
+def test_attaching_without_the_secret_is_an_error_that_does_not_change_the_run(
     toy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HF_TOKEN", SECRET)
@@ -120,23 +122,21 @@ def test_a_task_of_several_phases_names_the_log_of_the_last_that_wrote_any(toy: 
 
 
 @ON
-def test_the_log_of_a_task_that_failed_is_that_of_the_runs_that_needed_it(
+def test_the_log_of_a_failed_task_is_that_of_the_runs_that_need_it(
     toy: Any, on: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing = toy.run(framework=task(on, end="echo preparing; echo the disk is full >&2; exit 3"))
     assert command_line(capsys)("logs", failing["run_id"]).out.endswith("preparing\nthe disk is full\n")
 
 
-def test_of_a_run_without_a_log_its_cause_is_told_in_place_of_that(
-    toy: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_llmb_logs_prints_the_cause_of_a_run_without_a_log(toy: Any, capsys: pytest.CaptureFixture[str]) -> None:
     refused = toy.run(framework=task(space_gb=1e9))
     done = command_line(capsys)("logs", refused["run_id"])
     assert (done.out, done.err.count("\n")) == ("", 1)
     assert f"{refused['run_id']} (failed) has no logs: toy data could not be created: it needs" in done.err
 
 
-def test_what_to_do_about_a_known_cause_is_told_of_a_task_too(toy: Any) -> None:
+def test_a_failed_task_with_a_known_cause_has_a_remedy(toy: Any) -> None:
     run = toy.run(framework=task(end="echo cp: No space left on device >&2; exit 1"))
 
     assert run["failure"]["remedy"].startswith("free space where the run's directory is")

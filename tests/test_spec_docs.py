@@ -1,4 +1,4 @@
-"""docs/spec.md has every key of a spec, and no other; its examples are without fault."""
+"""docs/spec.md documents every key of a spec and no other, and its examples are valid."""
 
 from __future__ import annotations
 

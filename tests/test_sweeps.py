@@ -1,4 +1,4 @@
-"""The runs of one sweep can be told apart, by people and by programs, wherever they are listed."""
+"""The runs of a sweep can be distinguished wherever they are listed, in tables and in JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VALUES = [
 ]
 
 
-def test_runs_are_listed_in_the_order_of_their_sweep_with_its_values_and_their_repeat(toy: Any) -> None:
+def test_runs_are_listed_in_the_order_of_the_sweep_with_values_and_repeat(toy: Any) -> None:
     workload = llmb.load(toy.spec(workload={"repeats": 2}, sweep=SWEEP))
     with llmb.start(workload) as session:
         started = session.results
@@ -30,7 +30,7 @@ def test_runs_are_listed_in_the_order_of_their_sweep_with_its_values_and_their_r
         assert again.results[0] == started[3]
 
 
-def test_a_run_that_is_not_of_a_sweep_has_none_nor_has_the_copy_of_one_that_is(toy: Any) -> None:
+def test_a_single_run_and_a_repeated_run_toml_have_no_sweep(toy: Any) -> None:
     with llmb.start(llmb.load(toy.spec(sweep={"env.LEVEL": ["low"]}))) as session:
         [swept] = session.results
     assert dict(swept.sweep) == {"env.LEVEL": "low"}
@@ -47,7 +47,7 @@ def test_a_dry_run_names_the_values_of_each_run(toy: Any) -> None:
     assert [(run["sweep"], run["repeat"]) for run in runs][3] == (VALUES[1], 2)
 
 
-def test_the_record_of_a_plain_run_says_nothing_of_a_sweep(toy: Any) -> None:
+def test_the_record_of_a_single_run_has_no_sweep(toy: Any) -> None:
     with llmb.start(llmb.load(toy.spec())) as session:
         [run] = session.results
     with open(f"{run.directory}/run.toml", "rb") as file:

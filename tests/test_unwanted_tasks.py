@@ -57,7 +57,7 @@ def test_its_job_ends_with_the_last_run_that_waits_for_it(toy: Any, on: str) -> 
 
 
 @pytest.mark.parametrize("on", ["host", "scheduler"])
-def test_it_goes_on_for_a_run_of_another_home_that_waits_for_it(
+def test_it_continues_for_a_run_of_another_home_that_waits_for_it(
     toy: Any, on: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = str(toy.home / "work")

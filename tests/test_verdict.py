@@ -1,4 +1,4 @@
-"""What is said of a run beside its published baseline, end to end."""
+"""The comparison of a run with its published baseline, end to end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def judged(toy: Any, *arguments: str, **tables: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    """Exit status and the one run of a spec of the judged recipe; nothing in it differs from what is published."""
+    """Run a spec of the judged recipe, as published. Return the exit code and the run."""
     workload = {"recipe": "toy/judged", "dtype": "bf16"} | tables.pop("workload", {})
     spec = toy.spec(workload=workload, **({"framework": {"journal": "/dev/null"}} | tables))
     done = toy.llmb("run", spec, "--json", *arguments)
@@ -25,19 +25,17 @@ def test_a_run_within_the_tolerance_passes(toy: Any) -> None:
 
 
 @pytest.mark.parametrize(("check", "status"), [((), 0), (("--check",), 3)])
-def test_a_slower_run_fails_and_with_check_the_exit_status_says_so(
-    toy: Any, check: tuple[str, ...], status: int
-) -> None:
+def test_a_slower_run_fails_and_with_check_this_is_the_exit_code(toy: Any, check: tuple[str, ...], status: int) -> None:
     found, run = judged(toy, *check, workload={"dtype": "fp8"})
     assert (found, run["state"], run["verdict"]) == (status, "completed", "fail")
 
 
-def test_the_tolerance_is_the_specs_to_choose(toy: Any) -> None:
+def test_the_spec_sets_the_tolerance(toy: Any) -> None:
     _, run = judged(toy, workload={"dtype": "fp8"}, measure={"tolerance": 0.3})
     assert run["verdict"] == "pass"
 
 
-def test_a_run_that_is_not_what_was_published_is_undecided_and_says_in_what(toy: Any) -> None:
+def test_a_run_that_differs_from_the_published_one_is_undecided_with_a_reason(toy: Any) -> None:
     status, run = judged(toy, "--check", model={"layers": 2})
     assert (status, run["verdict"]) == (0, "undecided")
     assert "model.layers" in run["reason"]
@@ -52,9 +50,7 @@ def test_a_profiled_run_is_never_judged(toy: Any) -> None:
 @pytest.mark.parametrize(
     ("window", "end_step", "whole"), [("last", 3, False), ([1, 3], 3, True), ([3, 4], 3, False), ("last", 5, True)]
 )
-def test_a_run_that_broke_says_whether_its_figures_are_of_the_whole_window(
-    toy: Any, window: object, end_step: int, whole: bool
-) -> None:
+def test_a_failed_run_has_window_complete(toy: Any, window: object, end_step: int, whole: bool) -> None:
     framework = {"end": "exit 3", "end_step": end_step, "journal": "/dev/null"}
     run = toy.run(measure={"window": window}, framework=framework)
     assert (run["state"], run["metrics"]["step_time_s"], run["window_complete"]) == ("failed", 0.5, whole)

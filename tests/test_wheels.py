@@ -1,4 +1,4 @@
-"""The distributions as an index would have them: built, and installed where nothing else of this repository is."""
+"""The distributions as from an index: built, and installed outside of this repository."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from llmb.cli import app
 
 @attrs.frozen
 class Answer:
-    """The exit code and the output of a command."""
+    """Exit code and output of a command."""
 
     status: int
     out: str

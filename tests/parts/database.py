@@ -15,7 +15,7 @@ DEADLINE_S = 60.0
 
 
 class Database:
-    """One server in a folder of its own."""
+    """MariaDB server with its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "database"
@@ -27,7 +27,7 @@ class Database:
 
     @property
     def slurm_settings(self) -> dict[str, object]:
-        """The lines of slurmdbd.conf by which it is found."""
+        """Lines of slurmdbd.conf that name this server."""
         return {
             "StorageType": "accounting_storage/mysql",
             "StorageHost": "127.0.0.1",
@@ -38,7 +38,7 @@ class Database:
         }
 
     def start(self) -> None:
-        """Start it, with an account for Slurm."""
+        """Start the server, with an account for Slurm."""
         self._folder.mkdir()
         init = self._folder / "init.sql"
         init.write_text(
@@ -76,7 +76,7 @@ class Database:
             return probe.connect_ex(("127.0.0.1", self._port)) == 0
 
     def stop(self) -> None:
-        """End it; what it holds goes with its folder."""
+        """Stop the server. Its data are in its folder."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()

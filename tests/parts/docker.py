@@ -1,6 +1,6 @@
-"""A real Docker engine in folders of its own, with its own socket; images without a registry; a registry on loopback.
+"""A real Docker engine with its own folders and socket, images without a registry, a local registry, and Podman.
 
-Nothing of the machine's own Docker is read or changed. Root is needed to start one.
+The Docker engine of the machine is neither read nor changed. Starting an engine needs root.
 """
 
 from __future__ import annotations
@@ -40,17 +40,16 @@ LOGIN = """auth: {{htpasswd: {{realm: registry, path: {folder}/htpasswd}}}}
 
 
 def missing() -> str:
-    """Why no engine can be started here; empty where one can."""
+    """Return why no engine can be started here, or an empty string."""
     if lacking := [name for name in PROGRAMS if shutil.which(name) is None]:
         return f"{', '.join(lacking)} is not installed"
     return "" if os.geteuid() == 0 else "only root can start a Docker engine"
 
 
 class Docker:
-    """One engine. containerd is a process of its own, as where Debian's packages are started as services.
+    """Docker engine with a separate containerd, like the services of Debian's packages.
 
-    ``live_restore``: what runs goes on when the daemon dies and comes back. ``disk_mb``: its images lie on a disk of
-    that size.
+    ``live_restore``: containers survive a restart of the daemon. ``disk_mb``: size of the disk with the images.
     """
 
     def __init__(self, *, live_restore: bool = False, disk_mb: int | None = None) -> None:
@@ -89,16 +88,16 @@ class Docker:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of a client."""
+        """Environment of a client."""
         return {"DOCKER_HOST": f"unix://{self.socket}", "DOCKER_CONFIG": str(self.folder / "config")}
 
     @property
     def up(self) -> bool:
-        """Whether the daemon answers."""
+        """Check whether the daemon responds."""
         return self._daemon is not None and self._docker("version").returncode == 0
 
     def start(self) -> None:
-        """Start the daemon, until it answers."""
+        """Start the daemon, and wait until it responds."""
         for left in ("docker.pid", "docker.sock"):
             (self.folder / left).unlink(missing_ok=True)
         settings = {
@@ -114,7 +113,7 @@ class Docker:
         wait_until(lambda: self.up, "dockerd")
 
     def kill(self) -> None:
-        """End the daemon as a crash would; containers live on."""
+        """Kill the daemon as in a crash. Containers stay alive."""
         assert self._daemon
         self._daemon.send_signal(signal.SIGKILL)
         self._daemon.wait()
@@ -128,31 +127,31 @@ class Docker:
         return subprocess.run(["docker", *arguments], env=env, capture_output=True, text=True, check=False)
 
     def __call__(self, *arguments: str) -> str:
-        """What ``docker ...`` prints."""
+        """Return the output of ``docker ...``."""
         done = self._docker(*arguments)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     @property
     def containers(self) -> list[str]:
-        """The names of all containers, running or not."""
+        """Names of all containers, running or not."""
         return self("ps", "--all", "--format", "{{.Names}}").split()
 
     @property
     def leftovers(self) -> list[str]:
-        """Containers, volumes and networks that are not the engine's own."""
+        """Containers, volumes and networks that the engine did not create for itself."""
         networks = self("network", "ls", "--filter", "type=custom", "--format", "{{.Name}}").split()
         return [*self.containers, *self("volume", "ls", "--quiet").split(), *networks]
 
     def import_image(self, root: Path, name: str, *changes: str, also: Iterable[Path] = ()) -> str:
-        """See `import_image`."""
+        """Import an image; see `import_image`."""
         return import_image(root, name, *changes, also=also, env={**os.environ, **self.env})
 
 
 def import_image(root: Path, name: str, *changes: str, also: Iterable[Path] = (), env: Mapping[str, str]) -> str:
-    """An image whose file system is this folder, and ``also`` folders of this machine at their own places.
+    """Import an image from a folder, and from ``also``: folders of this machine that keep their paths. Return its id.
 
-    ``changes`` are lines of a Dockerfile, ``env`` is the environment of the engine's clients. Returns the image's id.
+    ``changes`` are lines of a Dockerfile. ``env`` is the environment of the engine's clients.
     """
     words = [word for change in changes for word in ("--change", change)]
     more = [str(folder).lstrip("/") for folder in also]
@@ -164,7 +163,7 @@ def import_image(root: Path, name: str, *changes: str, also: Iterable[Path] = ()
 
 
 class Registry:
-    """A registry on a loopback port, which Docker trusts without TLS; with ``login`` only for user and password."""
+    """Start a registry on a loopback port, which Docker trusts without TLS. ``login`` requires user and password."""
 
     def __init__(self, *, login: tuple[str, str] | None = None) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="llmb-registry-"))
@@ -199,14 +198,14 @@ class Registry:
         try:
             urllib.request.urlopen(f"http://{self.address}/v2/", timeout=5).close()
         except urllib.error.HTTPError:
-            return True  # it wants a login
+            return True  # it requires a login
         except OSError:
             return False
         return True
 
 
 def write_tiny_root(root: Path, files: Mapping[str, str]) -> None:
-    """A file system with bash and busybox, and these programs (path to text) over it."""
+    """Write a root file system with bash, busybox, and these programs: a text for each path."""
     for folder in ("bin", "tmp", "etc", "proc", "dev", "sys", "root"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     (root / "tmp").chmod(0o1777)
@@ -226,7 +225,7 @@ def write_tiny_root(root: Path, files: Mapping[str, str]) -> None:
 
 
 def copy_program(program: Path, root: Path) -> None:
-    """A program of this machine, with its libraries."""
+    """Copy a program of this machine with its libraries."""
     target = root / program.relative_to("/")
     target.unlink(missing_ok=True)
     shutil.copy(program, target)
@@ -234,7 +233,7 @@ def copy_program(program: Path, root: Path) -> None:
 
 
 def copy_libraries(programs: Iterable[Path], root: Path) -> None:
-    """What these programs and libraries need of the system's own libraries."""
+    """Return the system libraries that these programs and libraries need."""
     needed = subprocess.run(["ldd", *map(str, programs)], capture_output=True, text=True, check=False).stdout
     for path in {word for word in needed.split() if word.startswith(("/lib", "/usr/lib")) and word[-1] != ":"}:
         target = root / path.lstrip("/")
@@ -244,7 +243,7 @@ def copy_libraries(programs: Iterable[Path], root: Path) -> None:
 
 
 def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """As soon as it is true."""
+    """Wait until a condition is true."""
     end = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end, f"{what} does not come up"
@@ -252,14 +251,14 @@ def wait_until(condition: Callable[[], bool], what: str) -> None:
 
 
 class Podman:
-    """Podman with storage of its own; it has no daemon. ``env`` is the environment of a client."""
+    """Podman with its own storage and without a daemon. ``env`` is the environment of a client."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="llmb-podman-"))
         storage = {"driver": "vfs", "graphroot": f"{self.folder}/graph", "runroot": f"{self.folder}/run"}
         lines = ["[storage]", *(f'{name} = "{value}"' for name, value in storage.items())]
         (self.folder / "storage.conf").write_text("\n".join(lines) + "\n")
-        limits = '["nofile=20000:20000", "nproc=10000:10000"]'  # those of a machine that may not raise them
+        limits = '["nofile=20000:20000", "nproc=10000:10000"]'  # the limits of a machine that may not raise them
         engine = f'[containers]\ndefault_ulimits = {limits}\n[engine]\nruntime = "runc"\ncgroup_manager = "cgroupfs"\n'
         (self.folder / "containers.conf").write_text(engine)
         self.env = {
@@ -276,7 +275,7 @@ class Podman:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __call__(self, *arguments: str) -> str:
-        """What ``podman ...`` prints."""
+        """Return the output of ``podman ...``."""
         env = {**os.environ, **self.env}
         done = subprocess.run(["podman", *arguments], env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
@@ -284,5 +283,5 @@ class Podman:
 
     @property
     def containers(self) -> list[str]:
-        """The names of all containers, running or not."""
+        """Names of all containers, running or not."""
         return self("ps", "--all", "--format", "{{.Names}}").split()

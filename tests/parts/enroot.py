@@ -1,6 +1,6 @@
-"""A program that stands in for enroot 4.1.2, which no package of Debian's brings: it answers as that was seen to.
+"""A stand-in for enroot 4.1.2, which Debian does not package. Its messages are copied from the original.
 
-Its file system is this machine's own. Binds are real ones, in a namespace of mounts, so root is needed.
+A container uses the file system of this machine. Bind mounts are real, in a mount namespace, which needs root.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ENROOT = r"""#!/bin/bash
-# Set by the stand-in's maker: state, images (the URIs that registries have).
+# Set by the class Enroot: state, images (the URIs that registries have).
 fail() { echo "[ERROR] $2" >&2; exit "$1"; }
 
 has() { grep -qxF "$1" "$state/images"; }
@@ -52,7 +52,7 @@ start() { # --rw --mount M... --env E... NAME COMMAND
   done
   name=$1 && shift
   [ -d "$state/containers/$name" ] || fail 1 "No such file or directory: $state/containers/$name"
-  export PYTHONPATH=/image NVIDIA_VISIBLE_DEVICES=all # the image's own, over the host's
+  export PYTHONPATH=/image NVIDIA_VISIBLE_DEVICES=all # of the image; these replace the host's
   for each in "${given[@]}"; do export "${each?}"; done
   case $NVIDIA_VISIBLE_DEVICES in
     void | none) ;;
@@ -82,11 +82,11 @@ esac
 
 
 SQUASHFS = b"hsqs" + bytes(36) + (96).to_bytes(8, "little") + bytes(48)
-"""The smallest file that says of itself that it is a whole squashfs."""
+"""The smallest file with the header of a complete squashfs."""
 
 
 class Enroot:
-    """The stand-in, installed in a folder of its own."""
+    """Stand-in that is installed in its own folder."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"
@@ -100,22 +100,22 @@ class Enroot:
         program.chmod(0o755)
 
     def publish(self, uri: str) -> None:
-        """A registry has this image."""
+        """Add an image to the registry."""
         with (self.state / "images").open("a") as file:
             file.write(f"{uri}\n")
 
     def import_ends(self, content: bytes, status: int) -> None:
-        """What the next imports leave, and their exit status."""
+        """Set what the next imports write, and their exit code."""
         (self.state / "image").write_bytes(content)
         (self.state / "status").write_text(str(status))
 
     @property
     def containers(self) -> list[str]:
-        """All that were created and not removed."""
+        """Containers that were created and not removed."""
         return [each.name for each in (self.state / "containers").iterdir()]
 
     @property
     def imports(self) -> list[str]:
-        """The URIs that were imported, in order."""
+        """URIs that were imported, in order."""
         calls = self.state / "calls"
         return [line.split()[1] for line in calls.read_text().splitlines()] if calls.exists() else []

@@ -1,4 +1,4 @@
-"""The example plugins as if they were installed: their metadata in a folder, and where their packages are."""
+"""The example plugins, as if they were installed: metadata in a folder, and the paths of their packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOURCES = [folder / "src" for folder in EXAMPLES]
 
 
 def write_metadata(folder: Path) -> Path:
-    """What an installer would write of each, below this folder."""
+    """Write the metadata of each example below a folder, as an installer does."""
     for example in EXAMPLES:
         project = tomllib.loads((example / "pyproject.toml").read_text())["project"]
         info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"

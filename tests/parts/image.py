@@ -1,6 +1,6 @@
-"""A container image of a virtual environment, its Python and the libraries that these need; no registry is asked.
+"""Creates a container image from a virtual environment, its Python and their libraries, without a registry.
 
-python3 tests/parts/image.py VENV NAME        with DOCKER_HOST as the engine's clients have it
+python3 tests/parts/image.py VENV NAME        with DOCKER_HOST in the environment
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FILES = {"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/hosts": "127.0.0.
 
 
 def import_venv(venv: Path, name: str, env: Mapping[str, str]) -> str:
-    """The id of an image in which this environment is first on the PATH; ``env`` is that of the engine's clients."""
+    """Create an image with this virtual environment first on PATH, and return its id. ``env`` is that of a client."""
     python = (venv / "bin/python").resolve().parents[1]
     with tempfile.TemporaryDirectory(prefix="llmb-image-") as folder:
         root = Path(folder)

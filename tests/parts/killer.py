@@ -1,4 +1,4 @@
-"""The server of killing.py, which runs ``llmb`` and kills it at given moments."""
+"""Client of killing.py, which runs ``llmb`` and kills it at given moments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STAGES = ("preparing", "before the start", "after the start", "running", "finish
 
 
 class Killer:
-    """The server of killing.py."""
+    """Server process of killing.py."""
 
     def __init__(self, env: dict[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -25,7 +25,7 @@ class Killer:
         )
 
     def run(self, jobs: list[dict[str, Any]]) -> list[int]:
-        """How these ended, which run beside one another."""
+        """Run jobs concurrently, and return the exit code of each."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(json.dumps(jobs) + "\n")
@@ -37,7 +37,7 @@ class Killer:
 
 
 def spread(count: int, wanted: int) -> list[int]:
-    """That many numbers from 1 to count, the first and the last among them."""
+    """Return ``wanted`` numbers from 1 to ``count``, spread evenly, with the first and the last."""
     if count <= wanted:
         return list(range(1, count + 1))
     return sorted({1 + round(index * (count - 1) / (wanted - 1)) for index in range(wanted)})

@@ -1,4 +1,4 @@
-"""NeMo's stand-ins, ready to be run: a server in the place of Hugging Face's, and a folder for all that a run needs."""
+"""Runs of NeMo's stand-ins: a server that replaces Hugging Face, and a folder with everything that a run needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ case "$*" in *-f*) echo "1000000000 4096" ;; *) exec /usr/bin/stat "$@" ;; esac
 
 
 class Hub(BaseHTTPRequestHandler):
-    """Has every file of every repository, or refuses them all."""
+    """Server with every file of every repository, or with an error status for all."""
 
     status = 200
 
@@ -37,7 +37,7 @@ class Hub(BaseHTTPRequestHandler):
 
 
 class NeMoRuns:
-    """Runs of NeMo's stand-in in a folder; ``target`` is where they go."""
+    """Runs of NeMo's stand-in in a folder. ``target`` is the [target] of their specs."""
 
     def __init__(self, folder: Path, hub: str, **target: Any) -> None:
         self.folder = folder
@@ -46,7 +46,7 @@ class NeMoRuns:
         self.sources = folder / "opt"
         shutil.copytree(STANDIN, self.sources)
         (folder / "bin").mkdir()
-        (folder / "bin" / "stat").write_text(ENOUGH_SPACE)  # the Pile asks for more than a test machine has
+        (folder / "bin" / "stat").write_text(ENOUGH_SPACE)  # the Pile needs more than a test machine has
         (folder / "bin" / "stat").chmod(0o755)
         self.env = {
             **os.environ,
@@ -57,11 +57,11 @@ class NeMoRuns:
         }
 
     def claim(self, **settings: Any) -> None:
-        """What the stand-ins shall do: step_s, nan_step, fail."""
+        """Set how the stand-ins behave: step_s, nan_step, fail."""
         (self.sources / "standin.json").write_text(json.dumps(settings))
 
     def run(self, recipe: str = "llama3.1-8b", dtype: str = "bf16", gpus: int = 8, **tables: Any) -> dict[str, Any]:
-        """One run, to its end."""
+        """Run a spec to its end."""
         usual: dict[str, dict[str, Any]] = {
             "workload": {"recipe": f"nemo_launcher/{recipe}", "gpu_type": "h100", "dtype": dtype, "gpus": gpus},
             "framework": {
@@ -81,7 +81,7 @@ class NeMoRuns:
 
     @staticmethod
     def steps(run: dict[str, Any]) -> list[dict[str, str]]:
-        """The rows of the record's steps.csv."""
+        """Return the rows of the record's steps.csv."""
         return list(csv.DictReader((Path(run["directory"]) / "steps.csv").read_text().splitlines()))
 
     @property

@@ -1,4 +1,4 @@
-"""A network between two ends on this machine that can be cut, made silent and mended, and counts what it carries."""
+"""A network on this machine that can be cut, made silent and repaired, and that counts bytes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parts.sshd import free_port
 
 
 class Network:
-    """Carries TCP connections from ``port`` to an address. ``bytes_up`` and ``bytes_down`` count what it carried."""
+    """Forwards TCP connections from ``port`` to an address. ``bytes_up`` and ``bytes_down`` count the bytes."""
 
     def __init__(self, address: str, port: int) -> None:
         self._to = (address, port)
@@ -29,18 +29,18 @@ class Network:
 
     @property
     def bytes(self) -> int:
-        """All that was carried, in both directions."""
+        """Bytes in both directions."""
         return self.bytes_up + self.bytes_down
 
     def mend(self) -> None:
-        """Carry, and take new connections."""
+        """Forward bytes, and accept new connections."""
         self._open.set()
         if self._listener is None:
             self._listener = socket.create_server(("127.0.0.1", self.port))
             threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """Connections break, and new ones are refused."""
+        """Break all connections, and refuse new ones."""
         self._open.set()
         listener, self._listener = self._listener, None
         sockets, self._sockets = self._sockets, []
@@ -50,7 +50,7 @@ class Network:
             each.close()
 
     def silence(self) -> None:
-        """Nothing arrives any more, and nothing is closed."""
+        """Deliver no bytes, but keep all connections open."""
         self._open.clear()
 
     def _accept(self, listener: socket.socket) -> None:

@@ -1,9 +1,9 @@
-"""Starts real parts, runs a command that can use them, and ends them: for walks, and for trying things by hand.
+"""Starts a Slurm cluster or a Docker engine, runs a command that can use them, and stops them.
 
 python3 tests/parts/run_with.py [slurm] [docker] [-- COMMAND...]        as root, after .ci/install-parts
 
-``slurm`` is a Slurm cluster of two nodes whose login node is reached over SSH as ``cluster``; ``docker`` is a Docker
-engine. The command (without one, a shell) has an empty HOME, which vanishes at its end. Its exit status is ours.
+``slurm`` is a Slurm cluster of two nodes, with a login node that SSH reaches as ``cluster``. ``docker`` is a Docker
+engine. The command (default: a shell) has an empty HOME, which is deleted at the end. Its exit code is returned.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from parts.slurm import missing as missing_for_slurm  # the same
 from parts.sshd import Sshd  # the same
 
 MISSING = {"slurm": missing_for_slurm, "docker": missing_for_docker}
-OF_NETWORK = re.compile(r"^(UV|PIP)_|CERT|PROXY|proxy")  # what a cluster's own login would have as well
+OF_NETWORK = re.compile(r"^(UV|PIP)_|CERT|PROXY|proxy")  # a login node has these too
 NOT_OURS = ("XDG_", "LLMB_", "SLURM_", "SBATCH_", "VIRTUAL_ENV", "PYTHONPATH", "DOCKER_")
 
 
 def main() -> int:
-    """The exit status of the command."""
+    """Run the command, and return its exit code."""
     words = sys.argv[1:]
     at = words.index("--") if "--" in words else len(words)
     parts, command = words[:at], words[at + 1 :] or [os.environ.get("SHELL", "bash")]
@@ -39,15 +39,15 @@ def main() -> int:
         raise SystemExit(f"{', '.join(sorted(unknown))}: not a part; expected {' or '.join(MISSING)}")
     if lacking := [why for name in parts if (why := MISSING[name]())]:
         raise SystemExit("; ".join(lacking))
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the parts end with us
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # in a shell's background it is ignored, and inherited
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # so that the parts are stopped
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell inherits an ignored SIGINT
     with ExitStack() as stack:
         env = start(parts, stack)
         return subprocess.run(command, env=env, check=False).returncode
 
 
 def start(parts: list[str], stack: ExitStack) -> dict[str, str]:
-    """The environment of a newcomer to whom these parts belong."""
+    """Start the parts, and return the environment of a new user who can use them."""
     env = {name: value for name, value in os.environ.items() if not name.startswith(NOT_OURS)}
     env["HOME"] = stack.enter_context(tempfile.TemporaryDirectory(prefix="llmb-home-", ignore_cleanup_errors=True))
     if "slurm" in parts:

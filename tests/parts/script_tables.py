@@ -1,4 +1,4 @@
-"""The tables of a framework's page that say what stands for each variable of the original scripts."""
+"""The tables of a framework's page that map each variable of the original scripts to a key of the spec."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def rows(document: str, columns: int) -> list[list[str]]:
-    """The rows of the tables whose first column is what stands in the scripts."""
+    """Return the rows of the tables whose first column is the variable in the scripts."""
     tables = re.findall(r"\| in the scripts \|.*\n\|[-|]+\n((?:\|.*\n)+)", document)
     cells = [[cell.strip() for cell in line.strip("|").split(" | ")] for table in tables for line in table.splitlines()]
     return [row for row in cells if len(row) == columns]
 
 
 def dry_run(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) -> dict[str, Any]:
-    """Return what a dry run of a spec with these overrides prints of its run."""
+    """Return the JSON of the one run in a dry run with these overrides."""
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(tables))
     with redirect_stdout(io.StringIO()) as out:
@@ -36,7 +36,7 @@ def dry_run(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) ->
 
 
 def planned(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) -> RunPlan:
-    """The run of a spec that sets nothing more than these overrides."""
+    """Return the plan of the one run of a spec with these overrides."""
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(tables))
     [run] = llmb.plan(llmb.load(file, overrides=overrides), registry=llmb.PluginRegistry())

@@ -1,7 +1,7 @@
 """A real Slurm cluster on this machine: its own munge key, ports and folder, emulated nodes, GPUs that are files.
 
-``SLURM_CONF`` (see `Cluster.env`) is all that a client needs. Nothing in /etc is read or changed. Needs root: each
-node's daemon lives in a mount and UTS namespace of its own, so that it has its own host name.
+A client only needs ``SLURM_CONF`` (see `Cluster.env`). Nothing in /etc is read or changed. The cluster needs root: the
+daemon of each node runs in its own mount and UTS namespace, so that each node has its own host name.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CPUS_PER_NODE, MEMORY_MB, GPUS_PER_NODE = 64, 64000, 8
 
 
 def missing() -> str:
-    """What of a cluster's parts this machine lacks, or nothing."""
+    """Return which parts of a cluster this machine lacks, or an empty string."""
     if os.geteuid() != 0:
         return "a Slurm cluster of our own needs root"
     absent = [name for name in PROGRAMS if not shutil.which(name, path=_path())]
@@ -37,11 +37,11 @@ def _path() -> str:
 
 
 class Cluster:
-    """Nodes node1, node2, ... with 8 GPUs each.
+    """Slurm cluster with the nodes node1, node2, ... with 8 GPUs each.
 
-    ``accounting`` is a slurmdbd with MariaDB; without it sacct knows nothing. ``cgroups`` are what out-of-memory needs.
-    ``settings`` are further lines of slurm.conf. Partitions: batch (the default), short (at most 2 minutes, 2 nodes),
-    scavenger (its jobs give way to the others, and are requeued) and urgent (those of scavenger give way to its own).
+    ``accounting`` starts slurmdbd with MariaDB, which sacct needs. ``cgroups`` makes out-of-memory errors possible.
+    ``settings`` are more lines of slurm.conf. Partitions: batch (the default), short (at most 2 minutes, 2 nodes),
+    scavenger (its jobs are preempted and requeued for jobs of the other partitions), and urgent (never preempted).
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Cluster:
         self.folder = Path(tempfile.mkdtemp(prefix="llmb-slurm-"))
         self.folder.chmod(0o755)
         self.shared = self.folder / "shared"
-        """A folder for jobs, as if it were on a shared file system."""
+        """Folder for jobs, as on a shared file system."""
         self._cgroups = cgroups
         self._settings = dict(settings or {})
         self._ports = free_ports(nodes + 2)
@@ -71,7 +71,7 @@ class Cluster:
 
     @property
     def env(self) -> dict[str, str]:
-        """What a client of this cluster has in its environment."""
+        """Environment of a client of this cluster."""
         return {"SLURM_CONF": str(self.folder / "slurm.conf")}
 
     def start(self) -> Cluster:
@@ -89,7 +89,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """End all daemons and what outlives them, and remove the folder."""
+        """Stop all daemons and what outlives them, and remove the folder."""
         for name in [name for name in self._daemons if name != "munged"]:
             self.kill(name)
         if self._database:
@@ -98,26 +98,26 @@ class Cluster:
         self._end_leftovers()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    # what happens to daemons
+    # daemons
 
     def kill(self, name: str, number: signal.Signals = signal.SIGKILL) -> None:
-        """End one daemon, as a crash does or in good order: slurmctld, slurmdbd, munged, or a node by its name."""
+        """Send a signal to a daemon, and wait for its end: slurmctld, slurmdbd, munged, or a node by its name."""
         if (daemon := self._daemons.pop(name, None)) is not None:
             os.killpg(daemon.pid, number)
             daemon.wait()
 
     def start_controller(self) -> None:
-        """Start slurmctld, which goes on from its state where there is one."""
+        """Start slurmctld, which loads its saved state."""
         self._start("slurmctld", ["slurmctld", "-D", "-f", self.env["SLURM_CONF"]])
         wait_until(lambda: "UP" in self.run("scontrol", "ping").stdout, "slurmctld")
 
     def start_accounting(self) -> None:
-        """Start slurmdbd again."""
+        """Start slurmdbd."""
         self._start("slurmdbd", ["slurmdbd", "-D"])
         wait_until(lambda: self.run("sacctmgr", "-n", "show", "cluster").returncode == 0, "slurmdbd")
 
     def start_node(self, node: str) -> None:
-        """Start the daemon of a node, in namespaces of its own."""
+        """Start the daemon of a node in its own namespaces."""
         inside = f"hostname {node}; mount --bind {self.folder}/hosts /etc/hosts; exec slurmd -D -N {node}"
         self._start(node, ["unshare", "--mount", "--uts", "sh", "-c", inside])
 
@@ -132,14 +132,14 @@ class Cluster:
                 start_new_session=True,
             )
 
-    # questions and orders
+    # clients
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a client of this cluster."""
         return subprocess.run(command, env={**os.environ, **self.env}, capture_output=True, text=True, check=False)
 
     def order(self, *command: str) -> str:
-        """What a client prints, that must succeed."""
+        """Run a client that must succeed, and return its output."""
         done = self.run(*command)
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
         return done.stdout
@@ -159,7 +159,7 @@ class Cluster:
             "SlurmUser": "root",
             "AuthType": "auth/munge",
             "AuthInfo": f"socket={self.folder}/munge.sock,cred_expire=5",
-            "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # else it listens on every address
+            "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # otherwise it listens on every address
             "StateSaveLocation": self.folder / "state",
             "SlurmdSpoolDir": f"{self.folder}/spool/%n",
             "SlurmctldPidFile": self.folder / "slurmctld.pid",
@@ -221,7 +221,7 @@ class Cluster:
             "AccountingStorageType": "accounting_storage/slurmdbd",
             "AccountingStorageHost": "127.0.0.1",
             "AccountingStoragePort": port,
-            "AccountingStoragePass": self.folder / "munge.sock",  # where munge is, not a password
+            "AccountingStoragePass": self.folder / "munge.sock",  # the socket of munge, not a password
             "AccountingStorageEnforce": "associations,limits,qos",
             "AccountingStorageTRES": "gres/gpu",
             "JobAcctGatherType": "jobacct_gather/linux",
@@ -271,7 +271,7 @@ class Cluster:
         self.order("sacctmgr", "-i", "load", str(accounts))
 
     def _end_leftovers(self) -> None:
-        """Steps and jobs outlive their daemons; they carry our SLURM_CONF."""
+        """Kill the steps and jobs that outlive their daemons. Their environment has our SLURM_CONF."""
         mark = f"SLURM_CONF={self.env['SLURM_CONF']}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             try:
@@ -282,7 +282,7 @@ class Cluster:
 
 
 def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
-    """Until a condition holds."""
+    """Wait until a condition is true."""
     end = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
@@ -290,7 +290,7 @@ def wait_until(condition: Callable[[], object], what: str, deadline_s: float = D
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nothing listens."""
+    """Return free ports."""
     probes = [socket.socket() for _ in range(count)]
     for probe in probes:
         probe.bind(("127.0.0.1", 0))

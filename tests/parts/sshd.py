@@ -1,7 +1,7 @@
-"""A real SSH server on a free port of this machine, with keys, known hosts and a client's home of its own.
+"""A real SSH server on a free port of this machine, with its own keys, known hosts and home of a client.
 
-Nothing of the user's or the machine's own SSH is read or changed. ``HOME=server.home`` (see `Sshd.env`) is a client
-whose ``~/.ssh/config`` knows the server by the name ``server.host``.
+The SSH configuration of the user and of the machine is neither read nor changed. With ``HOME=server.home`` (see
+`Sshd.env`), a client reaches the server by the name ``server.host``.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ SETTINGS = {
 
 
 class Sshd:
-    """One server. ``env`` is what its sessions find in their environment (such as SLURM_CONF), ``user`` who logs in.
+    """SSH server. ``env`` is added to the environment of its sessions, and ``user`` logs in.
 
-    A user other than the one that tests run as needs tests that run as root, and an account that is not locked
-    (``usermod -p '*' NAME``). ``settings`` are further lines of sshd_config.
+    Another ``user`` than the current one needs root, and an account that is not locked (``usermod -p '*' NAME``).
+    ``settings`` are more lines of sshd_config.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Sshd:
         self.address = address
         self.port = free_port(address)
         self.folder = Path(tempfile.mkdtemp(prefix="llmb-sshd-"))
-        self.folder.chmod(0o755)  # the user who logs in reads the keys that may
+        self.folder.chmod(0o755)  # the user who logs in reads the authorized keys
         self.home = self.folder / "home"
         self.ssh = self.home / ".ssh"
         self.key = self.ssh / "id_ed25519"
@@ -76,7 +76,7 @@ class Sshd:
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment of a client: its home, and no agent."""
+        """Environment of a client: its home, and no agent."""
         return {"HOME": str(self.home), "SSH_AUTH_SOCK": ""}
 
     def _write_files(self) -> None:
@@ -88,17 +88,17 @@ class Sshd:
         self.write_config()
 
     def accept(self, key: Path) -> None:
-        """Let whoever has this key in."""
+        """Authorize a key."""
         with (self.folder / "authorized_keys").open("a") as file:
             file.write(key.with_name(f"{key.name}.pub").read_text())
 
     def trust(self) -> None:
-        """The client knows the server's key."""
+        """Write the server's key into the client's known hosts."""
         kind, key, *_ = (self.folder / "host_key.pub").read_text().split()
         (self.ssh / "known_hosts").write_text(f"[{self.address}]:{self.port} {kind} {key}\n")
 
     def write_config(self, port: int | None = None, **more: str) -> None:
-        """The client's configuration; another port is that of something between the two, ``more`` are further keys."""
+        """Write the client's configuration. ``port`` is that of a network between both, ``more`` are more keys."""
         keys = {
             "HostName": self.address,
             "Port": str(port or self.port),
@@ -111,7 +111,7 @@ class Sshd:
         (self.ssh / "config").write_text("\n".join(lines) + "\n")
 
     def start(self) -> None:
-        """Start to listen, on the same port each time."""
+        """Start to listen, always on the same port."""
         assert SSHD, "sshd is not installed"
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
@@ -132,7 +132,7 @@ class Sshd:
         wait_for_banner(self.address, self.port, self._process)
 
     def stop(self) -> None:
-        """Listen no more, and end all sessions; what was detached in them lives on."""
+        """Stop listening, and end all sessions. Their detached processes stay alive."""
         if self._process is not None:
             sessions = self.sessions
             self._process.kill()
@@ -141,49 +141,49 @@ class Sshd:
             signal_all(sessions, signal.SIGKILL)
 
     def drop(self) -> None:
-        """End all sessions, and go on listening."""
+        """End all sessions, but keep listening."""
         signal_all(self.sessions, signal.SIGKILL)
 
     def freeze(self) -> None:
-        """Neither sessions nor the server itself answer any more, though nothing is closed."""
+        """Stop the processes of the server and its sessions, without closing a connection."""
         assert self._process
         signal_all([self._process.pid, *self.sessions], signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """The opposite of freeze."""
+        """Continue the processes that `freeze` stopped."""
         assert self._process
         signal_all([self._process.pid, *self.sessions], signal.SIGCONT)
 
     @property
     def sessions(self) -> list[int]:
-        """The processes of sshd that serve connections."""
+        """Process ids of sshd that serve connections."""
         found = [self._process.pid] if self._process else []
         processes = sshd_processes()
-        for parent in found:  # it grows as it goes
+        for parent in found:  # the list grows meanwhile
             found += [pid for pid, of in processes.items() if of == parent]
         return found[1:]
 
     @property
     def logins(self) -> int:
-        """How many connections were let in so far."""
+        """Number of logins so far."""
         return self.log.read_text(errors="replace").count("Accepted publickey")
 
 
 def make_key(file: Path, passphrase: str = "") -> None:
-    """An ed25519 key and, beside it, its public part."""
+    """Create an ed25519 key, and its public key beside it."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "llmb-test", "-f", str(file)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    """A port on which nothing listens."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind((address, 0))
         return int(probe.getsockname()[1])
 
 
 def wait_for_banner(address: str, port: int, process: subprocess.Popen[bytes]) -> None:
-    """Until the server speaks SSH."""
+    """Wait until the server responds."""
     end = time.monotonic() + DEADLINE_S
     while True:
         assert process.poll() is None, "sshd ended at once; see sshd.log"
@@ -197,12 +197,12 @@ def wait_for_banner(address: str, port: int, process: subprocess.Popen[bytes]) -
 
 
 def sshd_processes() -> dict[int, int]:
-    """All processes named sshd, each with its parent."""
+    """Return the processes named sshd, each with its parent."""
     found = {}
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             pid, _, rest = Path("/proc", name, "stat").read_text().partition(" (sshd) ")
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         if rest:
             found[int(pid)] = int(rest.split()[1])
@@ -210,7 +210,7 @@ def sshd_processes() -> dict[int, int]:
 
 
 def signal_all(pids: list[int], number: signal.Signals) -> None:
-    """Send a signal to those that are still there."""
+    """Send a signal to the processes that still exist."""
     for pid in pids:
         try:
             os.kill(pid, number)

@@ -1,4 +1,4 @@
-"""Runs of the toy framework, here, on a Slurm cluster, in containers: each with a home and a journal of its own."""
+"""Runs of the toy framework on this machine, on Slurm or in containers, each with its own home and journal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TINY_IMAGE = "llmb-tiny:1"
 
 
 def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
-    """What the condition gives as soon as it is true."""
+    """Wait until a condition is true, and return its value."""
     end = time.monotonic() + DEADLINE_S
     while not (found := condition()):
         assert time.monotonic() < end, f"waited in vain for {what or condition}"
@@ -37,7 +37,7 @@ def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
 
 
 class ToyRuns:
-    """Runs of the toy framework in a folder: ``home`` is $LLMB_HOME, ``journal`` tells what ran."""
+    """Runs of the toy framework in a folder: ``home`` is $LLMB_HOME, ``journal`` lists what ran."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(exist_ok=True)
@@ -52,8 +52,8 @@ class ToyRuns:
         return {**os.environ, "LLMB_HOME": str(self.home), "PYTHONPATH": os.pathsep.join([str(TOY), *PYTHONPATH])}
 
     def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
-        """Write a spec; ``tables`` are merged into the usual one."""
-        own = {"lock": str(self.folder / "machine.lock"), "grace_s": 1}  # not the lock of whoever runs the tests
+        """Write a spec. ``tables`` are merged into the usual tables."""
+        own = {"lock": str(self.folder / "machine.lock"), "grace_s": 1}  # not the lock of the user who runs the tests
         named = tables.get("target", {}).get("scheduler")
         usual: dict[str, dict[str, Any]] = {
             "workload": {"recipe": "toy/tiny", "gpu_type": "h100", "dtype": "bf16", "gpus": 1},
@@ -86,13 +86,13 @@ class ToyRuns:
         return run_llmb(arguments, env={**self.env, **env})
 
     def runs(self, *arguments: str) -> list[dict[str, Any]]:
-        """What ``llmb ... --json`` says of its runs."""
+        """Return the runs in the output of ``llmb ... --json``."""
         done = self.llmb(*arguments, "--json")
         assert done.returncode in (0, 1), done.stderr + done.stdout
         return list(json.loads(done.stdout)["runs"])
 
     def run(self, **tables: dict[str, Any]) -> dict[str, Any]:
-        """One run of the toy, through the library in this process."""
+        """Run one run of the toy with the library, in this process."""
         import llmb
 
         [result] = llmb.run(llmb.load(self.spec(**tables)))
@@ -123,17 +123,17 @@ class ToyRuns:
         return sorted((self.home / "runs").glob("*"))
 
     def work(self, run_id: str) -> Path:
-        """The directory in which a run's job works."""
+        """Return the directory of a run's job."""
         return self.home / "work" / "runs" / run_id
 
     def journal(self, word: str = "") -> list[str]:
-        """The lines of the journal that begin with this word, in order."""
+        """Return the lines of the journal that begin with this word, in order."""
         lines = self.journal_file.read_text().splitlines() if self.journal_file.exists() else []
         return [line for line in lines if line.startswith(word)]
 
     @staticmethod
     def wait_for_message(process: subprocess.Popen[str], words: str) -> str:
-        """The first line of a process's standard error that has these words; one that never says them is killed."""
+        """Return the first line with these words in a process's standard error. Kill the process at the deadline."""
         deadline = threading.Timer(DEADLINE_S, process.kill)
         deadline.start()
         try:
@@ -142,23 +142,23 @@ class ToyRuns:
                     return line
         finally:
             deadline.cancel()
-        raise AssertionError(f"it did not say {words!r}")
+        raise AssertionError(f"it did not print {words!r}")
 
     @staticmethod
     def wait(condition: Callable[[], Any]) -> Any:
-        """What the condition gives as soon as it is true."""
+        """Wait until a condition is true, and return its value."""
         return wait_until(condition)
 
     @staticmethod
     def steps_of(record: Path) -> list[int]:
-        """The step numbers in a record's steps.csv."""
+        """Return the step numbers in a record's steps.csv."""
         return [int(row["step"]) for row in csv.DictReader((record / "steps.csv").read_text().splitlines())]
 
     def wait_for_journal(self, word: str, count: int = 1) -> list[str]:
         return list(wait_until(lambda: len(lines := self.journal(word)) >= count and lines, f"{count} x {word}"))
 
     def wait_for_state(self, state: str) -> str:
-        """The id of the run that came to be in this state."""
+        """Wait until a run is in this state, and return its id."""
 
         def find() -> str | None:
             for record in self.records:
@@ -189,13 +189,13 @@ class SlurmRuns(ToyRuns):
         return self.workdir / "runs" / run_id
 
     def follow(self, *steps: tuple[Callable[[], Any], Callable[[], Any]], **tables: dict[str, Any]) -> dict[str, Any]:
-        """One run, through the library. Each step is what to wait for, and what to do then, while it is followed."""
+        """Run one run with the library. Each step is a condition to wait for, and what to do then."""
         import llmb
 
         return self.drive(llmb.start(llmb.load(self.spec(**tables))), *steps)
 
     def drive(self, session: Any, *steps: tuple[Callable[[], Any], Callable[[], Any]]) -> dict[str, Any]:
-        """Follow the one run of a session to its end, within a time."""
+        """Follow the one run of a session to its end, before the deadline."""
         waiting = list(steps)
         end = time.monotonic() + 2 * DEADLINE_S
 
@@ -211,11 +211,11 @@ class SlurmRuns(ToyRuns):
         return dict(result.as_dict())
 
     def job_id(self) -> str:
-        """The one run's job, by what the target itself says."""
+        """Return the job id of the one run, from its directory on the target."""
         return (next(self.workdir.glob("runs/*/job_id"))).read_text().strip()
 
     def jobs(self) -> dict[str, list[str]]:
-        """The ids of all jobs that the queue knows, by their name."""
+        """Return the ids of all jobs in the queue, by job name."""
         found: dict[str, list[str]] = {}
         for line in self.cluster.order("squeue", "-a", "-h", "-t", "all", "-o", "%j %i").splitlines():
             name, job_id = line.split()
@@ -224,7 +224,7 @@ class SlurmRuns(ToyRuns):
 
 
 class ContainerRuns(ToyRuns):
-    """Runs of the toy framework in containers, which see the toy's folder besides their own."""
+    """Runs of the toy framework in containers, in which the toy's folder is mounted."""
 
     def __init__(self, folder: Path, image: str) -> None:
         super().__init__(folder)
@@ -233,17 +233,17 @@ class ContainerRuns(ToyRuns):
     def spec(self, name: str = "toy", **tables: dict[str, Any]) -> str:
         usual = {
             "workload": {"image": self.image},
-            "target": {"container": {"ulimits": {}}},  # this machine may not raise them
+            "target": {"container": {"ulimits": {}}},  # this machine cannot raise them
             "mounts": {str(self.folder): str(self.folder)},
         }
         return super().spec(name, **{**tables, **{name: keys | tables.get(name, {}) for name, keys in usual.items()}})
 
 
 def end_processes_in(folder: Path) -> None:
-    """Kill all that still works below a test's folder: what a test that failed left waiting would wait for ever."""
+    """Kill all processes below a test's folder. A failed test may leave processes that wait forever."""
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if (process / "cwd").readlink().is_relative_to(folder):
                 os.kill(int(process.name), signal.SIGKILL)
         except OSError:
-            continue  # it ended by itself
+            continue  # the process has just ended

@@ -1,4 +1,4 @@
-"""Wheels of distributions of this repository, and virtual environments that hold nothing but what is installed."""
+"""Wheels of the distributions of this repository, and virtual environments that contain nothing else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UV = uv.find_uv_bin()
 
 
 def build(projects: Iterable[Path], folder: Path) -> dict[str, Path]:
-    """The wheel of each project by the name of its folder, built from its source distribution."""
+    """Build the wheel of each project from its source distribution. Return the wheels by folder name."""
 
     def one(project: Path) -> tuple[str, Path]:
         out = folder / project.name
@@ -30,7 +30,7 @@ def build(projects: Iterable[Path], folder: Path) -> dict[str, Path]:
 
 
 class EmptyEnvironment:
-    """A virtual environment of its own, in which nothing of this repository can be found."""
+    """Virtual environment that does not contain this repository."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class EmptyEnvironment:
         run(UV, "pip", "install", "--quiet", "--python", str(self.python), *map(str, what))
 
     def llmb(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run the installed ``llmb`` where no file of this repository is."""
+        """Run the installed ``llmb`` outside of this repository."""
         return subprocess.run(
             [self.python.parent / "llmb", *arguments],
             cwd=self.folder,

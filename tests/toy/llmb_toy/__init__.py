@@ -1,1 +1,1 @@
-"""A framework that trains nothing, for tests: it prints steps, waits at gates, and ends as it is told to."""
+"""A framework for tests that trains nothing: it prints steps, waits at gates, and ends as its options define."""

@@ -32,7 +32,7 @@ _STEP = re.compile(rb"toy step (\d+) time ([\d.]+) loss ([\d.]+|nan)")
 
 @attrs.frozen(kw_only=True)
 class ToyOptions:
-    """How the training behaves; everything is off by default.
+    """Options that define how the training behaves. Everything is off by default.
 
     ``journal``: a file to which every start and end of a rank is appended. ``gate``: a file for which the training
     waits after ``gate_step`` steps. ``end`` (``exit 3``, ``kill 9``, ``memory``, ``nothing``) is what happens after
@@ -42,7 +42,7 @@ class ToyOptions:
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
     file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and
     ``task_secrets`` are names of variables. ``repository`` is a URL and a commit.
-    ``needs_gpus``: the job asks its scheduler for the GPUs of the run, though nothing uses them.
+    ``needs_gpus``: the job requests the GPUs of the run, although nothing uses them.
     """
 
     journal: str = "/dev/null"
@@ -71,20 +71,20 @@ class ToyOptions:
 
 
 class Toy(FrameworkHooks[ToyOptions]):
-    """Trains nothing."""
+    """Framework that trains nothing."""
 
     options = ToyOptions
 
     @hookimpl
     def prepare_env(self, run: Run[ToyOptions]) -> Environment:
-        """Nothing but secrets, and the image and the repository that the spec may name."""
-        asked = run.options.repository
-        repositories = (Repository(name="toy", url=asked[0], commit=asked[1]),) if asked else ()
+        """Return the image, the repository and the secrets that the spec names."""
+        named = run.options.repository
+        repositories = (Repository(name="toy", url=named[0], commit=named[1]),) if named else ()
         return Environment(base=run.image, secrets=run.options.secrets, repositories=repositories)
 
     @hookimpl
     def prepare_dataset(self, run: Run[ToyOptions]) -> Dataset | None:
-        """A file that is made once for each word in ``task``."""
+        """Return a file that is created once for each word in ``task``."""
         if not run.options.task:
             return None
         key = f"toy-{content_key(run.options.task)}"
@@ -116,7 +116,7 @@ class Toy(FrameworkHooks[ToyOptions]):
 
     @hookimpl
     def build_job(self, run: Run[ToyOptions]) -> Job:
-        """One phase, or two, of train.sh."""
+        """Return a job with one or two phases of train.sh."""
         options = run.options
         script = f"{run.paths.run}/train.sh"
         output = f"{run.paths.run}/model.bin"
@@ -157,7 +157,7 @@ class Toy(FrameworkHooks[ToyOptions]):
 
     @hookimpl
     def parse_log(self, run: Run[ToyOptions] | None) -> LogParser:
-        """A parser of the lines that train.sh prints."""
+        """Return a parser of the lines that train.sh prints."""
         return ToyLog()
 
 
@@ -173,12 +173,12 @@ def _task(options: ToyOptions, key: str, work: Job | str, done: str) -> Task:
 
 
 class ToyLog(LineParser):
-    """``toy step N time S loss L``."""
+    """Parser of ``toy step N time S loss L``."""
 
     needles = (b"toy step ",)
     first_step = 1
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
-        """One step a line."""
+        """Yield the step of a line."""
         if match := _STEP.search(line):
             yield Step(step=int(match[1]), time_s=float(match[2]), loss=float(match[3]))

@@ -1,4 +1,4 @@
-"""Jobs as detached processes of the target's host, wherever that is: the local scheduler without its refusal."""
+"""Schedulers that run jobs as detached processes, on any host."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from llmb_local.plugin import Local, LocalOptions
 
 
 class Detached(Local):
-    """One job after another on the login node."""
+    """Local scheduler that accepts any host. Jobs run one after another."""
 
     @hookimpl
     def host(self, target: Target[LocalOptions]) -> str | None:
-        """Whichever is named."""
+        """Return the host of the target."""
         return target.host
 
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[LocalOptions]) -> tuple[Task, ...]:
-        """Nothing is needed."""
+        """Return no tasks."""
         return ()
 
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:
-        """Its name, so that a host is asked before anything is recorded."""
+        """Return a script that prints the host name, so that llmb contacts the host before it records anything."""
         return "echo name=$(hostname)"
 
 
 class Choosy(Detached):
-    """It takes no run in FP8, and no task."""
+    """Scheduler that rejects tasks, and runs in FP8."""
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
-        """Those in FP8, and tasks, are refused."""
+        """Submit all but tasks and runs in FP8."""
         refused = [script for script in scripts if "-fp8-" in script.id or script.check]
         told = {"refused": "no FP8 after noon", "remedy": "come back in the morning"}
         tickets = {script.id: JobHandle(id=script.id, directory=script.directory, **told) for script in refused}

@@ -1,4 +1,4 @@
-# A training that trains nothing: prints steps, waits at a gate, and ends as it is told to.
+# A training that trains nothing: prints steps, waits at a gate, and ends as the environment defines.
 phase=$1
 note() { echo "$1 $LLMB_JOB_ID $phase.$RANK" >>"$TOY_JOURNAL"; }
 wait_for() { until [ -e "$1" ]; do sleep 0.02; done; }
