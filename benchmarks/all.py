@@ -1,11 +1,10 @@
-"""All benchmarks: one table of what was measured, its bar, and pass or fail.
+"""All benchmarks, as one table of values with their limits, and pass or fail.
 
 uv run --group dev python benchmarks/all.py [--quick] [--write]
 
-It needs root and .ci/install-parts, and takes a quarter of an hour, in which the machine should do nothing else.
-``--write`` puts the table into benchmarks/RESULTS.md, with the machine described; ``--quick`` uses small logs and few
-jobs, whose figures say little. A benchmark that breaks is a line of its own, and the others go on. Exit status 1 where
-a line is no pass.
+This needs root and .ci/install-parts, and takes a quarter of an hour on an idle machine. ``--write`` writes the table,
+with a description of the machine, to benchmarks/RESULTS.md. ``--quick`` uses small logs and few jobs, so that its
+values mean little. If a benchmark fails, the others continue. The exit code is 1 if a line does not pass.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from figure import Broken, Figure, print_line
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).with_name("RESULTS.md")
-HEADINGS = ("what", "figure", "bar", "", "of")
+HEADINGS = ("what", "value", "limit", "", "detail")
 
 Line = Figure | Broken
 
 
 def default_tests() -> Iterator[Figure]:
-    """The README's command for the tests, without making its environment."""
+    """Run the default tests in this environment."""
     started = time.perf_counter()
     subprocess.run([sys.executable, "-m", "pytest", "--quiet"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     yield Figure("the default tests", time.perf_counter() - started, 180, "s")
@@ -54,16 +53,16 @@ QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
 
 
 def measure(benchmarks: Mapping[str, Callable[[], Iterable[Figure]]]) -> Iterator[Line]:
-    """Every figure as soon as it is there; where a benchmark breaks, that it did, and the next one."""
+    """Yield each value as soon as it is measured, and a line for each benchmark that fails."""
     for name, figures in benchmarks.items():
         try:
             yield from figures()
-        except (Exception, SystemExit) as error:  # noqa: BLE001  # whatever it is, the others are still wanted
+        except (Exception, SystemExit) as error:  # noqa: BLE001  # the other benchmarks continue
             yield Broken(name, f"{type(error).__name__}: {error}".splitlines()[0])
 
 
 def machine() -> dict[str, str]:
-    """What the figures depend on; no names of hosts."""
+    """Describe the machine, without its host name."""
     system = platform.freedesktop_os_release()["PRETTY_NAME"]
     kernel = ".".join(platform.release().split(".")[:2])
     return {
@@ -72,9 +71,9 @@ def machine() -> dict[str, str]:
         "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB",
         "OS": f"{system}, Linux {kernel}",
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
-        "Slurm": _said("slurmctld", "-V"),
-        "grep": _said("grep", "--version"),
-        "OpenSSH": _said("ssh", "-V"),
+        "Slurm": _version("slurmctld", "-V"),
+        "grep": _version("grep", "--version"),
+        "OpenSSH": _version("ssh", "-V"),
         "measured": datetime.date.today().isoformat(),
     }
 
@@ -84,9 +83,9 @@ def _model_of_cpu() -> str:
     return found[1] if found else platform.machine()
 
 
-def _said(*command: str) -> str:
+def _version(*command: str) -> str:
     try:
-        path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where daemons are
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # for slurmctld
         done = subprocess.run(["env", f"PATH={path}", *command], capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
         return "not installed"
@@ -94,13 +93,13 @@ def _said(*command: str) -> str:
 
 
 def markdown(lines: Iterable[Line], about: Mapping[str, str]) -> str:
-    """The page: the table, and the machine."""
+    """Return the page: the table, and the machine."""
     rows = [HEADINGS, tuple("---" for _ in HEADINGS), *(line.cells for line in lines)]
     table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
     described = "\n".join(f"| {name} | {value} |" for name, value in about.items())
     return (
-        "# Benchmarks\n\nWritten by `uv run --group dev python benchmarks/all.py --write`; do not edit. Ratios compare "
-        "two things measured in turns in one run.\n\n"
+        "# Benchmarks\n\nWritten by `uv run --group dev python benchmarks/all.py --write`; do not edit. The "
+        "two values of a ratio are measured in turns, in the same run.\n\n"
         f"{table}\n\n| machine | |\n| --- | --- |\n{described}\n"
     )
 
@@ -109,12 +108,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
+    options = parser.parse_args()
     lines = []
-    for line in measure(QUICK if asked.quick else BENCHMARKS):
+    for line in measure(QUICK if options.quick else BENCHMARKS):
         print_line(line)
         lines.append(line)
-    if asked.write:
+    if options.write:
         RESULTS.write_text(markdown(lines, machine()))
     return 0 if all(line.passed for line in lines) else 1
 

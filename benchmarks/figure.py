@@ -1,4 +1,4 @@
-"""A measured figure beside its bar, as a line of a table."""
+"""A measured value and its limit, as a line of a table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Figure:
-    """What was measured, in ``unit``; ``bar`` is what it may at most be, or at least, or None where nothing is asked;
-    ``detail`` is what it was made of.
+    """Measured value in ``unit``. ``bar`` is its upper limit, or its lower limit with ``at_least``, or None.
+
+    ``detail`` lists the values that it was computed from.
     """
 
     what: str
@@ -28,7 +29,7 @@ class Figure:
 
     @property
     def cells(self) -> tuple[str, str, str, str, str]:
-        """What, the figure, its bar, pass or fail, and the detail."""
+        """Name, value, limit, pass or fail, and detail."""
         bar = "" if self.bar is None else f"{'at least' if self.at_least else 'at most'} {self.bar:g}"
         verdict = "" if self.bar is None else "pass" if self.passed else "FAIL"
         return self.what, f"{self.value:.3g} {self.unit}".strip(), bar, verdict, self.detail
@@ -36,7 +37,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Broken:
-    """A benchmark that ended before all of its figures were there."""
+    """Benchmark that failed before it measured all of its values."""
 
     what: str
     why: str
@@ -53,7 +54,7 @@ def print_line(line: Figure | Broken) -> None:
 
 
 def show(figures: Iterable[Figure]) -> int:
-    """Print each as soon as it is there. The exit status: 1 where one misses its bar."""
+    """Print each value as soon as it is measured. Return the exit code: 1 if a value misses its limit."""
     passed = True
     for figure in figures:
         print_line(figure)
@@ -62,6 +63,6 @@ def show(figures: Iterable[Figure]) -> int:
 
 
 def own_peak_mb() -> float:
-    """Peak memory of this process. What getrusage tells is also that of the process which started it."""
+    """Return the peak memory of this process. (getrusage includes that of the process that forked this one.)"""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024

@@ -1,11 +1,11 @@
-"""A sweep of many short jobs on a real Slurm cluster over SSH, and what following a log costs.
+"""A sweep of many short jobs on a real Slurm cluster over SSH, and the cost of following a log.
 
-python benchmarks/slurm.py [--jobs 1000]        needs root, and what .ci/install-parts installs; takes some minutes
+python benchmarks/slurm.py [--jobs 1000]        needs root and .ci/install-parts; takes some minutes
 
-- submission: from the first run that is about to be submitted to the last that is queued, against a shell loop of
-  `sbatch` with the same scripts on the host itself, in turns, while the partition starts nothing;
-- then the whole sweep to its end: questions to the queue per tick, peak memory of `llmb`, results recorded;
-- bytes moved in both directions while a growing log is followed, against the bytes that were new in it.
+- submission: the time of `llmb run --detach`, divided by the time of a shell loop of `sbatch` with the same scripts on
+  the cluster itself, in turns, while the partition starts no job; and the time until the first job is submitted;
+- following: queries of the queue per shortest poll interval, peak memory of `llmb`, and the recorded results;
+- bytes moved in both directions while a growing log is followed, divided by the new bytes of the log.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -30,15 +32,24 @@ from parts.network import Network  # noqa: E402  # the path is set just above
 from parts.slurm import Cluster  # noqa: E402  # the same
 from parts.sshd import Sshd  # noqa: E402  # the same
 
-TURNS = 3  # of our sweep and the shell loop
+from llmb.cli.app import main as main_of_llmb  # noqa: E402  # the same
+from llmb_slurm.plugin import Slurm  # noqa: E402  # the same
+
+TURNS = 3  # of the sweep and the shell loop
+
+# squeue, which also counts its calls
+SQUEUE = """#!/bin/sh
+echo >>{calls}
+exec {squeue} "$@"
+"""
 
 
 class Bench:
-    """A cluster with a login node, and an ``llmb`` that knows it."""
+    """Cluster with a login node, and an ``llmb`` with a target there."""
 
-    def __init__(self, cluster: Cluster, server: Sshd) -> None:
-        self.cluster, self.server = cluster, server
-        self.stats = cluster.folder / "stats.json"
+    def __init__(self, cluster: Cluster, server: Sshd, login: Path) -> None:
+        self.cluster, self.server, self.login = cluster, server, login
+        self.memory = cluster.folder / "memory"
         self.turn = 0
 
     @property
@@ -63,54 +74,47 @@ class Bench:
         )
         return str(file)
 
-    def llmb(self, *arguments: str) -> dict[str, Any]:
-        """Run ``llmb`` to its end; what it counted meanwhile."""
+    @property
+    def env(self) -> dict[str, str]:
         path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
-        env = {**os.environ, **self.server.env, "LLMB_HOME": str(self.home), "PYTHONPATH": path}
-        command = [sys.executable, __file__, "--counted", str(self.stats), *arguments]
-        done = subprocess.run(command, env=env, capture_output=True, text=True)
+        return {**os.environ, **self.server.env, "LLMB_HOME": str(self.home), "PYTHONPATH": path}
+
+    def llmb(self, *arguments: str) -> float:
+        """Run ``llmb`` to its end. Return its time in seconds."""
+        command = [sys.executable, __file__, "--memory", str(self.memory), *arguments]
+        started = time.perf_counter()
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True)
         if done.returncode not in (0, 1):
             raise SystemExit(f"llmb {' '.join(arguments)}: {done.stderr}")
-        return dict(json.loads(self.stats.read_text()))
+        return time.perf_counter() - started
 
     def partition(self, state: str) -> None:
         self.cluster.order("scontrol", "update", "PartitionName=batch", f"State={state}")
 
-    def events(self) -> list[dict[str, Any]]:
-        files = self.home.glob("runs/*/events.jsonl")
-        return [json.loads(line) for file in files for line in file.read_text().splitlines()]
 
-
-def submission(bench: Bench, jobs: int) -> Figure:
-    """In turns, the least of each: a machine that does something else meanwhile hurts both. The last sweep is kept."""
-    ours, loops = [], []
+def submission(bench: Bench, jobs: int) -> Iterator[Figure]:
+    """Submit in turns, and compare the fastest of each. The last sweep is kept."""
+    ours, first, loops = [], [], []
     for turn in range(TURNS):
         bench.partition("DOWN")
         bench.turn = turn
-        ours.append(sweep(bench, jobs))
+        spec, began = bench.spec("sweep", jobs), time.time()
+        ours.append(bench.llmb("run", spec, "--detach", "--json"))
+        times = [file.stat().st_mtime for file in bench.job_ids()]
+        assert len(times) == jobs
+        first.append(min(times) - began)
         loops.append(shell_loop(bench))
         if turn + 1 < TURNS:
             bench.cluster.order("scancel", *(file.read_text().strip() for file in bench.job_ids()))
     bench.partition("UP")
-    told = [" ".join(f"{each:.1f}" for each in times) for times in (ours, loops)]
-    detail = f"the least of {told[0]} s; shell loops {told[1]} s"
-    what = f"submission of {jobs} jobs over SSH / a shell loop of sbatch there"
-    return Figure(what, min(ours) / min(loops), 1.15, detail=detail)
-
-
-def sweep(bench: Bench, jobs: int) -> float:
-    """Seconds from the first run that is about to be submitted to the last that is queued."""
-    bench.llmb("run", bench.spec("sweep", jobs), "--detach", "--json")
-    times = {state: [each["time"] for each in bench.events() if each.get("state") == state] for state in _BOTH}
-    assert len(times["queued"]) == jobs
-    return float(max(times["queued"]) - min(times["submitting"]))
-
-
-_BOTH = ("submitting", "queued")
+    shown = [", ".join(f"{each:.1f}" for each in times) for times in (ours, loops)]
+    what = f"llmb run --detach of {jobs} runs over SSH / a shell loop of sbatch on the cluster"
+    yield Figure(what, min(ours) / min(loops), 1.1, detail=f"the fastest of {shown[0]} s; shell loops {shown[1]} s")
+    yield Figure(f"time until the first of {jobs} jobs is submitted", min(first), 2.0, "s")
 
 
 def shell_loop(bench: Bench) -> float:
-    """The same scripts, submitted by a loop on the host; they are cancelled then."""
+    """Submit the same scripts in a loop on the cluster, and cancel the jobs. Return the time in seconds."""
     folder = bench.workdir.with_name(f"loop{bench.turn}")
     for script in bench.workdir.glob("runs/*/job.sh"):
         copy = folder / script.parent.name / "job.sh"
@@ -124,20 +128,31 @@ def shell_loop(bench: Bench) -> float:
     return seconds
 
 
-def to_the_end(bench: Bench, jobs: int) -> Iterator[Figure]:
-    started = time.perf_counter()
-    counted = bench.llmb("attach", "--json")
-    seconds = time.perf_counter() - started
+def following(bench: Bench, jobs: int) -> Iterator[Figure]:
+    """Attach to the sweep, and follow it to its end."""
+    calls = count_squeue(bench)
+    seconds = bench.llmb("attach", "--json")
+    queries, intervals = calls.read_text().count("\n"), seconds / Slurm.poll_interval_s[0]
     results = [json.loads(file.read_text()) for file in bench.home.glob("runs/*/result.json")]
-    states = Counter(each["state"] for each in results)
-    ticks = f"{counted['queue']} questions in {counted['ticks']} ticks and {seconds:.0f} s"
-    yield Figure("questions to Slurm's queue per tick", counted["queue"] / counted["ticks"], 1.0, detail=ticks)
-    yield Figure(f"peak memory of llmb while it follows {jobs} jobs", counted["memory_mb"], 200.0, "MB")
-    yield Figure(f"of {jobs} jobs, those without a right result in the record", jobs - states["completed"], 0)
+    completed = Counter(each["state"] for each in results)["completed"]
+    detail = f"{queries} queries in {seconds:.0f} s"
+    yield Figure("queries of Slurm's queue per shortest poll interval", queries / intervals, 1.0, detail=detail)
+    yield Figure(f"peak memory of llmb while it follows {jobs} jobs", float(bench.memory.read_text()), 200.0, "MB")
+    yield Figure(f"of {jobs} jobs, those without a correct result in the record", jobs - completed, 0)
+
+
+def count_squeue(bench: Bench) -> Path:
+    """Install a squeue on the login node that adds a line to a file per call. Return the file."""
+    calls, program = bench.cluster.folder / "calls", bench.login / "bin/squeue"
+    program.parent.mkdir()
+    program.write_text(SQUEUE.format(calls=calls, squeue=shutil.which("squeue")))
+    program.chmod(0o755)
+    (bench.login / ".profile").write_text(f"PATH={program.parent}:$PATH\n")
+    return calls
 
 
 def bytes_moved(bench: Bench) -> Figure:
-    """A job waits while this process writes into its log, as a chatty framework would."""
+    """Write into the log of a waiting job, like a framework with much output, while ``llmb`` follows it."""
     gate, log_bytes = bench.cluster.folder / "gate", 0
     bench.llmb("run", bench.spec("growing", 1, gate=str(gate), gate_step=1), "--detach", "--json")
     run_id = max(bench.home.glob("runs/*"), key=lambda folder: folder.stat().st_ctime).name
@@ -145,11 +160,9 @@ def bytes_moved(bench: Bench) -> Figure:
     wait_for(log.exists)
     with Network(bench.server.address, bench.server.port) as network:
         bench.server.write_config(port=network.port)
-        path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
-        env = {**os.environ, **bench.server.env, "LLMB_HOME": str(bench.home), "PYTHONPATH": path}
-        following = subprocess.Popen(
+        follower = subprocess.Popen(
             [sys.executable, "-m", "llmb", "attach", "--json"],
-            env=env,
+            env=bench.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
@@ -159,9 +172,9 @@ def bytes_moved(bench: Bench) -> Figure:
                 log_bytes += file.write(data)
             time.sleep(0.2)
         gate.touch()
-        following.communicate()
+        follower.communicate()
         bench.server.write_config()
-        detail = f"{log_bytes:,} were new, {network.bytes_down:,} came, {network.bytes_up:,} went"
+        detail = f"{log_bytes:,} new, {network.bytes_down:,} received, {network.bytes_up:,} sent"
         what = "bytes moved over SSH while a growing log is followed / its new bytes"
         return Figure(what, network.bytes / log_bytes, 1.1, detail=detail)
 
@@ -171,48 +184,33 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def counted(stats: str, arguments: list[str]) -> int:
-    """``llmb`` itself, in this process, with its ticks and its questions counted."""
-    from llmb.drive.driver import Driver
-
-    from llmb.cli.app import main
-    from llmb.hosts.ssh import SshHost
-
-    counts: Counter[str] = Counter()
-
-    def count(owner: Any, name: str, what: Any) -> None:
-        original = getattr(owner, name)
-
-        def counting(self: Any, *more: Any, **named: Any) -> Any:
-            counts.update(what(*more))
-            return original(self, *more, **named)
-
-        setattr(owner, name, counting)
-
-    count(Driver, "tick", lambda *_: ["ticks"])
-    count(SshHost, "run", lambda script, *_: ["commands", *(["queue"] if "\nqueue " in script else [])])
-    count(SshHost, "read", lambda *_: ["reads"])
+def run_and_note_memory(file: str, arguments: list[str]) -> int:
+    """Run ``llmb`` in this process, and write its peak memory in MB."""
     sys.argv = ["llmb", *arguments]
     try:
-        main()
+        main_of_llmb()
     except SystemExit as end:
         return int(end.code or 0)
     finally:
-        Path(stats).write_text(json.dumps({**counts, "memory_mb": own_peak_mb()}))
+        Path(file).write_text(str(own_peak_mb()))
     return 0
 
 
 def figures(jobs: int = 1000) -> Iterator[Figure]:
-    with Cluster(nodes=1) as cluster, Sshd(env=cluster.env) as server:
-        bench = Bench(cluster, server)
-        yield submission(bench, jobs)
-        yield from to_the_end(bench, jobs)
+    with (
+        tempfile.TemporaryDirectory(prefix="llmb-login-") as login,
+        Cluster(nodes=1) as cluster,
+        Sshd(env={**cluster.env, "HOME": login}) as server,
+    ):
+        bench = Bench(cluster, server, Path(login))
+        yield from submission(bench, jobs)
+        yield from following(bench, jobs)
         yield bytes_moved(bench)
 
 
 def main() -> None:
-    if sys.argv[1:2] == ["--counted"]:
-        sys.exit(counted(sys.argv[2], sys.argv[3:]))
+    if sys.argv[1:2] == ["--memory"]:
+        sys.exit(run_and_note_memory(sys.argv[2], sys.argv[3:]))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=1000)
     jobs = parser.parse_args().jobs

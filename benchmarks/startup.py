@@ -1,4 +1,4 @@
-"""Start-up as ratios, measured in one run: `llmb --help`, `import llmb`, and what `llmb run` adds to the bare command.
+"""The start of `llmb --help` and `import llmb` as ratios, and the time that `llmb run` adds to the training command.
 
 python benchmarks/startup.py [--run]        --run also trains the quickstart (some minutes)
 """
@@ -24,11 +24,11 @@ from figure import Figure, show
 ROOT = Path(__file__).parents[1]
 REPEATS = 15
 PAIRS = 7
-"""How often the quickstart is trained with and without llmb: trainings of one machine differ by a second or more."""
+"""Number of trainings with and without llmb. Trainings on the same machine differ by a second or more."""
 
 
 def best(commands: dict[str, list[str]], repeats: int = REPEATS) -> dict[str, float]:
-    """The fastest of many runs of each command in seconds, taking turns so that a busy machine harms all alike."""
+    """Return the time in seconds of the fastest of many runs of each command. The commands take turns."""
     fastest = dict.fromkeys(commands, float("inf"))
     for _ in range(repeats):
         for name, command in commands.items():
@@ -57,13 +57,13 @@ def start_up() -> Iterator[Figure]:
 
 
 def quickstart(repeats: int) -> Iterator[Figure]:
-    """The quickstart under llmb, and then its own command, alone, with the environment that its job had."""
+    """Compare the quickstart under llmb with its training command alone, in the same environment."""
     with tempfile.TemporaryDirectory() as home:
         llmb = [sys.executable, "-m", "llmb", "run", str(ROOT / "examples/quickstart.toml"), "--json"]
         env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         env["LLMB_HOME"] = home
         started = time.perf_counter()
-        # makes the environment, measures the peak, and fills the compilation cache that both ways share
+        # installs the environment, measures the peak FLOP/s, and fills the compilation cache
         trained(llmb, env)
         yield Figure(
             "the quickstart for the first time, its packages downloaded", time.perf_counter() - started, 120, "s"
@@ -82,7 +82,7 @@ def quickstart(repeats: int) -> Iterator[Figure]:
 
 
 def bare_command(script: str) -> str:
-    """A job's command alone, as one rank, with the environment that its script gives it."""
+    """Return the command of a job's script as one rank, in the environment of the script."""
     environment = re.search(r"^environment\(\) \{.*?^\}$", script, re.MULTILINE | re.DOTALL)
     assert environment
     settings = [line for line in script.splitlines() if line.startswith(("venv=", "export LLMB_"))]
@@ -92,7 +92,7 @@ def bare_command(script: str) -> str:
 
 
 def trained(command: list[str], env: dict[str, str]) -> list[dict[str, Any]]:
-    """The runs that ``llmb run --json`` tells of."""
+    """Return the runs in the output of ``llmb run --json``."""
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)}: {done.stderr or done.stdout}")
