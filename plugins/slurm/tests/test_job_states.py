@@ -1,6 +1,6 @@
 """The status of recorded lines of squeue and sacct.
 
-The lines were printed by Slurm 22.05 on a cluster, through ``queue`` and ``accounting`` of poll.sh. Of the raw wait
+The lines were printed by Slurm 22.05 on a cluster, through ``query_queue`` and ``query_accounting``. Of the raw wait
 statuses that squeue prints, 768 is exit code 3, 11 is signal 11, and 253 is Slurm's mark for out of memory.
 """
 

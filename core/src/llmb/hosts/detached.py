@@ -27,8 +27,8 @@ def submit_detached(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHa
     A script with a ``check`` is started again if it has ended. Raise TargetError if no job could be started, and
     UnknownOutcomeError if some jobs were started.
 
-    A job script can source ``detached.sh`` in its directory to inspect other jobs: ``supervisor DIRECTORY`` fails
-    unless the supervisor of the job there is alive, and ``settle DIRECTORY`` ends the processes of a job whose
+    A job script can source ``detached.sh`` in its directory to inspect other jobs: ``supervisor_pid DIRECTORY`` fails
+    unless the supervisor of the job there is alive, and ``end_lost_job DIRECTORY`` ends the processes of a job whose
     supervisor is gone and records its end. The file ``arriving`` stays locked until the script closes file descriptor
     7, so that jobs can queue in the order of their submission.
     """

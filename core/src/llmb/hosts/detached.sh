@@ -1,11 +1,14 @@
 # Functions that submit, poll and cancel detached jobs. detached_supervisor.sh lists the files of a job's directory.
 
-anything_lives() { ! flock -n -s "$1/alive" true; } # directory
+# any_alive DIRECTORY: check whether any process of the job is alive.
+any_alive() { ! flock -n -s "$1/alive" true; }
 
-submit() { # directory, time limit and grace in seconds (limit 0: none), "again" or empty: whether to restart an ended job
+# submit DIRECTORY LIMIT_S GRACE_S [again]: start a job unless it was started before. With "again", also start a job
+# that has ended. LIMIT_S is the time limit in seconds, or 0.
+submit() {
   (
     cd "$1" && exec 9>>submit && flock 9 || exit 1
-    if anything_lives .; then exit 0; fi
+    if any_alive .; then exit 0; fi
     if [ -e started ]; then
       [ "$4" = again ] || { forget_secrets . && exit 0; }
       rm -f started begun ended failed cancelled timed_out no_grace
@@ -14,12 +17,14 @@ submit() { # directory, time limit and grace in seconds (limit 0: none), "again"
   )
 }
 
-poll() { # id, directory: prints id, state, process id, exit code, cause, reason (else the last output), with tabs between
+# poll ID DIRECTORY: print id, state, process id, exit code, cause and reason, separated by tabs. The reason of a job
+# that has not ended is its last output.
+poll() {
   local pid='' state=absent ended='' output=''
   # a submission holds its lock until the supervisor has written `started`
   [ ! -d "$2" ] || [ -e "$2/started" ] || flock -s -w 30 "$2/submit" true || exit 1
   if { read -r pid _ <"$2/started"; } 2>/dev/null; then
-    supervisor "$2" >/dev/null || settle "$2" || exit 1
+    supervisor_pid "$2" >/dev/null || end_lost_job "$2" || exit 1
     state=pending
     [ -e "$2/begun" ] && state=running
     { IFS= read -r ended <"$2/ended"; } 2>/dev/null && state=ended
@@ -33,24 +38,26 @@ poll() { # id, directory: prints id, state, process id, exit code, cause, reason
   printf '%s\t%s\t%s\t%s\n' "$1" "$state" "$pid" "${ended:-$'\t\t'${output//[[:cntrl:]]/ }}"
 }
 
-settle() { # directory: if the supervisor was killed, ends the job's processes and records the end
+# end_lost_job DIRECTORY: if the supervisor of a job was killed, end the rest of the job and record its end.
+end_lost_job() {
   (
     cd "$1" && exec 9>>submit && flock 9 || exit 1 # prevents a concurrent submission
-    [ ! -e started ] || [ -e ended ] || supervisor . >/dev/null && exit 0
+    [ ! -e started ] || [ -e ended ] || supervisor_pid . >/dev/null && exit 0
     end_leftovers "$1"
     forget_secrets .
-    if [ -e cancelled ]; then write ended $'\tcancelled\t' && exit; fi
-    write ended $'\tlost\tthe process that ran the job was killed, or the machine was restarted'
+    if [ -e cancelled ]; then write_atomically ended $'\tcancelled\t' && exit; fi
+    write_atomically ended $'\tlost\tthe process that ran the job was killed, or the machine was restarted'
   )
 }
 
-cancel() { # directory: also cancels a job that is submitted later; the second call grants no grace
+# cancel DIRECTORY: cancel a job, also one that is not submitted yet. The second call grants no grace.
+cancel() {
   local pid
   mkdir -p "$1" || exit 1
   [ ! -e "$1/ended" ] || return 0
   [ ! -e "$1/cancelled" ] || : >"$1/no_grace" || exit 1
   : >"$1/cancelled" || exit 1
   forget_secrets "$1"
-  pid=$(supervisor "$1") || return 0
-  kill -TERM "$pid" || ! supervisor "$1" >/dev/null || exit 1 # it may have ended meanwhile
+  pid=$(supervisor_pid "$1") || return 0
+  kill -TERM "$pid" || ! supervisor_pid "$1" >/dev/null || exit 1 # it may have ended meanwhile
 }

@@ -2,7 +2,8 @@
 
 # Jobs are polled several times a second on the machine that they run on, so a poll of a live job starts no process.
 
-start_time() { # process id, variable: sets it to the start time in clock ticks after boot; fails for a dead process
+# start_time PID VARIABLE: set VARIABLE to the start time of a process in clock ticks after boot. Fail if it is dead.
+start_time() {
   local stat=''
   { IFS= read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null # a process name may contain newlines
   [ -n "$stat" ] || return 1
@@ -10,13 +11,15 @@ start_time() { # process id, variable: sets it to the start time in clock ticks 
   [ "$2" != Z ] && printf -v "$1" %s "${21}" # the init process of a container may not reap zombies
 }
 
-supervisor() { # directory: prints the supervisor's process id; fails if that process is gone or its id was reused
+# supervisor_pid DIRECTORY: print the process id of a supervisor. Fail if that process is gone or its id was reused.
+supervisor_pid() {
   local pid start boot now
   { read -r pid start boot <"$1/started"; } 2>/dev/null && read -r now </proc/sys/kernel/random/boot_id || return 1
   [ "$boot" = "$now" ] && start_time "$pid" now && [ "$start" = "$now" ] && echo "$pid"
 }
 
-end_leftovers() { # absolute directory: kills all processes of its job except the calling one
+# end_leftovers DIRECTORY: kill all processes of a job except the calling one. DIRECTORY must be absolute.
+end_leftovers() {
   local file round found
   for round in 1 2 3 4 5; do # a later round finds processes that were started during an earlier one
     found=''
@@ -28,11 +31,14 @@ end_leftovers() { # absolute directory: kills all processes of its job except th
   done
 }
 
-last_line() { tail -n 1 "$1" 2>/dev/null | tr -d '\n' | tr '[:cntrl:]' ' '; } # file
+# last_line FILE: print the last line without control characters.
+last_line() { tail -n 1 "$1" 2>/dev/null | tr -d '\n' | tr '[:cntrl:]' ' '; }
 
-forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; } # directory
+# forget_secrets DIRECTORY: remove the secrets of a job.
+forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; }
 
-write() { # file, text: replaces the file atomically
+# write_atomically FILE TEXT: replace a file atomically.
+write_atomically() {
   printf '%s\n' "$2" >"$1.partial" && sync "$1.partial" && mv "$1.partial" "$1" && return
   rm -f "$1.partial"
   return 1

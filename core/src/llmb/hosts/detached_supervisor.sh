@@ -1,7 +1,7 @@
-# Run job.sh of a directory once and keep on disk how it ended, independent of the process that submitted it.
-# The caller starts this script in a session of its own, holds the submission lock on descriptor 9, and sets LLMB_RUN_DIR and
-# LLMB_DETACHED, which all processes of the job inherit. A job may give its ranks another LLMB_RUN_DIR; LLMB_DETACHED stays.
-# Files of the directory:
+# Run job.sh of a directory once and keep on disk how it ended, independent of the process that submitted it. The
+# caller starts this script in a session of its own, holds the submission lock on descriptor 9, and sets LLMB_RUN_DIR
+# and LLMB_DETACHED, which all processes of the job inherit. A job may give its ranks another LLMB_RUN_DIR;
+# LLMB_DETACHED stays. Files of the directory:
 #   started   process id of this supervisor, its start time, boot id
 #   begun     created by job.sh when its turn has come; the time limit counts from here
 #   ended     exit code, cause, reason; exists only if no process of the job is alive
@@ -16,33 +16,38 @@ exec 8>>alive
 flock -w 10 8 || exit 1 # another instance is running
 
 job='' job_start='' interrupted='' grace_granted=''
-lives() { # whether the job's process group still belongs to the job
+
+# job_alive: check whether the job's process group still belongs to the job.
+job_alive() {
   local now
   [ -n "$job_start" ] && start_time "$job" now && [ "$now" = "$job_start" ]
 }
 
-end_job() { # signal handler: SIGTERM to the job; SIGKILL once `no_grace` exists
+# end_job: handle a signal. Send SIGTERM to the job, or SIGKILL once `no_grace` exists.
+end_job() {
   interrupted=yes
-  lives || return
+  job_alive || return
   if [ -e no_grace ]; then
     kill -KILL -- "-$job" 2>/dev/null
     return
   fi
   kill -TERM -- "-$job" 2>/dev/null
-  [ -n "$grace_granted" ] || later no_grace sleep "$grace_s"
+  [ -n "$grace_granted" ] || signal_later no_grace sleep "$grace_s"
   grace_granted=yes
 }
 
-later() { # file, command: runs the command in the background, then creates the file and signals this supervisor
+# signal_later FILE COMMAND...: run a command in the background, then create a file and signal this supervisor.
+signal_later() {
   (
-    "${@:2}" && [ "$(supervisor .)" = $$ ] && { : >"$1"; kill -TERM $$; }
+    "${@:2}" && [ "$(supervisor_pid .)" = $$ ] && { : >"$1"; kill -TERM $$; }
   ) 8>&- &
   disown $! # bash prints nothing when this process is killed
 }
 
-keep_end() { # exit code, cause, reason: if the disk is full, writes into `room` and adds that to the reason
+# write_end EXIT_CODE CAUSE REASON: write `ended`. If the disk is full, use `room` and add that to the reason.
+write_end() {
   local reason=${3//[[:cntrl:]]/ } error
-  error=$(write ended "$1"$'\t'"$2"$'\t'"$reason" 2>&1) && return
+  error=$(write_atomically ended "$1"$'\t'"$2"$'\t'"$reason" 2>&1) && return
   reason="${reason:+${reason:0:800}; }$directory: ${error##*: }"
   printf '%s\t%s\t%s\n' "$1" "$2" "$reason" 1<>room && sync room && mv room ended
 } 2>/dev/null
@@ -50,7 +55,7 @@ keep_end() { # exit code, cause, reason: if the disk is full, writes into `room`
 trap end_job TERM INT HUP
 exec 7>arriving && flock 7 || exit 1
 start_time $$ own_start
-write started "$$ $own_start $(</proc/sys/kernel/random/boot_id)" || exit 1
+write_atomically started "$$ $own_start $(</proc/sys/kernel/random/boot_id)" || exit 1
 exec 9>&-
 printf '%4096s' '' | tr ' ' '\n' >room # newlines, which a reader of `ended` strips
 
@@ -67,14 +72,14 @@ await_time_limit() {
   until [ -e begun ]; do sleep 0.5; done # waiting for its turn does not count
   sleep "$time_limit_s"
 }
-[ "$time_limit_s" = 0 ] || later timed_out await_time_limit
+[ "$time_limit_s" = 0 ] || signal_later timed_out await_time_limit
 
 interrupted=yes
 while [ -n "$interrupted" ]; do # a signal interrupts `wait`, not the job
   interrupted=''
   wait "$job"
   status=$?
-  if [ -z "$interrupted" ] && lives; then sleep 1 && interrupted=yes; fi # the job was stopped and may continue
+  if [ -z "$interrupted" ] && job_alive; then sleep 1 && interrupted=yes; fi # the job was stopped and may continue
 done
 job_start=''
 reason=''
@@ -99,5 +104,5 @@ elif [ "$(out_of_memory_kills)" != "$kills_before" ] && [[ $status = 137 || $rea
   cause="out of memory"
 fi
 # If nothing can be written at all, retry until it can, unless the directory is gone or the job was cancelled.
-until keep_end "$status" "$cause" "$reason" || [ ! -e alive ] || [ -e cancelled ]; do sleep 1; done
+until write_end "$status" "$cause" "$reason" || [ ! -e alive ] || [ -e cancelled ]; do sleep 1; done
 rm -f room

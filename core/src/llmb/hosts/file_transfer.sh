@@ -1,6 +1,8 @@
 # Bash side of file_transfer.py: write_files and read_files.
 
-write_files() { # token of the temporary names, names; on standard input a tar archive of the files under temporary names
+# write_files TOKEN NAME...: write files atomically. Standard input is a tar archive of the files under temporary names,
+# which contain TOKEN.
+write_files() {
   local token=$1 name partial names=()
   shift
   for name; do names+=("${name%/*}/.${name##*/}.$token.partial" "$name"); done
@@ -9,7 +11,8 @@ write_files() { # token of the temporary names, names; on standard input a tar a
   return 1
 }
 
-rename_all() { # from, to, from, to ...
+# rename_all FROM TO FROM TO...: rename files.
+rename_all() {
   if command -v perl >/dev/null; then # one process for all files
     printf '%s\0' "$@" |
       perl -0 -e 'chomp(my @n = <STDIN>); while (@n) { my ($a, $b) = splice @n, 0, 2; rename $a, $b or die "$b: $!\n" }'
@@ -18,9 +21,10 @@ rename_all() { # from, to, from, to ...
   while (($#)); do mv -fT -- "$1" "$2" || return 1; shift 2; done
 }
 
-# Print the new bytes of each file that has any: a line with the file's number and the count of bytes, the bytes, a newline.
-# Skip missing files. Report any other error on standard error.
-read_files() { # most bytes of each file, then offset and path of each file
+# read_files LIMIT OFFSET PATH OFFSET PATH...: print up to LIMIT new bytes of each file that has any: a line with the
+# number of the file and the count of bytes, the bytes, a newline. Skip missing files. Report other errors on standard
+# error.
+read_files() {
   local limit=$1 number=0 size path new offsets=() paths=()
   shift
   while (($#)); do offsets+=("$1") paths+=("$2"); shift 2; done
@@ -33,7 +37,8 @@ read_files() { # most bytes of each file, then offset and path of each file
     done | copy_parts
 }
 
-copy_parts() { # on standard input number, offset, count and path of each part, each ended by NUL
+# copy_parts: print parts of files. Standard input has number, offset, count and path of each part, each ended by NUL.
+copy_parts() {
   local number offset count path
   if command -v perl >/dev/null; then # one process for all files
     LC_ALL=C perl -0 -e '

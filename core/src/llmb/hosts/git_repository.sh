@@ -2,14 +2,18 @@
 export GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh -oBatchMode=yes}" GIT_LFS_SKIP_SMUDGE=1 LC_ALL=C
 partial=$folder.partial
 
-fail() { # reason: llmb shows the last line of the output
+# fail REASON: exit with a message as the last line of the output, which llmb shows.
+fail() {
   echo "cannot fetch $commit of $url: $1"
   exit 1
 }
 
-git_error() { grep -m 1 '^\(fatal\|error\):' "$partial.log" || tail -n 1 "$partial.log"; } # the lines after it are advice
+# git_error: print the error of the last git command without the advice that follows it.
+git_error() { grep -m 1 '^\(fatal\|error\):' "$partial.log" || tail -n 1 "$partial.log"; }
 
-fetch() { # the commit alone; all history if the server does not serve single commits or the commit is abbreviated
+# fetch: fetch the commit alone, or all history if the server does not serve single commits or the commit is
+# abbreviated.
+fetch() {
   git -C "$partial" fetch --quiet --depth 1 "$url" "$commit" 2>"$partial.log" ||
     git -C "$partial" fetch --quiet "$url" '+refs/*:refs/fetched/*' 2>"$partial.log"
 }

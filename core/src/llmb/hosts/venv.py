@@ -37,7 +37,7 @@ def venv_task(venv: Venv, cache: str, *, uv: str = "", python: str = "") -> Task
     lines = [
         assignments(venv=venv_folder(venv, cache), cache=cache, uv=uv, wanted=venv.python, running=python),
         f"versions=({' '.join(_versions(venv.python))})",
-        "lock() {",
+        "print_lock_file() {",
         "cat <<'END_OF_LOCK'",
         venv.lock.rstrip("\n"),
     ]

@@ -1,7 +1,8 @@
-# Create a virtual environment with uv. Set above: venv, cache, uv, wanted, running, versions, lock().
+# Create a virtual environment with uv. Set above: venv, cache, uv, wanted, running, versions, print_lock_file().
 set -eu
 
-find_uv() { # the stated uv, an installed uv, or a uv that this installs into the cache
+# find_uv: print the path of uv: the stated one, an installed one, or one that this installs into the cache.
+find_uv() {
   local each tools=$cache/tools/uv
   for each in "$uv" uv "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv" "$tools/bin/uv"; do
     if [ -n "$each" ] && command -v "$each"; then return; fi
@@ -15,16 +16,17 @@ find_uv() { # the stated uv, an installed uv, or a uv that this installs into th
   command -v "$tools/bin/uv"
 }
 
-fits() { # interpreter: starts (a pyenv shim may not) and has an allowed version
+# is_suitable PYTHON: check whether an interpreter starts (a pyenv shim may not) and has an allowed version.
+is_suitable() {
   "$1" -c 'import sys; sys.exit("%d.%d" % sys.version_info[:2] not in sys.argv[1:])' "${versions[@]}" >/dev/null 2>&1
 }
 
 find_python() {
   local version each
-  if [ -n "$running" ] && fits "$running"; then echo "$running" && return; fi
+  if [ -n "$running" ] && is_suitable "$running"; then echo "$running" && return; fi
   for version in "${versions[@]}"; do
     for each in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/python; do
-      if fits "$each"; then command -v "$each" && return; fi
+      if is_suitable "$each"; then command -v "$each" && return; fi
     done
   done
   "$uv" python find --no-python-downloads "$wanted" 2>/dev/null || echo "$wanted" # uv downloads a version that fits
@@ -32,13 +34,15 @@ find_python() {
 
 create_venv() {
   "$uv" venv --quiet --no-project --no-config --python "$python" "$venv" &&
-    lock >"$venv/requirements.lock" &&
+    print_lock_file >"$venv/requirements.lock" &&
     "$uv" pip sync --quiet --no-config --require-hashes --python "$venv/bin/python" "$venv/requirements.lock" &&
     : >"$venv/complete"
 }
 
 output=''
-at_exit() { # removes an incomplete environment first: a full disk may leave no room for the output
+
+# at_exit: remove an incomplete environment, then print the output, for which a full disk may have had no room.
+at_exit() {
   [ -e "$venv/complete" ] || rm -rf "$venv"
   [ -z "$output" ] || echo "$output" >&2
 }

@@ -71,7 +71,10 @@ def environment_function(job: Job, *, venv: str = "") -> str:
         lines.insert(0, '[ "$1" = outside ] || unset PYTHONPATH PYTHONHOME')
         lines.append(f'[ "$1" = outside ] || export VIRTUAL_ENV={folder} PATH={folder}/bin:$PATH')
     body = "\n".join(f"  {line}" for line in lines or [":"])
-    return f"environment() {{ # PLACE: inside or outside\n{body}\n}}"
+    usage = (
+        'environment PLACE: set the variables of the job, "inside" or "outside" its container or virtual environment.'
+    )
+    return f"# {usage}\nenvironment() {{\n{body}\n}}"
 
 
 def assignments(**values: str) -> str:

@@ -1,19 +1,23 @@
-free_port() { # first: prints the first port from there on that is free
+# free_port FIRST: print the first free port from FIRST on.
+free_port() {
   local port=$1
   while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
   echo "$port"
 }
 
-export_master() { # address and port on which rank 0 listens
+# export_master ADDRESS PORT: export where rank 0 listens.
+export_master() {
   export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
 }
 
-export_rank() { # rank, local rank, rank of the node, world size, local world size
+# export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE: export the variables of a rank.
+export_rank() {
   export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
   export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
 }
 
-end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after the grace
+# end_groups GRACE_S GROUP...: send SIGTERM to process groups, and SIGKILL after the grace.
+end_groups() {
   local grace_s=$1 group tenth
   shift
   for group; do kill -TERM -- "-$group" 2>/dev/null; done
@@ -24,7 +28,8 @@ end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after t
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
-await_processes() { # process ids: returns 0, or immediately the exit code of the first process that fails
+# await_processes PID...: wait for child processes. Return the exit code of the first one that fails, immediately.
+await_processes() {
   local pid running
   while (($#)); do
     running=()
@@ -36,9 +41,12 @@ await_processes() { # process ids: returns 0, or immediately the exit code of th
   done
 }
 
-record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; } # reason: only the first call writes the file
+# record_failure REASON: keep why the job fails. Only the first call has an effect.
+record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; }
 
-check_output() { # phase, file, seconds to wait for a network file system: exits if the file is missing or empty
+# check_output PHASE FILE SECONDS: exit if an output is missing or empty after SECONDS, in which a network file system
+# may still hide it.
+check_output() {
   local tenth
   for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
   record_failure "phase $1: its output $2 is missing or empty"
@@ -54,7 +62,9 @@ print_node_provenance() {
     sed 's/\([^,]*\), /driver=\1\ngpu=/'
 }
 
-add_software_provenance() { # patterns of variables to omit: rank 0 appends to `provenance`, once
+# add_software_provenance PATTERN...: append what rank 0 finds to `provenance`, once. Omit variables that match a
+# PATTERN.
+add_software_provenance() {
   [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
   { print_library_versions; print_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
 }
@@ -67,7 +77,9 @@ print_library_versions() {
   echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
 }
 
-print_environment() { # patterns of variables to omit; also omits all that may be secret, stricter than a spec's [env]
+# print_environment PATTERN...: print variables, except those that match a PATTERN or may be secret. This is stricter
+# than the check of [env] in a spec.
+print_environment() {
   local name value pattern
   env -0 | while IFS='=' read -r -d '' name value; do
     for pattern; do [[ $name != $pattern ]] || continue 2; done

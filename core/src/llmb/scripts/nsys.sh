@@ -1,6 +1,7 @@
-# nsys.sh REPORT RANKS METRICS COMMAND... -- TRAINING...: run TRAINING under COMMAND on the ranks RANKS (0,1,8, ascending),
-# and without a profiler on the others. Each profiled rank writes REPORT_<node>_<local rank>.nsys-rep. METRICS, an option or
-# empty, is added for the first of these ranks on each node, because only one process can read the metrics of a GPU.
+# nsys.sh REPORT RANKS METRICS COMMAND... -- TRAINING...: run TRAINING under COMMAND on the ranks RANKS (0,1,8,
+# ascending), and without a profiler on the others. Each profiled rank writes REPORT_<node>_<local rank>.nsys-rep.
+# METRICS, an option or empty, is added for the first of these ranks on each node, because only one process can read
+# the metrics of a GPU.
 report=$1 ranks=$2 metrics=$3
 shift 3
 profiler=()

@@ -1,9 +1,11 @@
-readable_squashfs() { # file: has the magic number, and is at least as long as its header states (bytes 40 to 47)
+# readable_squashfs FILE: check the magic number, and that the file has the length in its header (bytes 40 to 47).
+readable_squashfs() {
   [ "$(head -c 4 "$1" 2>/dev/null)" = hsqs ] || return 1
   [ "$(stat -c %s "$1")" -ge "$(od -An -t u8 -j 40 -N 8 "$1" | tr -d ' ')" ]
 }
 
-keep_image() { # partial file, file: renames a complete image and writes its checksum
+# keep_image PARTIAL FILE: rename a complete image and write its checksum. Fail if the image is incomplete.
+keep_image() {
   if ! readable_squashfs "$1"; then
     echo "the import did not produce a complete squashfs file" >&2
     return 1
@@ -11,6 +13,7 @@ keep_image() { # partial file, file: renames a complete image and writes its che
   sha256sum <"$1" | cut -d ' ' -f 1 >"$2.sha256" && mv "$1" "$2"
 }
 
-is_complete_image() { # file
+# is_complete_image FILE: check whether `keep_image` kept the file and it is complete.
+is_complete_image() {
   [ -s "$1.sha256" ] && readable_squashfs "$1"
 }

@@ -1,17 +1,20 @@
-# Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every lock is an
-# flock, which the kernel releases when the last process that holds it is gone. A lock file names the directory of the last job
-# that held it. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
-. ./detached.sh # supervisor and settle
+# Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every
+# lock is an flock, which the kernel releases when the last process that holds it is gone. A lock file names the
+# directory of the last job that held it. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
+. ./detached.sh # supervisor_pid and end_lost_job
 
 held=() descriptors=()
-create_shared() { # file: writable for other users, who take the same locks
+
+# create_shared FILE: create a lock file that other users can write, because they take the same locks.
+create_shared() {
   [ -e "$1" ] || (umask 0 && : >>"$1")
   [ -w "$1" ] && return
   record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
   exit 1
 }
 
-hold() { # file, options of flock: how long to wait
+# try_lock FILE OPTION...: lock a file. The options of flock limit the wait.
+try_lock() {
   local descriptor
   create_shared "$1"
   exec {descriptor}>>"$1" || exit 1
@@ -20,25 +23,28 @@ hold() { # file, options of flock: how long to wait
   return 1
 }
 
-without_locks() { # command: a process that may outlive the job must not inherit its locks
+# without_locks COMMAND...: run a command that may outlive the job, so it must not inherit its locks.
+without_locks() {
   local descriptor
   for descriptor in "${descriptors[@]}"; do exec {descriptor}>&-; done
   exec "$@"
 }
 
-is_held() { # file
+# is_held FILE: check whether this job holds the lock.
+is_held() {
   local each
   for each in "${held[@]}"; do [ "$each" != "$1" ] || return 0; done
   return 1
 }
 
-take() { # count, files: waits until this job holds the locks of that many of the files
+# acquire COUNT FILE...: wait until this job holds the locks of COUNT of the files.
+acquire() {
   local wanted=$1 file flock_options=(-n)
   shift
   (($# > wanted)) || flock_options=(-w 3) # with no choice between files, let flock wait
   until
     for file; do
-      ((wanted == 0)) || is_held "$file" || ! hold "$file" "${flock_options[@]}" || ((wanted -= 1))
+      ((wanted == 0)) || is_held "$file" || ! try_lock "$file" "${flock_options[@]}" || ((wanted -= 1))
     done
     ((wanted == 0))
   do
@@ -48,20 +54,24 @@ take() { # count, files: waits until this job holds the locks of that many of th
 }
 
 next_check_s=0
-end_orphans() { # files: ends jobs that hold one of these locks although their supervisor was killed
+
+# end_orphans FILE...: end jobs that hold one of these locks although their supervisor was killed.
+end_orphans() {
   local file before
   ((SECONDS >= next_check_s)) || return
   next_check_s=$((SECONDS + 3))
   for file; do
     { read -r before <"$file"; } 2>/dev/null || continue
-    [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor "$before" >/dev/null || continue
+    [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor_pid "$before" >/dev/null || continue
     # a job in another container seems to have no supervisor either, but its processes are not visible here
-    ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || settle "$before"
+    ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || end_lost_job "$before"
   done
 }
 
 turn=1 turn_lock=''
-enter_queue() { # takes the number after the highest one: a file that is locked as long as this job waits
+
+# enter_queue: take the number after the highest one. A job locks the file of its number as long as it waits.
+enter_queue() {
   local queue file
   await_predecessor
   create_shared "$lock.queue"
@@ -76,7 +86,9 @@ enter_queue() { # takes the number after the highest one: a file that is locked 
   exec 7>&-
 }
 
-await_predecessor() { # waits until the job submitted before this one is in the queue; skips jobs that never get there
+# await_predecessor: wait until the job that was submitted before this one is in the queue. Skip jobs that never get
+# there.
+await_predecessor() {
   local before=.
   while read -r before <"$before/after" && [ -n "$before" ]; do
     flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # it was started, and is in the queue
@@ -84,7 +96,8 @@ await_predecessor() { # waits until the job submitted before this one is in the 
   done 2>/dev/null
 }
 
-await_turn() { # waits for all jobs with a lower number, however many GPUs they need
+# await_turn: wait for all jobs with a lower number, however many GPUs they need.
+await_turn() {
   local other
   for ((other = turn - 1; other > 0; other--)); do
     [ ! -e "$lock.turn-$other" ] || { flock -s "$lock.turn-$other" true && rm -f "$lock.turn-$other"; } || exit 1
@@ -96,8 +109,8 @@ for ((slot = 1; slot < max_parallel; slot++)); do slots+=("$lock.$slot"); done
 mkdir -p "$(dirname "$lock")"
 enter_queue
 await_turn
-take 1 "${slots[@]}"
-take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
+acquire 1 "${slots[@]}"
+acquire "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
 rm -f "$lock.turn-$turn"
 exec {turn_lock}>&-
 

@@ -1,6 +1,8 @@
 # Start the ranks of a phase; if one fails, end them all. Set above: grace_s, secrets, gpus, environment().
 ranks=() place=inside
-start_rank() { # phase, rank, number of ranks, command
+
+# start_rank PHASE RANK COUNT COMMAND...: start one rank in the background.
+start_rank() {
   (
     environment "$place"
     [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
@@ -14,23 +16,27 @@ start_rank() { # phase, rank, number of ranks, command
   ranks+=($!)
 }
 
-exit_with_reason() { # what failed, exit code
+# exit_with_reason WHAT EXIT_CODE: record what failed, and exit.
+exit_with_reason() {
   local reason="exit code $2"
   (($2 > 128)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
   record_failure "$1: $reason"
   exit "$2"
 }
 
-end_ranks() { # `jobs` adds a rank that was started but is not in the list yet
+# end_ranks: end all ranks. `jobs` adds a rank that was started but is not in the list yet.
+end_ranks() {
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
 }
 
-end_ranks_on_term() { # from here on, every process that is started gets a process group of its own
+# end_ranks_on_term: end all ranks on SIGTERM. From here on, every process that is started has its own process group.
+end_ranks_on_term() {
   set -m
   trap 'end_ranks; exit 143' TERM
 }
 
-phase() { # name, number of ranks, command
+# phase NAME COUNT COMMAND...: run a command as COUNT ranks.
+phase() {
   local name=$1 count=$2 rank status=0
   shift 2
   ranks=()
@@ -41,7 +47,8 @@ phase() { # name, number of ranks, command
   exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason
 }
 
-outside() { # a call of `phase`: runs it on the machine itself, outside the virtual environment
+# outside phase ...: run a phase on the machine itself, outside the virtual environment.
+outside() {
   local place=outside
   "$@"
 }

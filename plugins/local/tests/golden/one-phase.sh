@@ -8,26 +8,31 @@ export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
 phase_in_container=${1-} master_port=${2-} gpus=${3-} # set if this script runs in a container; gpus may be empty
 grace_s=10 secrets=()
 
-environment() { # PLACE: inside or outside
+# environment PLACE: set the variables of the job, "inside" or "outside" its container or virtual environment.
+environment() {
   :
 }
 
-free_port() { # first: prints the first port from there on that is free
+# free_port FIRST: print the first free port from FIRST on.
+free_port() {
   local port=$1
   while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
   echo "$port"
 }
 
-export_master() { # address and port on which rank 0 listens
+# export_master ADDRESS PORT: export where rank 0 listens.
+export_master() {
   export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
 }
 
-export_rank() { # rank, local rank, rank of the node, world size, local world size
+# export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE: export the variables of a rank.
+export_rank() {
   export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
   export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
 }
 
-end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after the grace
+# end_groups GRACE_S GROUP...: send SIGTERM to process groups, and SIGKILL after the grace.
+end_groups() {
   local grace_s=$1 group tenth
   shift
   for group; do kill -TERM -- "-$group" 2>/dev/null; done
@@ -38,7 +43,8 @@ end_groups() { # grace in seconds, process groups: SIGTERM, then SIGKILL after t
   for group; do kill -KILL -- "-$group" 2>/dev/null; done
 }
 
-await_processes() { # process ids: returns 0, or immediately the exit code of the first process that fails
+# await_processes PID...: wait for child processes. Return the exit code of the first one that fails, immediately.
+await_processes() {
   local pid running
   while (($#)); do
     running=()
@@ -50,9 +56,12 @@ await_processes() { # process ids: returns 0, or immediately the exit code of th
   done
 }
 
-record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; } # reason: only the first call writes the file
+# record_failure REASON: keep why the job fails. Only the first call has an effect.
+record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; }
 
-check_output() { # phase, file, seconds to wait for a network file system: exits if the file is missing or empty
+# check_output PHASE FILE SECONDS: exit if an output is missing or empty after SECONDS, in which a network file system
+# may still hide it.
+check_output() {
   local tenth
   for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
   record_failure "phase $1: its output $2 is missing or empty"
@@ -68,7 +77,9 @@ print_node_provenance() {
     sed 's/\([^,]*\), /driver=\1\ngpu=/'
 }
 
-add_software_provenance() { # patterns of variables to omit: rank 0 appends to `provenance`, once
+# add_software_provenance PATTERN...: append what rank 0 finds to `provenance`, once. Omit variables that match a
+# PATTERN.
+add_software_provenance() {
   [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
   { print_library_versions; print_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
 }
@@ -81,7 +92,9 @@ print_library_versions() {
   echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
 }
 
-print_environment() { # patterns of variables to omit; also omits all that may be secret, stricter than a spec's [env]
+# print_environment PATTERN...: print variables, except those that match a PATTERN or may be secret. This is stricter
+# than the check of [env] in a spec.
+print_environment() {
   local name value pattern
   env -0 | while IFS='=' read -r -d '' name value; do
     for pattern; do [[ $name != $pattern ]] || continue 2; done
@@ -98,7 +111,9 @@ print_environment() { # patterns of variables to omit; also omits all that may b
 
 # Start the ranks of a phase; if one fails, end them all. Set above: grace_s, secrets, gpus, environment().
 ranks=() place=inside
-start_rank() { # phase, rank, number of ranks, command
+
+# start_rank PHASE RANK COUNT COMMAND...: start one rank in the background.
+start_rank() {
   (
     environment "$place"
     [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
@@ -112,23 +127,27 @@ start_rank() { # phase, rank, number of ranks, command
   ranks+=($!)
 }
 
-exit_with_reason() { # what failed, exit code
+# exit_with_reason WHAT EXIT_CODE: record what failed, and exit.
+exit_with_reason() {
   local reason="exit code $2"
   (($2 > 128)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
   record_failure "$1: $reason"
   exit "$2"
 }
 
-end_ranks() { # `jobs` adds a rank that was started but is not in the list yet
+# end_ranks: end all ranks. `jobs` adds a rank that was started but is not in the list yet.
+end_ranks() {
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
 }
 
-end_ranks_on_term() { # from here on, every process that is started gets a process group of its own
+# end_ranks_on_term: end all ranks on SIGTERM. From here on, every process that is started has its own process group.
+end_ranks_on_term() {
   set -m
   trap 'end_ranks; exit 143' TERM
 }
 
-phase() { # name, number of ranks, command
+# phase NAME COUNT COMMAND...: run a command as COUNT ranks.
+phase() {
   local name=$1 count=$2 rank status=0
   shift 2
   ranks=()
@@ -139,7 +158,8 @@ phase() { # name, number of ranks, command
   exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason
 }
 
-outside() { # a call of `phase`: runs it on the machine itself, outside the virtual environment
+# outside phase ...: run a phase on the machine itself, outside the virtual environment.
+outside() {
   local place=outside
   "$@"
 }
@@ -154,7 +174,8 @@ lock="$HOME"/.cache/llmb-"$HOSTNAME".lock max_parallel=1 gpus_wanted=0
 machine_gpus=()
 # A job's file `container` contains the engine, name and Docker host of the container that the job is about to start.
 
-remove_container_of() { # directory of a job that has ended
+# remove_container_of DIRECTORY: remove the container of a job that has ended.
+remove_container_of() {
   local engine name host error
   { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
   if error=$(remove_container "$engine" "$name" "$host" 2>&1); then
@@ -165,7 +186,8 @@ remove_container_of() { # directory of a job that has ended
   fi
 }
 
-remove_container() { # engine, name, Docker host: succeeds also if there is no such container
+# remove_container ENGINE NAME DOCKER_HOST: remove a container. Succeed also if it does not exist.
+remove_container() {
   case $1 in
     docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
     podman) ;;
@@ -174,20 +196,23 @@ remove_container() { # engine, name, Docker host: succeeds also if there is no s
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
 }
-# Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every lock is an
-# flock, which the kernel releases when the last process that holds it is gone. A lock file names the directory of the last job
-# that held it. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
-. ./detached.sh # supervisor and settle
+# Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every
+# lock is an flock, which the kernel releases when the last process that holds it is gone. A lock file names the
+# directory of the last job that held it. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
+. ./detached.sh # supervisor_pid and end_lost_job
 
 held=() descriptors=()
-create_shared() { # file: writable for other users, who take the same locks
+
+# create_shared FILE: create a lock file that other users can write, because they take the same locks.
+create_shared() {
   [ -e "$1" ] || (umask 0 && : >>"$1")
   [ -w "$1" ] && return
   record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
   exit 1
 }
 
-hold() { # file, options of flock: how long to wait
+# try_lock FILE OPTION...: lock a file. The options of flock limit the wait.
+try_lock() {
   local descriptor
   create_shared "$1"
   exec {descriptor}>>"$1" || exit 1
@@ -196,25 +221,28 @@ hold() { # file, options of flock: how long to wait
   return 1
 }
 
-without_locks() { # command: a process that may outlive the job must not inherit its locks
+# without_locks COMMAND...: run a command that may outlive the job, so it must not inherit its locks.
+without_locks() {
   local descriptor
   for descriptor in "${descriptors[@]}"; do exec {descriptor}>&-; done
   exec "$@"
 }
 
-is_held() { # file
+# is_held FILE: check whether this job holds the lock.
+is_held() {
   local each
   for each in "${held[@]}"; do [ "$each" != "$1" ] || return 0; done
   return 1
 }
 
-take() { # count, files: waits until this job holds the locks of that many of the files
+# acquire COUNT FILE...: wait until this job holds the locks of COUNT of the files.
+acquire() {
   local wanted=$1 file flock_options=(-n)
   shift
   (($# > wanted)) || flock_options=(-w 3) # with no choice between files, let flock wait
   until
     for file; do
-      ((wanted == 0)) || is_held "$file" || ! hold "$file" "${flock_options[@]}" || ((wanted -= 1))
+      ((wanted == 0)) || is_held "$file" || ! try_lock "$file" "${flock_options[@]}" || ((wanted -= 1))
     done
     ((wanted == 0))
   do
@@ -224,20 +252,24 @@ take() { # count, files: waits until this job holds the locks of that many of th
 }
 
 next_check_s=0
-end_orphans() { # files: ends jobs that hold one of these locks although their supervisor was killed
+
+# end_orphans FILE...: end jobs that hold one of these locks although their supervisor was killed.
+end_orphans() {
   local file before
   ((SECONDS >= next_check_s)) || return
   next_check_s=$((SECONDS + 3))
   for file; do
     { read -r before <"$file"; } 2>/dev/null || continue
-    [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor "$before" >/dev/null || continue
+    [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor_pid "$before" >/dev/null || continue
     # a job in another container seems to have no supervisor either, but its processes are not visible here
-    ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || settle "$before"
+    ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || end_lost_job "$before"
   done
 }
 
 turn=1 turn_lock=''
-enter_queue() { # takes the number after the highest one: a file that is locked as long as this job waits
+
+# enter_queue: take the number after the highest one. A job locks the file of its number as long as it waits.
+enter_queue() {
   local queue file
   await_predecessor
   create_shared "$lock.queue"
@@ -252,7 +284,9 @@ enter_queue() { # takes the number after the highest one: a file that is locked 
   exec 7>&-
 }
 
-await_predecessor() { # waits until the job submitted before this one is in the queue; skips jobs that never get there
+# await_predecessor: wait until the job that was submitted before this one is in the queue. Skip jobs that never get
+# there.
+await_predecessor() {
   local before=.
   while read -r before <"$before/after" && [ -n "$before" ]; do
     flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # it was started, and is in the queue
@@ -260,7 +294,8 @@ await_predecessor() { # waits until the job submitted before this one is in the 
   done 2>/dev/null
 }
 
-await_turn() { # waits for all jobs with a lower number, however many GPUs they need
+# await_turn: wait for all jobs with a lower number, however many GPUs they need.
+await_turn() {
   local other
   for ((other = turn - 1; other > 0; other--)); do
     [ ! -e "$lock.turn-$other" ] || { flock -s "$lock.turn-$other" true && rm -f "$lock.turn-$other"; } || exit 1
@@ -272,8 +307,8 @@ for ((slot = 1; slot < max_parallel; slot++)); do slots+=("$lock.$slot"); done
 mkdir -p "$(dirname "$lock")"
 enter_queue
 await_turn
-take 1 "${slots[@]}"
-take "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
+acquire 1 "${slots[@]}"
+acquire "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
 rm -f "$lock.turn-$turn"
 exec {turn_lock}>&-
 

@@ -1,4 +1,5 @@
-# Import a container image into a squashfs file, which appears only if it is complete. Arguments: file, enroot's address.
+# Import a container image into a squashfs file, which appears only if it is complete. Arguments: file, enroot's
+# address.
 set -eu
 file=$1 address=$2
 . "$(dirname "$0")/squashfs.sh"

@@ -62,10 +62,10 @@ def find_jobs(tickets: Sequence[JobHandle], host: Host) -> list[str]:
 
 def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, str], dict[str, JobRow]]:
     """Return the Slurm id of each job that has one, by llmb's id, and the rows of the queue by Slurm id."""
-    searches = [shlex.join(["known", each.id, each.directory]) for each in tickets if not each.job_id]
+    searches = [shlex.join(["find_job_id", each.id, each.directory]) for each in tickets if not each.job_id]
     named = [each.job_id for each in tickets if each.job_id]
     wanted = "" if searches else ",".join(named)  # a job without an id is found by its mark, so query all jobs
-    lines = _run(host, "\n".join([*searches, f"queue {shlex.quote(wanted)} || exit 1"]), "squeue").splitlines()
+    lines = _run(host, "\n".join([*searches, f"query_queue {shlex.quote(wanted)} || exit 1"]), "squeue").splitlines()
     divide = lines.index("queue")
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
     known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
@@ -85,7 +85,10 @@ def _may_have_ended(status: JobStatus | None) -> bool:
 
 
 def _read_directories(jobs: Iterable[JobHandle], in_queue: Mapping[str, JobStatus], host: Host) -> dict[str, JobFiles]:
-    calls = [shlex.join(["left", each.id, each.directory, "" if each.id in in_queue else "missing"]) for each in jobs]
+    calls = [
+        shlex.join(["read_job_files", each.id, each.directory, "" if each.id in in_queue else "missing"])
+        for each in jobs
+    ]
     if not calls:
         return {}
     output = _run(host, "\n".join(calls), "the run's directory")
@@ -108,7 +111,7 @@ def _query_accounting(job_ids: Iterable[str], host: Host) -> Accounting:
     wanted = ",".join(sorted(job_ids))
     if not wanted:
         return Accounting({}, available=True)
-    return parse_sacct(_run(host, f"accounting {shlex.quote(wanted)}", "sacct"))
+    return parse_sacct(_run(host, f"query_accounting {shlex.quote(wanted)}", "sacct"))
 
 
 def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting) -> JobStatus:

@@ -1,12 +1,15 @@
 # Functions that query jobs. They change no files except `missing` in a job's directory.
 
-known() { # id, directory: prints the id and, after a tab, the Slurm id of the job submitted there, if known
+# find_job_id ID DIRECTORY: print the id and, after a tab, the Slurm id of the job that was submitted there, if known.
+find_job_id() {
   local job=''
   { read -r job <"$2/job_id"; } 2>/dev/null || job=$(readlink "$2/claim")
   printf '%s\t%s\n' "$1" "${job%%;*}"
 }
 
-queue() { # job ids separated by commas, or empty for all: prints these jobs and all other jobs of the user that have not ended
+# query_queue IDS: print the jobs with these Slurm ids, separated by commas, and all other jobs of the user that have
+# not ended. Print all jobs if IDS is empty.
+query_queue() {
   echo queue
   squeue --me -a -h -t all -O 'JobID:.0|,State:|,RestartCnt:|,exit_code:|,DerivedEC:|,Comment:|,Reason:|' |
     awk -F'|' -v ids="$1" '
@@ -15,7 +18,9 @@ queue() { # job ids separated by commas, or empty for all: prints these jobs and
   return "${PIPESTATUS[0]}"
 }
 
-left() { # id, directory, "missing" if not in the queue: prints id, claim, seconds missing, attempt, `ended`, with tabs between
+# read_job_files ID DIRECTORY [missing]: print id, claim, seconds missing, attempt and `ended`, separated by tabs.
+# With "missing", the job is not in the queue.
+read_job_files() {
   local claim attempt='' ended='' since=0
   claim=$(readlink "$2/claim")
   { read -r attempt <"$2/attempt"; } 2>/dev/null
@@ -29,7 +34,8 @@ left() { # id, directory, "missing" if not in the queue: prints id, claim, secon
   printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$claim" "$since" "$attempt" "$ended"
 }
 
-accounting() { # job ids separated by commas: prints "rows" and the output of sacct, or "disabled", or "unavailable"
+# query_accounting IDS: print "rows" and the output of sacct, or "disabled", or "unavailable".
+query_accounting() {
   local output
   if output=$(sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
     printf 'rows\n%s\n' "$output"

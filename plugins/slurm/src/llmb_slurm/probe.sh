@@ -1,4 +1,5 @@
-# Print what a Slurm cluster has as key=value lines. Any value may be missing. Set above: only_pyxis, to stop after pyxis.
+# Print what a Slurm cluster has as key=value lines. Any value may be missing. Set above: only_pyxis, to stop after
+# pyxis.
 if command -v srun >/dev/null; then
   if srun --help 2>/dev/null | grep -q -e --container-image; then echo pyxis=yes; else echo pyxis=no; fi
 fi

@@ -30,7 +30,7 @@ class Accounting:
 
 
 def parse_squeue_line(line: str) -> JobRow | None:
-    """Parse a line that `queue` in poll.sh prints. Return None for a fragment of a job whose comment has newlines."""
+    """Parse a line that `query_queue` prints. Return None for a fragment of a job whose comment has newlines."""
     fields = line.removesuffix("|").split("|", 6)
     if len(fields) < 7 or not fields[2].isdigit():
         return None
@@ -47,7 +47,7 @@ def parse_squeue_line(line: str) -> JobRow | None:
 
 
 def parse_sacct(output: str) -> Accounting:
-    """Parse the output of `accounting` in poll.sh."""
+    """Parse the output of `query_accounting` in poll.sh."""
     header, *lines = output.splitlines()
     rows = {row.job_id: row for line in lines if (row := parse_sacct_line(line))}
     return Accounting({}, available=False) if header == "unavailable" else Accounting(rows, available=True)

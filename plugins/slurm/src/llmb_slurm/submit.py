@@ -44,9 +44,9 @@ def _files(script: Script) -> Iterator[tuple[str, str]]:
 def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     calls = []
     for (folder, *defaults), group in groupby(sorted(scripts, key=_group), _group):
-        calls += [shlex.join(["lock", folder]), shlex.join(["defaults", *defaults])]
+        calls += [shlex.join(["lock_folder", folder]), shlex.join(["set_defaults", *defaults])]
         calls += [
-            shlex.join(["start", each.id, job_mark(each.id, each.directory), each.directory, each.check])
+            shlex.join(["submit_in_background", each.id, job_mark(each.id, each.directory), each.directory, each.check])
             for each in group
         ]
     functions = resource_text("llmb_slurm", "submit.sh")

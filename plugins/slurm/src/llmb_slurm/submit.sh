@@ -1,9 +1,9 @@
 # Functions that submit jobs, each exactly once. Files of a job's directory:
-#   job_id  the output of sbatch, written by sbatch itself; while it is empty, only the queue knows whether there is a job
+#   job_id  the output of sbatch, written by sbatch itself; an empty file means that only the queue knows the job
 #   claim   symbolic link to the id of the job that runs there, created by that job
 
-# Keep only variables of a login: sbatch passes its environment to the job, secrets included, and SLURM_* and SBATCH_* variables
-# would change the request.
+# Keep only variables of a login: sbatch passes its environment to the job, secrets included, and SLURM_* and SBATCH_*
+# variables would change the request.
 account=${SBATCH_ACCOUNT:-${SLURM_ACCOUNT:-}} partition=${SBATCH_PARTITION:-${SLURM_PARTITION:-}}
 for name in $(compgen -e); do
   case $name in
@@ -13,7 +13,8 @@ for name in $(compgen -e); do
   esac
 done
 
-in_queue() { # mark: prints the id of the job with this mark, if any; fails if squeue gets no answer
+# in_queue MARK: print the id of the job with this mark, if any. Fail if squeue gets no answer.
+in_queue() {
   local queue id state comment
   queue=$(squeue --me -a -h -t all -O 'JobID:.0|,State:|,Comment:|') || return 1
   while IFS='|' read -r id state comment; do
@@ -23,7 +24,9 @@ in_queue() { # mark: prints the id of the job with this mark, if any; fails if s
 }
 
 ended='|BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT'
-alive() { # job id: returns 1 if the job has ended or is unknown, 75 if squeue gets no answer
+
+# is_alive JOB_ID: return 1 if the job has ended or is unknown, and 75 if squeue gets no answer.
+is_alive() {
   local states
   if states=$(squeue -a -h -t all -j "$1" -O State:.0 2>squeue.err); then
     grep -qvxE "$ended" <<<"$states"
@@ -34,16 +37,20 @@ alive() { # job id: returns 1 if the job has ended or is unknown, 75 if squeue g
   fi
 }
 
-task_done_or_alive() { # job id, check: exits with 75 if that cannot be determined
+# task_done_or_alive JOB_ID CHECK: check whether a task is complete or its job may still complete it. Exit with 75 if
+# that is unknown.
+task_done_or_alive() {
   local status=0
-  alive "$1" || status=$?
+  is_alive "$1" || status=$?
   if [ $status = 0 ] || (eval "$2") >/dev/null 2>&1; then return; fi
   [ $status != 75 ] && return 1
   printf '%s\n' "squeue does not report the state of job $1" "$(<squeue.err)" >&2
   exit 75
 }
 
-lock() { # directory: locks it until the next call; on a file system without locks, the claims of the jobs must suffice
+# lock_folder FOLDER: lock a folder until the next call. On a file system without locks, the claims of the jobs must
+# suffice.
+lock_folder() {
   local status
   mkdir -p "$1" && exec 9>>"$1/.submit" || exit 1
   flock -w 120 9
@@ -51,33 +58,42 @@ lock() { # directory: locks it until the next call; on a file system without loc
   if [ $status = 1 ]; then echo "another llmb has been submitting in $1 for 2 minutes" >&2 && exit 1; fi
 }
 
-defaults() { # "account" or empty, "partition" or empty: which of them the next jobs take from the environment
+# set_defaults ACCOUNT PARTITION: set which defaults the next jobs take from the environment: "account" and
+# "partition", or empty.
+set_defaults() {
   unset SBATCH_ACCOUNT SBATCH_PARTITION # sbatch prefers them to the directives of a script
   if [ -n "$1" ] && [ -n "$account" ]; then export SBATCH_ACCOUNT=$account; fi
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
 }
 
 in_flight=() failed=0
-start() { # arguments of submit: runs up to four at a time, because sbatch mostly waits for the controller
+
+# submit_in_background ...: call `submit` in the background, up to four times in parallel, because sbatch mostly waits
+# for the controller.
+submit_in_background() {
   ((${#in_flight[@]} < 4)) || await_oldest
   ((failed == 0)) || return
   submit "$@" &
   in_flight+=($!)
 }
 
-await_oldest() { # `wait -n` would return 127 if the process has ended already
+# await_oldest: wait for one submission. `wait -n` would return 127 if a process has ended already.
+await_oldest() {
   local status=0
   wait "${in_flight[0]}" || status=$?
   in_flight=("${in_flight[@]:1}")
   ((failed = status > failed ? status : failed))
 }
 
-finish() { # waits for all submissions and exits with the highest of their exit codes
+# finish: wait for all submissions, and exit with the highest of their exit codes.
+finish() {
   while ((${#in_flight[@]})); do await_oldest; done
   exit "$failed"
 }
 
-submit() { # id, mark, directory, check or empty: prints the id, the job's id and the reason of a rejection, with tabs between
+# submit ID MARK DIRECTORY CHECK: submit a job. Print the id, the Slurm id and the reason of a rejection, separated by
+# tabs.
+submit() {
   local job=''
   cd "$3" || exit 1
   if [ -e job_id ] || [ -L claim ]; then
@@ -97,7 +113,8 @@ submit() { # id, mark, directory, check or empty: prints the id, the job's id an
   printf '%s\t%s\t\n' "$1" "$job"
 }
 
-submitted_before() { # mark: prints the id of the job submitted here, if any; fails if that cannot be determined
+# submitted_before MARK: print the Slurm id of the job that was submitted here, if any. Fail if that is unknown.
+submitted_before() {
   local job=''
   if [ -s job_id ]; then
     job=$(<job_id)
@@ -111,7 +128,8 @@ submitted_before() { # mark: prints the id of the job submitted here, if any; fa
   echo "$job"
 }
 
-rejected() { # id: prints the message of sbatch; exits if the message means that the controller gave no answer
+# rejected ID: print the message of sbatch. Exit if the message means that the controller gave no answer.
+rejected() {
   local error
   error=$(<sbatch.err)
   case $error in

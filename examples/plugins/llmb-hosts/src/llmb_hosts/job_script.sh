@@ -1,23 +1,28 @@
-# The part of one host. The hosts synchronise through files in the folder `meet` of the run's directory, which they share.
+# The part of one host. The hosts synchronise through files in the folder `meet` of the run's directory, which they
+# share.
 set -um # every process that is started gets a process group of its own
 [ "$PWD" = "$run_dir" ] && node=0 || node=${PWD##*/}
 cd "$run_dir" && mkdir -p logs meet || exit 1
 nodes=${#hosts[@]} ranks=()
 export LLMB_JOB_ID=$job_id LLMB_RUN_DIR=$run_dir LLMB_ATTEMPT=0
 
-reach() { : >"meet/$1.$node"; } # point
+# reach POINT: record that this host has reached a point.
+reach() { : >"meet/$1.$node"; }
 
-has_reached() { # point, host; listing a folder refreshes the cache of a network file system
+# has_reached POINT HOST: check another host. Listing a folder refreshes the cache of a network file system.
+has_reached() {
   ls meet >/dev/null && [ -e "meet/$1.$2" ]
 }
 
-barrier() { # point: waits until every host has reached it
+# barrier POINT: wait until every host has reached a point.
+barrier() {
   local other
   reach "$1"
   for ((other = 0; other < nodes; other++)); do until has_reached "$1" "$other"; do sleep 0.2; done; done
 }
 
-watch_others() { # writes a heartbeat, and ends this host's part if another host is lost or has failed
+# watch_others: write a heartbeat, and end this host's part if another host is lost or has failed.
+watch_others() {
   local beat=0 other now seen=() heard=()
   for ((other = 0; other < nodes; other++)); do heard[other]=$((SECONDS + 4 * lost_after_s)); done # a host may start late
   until ls >/dev/null && { [ -e failed ] || grep -sqv $'\tcompleted\t' ended; }; do # a killed first host leaves only `ended`
@@ -49,7 +54,8 @@ watch_others &
 watcher=$!
 disown
 
-take_turn() { # all jobs lock hosts in the same order, which prevents deadlocks
+# take_turn: wait for this host. All jobs lock hosts in the same order, which prevents deadlocks.
+take_turn() {
   local other lock
   for other in "${lock_order[@]}"; do
     [ "$other" != "$node" ] || break
@@ -68,7 +74,8 @@ take_turn() { # all jobs lock hosts in the same order, which prevents deadlocks
   if [ "$node" = 0 ]; then sort -u meet/provenance.* >provenance && : >begun; fi
 }
 
-start_rank() { # phase, place, rank, local rank, number of ranks, number of ranks on this host, command
+# start_rank PHASE PLACE RANK LOCAL_RANK COUNT COUNT_HERE COMMAND...: start one rank in the background.
+start_rank() {
   (
     local phase=$1 place=$2
     environment "$place"
@@ -84,7 +91,9 @@ start_rank() { # phase, place, rank, local rank, number of ranks, number of rank
   ranks+=($!)
 }
 
-phase() { # name, ranks, place, command: returns when all ranks of all hosts have ended; one failed rank ends them all
+# phase NAME RANKS PLACE COMMAND...: run a command, and return when it has ended on all hosts. One failed rank ends
+# the job.
+phase() {
   local name=$1 place=$3 count=$per_node world=$((nodes * per_node)) first=$((node * per_node)) rank
   case $2 in
     node) count=1 world=$nodes first=$node ;;

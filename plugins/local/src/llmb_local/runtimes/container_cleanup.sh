@@ -1,6 +1,7 @@
 # A job's file `container` contains the engine, name and Docker host of the container that the job is about to start.
 
-remove_container_of() { # directory of a job that has ended
+# remove_container_of DIRECTORY: remove the container of a job that has ended.
+remove_container_of() {
   local engine name host error
   { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
   if error=$(remove_container "$engine" "$name" "$host" 2>&1); then
@@ -11,7 +12,8 @@ remove_container_of() { # directory of a job that has ended
   fi
 }
 
-remove_container() { # engine, name, Docker host: succeeds also if there is no such container
+# remove_container ENGINE NAME DOCKER_HOST: remove a container. Succeed also if it does not exist.
+remove_container() {
   case $1 in
     docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
     podman) ;;

@@ -1,5 +1,5 @@
-# Pull an image with Docker or Podman. Set above: engine, image. Each printed line is the progress; if the pull fails, the last
-# line is the reason.
+# Pull an image with Docker or Podman. Set above: engine, image. Each printed line is the progress; if the pull fails,
+# the last line is the reason.
 record_failure() { echo "$1" >&2; }
 
 declare -A layers=()

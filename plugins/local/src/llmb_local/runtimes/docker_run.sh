@@ -1,7 +1,8 @@
 # Run each phase in a container of its own. Set above: engine (docker or podman), image, run_options.
 container='' engine_was_down=''
 
-choose_image() { # resolves the name once, so that all phases use the same image even if its tag moves
+# choose_image: resolve the name of the image once, so that all phases use the same image even if its tag moves.
+choose_image() {
   image_id=$("$engine" image inspect --format '{{.Id}}' "$image" 2>image.err) || fail "image $image" "$(<image.err)"
   {
     echo "image_id=$image_id"
@@ -9,7 +10,9 @@ choose_image() { # resolves the name once, so that all phases use the same image
   } >>provenance
 }
 
-choose_user() { # files belong to the user of this job; in a rootless engine, root in the container is that user
+# choose_user: run as the user of this job, to whom the files then belong. In a rootless engine, that user is root in
+# the container.
+choose_user() {
   local rootless
   case $engine in
     docker) rootless=$(docker info --format '{{json .SecurityOptions}}') ;;
@@ -38,7 +41,8 @@ choose_gpus() {
   fi
 }
 
-contained() { # phase
+# contained PHASE: run a phase in a container.
+contained() {
   local output status=''
   container=llmb-$LLMB_JOB_ID-$1
   remove_container "$engine" "$container" '' >/dev/null 2>&1 # of a killed attempt
@@ -55,7 +59,9 @@ contained() { # phase
   [ "$status" = 0 ] || exit "$status"
 }
 
-await_container() { # sets status; if the daemon dies the container lives on, so this retries until the daemon is back
+# await_container: set `status` to the exit code of the container. If the daemon dies, the container lives on, so retry
+# until the daemon is back.
+await_container() {
   local doubts=0
   until [ -n "$status" ]; do
     (without_locks "$engine" wait "$container") >waited 2>&1 &
@@ -77,7 +83,8 @@ await_container() { # sets status; if the daemon dies the container lives on, so
   done
 }
 
-explain_end() { # phase, exit code: a failed rank has recorded a reason, unless the container was killed
+# explain_end PHASE EXIT_CODE: record why the phase failed, unless a failed rank has recorded it.
+explain_end() {
   local output
   output=$("$engine" logs --tail 20 "$container" 2>&1)
   echo "$output" >&2
@@ -91,7 +98,8 @@ explain_end() { # phase, exit code: a failed rank has recorded a reason, unless 
   fi
 }
 
-stop_container() { # SIGTERM, then SIGKILL after the grace
+# stop_container: send SIGTERM to the container, and SIGKILL after the grace.
+stop_container() {
   [ -z "$container" ] || "$engine" stop -t $((grace_s + 5)) "$container" >/dev/null 2>&1
   remove_container_of .
 }

@@ -1,12 +1,14 @@
 # Explain the errors of a container engine, each with a remedy. Set above: engine, image.
 
-fail() { # what failed, output of the engine: prints the output, records the explanation in one line, and exits
+# fail WHAT OUTPUT: print the output of the engine, record the explanation in one line, and exit.
+fail() {
   echo "$2" >&2
   record_failure "$1: $(explain "$2")"
   exit 1
 }
 
-explain() { # output of the engine; prints "PROBLEM; REMEDY", or the end of the output if the error is unknown
+# explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
+explain() {
   local last login="log in with \`$engine login ${image%%/*}\`"
   [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials"
   shopt -s nocasematch

@@ -12,7 +12,8 @@ create() {
   output=$(enroot create --name "$container" "$file" 2>&1) || fail "image $image" "$output"
 }
 
-contained() { # phase
+# contained PHASE: run a phase in the container.
+contained() {
   local status=0 devices=$gpus visible_gpus=''
   [ -z "$gpus_stated" ] || devices='' visible_gpus=$gpus # of an unknown kind: target.container.options passes all of them
   place_secrets
@@ -26,7 +27,8 @@ contained() { # phase
   exit "$status"
 }
 
-end_phase() { # with two more seconds of grace than its ranks, which it ends itself
+# end_phase: end the phase, with two more seconds of grace than its ranks, which it ends itself.
+end_phase() {
   [ -z "$phase_group" ] || end_groups $((grace_s + 2)) "$phase_group"
 }
 
