@@ -57,7 +57,7 @@ from made_logs import (
 )
 
 from llmb.analysis.window import summarise
-from llmb.logs.read_blocks import feed_file
+from llmb.logs.files import feed_file
 from llmb.logs.series import StepSeries
 from llmb.logs.status import log_status
 from llmb.values.steps import LogParser

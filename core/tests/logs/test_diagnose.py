@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmb.logs import diagnose as module
-from llmb.logs import read_blocks
+from llmb.logs import files
 from llmb.logs.diagnose import diagnose, known_signatures
 from llmb.values.failure import Signature
 
@@ -75,7 +75,7 @@ def test_of_two_that_begin_at_one_place_the_longer_text_counts(tmp_path: Path) -
 def test_a_text_across_two_blocks_is_found_on_its_line(
     tmp_path: Path, block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", block)
+    monkeypatch.setattr(files, "BLOCK", block)
     found = diagnose(write(tmp_path, run="one\ntwo\nthree: the sky fell\nfour\n"), [FALLEN])
 
     assert found is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs import read_blocks
+from llmb.logs import files
 from llmb.logs.last_steps import find_last_steps
 from llmb.logs.lines import LineParser
 from llmb.values.steps import LogParser, Notice, Step
@@ -55,19 +55,19 @@ def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes
 @pytest.mark.parametrize(
     ("lines", "last"),
     [
-        ([b"begin\n", *steps(*range(9)), b"end\n"], b"step 6"),
-        ([b"begin\n", *steps(3, 4)], b"step 3"),
-        (steps(0, 1, 2, 3, 4, 2, 3, 4), b"step 2"),  # printed again
-        ([*steps(*range(9)), b"begun again\n", *steps(0, 1)], b"step 1"),  # the 0 may have been a late line
-        ([b"begin\n"], b"begin"),
+        ([b"begin\n", *steps(*range(9)), b"end\n"], {b"step 6"}),
+        ([b"begin\n", *steps(3, 4)], {b"step 3"}),
+        (steps(0, 1, 2, 3, 4, 2, 3, 4), {b"step 2"}),  # printed again
+        ([*steps(*range(9)), b"begun again\n", *steps(0, 1)], {b"step 0", b"step 1"}),  # 0 may have been a late line
+        ([b"begin\n"], {b"begin"}),
     ],
 )
 @pytest.mark.parametrize("block", [1, 10, 16, 1000])
 def test_they_begin_with_the_same_line_however_the_log_is_cut(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: bytes, block: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: set[bytes], block: int
 ) -> None:
-    monkeypatch.setattr(read_blocks, "BLOCK", block)
-    assert line_of_last_steps(tmp_path / "run.log", Numbered, lines) == last
+    monkeypatch.setattr(files, "BLOCK", block)
+    assert line_of_last_steps(tmp_path / "run.log", Numbered, lines) in last
 
 
 @pytest.mark.parametrize(("count", "last"), [(0, b"begin"), (1, b"0 time"), (9, b"6 time")])

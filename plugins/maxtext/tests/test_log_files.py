@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import llmb
 from llmb import Step
 from llmb.analysis.window import summarise
-from llmb.logs.read_blocks import feed_file
+from llmb.logs.files import blocks_of
 from llmb.logs.series import StepSeries
 from llmb_maxtext.log import MaxTextLog
 
@@ -45,7 +45,9 @@ def test_a_log_that_grows_while_it_is_read_gives_each_step_once(
         with log.open("ab") as file:
             file.write(whole[written : written + size])
         written = min(len(whole), written + size)
-        offset = feed_file(parser, log, offset, take)
+        for block in blocks_of(log, offset):
+            take(parser.feed(block))
+            offset += len(block)
         assert offset == written
     take(parser.close())
 

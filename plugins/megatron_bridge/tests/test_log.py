@@ -15,7 +15,6 @@ from parts.garbled import garbled, read
 
 from llmb import Notice, Step
 from llmb.analysis.window import summarise
-from llmb.logs.read_blocks import feed_file
 from llmb.logs.series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 
@@ -234,7 +233,7 @@ def test_ranks_with_logs_of_their_own_are_joined(tmp_path: Path, *, iterations_f
         log.write_bytes(lines("noise", *texts))
     parser, found = MegatronLog(), StepSeries(first_step=1)
     for log in logs if iterations_first else reversed(logs):
-        feed_file(parser, log, 0, found.add)
+        found.add(parser.feed(log.read_bytes(), log.name))
     found.add(parser.close())
     assert [(step.step, step.time_s, step.tflops_per_gpu) for step in found.steps] == PAIRS
 
@@ -352,7 +351,8 @@ def test_the_golden_log_gives_every_step() -> None:
 def test_the_golden_logs_of_two_ranks_are_one_run(order: tuple[int, int]) -> None:
     parser, found = MegatronLog(), StepSeries(first_step=1)
     for rank in order:
-        feed_file(parser, GOLDEN / f"megatron-bridge-0.3.1-cpu-rank{rank}of2.log", 0, found.add)
+        log = GOLDEN / f"megatron-bridge-0.3.1-cpu-rank{rank}of2.log"
+        found.add(parser.feed(log.read_bytes(), log.name))
     found.add(parser.close())
     assert [step.step for step in found.steps] == list(range(1, 51))
     assert found.steps[0].time_s == 0.177

@@ -16,8 +16,8 @@ from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.drive.events import Progress
 from llmb.drive.record import RunRecord
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import find_last_steps
-from llmb.logs.read_blocks import blocks_of
 from llmb.logs.series import StepSeries
 from llmb.planning import RunPlan
 from llmb.values.errors import PluginError, RecordError

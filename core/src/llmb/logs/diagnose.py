@@ -11,8 +11,8 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.files import blocks_of
 from llmb.logs.log_tail import TAIL, final_error, last_error, meaningful, own_exception, shown
-from llmb.logs.read_blocks import blocks_of
 from llmb.logs.search import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Failure, Signature
 from llmb.values.frozen import FrozenMap

@@ -1,75 +1,84 @@
-"""Where the last steps of a log begin: what the log tells before them, its run superseded_until."""
+"""Position of the last steps in a log. The run continued after everything that the log contains before them."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from llmb.logs.read_blocks import blocks_of
+from llmb.logs.files import blocks_of
 from llmb.values.steps import LogParser, Notice, Step
 
 STEPS_OF_GRACE = 10
-"""New steps after a text that are no sign that the run went on: a scheduler gives processes half a minute to end."""
+"""New steps after a message that do not show that the run continued: schedulers give processes half a minute to end."""
 
 NewParser = Callable[[], LogParser]
 
 Number = tuple[int, int]
-"""The attempt and the number of a step: they rise, but for lines that come late or are printed again."""
+"""Attempt and number of a step. Both rise, except in lines that come late or are printed again."""
+
+
+class LastSteps:
+    """The last new steps of the last run in a log, at most ``count``, each with the block that completed its line."""
+
+    def __init__(self, count: int = STEPS_OF_GRACE + 1) -> None:
+        self._count = count
+        self._steps: deque[tuple[Number, int]] = deque(maxlen=count)
+
+    def __bool__(self) -> bool:
+        return bool(self._steps)
+
+    def add(self, items: Iterable[Step | Notice], block: int) -> None:
+        """Add what a parser returned for the block that begins at this byte, or at the end of the log."""
+        for number in _numbers(items):
+            if self._steps and number[0] > self._steps[-1][0][0]:
+                self._steps.clear()
+            if not self._steps or number > self._steps[-1][0]:
+                self._steps.append((number, block))
+
+    def find_begin(self, path: Path, new_parser: NewParser) -> int:
+        """Return a byte in the line of the oldest of these steps, or 0 if there is no step.
+
+        New parsers read the block in a binary search. If the line began in the block before, the result is the first
+        byte of the block. If a parser numbers its steps at the end of the log, the log is read again.
+        """
+        if not self._steps:
+            return 0
+        begin = self._steps[0][1]
+        block = next(blocks_of(path, begin), b"")
+        if not block and not isinstance(new_parser(), _Piecewise):
+            return find_last_steps(path, lambda: _Piecewise(new_parser), self._count - 1)
+        in_block = LastSteps(sum(each == begin for _, each in self._steps))
+        in_block.add(new_parser().feed(block), begin)
+        if len(in_block._steps) < in_block._count:
+            return begin
+        oldest = in_block._steps[0][0]  # as numbered by a parser that began here
+        end = bisect_left(range(len(block)), True, key=lambda end: oldest in _numbers(new_parser().feed(block[:end])))
+        return begin + end - 1
 
 
 def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
-    """The byte behind which no more than ``most`` new steps come; that of the first step where there are no more.
+    """Return a byte in the line after which at most ``most`` new steps come, or in the line of the first step.
 
-    It lies in the line of the step that is one too many, or is the first. Steps of a run before the last one do not
-    count; 0 where there is no step. The log is read twice at most, or thrice where a parser tells nothing before
-    the end of it.
+    Steps of a run before the last one do not count. Return 0 if there is no step.
     """
-    last, told_at_end = _last_steps(path, new_parser, most + 1)
-    if told_at_end:
-        last, _ = _last_steps(path, lambda: _Piecewise(new_parser), most + 1)
-        return _line_of(path, _Piecewise(new_parser), *last[0]) if last else 0
-    return _line_of(path, new_parser(), *last[0]) if last else 0
-
-
-def _last_steps(path: Path, new_parser: NewParser, count: int) -> tuple[Sequence[tuple[Number, int]], bool]:
-    """The last so many new steps, each with the begin of the block that told it; and whether the log's end told all."""
-    parser, last, offset = new_parser(), deque[tuple[Number, int]](maxlen=count), 0
+    last, parser, offset = LastSteps(most + 1), new_parser(), 0
     for block in blocks_of(path):
-        _take(parser.feed(block), offset, last)
+        last.add(parser.feed(block), offset)
         offset += len(block)
-    told_before = bool(last)
-    _take(parser.close(), offset, last)
-    return last, bool(last) and not told_before
-
-
-def _take(items: Iterable[Step | Notice], place: int, last: deque[tuple[Number, int]]) -> None:
-    for number in _numbers(items):
-        if last and number[0] > last[-1][0][0]:
-            last.clear()
-        if not last or number > last[-1][0]:
-            last.append((number, place))
+    last.add(parser.close(), offset)
+    return last.find_begin(path, new_parser)
 
 
 def _numbers(items: Iterable[Step | Notice]) -> Iterator[Number]:
     return ((item.attempt, item.step) for item in items if isinstance(item, Step))
 
 
-def _line_of(path: Path, parser: LogParser, wanted: Number, begin: int) -> int:
-    """Where the line begins, in the block that begins there, with which a parser tells of a step."""
-    offset = 0
-    for block in blocks_of(path):
-        for piece in [block] if offset < begin else block.splitlines(keepends=True):
-            if any(number >= wanted for number in _numbers(parser.feed(piece))):
-                return offset
-            offset += len(piece)
-    return offset
-
-
 class _Piecewise(LogParser):
-    """For logs in which no line has a number: it numbers what a fresh parser finds in each piece.
+    """Parser for logs without step numbers: a new parser reads each block, and its steps are counted.
 
-    A line that two pieces share may be lost, which is one in a whole block.
+    A line in two blocks may be lost, which is one step of a complete block.
     """
 
     def __init__(self, new_parser: NewParser) -> None:
@@ -78,9 +87,9 @@ class _Piecewise(LogParser):
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         parser = self._new_parser()
-        steps = [*_numbers(parser.feed(block, source)), *_numbers(parser.close())]
-        begin, self._count = self._count, self._count + len(steps)
-        return [Step(step=number) for number in range(begin, self._count)]
+        found = [*_numbers(parser.feed(block, source)), *_numbers(parser.close())]
+        first, self._count = self._count, self._count + len(found)
+        return [Step(step=number) for number in range(first, self._count)]
 
     def close(self) -> Sequence[Step | Notice]:
         return ()

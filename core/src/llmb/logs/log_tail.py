@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from llmb.logs.escapes import ESCAPE, without_escapes
+from llmb.logs.files import end_of
 from llmb.logs.rank_labels import label_of
 
 TAIL = 64 << 10
@@ -56,7 +57,7 @@ _TRACE = re.compile(
 
 def log_tail(logs: Iterable[Path]) -> str:
     """The error that ended a log, of the first log that has one; else the last lines of the first log that has any."""
-    told = [lines for path in logs if (lines := meaningful(_tail(path)))]
+    told = [lines for path in logs if (lines := meaningful(end_of(path, TAIL)))]
     for lines in told:
         if error := last_error(lines):
             return shown(error)
@@ -114,11 +115,3 @@ def _unlabelled(line: bytes) -> bytes:
     """What the process itself wrote, without colours."""
     text = without_escapes(line)[0] if ESCAPE in line else line
     return text[len(label_of(text)) :]
-
-
-def _tail(path: Path) -> bytes:
-    if not path.is_file():
-        return b""
-    with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
-        return file.read(TAIL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,8 @@ from typing import Any
 from llmb.analysis.run_state import IN_ITS_OWN_WORDS, REMEDIES
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import diagnose, last_exception
-from llmb.logs.last_steps import find_last_steps
+from llmb.logs.files import end_of
+from llmb.logs.last_steps import LastSteps
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus, log_status
 from llmb.plugins.registry import PluginRegistry
@@ -37,42 +38,29 @@ CAUSES: Mapping[NoticeKind, str] = {
 
 
 def classify_log_end(
-    paths: Sequence[Path],
     framework: FrameworkHooks[Any],
     registry: PluginRegistry,
     series: StepSeries,
+    last_steps: Mapping[Path, LastSteps],
     steps_asked: int | None = None,
 ) -> tuple[LogStatus, Failure | None]:
-    """The status as the steps and the end of the logs tell it, and why the run broke, if it did.
+    """Return the status of a run according to its steps and the ends of its logs, and why it failed, if it did.
 
-    Where all steps are there, or the loss was NaN, no text says otherwise; where nobody says how many there are to be,
-    a failure at the end says that they were not all done.
+    If all steps are there, or the loss was NaN, no message changes that. If the number of steps is unknown, a failure
+    at the end of a log shows that not all were done. Messages before the last steps do not count, because the run
+    continued.
     """
     status = log_status(series, steps_asked)
-    whole = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
-    if status == "nan" or (status == "complete" and whole):
+    total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
+    if status == "nan" or (status == "complete" and total_known):
         return status, None
-    known = [*registry.signatures(), *(each for path in paths for each in _told_by_schedulers(path, registry))]
-    starts = {path: max(0, _size(path) - END) if status == "complete" else 0 for path in paths}
-    found = _cause(paths, known, starts)
-    if found and (later := _outlived(paths, framework, starts)) != starts:
-        found = _cause(paths, known, later)
-    if found is None:
-        return status, None
-    return ("incomplete" if status == "complete" else status), found
-
-
-def _cause(paths: Sequence[Path], known: Sequence[Signature], starts: Mapping[Path, int]) -> Failure | None:
-    return diagnose(paths, known, starts) or last_exception(paths, starts)
-
-
-def _outlived(paths: Sequence[Path], framework: FrameworkHooks[Any], starts: Mapping[Path, int]) -> dict[Path, int]:
-    """From where on a text in a log counts, at ``starts`` or later: what stands before it, a run that went on outlived.
-
-    A run went on where more than a few new steps follow, or its first one does, or where it was begun again.
-    """
-    parse_log = partial(framework.parse_log, run=None)
-    return {path: max(starts[path], find_last_steps(path, parse_log)) for path in paths}
+    new_parser = partial(framework.parse_log, run=None)
+    starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
+    if status == "complete":
+        starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
+    known = [*registry.signatures(), *(each for path in starts for each in _told_by_schedulers(path, registry))]
+    failure = diagnose(starts, known, starts) or last_exception(starts, starts)
+    return ("incomplete" if failure and status == "complete" else status), failure
 
 
 def _told_by_schedulers(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
@@ -81,7 +69,7 @@ def _told_by_schedulers(path: Path, registry: PluginRegistry) -> Iterator[Signat
     They are secondary: a process may have failed before, and the others have waited until their scheduler's word. What
     comes after a training that succeeded is no failure of it: processes that hang at their exit wait for it, too.
     """
-    end = _end_of(path)
+    end = end_of(path, END)
     for notice in _notices(end, registry) if not SUCCEEDED.search(end) else ():
         if notice.kind in CAUSES and notice.text:
             remedy = REMEDIES.get(IN_ITS_OWN_WORDS[notice.kind], "run it again")
@@ -98,14 +86,6 @@ def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:
 
 def _items(parser: LogParser, data: bytes) -> list[Step | Notice]:
     return [*parser.feed(data), *parser.close()]
-
-
-def _end_of(path: Path) -> bytes:
-    if not path.is_file():  # what was piped is gone
-        return b""
-    with path.open("rb") as file:
-        file.seek(max(0, _size(path) - END))
-        return file.read(END)
 
 
 def _size(path: Path) -> int:

@@ -12,7 +12,8 @@ import attrs
 from llmb.analysis.valid_range import stated_only
 from llmb.analysis.window import Summary, outlier_median_s, summarise
 from llmb.hookspecs import FrameworkHooks
-from llmb.logs.read_blocks import feed_file
+from llmb.logs.files import blocks_of
+from llmb.logs.last_steps import LastSteps
 from llmb.logs.series import StepSeries
 from llmb.logs.status import LogStatus
 from llmb.parsing.compressed import compression, unpacked
@@ -125,8 +126,8 @@ def parse_run(
     framework = registry.framework(name)
     with _naming(paths), ExitStack() as stack:
         plain = {path: stack.enter_context(unpacked(path)) for path in paths}
-        series = _read_steps(framework, plain)
-        status, failure = classify_log_end([*plain.values()], framework, registry, series, steps_asked)
+        series, last_steps = _read_steps(framework, plain)
+        status, failure = classify_log_end(framework, registry, series, last_steps, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
             framework=name,
@@ -140,18 +141,33 @@ def parse_run(
         )
 
 
-def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> StepSeries:
-    """The steps of logs, each with where its plain text is."""
-    parser = framework.parse_log(run=None)
-    series = StepSeries()
+def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> tuple[StepSeries, dict[Path, LastSteps]]:
+    """Read the steps of logs, each with the path of its plain text. Return them, and the last ones in each text."""
+    parser, series, last_steps = framework.parse_log(run=None), StepSeries(), dict[Path, LastSteps]()
+    offset = 0
     for path, text in plain.items():
-        try:
-            feed_file(parser, text, 0, series.add, source=str(path))
-        except OSError as error:
-            raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
-    series.add(parser.close())
-    series.first_step = parser.first_step  # it may be known by now
-    return series
+        last_steps[text], offset = LastSteps(), 0
+        for block in _blocks(path, text):
+            found = parser.feed(block, str(path))
+            series.add(found)
+            last_steps[text].add(found, offset)
+            offset += len(block)
+    found = parser.close()
+    series.add(found)
+    series.first_step = parser.first_step  # the parser may know it only now
+    for text, last in last_steps.items():
+        if not last or len(last_steps) == 1:
+            last.add(found, text.stat().st_size if text.is_file() else offset)
+    return series, last_steps
+
+
+def _blocks(path: Path, text: Path) -> Iterator[bytes]:
+    """Yield the content of a log. Raise LogError if it does not exist or is unreadable."""
+    try:
+        text.stat()
+        yield from blocks_of(text)
+    except OSError as error:
+        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
 
 
 @contextmanager

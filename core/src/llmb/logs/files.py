@@ -1,0 +1,30 @@
+"""Reading of log files in blocks, so that memory does not depend on their size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+BLOCK = 1 << 19  # smaller blocks cost more calls; larger ones do not fit into a CPU's cache
+
+
+def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
+    """Yield the content of a file from an offset, or nothing if it does not exist. Raise OSError on other errors."""
+    try:
+        file = path.open("rb", buffering=0)
+    except FileNotFoundError:
+        return
+    with file:
+        if offset:  # a pipe cannot seek
+            file.seek(offset)
+        while block := file.read(BLOCK):
+            yield block
+
+
+def end_of(path: Path, size: int) -> bytes:
+    """Return the last ``size`` bytes of a file, or nothing if it is not a regular file, such as a pipe."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - size))
+        return file.read(size)
