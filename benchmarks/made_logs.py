@@ -1,4 +1,4 @@
-"""Training logs that nobody's training wrote: what real ones print, as often as they print it. See parse_speed.py."""
+"""Made training logs that contain what real ones print, as often as they print it. See parse_speed.py."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ RANKS_2048_EVERY = 500_000_000 // (2048 * RECIPE_STEPS)
 NOTEBOOK_EVERY = 394
 BARS_EVERY = 8_040  # from one step to the next
 PAIRS_EVERY = 5_500
+PAIR = 430  # a step of two lines, without noise
 MANY_PROCESSES_EVERY = 50_000
-VARIETY = 4_000_000  # of noise that is repeated in another order
+VARIETY = 4_000_000  # bytes of noise that are repeated in another order
 ABSL = "I0317 10:00:13.224641 140110937163584 metric_logger.py:181] "
 DIGITS = {"#": "0123456789", "~": "0123456789abcdef"}
 
-# What real logs print between their steps; # is any digit, ~ any hexadecimal one.
+# Lines that real logs contain between their steps; # is any digit, ~ any hexadecimal one.
 NOISE = tuple(
     line + "\n"
     for line in (
@@ -43,7 +44,7 @@ NOISE = tuple(
 
 
 def ranks(size: int, every: int) -> Iterator[bytes]:
-    """One step line in each ``every`` bytes: all ranks print a step before one prints the next."""
+    """Yield one step line in ``every`` bytes. All ranks print a step before one prints the next."""
     dice = random.Random(1)
     stretches = [_noise(dice, every - 190) for _ in range(VARIETY // every)]
     processes = max(1, size // (every * RECIPE_STEPS))
@@ -56,7 +57,7 @@ def ranks(size: int, every: int) -> Iterator[bytes]:
 
 
 def notebook(size: int) -> Iterator[bytes]:
-    """One step line in each `NOTEBOOK_EVERY` bytes, of one process."""
+    """Yield one step line in `NOTEBOOK_EVERY` bytes, of one process."""
     dice = random.Random(3)
     stretches = [_noise(dice, NOTEBOOK_EVERY - 270) for _ in range(5000)]
     step = 0
@@ -67,7 +68,7 @@ def notebook(size: int) -> Iterator[bytes]:
 
 
 def dense(size: int) -> Iterator[bytes]:
-    """Eight ranks, labelled as srun does it, and nothing between their steps."""
+    """Yield the step lines of eight ranks with srun's labels, and nothing between them."""
     dice = random.Random(2)
     step = 0
     while size > 0:
@@ -77,7 +78,7 @@ def dense(size: int) -> Iterator[bytes]:
 
 
 def bars(size: int, every: int) -> Iterator[bytes]:
-    """NeMo's progress bar: three draws in each ``every`` bytes."""
+    """Yield NeMo's progress bar, drawn three times in ``every`` bytes."""
     dice = random.Random(4)
     stretches = [_noise(dice, every - 450) for _ in range(VARIETY // every)]
     step, before = 0, "v_num=None"
@@ -96,7 +97,7 @@ def bars(size: int, every: int) -> Iterator[bytes]:
 
 
 def pairs(size: int, every: int) -> Iterator[bytes]:
-    """Megatron-Bridge's two lines in each ``every`` bytes."""
+    """Yield Megatron-Bridge's two lines in ``every`` bytes."""
     dice = random.Random(5)
     stretches = [_noise(dice, every - 430) for _ in range(VARIETY // every)]
     step = 0
@@ -112,6 +113,14 @@ def pairs(size: int, every: int) -> Iterator[bytes]:
         block = dice.choice(stretches) + lines.encode()
         yield block
         size -= len(block)
+
+
+def failed(log: bytes) -> Iterator[bytes]:
+    """Yield a log and the failure of one of its ranks."""
+    yield log
+    yield b"Traceback (most recent call last):\n" + b'  File "train.py", line 3, in main\n' * 20
+    yield b"7: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n"
+    yield b"srun: error: node-1: task 7: Exited with exit code 1\n"
 
 
 def _noise(dice: random.Random, size: int) -> bytes:

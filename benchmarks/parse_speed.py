@@ -1,42 +1,44 @@
-"""How fast a log is parsed, beside ``grep -c`` on the same file, and in how much memory.
+"""Speed and memory of parsing and diagnosing logs, compared with grep on the same file.
 
-    python benchmarks/parse_speed.py [--mb 500] [--repeats 5]
+    python benchmarks/parse_speed.py [--mb 300] [--repeats 5]
 
-What is timed ends with what ``llmb parse`` says of a log: its steps' numbers, their count, whether a loss was NaN, the
-figures of the window. The figures of steps that nobody asks for are not read; how long it takes to have all is told
-beside it. The best of several repeats counts, taken in turns, so that a busy machine hurts both.
+Parsing is compared with ``grep -c`` for the text of a step line, and diagnosis with ``grep -cFf`` for all signatures.
+The CPU time of both sides is measured in turns, and the best of several repeats counts, because other processes slow
+down both. The speed of grep depends on the text between the steps by a factor of two. A step takes about 10 us here and
+0.03 us in grep, so the ratio depends on how many steps a log has.
 
-How fast grep is depends on the text between the steps, by a factor of two; and a step costs us some 2 us where it costs
-grep 0.03, so the ratio hangs on how many there are. A log grows to 500 MB by what many processes say besides, with
-NCCL_DEBUG=INFO for instance, and a recipe has 50 to 100 steps. The bar is for logs of such jobs:
+The bar is for logs of jobs that run the published recipes. Such a log reaches hundreds of megabytes because many
+processes write more than steps, for example with NCCL_DEBUG=INFO:
 
-- ``ranks``, MaxText: every process prints each step. 512 processes (the middle of the published 64 to 2048) with 50
-  steps print 25,600 step lines: in 500 MB, one in 19.5 kB. Each begins with srun's label.
-- ``bars``, NeMo 1: one process draws the bar, three times a step behind carriage returns, twice with figures. There is
-  a step in 50 kB: 10,000 of them, twenty times as many as the longest run of which we have a whole log.
-- ``pairs``, Megatron-Bridge: two processes print a line each for a step, one step in 50 kB too.
+- ``ranks``, MaxText: every process prints each step, with srun's label. 512 processes (the published jobs have 64 to
+  2048) with 50 steps print 25,600 step lines in 500 MB, one in 19.5 kB.
+- ``bars``, NeMo 1: one process draws the bar three times a step after carriage returns, twice with values. There is a
+  step in 50 kB: in 500 MB, 20 times as many as in the longest run of which we have a complete log.
+- ``pairs``, Megatron-Bridge: two processes print a line each per step, with a step in 50 kB too.
+- ``failed`` and ``incomplete`` are ``ranks`` with and without a failure at the end, of more steps than they contain.
 
-Without a bar stand logs that have more steps, and say less besides:
+Denser logs have no bar against grep:
 
-- ``ranks-2048``: as many processes as the largest published job has, so one step line in 4.9 kB.
-- ``bars-alone``: six whole logs of jobs on 8 to 64 GPUs have one step in 5 to 11 kB, 8 kB in the mean. Such a log of
-  500 MB is of 62,000 steps.
-- ``pairs-alone``: six whole logs of Megatron-LM have one iteration in 0.8 to 36 kB, in the median 5.5 kB.
-- ``notebook``, MaxText: the densest whole log of a real run (one process on TPUs, 500 steps) has a step line in each
-  394 bytes: in 500 MB more than a million steps of one run, each of which grep passes in less time than Python calls.
-- ``dense`` has nothing but the step lines of eight ranks, which no log has.
+- ``ranks-2048``: as many processes as the largest published job, so one step line in 4.9 kB.
+- ``bars-alone``: six complete logs of jobs on 8 to 64 GPUs have a step in 5 to 11 kB, 8 kB on average.
+- ``pairs-alone``: six complete logs of Megatron-LM have an iteration in 0.8 to 36 kB, 5.5 kB in the median.
+- ``notebook``, MaxText: the densest complete log of a real run (one process on TPUs) has a step line in 394 bytes.
+- ``dense-pairs``, Megatron-Bridge: nothing but step lines. It is compared with a loop that searches each line for three
+  regular expressions, as other tools read two numbers per step.
+- ``dense``, MaxText: nothing but the step lines of eight ranks, which no real log has.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import re
+import resource
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import attrs
@@ -45,11 +47,13 @@ from made_logs import (
     ABSL,
     BARS_EVERY,
     MANY_PROCESSES_EVERY,
+    PAIR,
     PAIRS_EVERY,
     RANKS_2048_EVERY,
     RANKS_EVERY,
     bars,
     dense,
+    failed,
     notebook,
     pairs,
     ranks,
@@ -57,42 +61,59 @@ from made_logs import (
 )
 
 from llmb.analysis.window import summarise
-from llmb.logs.files import feed_file
+from llmb.logs.diagnose import known_signatures
+from llmb.logs.files import blocks_of
 from llmb.logs.series import StepSeries
 from llmb.logs.status import log_status
-from llmb.values.steps import LogParser
+from llmb.parsing.parse import parse_run
+from llmb.plugins.registry import PluginRegistry
 from llmb_maxtext.log import MaxTextLog
-from llmb_megatron_bridge.log import MegatronLog
-from llmb_nemo_launcher.log import NeMoLog
 
-BAR = 0.5  # of grep's speed
-FLAT_MB = 8.0  # how much more memory ten times the log may take
+GREP_SPEED = 0.4
+GREP_F_TIME = 0.6
+LOOP_SPEED = 1.0
+FLAT_MB = 8.0  # additional memory for a log that is ten times as long
 MB = 1_000_000
-PARSERS: dict[str, Callable[[], LogParser]] = {"MaxText": MaxTextLog, "NeMo": NeMoLog, "Megatron-Bridge": MegatronLog}
-GREPPED = {"MaxText": "completed step", "NeMo": "train_step_timing", "Megatron-Bridge": "elapsed time per iteration"}
+GREPPED = {
+    "maxtext": "completed step",
+    "nemo_launcher": "train_step_timing",
+    "megatron_bridge": "elapsed time per iteration",
+}
+NUMBER = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
+THREE_PATTERNS = (
+    re.compile(rf"{NUMBER} *(?:MODEL_)?TFLOP/s/GPU"),
+    re.compile(r"iteration +(\d+) */ *(\d+)"),
+    re.compile(rf"elapsed time per iteration \(ms\): *{NUMBER}"),
+)
 
 
 @attrs.frozen
 class Log:
-    """A log that is parsed: its framework, how its bytes are made, and whether the bar is for it."""
+    """A made log: its framework, its content, its share of the size, and whether it has a bar against grep."""
 
     name: str
     framework: str
     make: Callable[[int], Iterator[bytes]]
+    share: float = 1.0
     has_bar: bool = False
-    once: bool = False  # it takes long
 
 
 LOGS = (
-    Log("ranks", "MaxText", partial(ranks, every=RANKS_EVERY), has_bar=True),
-    Log("bars", "NeMo", partial(bars, every=MANY_PROCESSES_EVERY), has_bar=True),
-    Log("pairs", "Megatron-Bridge", partial(pairs, every=MANY_PROCESSES_EVERY), has_bar=True),
-    Log("ranks-2048", "MaxText", partial(ranks, every=RANKS_2048_EVERY)),
-    Log("bars-alone", "NeMo", partial(bars, every=BARS_EVERY)),
-    Log("pairs-alone", "Megatron-Bridge", partial(pairs, every=PAIRS_EVERY)),
-    Log("notebook", "MaxText", notebook, once=True),
-    Log("dense", "MaxText", dense, once=True),
+    Log("ranks", "maxtext", partial(ranks, every=RANKS_EVERY), has_bar=True),
+    Log("bars", "nemo_launcher", partial(bars, every=MANY_PROCESSES_EVERY), has_bar=True),
+    Log("pairs", "megatron_bridge", partial(pairs, every=MANY_PROCESSES_EVERY), has_bar=True),
+    Log("ranks-2048", "maxtext", partial(ranks, every=RANKS_2048_EVERY)),
+    Log("bars-alone", "nemo_launcher", partial(bars, every=BARS_EVERY)),
+    Log("pairs-alone", "megatron_bridge", partial(pairs, every=PAIRS_EVERY)),
+    Log("notebook", "maxtext", notebook, share=0.1),
+    Log("dense-pairs", "megatron_bridge", partial(pairs, every=PAIR), share=0.1),
+    Log("dense", "maxtext", dense, share=0.1),
 )
+
+
+@cache
+def pool() -> PluginRegistry:
+    return PluginRegistry()
 
 
 def write(path: Path, blocks: Iterable[bytes]) -> Path:
@@ -102,36 +123,119 @@ def write(path: Path, blocks: Iterable[bytes]) -> Path:
     return path
 
 
-def parse(path: Path, framework: str) -> StepSeries:
-    """As `llmb parse` does it, without what it prints."""
-    parser, series = PARSERS[framework](), StepSeries()
-    feed_file(parser, path, 0, series.add)
+def parse(path: Path, framework: str) -> None:
+    """Read a log and all its steps, as `llmb parse` does."""
+    parser, series = pool().framework(framework).parse_log(run=None), StepSeries()
+    for block in blocks_of(path):
+        series.add(parser.feed(block))
     series.add(parser.close())
     assert log_status(series) != "no_data"
-    assert summarise(series.steps, "last").complete
-    return series
+    assert summarise(list(series.steps), "last").complete
 
 
-def grep(path: Path, framework: str) -> int:
-    command = ["grep", "-c", GREPPED[framework], path]
-    return int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+def grep(path: Path, *arguments: str) -> None:
+    subprocess.run(["grep", "-c", *arguments, path], stdout=subprocess.PIPE, check=False)  # 1 if no line matches
 
 
-def seconds(work: Callable[[], object]) -> float:
-    begin = time.perf_counter()
+def search_each_line(path: Path) -> None:
+    with path.open(errors="replace") as file:
+        for line in file:
+            for pattern in THREE_PATTERNS:
+                pattern.search(line)
+
+
+def best_seconds(repeats: int, *works: Callable[[], object]) -> list[float]:
+    """Return the best CPU time of each, measured in turns."""
+    taken = [[cpu_seconds(work) for work in works] for _ in range(repeats)]
+    return [min(times) for times in zip(*taken, strict=True)]
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    begin = _cpu_time_s()
     work()
-    return time.perf_counter() - begin
+    return _cpu_time_s() - begin
 
 
-def compare(path: Path, framework: str, repeats: int) -> tuple[float, float]:
-    """Seconds of grep and of the parser, the best of each."""
-    taken = [(seconds(lambda: grep(path, framework)), seconds(lambda: parse(path, framework))) for _ in range(repeats)]
-    by_grep, by_us = zip(*taken, strict=True)
-    return min(by_grep), min(by_us)
+def _cpu_time_s() -> float:
+    """Return the CPU time of this process and of the programs that it started."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def figures(size_mb: int = 300, repeats: int = 5) -> Iterator[Figure]:
+    """Yield the speed on each log, memory on a log and a tenth of it, and what is read of a log that has grown."""
+    with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
+        for log in LOGS:
+            path = write(Path(folder, f"{log.name}.log"), log.make(int(size_mb * MB * log.share)))
+            yield speed(log, path, repeats)
+            if log.name == "dense-pairs":
+                yield speed_of_loop(path, repeats)
+            if log.has_bar:
+                small = write(Path(folder, "small", path.name), log.make(size_mb * MB // 10))
+                yield memory(small, path, log)
+            if log.name == "ranks":
+                yield diagnosis(path, "incomplete", repeats)
+                yield diagnosis(write(path, failed(path.read_bytes())), "failed", repeats)
+                yield reading_again(path)
+            path.unlink()
+
+
+def speed(log: Log, path: Path, repeats: int) -> Figure:
+    by_grep, by_us = best_seconds(
+        repeats, lambda: grep(path, GREPPED[log.framework]), lambda: parse(path, log.framework)
+    )
+    size_mb = path.stat().st_size / MB
+    return Figure(
+        f"parsing {size_mb:.0f} MB of {log.framework}'s log ({log.name}): speed / that of grep -c",
+        by_grep / by_us,
+        GREP_SPEED if log.has_bar else None,
+        at_least=True,
+        detail=f"grep {by_grep:.3f} s, llmb {by_us:.3f} s, {size_mb / by_us:,.0f} MB/s",
+    )
+
+
+def speed_of_loop(path: Path, repeats: int) -> Figure:
+    by_loop, by_us = best_seconds(repeats, lambda: search_each_line(path), lambda: parse(path, "megatron_bridge"))
+    return Figure(
+        "parsing nothing but Megatron-Bridge's step lines: speed / that of three regular expressions per line",
+        by_loop / by_us,
+        LOOP_SPEED,
+        at_least=True,
+        detail=f"loop {by_loop:.3f} s, llmb {by_us:.3f} s",
+    )
+
+
+def diagnosis(path: Path, name: str, repeats: int) -> Figure:
+    """Return the time to parse and diagnose a log that contains too few steps."""
+    signatures = path.with_suffix(".signatures")
+    signatures.write_text("\n".join(each.needle.strip() for each in known_signatures()))
+
+    def parse_incomplete() -> None:
+        parsed = parse_run([path], "maxtext", pool(), steps_asked=1000)
+        assert (parsed.status, parsed.failure is not None) == ("incomplete", name == "failed")
+
+    by_grep, by_us = best_seconds(repeats, lambda: grep(path, "-Ff", str(signatures)), parse_incomplete)
+    return Figure(
+        f"parsing and diagnosing a log ({name}) of {path.stat().st_size / MB:.0f} MB / grep -cFf with all signatures",
+        by_us / by_grep,
+        GREP_F_TIME,
+        detail=f"grep {by_grep:.3f} s, llmb {by_us:.3f} s",
+    )
+
+
+def memory(small: Path, large: Path, log: Log) -> Figure:
+    low, high = peak_mb(small, log.framework), peak_mb(large, log.framework)
+    return Figure(
+        f"additional peak memory for ten times as long a log of {log.framework}",
+        high - low,
+        FLAT_MB,
+        "MB",
+        detail=f"{low:.1f} MB, {high:.1f} MB",
+    )
 
 
 def peak_mb(path: Path, framework: str) -> float:
-    """Peak memory of a process of its own that parses this log."""
+    """Return the peak memory of a process that parses this log."""
     code = (
         "import sys, pathlib; sys.path[:0] = sys.argv[3:]; import figure, parse_speed; "
         "parse_speed.parse(pathlib.Path(sys.argv[1]), sys.argv[2]); print(figure.own_peak_mb())"
@@ -140,65 +244,26 @@ def peak_mb(path: Path, framework: str) -> float:
     return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
-def read_again(path: Path) -> tuple[int, int]:
-    """Bytes that a second call reads of a log that has grown by one step, and the bytes that were added."""
-    parser, series, fed = MaxTextLog(), StepSeries(), 0
-    offset = feed_file(parser, path, 0, series.add)
+def reading_again(log: Path) -> Figure:
+    """Return the bytes that are read of a log that has grown by one step."""
+    parser, series, offset = MaxTextLog(), StepSeries(), log.stat().st_size
+    for block in blocks_of(log):
+        series.add(parser.feed(block))
     added = step_line(random.Random(3), 10**6, ABSL)
-    with path.open("ab") as file:
+    with log.open("ab") as file:
         file.write(added)
-    fed = feed_file(parser, path, offset, series.add) - offset
+    new = list(blocks_of(log, offset))
+    for block in new:
+        series.add(parser.feed(block))
     assert series.last_step is not None
     assert series.last_step.step == 10**6
-    return fed, len(added)
-
-
-def figures(size_mb: int = 500, repeats: int = 5) -> Iterator[Figure]:
-    """Speed on each log, memory on a log and a tenth of it, and what is read of a log that has grown."""
-    with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
-        for log in LOGS:
-            path = write(Path(folder, f"{log.name}.log"), log.make(size_mb * MB))
-            yield speed(log, path, size_mb, 1 if log.once else repeats)
-            if log.has_bar:
-                small = write(Path(folder, "small", path.name), log.make(size_mb * MB // 10))
-                yield memory(small, path, log.framework)
-            if log.name == "ranks":
-                yield reading_again(path)
-            path.unlink()
-
-
-def speed(log: Log, path: Path, size_mb: int, repeats: int) -> Figure:
-    by_grep, by_us = compare(path, log.framework, repeats)
-    whole = seconds(lambda: list(parse(path, log.framework).steps))
-    return Figure(
-        f"parsing {size_mb} MB of {log.framework}'s log ({log.name}): speed / that of grep -c",
-        by_grep / by_us,
-        BAR if log.has_bar else None,
-        at_least=True,
-        detail=f"grep {by_grep:.3f} s, llmb {by_us:.3f} s, {size_mb / by_us:,.0f} MB/s, "
-        f"{grep(path, log.framework):,} lines; with the figures of every step {whole:.3f} s",
-    )
-
-
-def memory(small: Path, large: Path, framework: str) -> Figure:
-    low, high = peak_mb(small, framework), peak_mb(large, framework)
-    return Figure(
-        f"more peak memory for ten times as long a log of {framework}",
-        high - low,
-        FLAT_MB,
-        "MB",
-        detail=f"{low:.1f} MB, {high:.1f} MB",
-    )
-
-
-def reading_again(log: Path) -> Figure:
-    fed, added = read_again(log)
-    return Figure("bytes read of a log that has grown / its new bytes", fed / added, 1.0, detail=f"{added} are new")
+    read = sum(map(len, new))
+    return Figure("bytes read of a log that has grown / its new bytes", read / len(added), 1.0, detail=f"{read} read")
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--mb", type=int, default=500, help="size of the logs")
+    options.add_argument("--mb", type=int, default=300, help="size of the logs")
     options.add_argument("--repeats", type=int, default=5)
     asked = options.parse_args()
     return show(figures(asked.mb, asked.repeats))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -40,12 +39,12 @@ class LastSteps:
     def find_begin(self, path: Path, new_parser: NewParser) -> int:
         """Return a byte in the line of the oldest of these steps, or 0 if there is no step.
 
-        New parsers read the block in a binary search. If the line began in the block before, the result is the first
-        byte of the block. If a parser numbers its steps at the end of the log, the log is read again.
+        New parsers read its block again, the second one line by line. If the line began in the block before, the result
+        is the first byte of the block. If a parser numbers its steps at the end of the log, the log is read again.
         """
         if not self._steps:
             return 0
-        begin = self._steps[0][1]
+        begin = offset = self._steps[0][1]
         block = next(blocks_of(path, begin), b"")
         if not block and not isinstance(new_parser(), _Piecewise):
             return find_last_steps(path, lambda: _Piecewise(new_parser), self._count - 1)
@@ -53,9 +52,12 @@ class LastSteps:
         in_block.add(new_parser().feed(block), begin)
         if len(in_block._steps) < in_block._count:
             return begin
-        oldest = in_block._steps[0][0]  # as numbered by a parser that began here
-        end = bisect_left(range(len(block)), True, key=lambda end: oldest in _numbers(new_parser().feed(block[:end])))
-        return begin + end - 1
+        oldest, parser = in_block._steps[0][0], new_parser()  # as numbered by a parser that began here
+        for line in block.splitlines(keepends=True):
+            if oldest in _numbers(parser.feed(line)):
+                break
+            offset += len(line)
+        return offset
 
 
 def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:

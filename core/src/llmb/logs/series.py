@@ -107,19 +107,21 @@ class StepSeries:
     def add(self, items: Iterable[Step | Notice]) -> None:
         """Add what a parser returned."""
         for item in items:
+            if item.attempt is not None and item.attempt < self._table.attempt:
+                continue  # of an earlier run
             if isinstance(item, Notice):
-                if item.attempt is None or item.attempt >= self.attempt:
-                    self._note(item)
-            elif item.attempt >= self.attempt:
+                self._note(item)
+            else:
                 self._take(item)
 
     def _take(self, step: Step) -> None:
-        if step.attempt > self.attempt:
+        if step.attempt > self._table.attempt:
             self._table = StepTable(step.attempt)
             self._notices.clear()
             self.nan = False
         self._table.put(step)
-        self.nan = self.nan or (step.loss is not None and math.isnan(step.loss))
+        if step.loss is not None and math.isnan(step.loss):
+            self.nan = True
 
     def _note(self, notice: Notice) -> None:
         if notice.kind == "total steps":
