@@ -112,7 +112,7 @@ LOGS = (
 
 
 @cache
-def pool() -> PluginRegistry:
+def registry() -> PluginRegistry:
     return PluginRegistry()
 
 
@@ -125,7 +125,7 @@ def write(path: Path, blocks: Iterable[bytes]) -> Path:
 
 def parse(path: Path, framework: str) -> None:
     """Read a log and all its steps, as `llmb parse` does."""
-    parser, series = pool().framework(framework).parse_log(run=None), StepSeries()
+    parser, series = registry().framework(framework).parse_log(run=None), StepSeries()
     for block in blocks_of(path):
         series.add(parser.feed(block))
     series.add(parser.close())
@@ -211,7 +211,7 @@ def diagnosis(path: Path, name: str, repeats: int) -> Figure:
     signatures.write_text("\n".join(each.needle.strip() for each in known_signatures()))
 
     def parse_incomplete() -> None:
-        parsed = parse_run([path], "maxtext", pool(), steps_asked=1000)
+        parsed = parse_run([path], "maxtext", registry(), steps_asked=1000)
         assert (parsed.status, parsed.failure is not None) == ("incomplete", name == "failed")
 
     by_grep, by_us = best_seconds(repeats, lambda: grep(path, "-Ff", str(signatures)), parse_incomplete)
