@@ -62,12 +62,12 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
         ),
     ],
 )
-def test_a_model_that_cannot_be_is_refused_with_the_reason(
+def test_an_impossible_model_is_rejected_with_the_reason(
     tmp_path: Path, recipe: str, gpus: int, tables: dict[str, Any], line: str
 ) -> None:
     with pytest.raises(llmb.SpecError) as raised:
         planned(tmp_path / "spec.toml", recipe, gpu_type="h100", dtype="bf16", gpus=gpus, **tables)
-    assert [str(fault).partition(": ")[2] for fault in raised.value.faults] == [line]
+    assert [str(error).partition(": ")[2] for error in raised.value.faults] == [line]
 
 
 def test_every_published_point_can_be_run() -> None:

@@ -48,11 +48,11 @@ class SpecFile:
         return self
 
     def usual(self, **tables: dict[str, Any]) -> SpecFile:
-        """One that works as it stands, with these keys over it."""
+        """Write a spec that is valid on this machine, with these keys over it."""
         return self._merged(USUAL, tables)
 
     def big(self, **tables: dict[str, Any]) -> SpecFile:
-        """One of 64 GPUs, far more than this machine has."""
+        """Write a spec of 64 GPUs, more than this machine has."""
         return self._merged(BIG, tables)
 
     def _merged(self, base: Tables, tables: Tables) -> SpecFile:
@@ -65,13 +65,13 @@ class SpecFile:
     def runs(self, *overrides: str, target: str | None = None) -> list[llmb.Run[Any]]:
         return [placed.run for placed in self.load(*overrides, target=target).runs]
 
-    def faults(self, *overrides: str, target: str | None = None) -> dict[str, llmb.Fault]:
-        """All faults by their key; a fault without one by its message."""
+    def errors(self, *overrides: str, target: str | None = None) -> dict[str, llmb.Fault]:
+        """Return all errors by key; errors without a key by message."""
         with pytest.raises(llmb.SpecError) as raised:
             plan(self.load(*overrides, target=target), registry=PluginRegistry())
-        faults = raised.value.faults
-        assert len(set(faults)) == len(faults), "a fault is told twice"
-        return {fault.key or fault.message: fault for fault in faults}
+        errors = raised.value.faults
+        assert len(set(errors)) == len(errors), "an error is reported twice"
+        return {error.key or error.message: error for error in errors}
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ class Llmb:
         return forked.run_llmb([*map(str, arguments)], env={**os.environ, "PYTHONPATH": os.pathsep.join(self.path)})
 
     def json(self, *arguments: str | Path, status: int = 0) -> Any:
-        """What it prints with ``--json``, which must be one document and nothing else."""
+        """Return the output with ``--json``, which must be one document."""
         done = self(*arguments, "--json")
         assert done.returncode == status, done.stderr
         return json.loads(done.stdout)

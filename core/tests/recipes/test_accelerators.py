@@ -23,7 +23,7 @@ def test_peaks_are_dense_and_in_flops_per_second(name: str, dtype: str, tflops: 
     assert accelerators()[name].peak_flops[dtype] == tflops * 1e12
 
 
-def test_the_table_holds_what_the_design_names() -> None:
+def test_the_table_has_the_published_peaks() -> None:
     assert {name: (gpu.gpus_per_node, gpu.memory_gb, gpu.domain_gpus) for name, gpu in accelerators().items()} == {
         "a100": (8, 80, None),
         "h100": (8, 80, None),

@@ -1,4 +1,4 @@
-"""Reading recipes: what a file comes to, and every fault of a wrong one at once."""
+"""Reading recipes: the values of a file, and all errors of an invalid file together."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def read(text: str, shared: Mapping[str, str] = FrozenMap()) -> Recipe:
     return read_recipe(text, address="acme/moe@1.0", framework="acme", file="moe.toml", shared=shared)
 
 
-def faults_of(text: str) -> tuple[Fault, ...]:
+def errors_of(text: str) -> tuple[Fault, ...]:
     with pytest.raises(RecipeError) as caught:
         read(text)
-    assert {fault.file for fault in caught.value.faults} == {"moe.toml"}
+    assert {error.file for error in caught.value.faults} == {"moe.toml"}
     return caught.value.faults
 
 
-def test_what_holds_for_the_whole_recipe() -> None:
+def test_a_recipe_has_the_values_of_its_file() -> None:
     recipe = read(HEAD + POINTS)
     assert (recipe.address, recipe.framework, recipe.release) == ("acme/moe@1.0", "acme", "1.0")
     assert (recipe.flop_formula, recipe.mfu_from, recipe.window) == ("causal", "logged", (35, 44))
@@ -125,7 +125,7 @@ def test_what_holds_for_the_whole_recipe() -> None:
     )
 
 
-def test_lists_stand_for_every_combination() -> None:
+def test_lists_expand_to_every_combination() -> None:
     recipe = read(HEAD + POINTS)
     assert [(point.gpu_type, point.dtype, point.gpus) for point in recipe.points] == [
         *((gpu_type, dtype, gpus) for gpu_type in ("h100", "b200") for dtype in ("bf16", "fp8") for gpus in (64, 128)),
@@ -174,15 +174,15 @@ def test_what_recipes_share_comes_below_their_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "file", "told"),
+    ("line", "file", "message"),
     [
         ('shared = "nemo"', "moe.toml", "shared: invalid value \"nemo\"; expected a list of names of shared files"),
         ('shared = ["modle"]', "moe.toml", "shared[0]: invalid value \"modle\"; expected one of broken, model"),
         ('shared = ["model", "broken"]', "shared/broken.toml", "invalid TOML"),
     ],
 )  # fmt: skip
-def test_a_shared_file_that_is_not_there_or_wrong_is_told(line: str, file: str, told: str) -> None:
-    with pytest.raises(RecipeError, match=re.escape(f"{file}: {told}")):
+def test_a_missing_or_invalid_shared_file_is_an_error(line: str, file: str, message: str) -> None:
+    with pytest.raises(RecipeError, match=re.escape(f"{file}: {message}")):
         read(line + HEAD + POINTS, {"model": "", "broken": "="})
 
 
@@ -240,7 +240,7 @@ def test_what_may_be_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "fault"),
+    ("old", "new", "error"),
     [
         ('source = "a README"\n', "", "source: required key is missing"),
         ('release = "1.0"', 'realease = "1.0"', "(did you mean 'release'?)"),
@@ -283,31 +283,31 @@ def test_what_may_be_left_out() -> None:
         ('"fp8"\ngpus = 128', '"bf16"\ngpus = 64', "h100 bf16 on 64 GPUs already has a baseline in baselines[0]"),
     ],
 )  # fmt: skip
-def test_a_fault_names_its_place_and_what_was_expected(old: str, new: str, fault: str) -> None:
+def test_an_error_names_its_place_and_the_expected_value(old: str, new: str, error: str) -> None:
     whole = HEAD + POINTS + BASELINES
     assert old in whole
-    told = [str(each) for each in faults_of(whole.replace(old, new, 1))]
-    assert any(fault in each for each in told), told
+    lines = [str(each) for each in errors_of(whole.replace(old, new, 1))]
+    assert any(error in line for line in lines), lines
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_errors_are_reported_together() -> None:
     text = HEAD.replace("steps = 50", "steps = 0").replace("hidden = 64\n", "") + POINTS.replace("tp = 4", "tq = 4", 1)
-    assert [fault.key for fault in faults_of(text)] == ["steps", "model.hidden", "points[0].tq"]
+    assert [error.key for error in errors_of(text)] == ["steps", "model.hidden", "points[0].tq"]
 
 
-def test_what_is_not_toml_is_told_with_its_line() -> None:
-    (fault,) = faults_of("release = \n")
-    assert "line 1" in fault.message
+def test_invalid_toml_is_reported_with_its_line() -> None:
+    (error,) = errors_of("release = \n")
+    assert "line 1" in error.message
 
 
 def test_variants_alone_are_no_recipe() -> None:
-    (fault,) = faults_of(HEAD + VARIANT)
-    assert str(fault).startswith("moe.toml: points: all points have options; expected at least one table without")
+    (error,) = errors_of(HEAD + VARIANT)
+    assert str(error).startswith("moe.toml: points: all points have options; expected at least one table without")
 
 
-def test_a_recipe_without_points_is_none() -> None:
-    (fault,) = faults_of(HEAD)
-    assert str(fault) == "moe.toml: points: required key is missing; expected a list, each a table"
+def test_a_recipe_without_points_is_an_error() -> None:
+    (error,) = errors_of(HEAD)
+    assert str(error) == "moe.toml: points: required key is missing; expected a list, each a table"
 
 
 def test_the_layout_in_the_documentation_is_one_that_can_be_read() -> None:

@@ -1,4 +1,4 @@
-"""``llmb validate`` and ``llmb run --dry-run``: what they print, how they end, and that they touch nothing."""
+"""``llmb validate`` and ``llmb run --dry-run``: their output and exit codes; they touch nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def nothing_touched(folder: Path) -> bool:
     return not home.exists() and {path.name for path in folder.iterdir()} <= {"spec.toml", "site"}
 
 
-def test_validate_tells_how_many_runs_there_are(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
+def test_validate_prints_the_number_of_runs(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
     spec.usual(workload={"gpus": [1, 2]})
     done = run_llmb("validate", spec.file)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{spec.file}: valid, 2 runs\n", "")
@@ -44,7 +44,7 @@ def test_validate_tells_how_many_runs_there_are(spec: Any, run_llmb: Any, tmp_pa
 
 
 @pytest.mark.parametrize("command", [["validate"], ["run"], ["run", "--dry-run"]])
-def test_each_fault_is_one_line_and_the_status_is_2(
+def test_each_error_is_one_line_and_the_exit_code_is_2(
     spec: Any, run_llmb: Any, tmp_path: Path, command: list[str]
 ) -> None:
     spec.usual(workload={"gpus": "64"}, target={"lok": 1})
@@ -60,7 +60,7 @@ def test_each_fault_is_one_line_and_the_status_is_2(
     assert nothing_touched(tmp_path)
 
 
-def test_faults_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
+def test_errors_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
     spec.usual(workload={"gpu_type": "cpuu"}, mounts={"a": "b"})
     for command in (["validate"], ["run"], ["run", "--dry-run"]):
         errors = run_llmb.json(*command, spec.file, status=2)["errors"]
@@ -75,16 +75,14 @@ def test_faults_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Pat
     assert nothing_touched(tmp_path)
 
 
-def test_what_a_scheduler_refuses_names_the_file(spec: Any, run_llmb: Any) -> None:
+def test_an_error_of_a_scheduler_names_the_file(spec: Any, run_llmb: Any) -> None:
     done = run_llmb("validate", spec.big(target={"runtime": "venv"}).file)
     assert done.returncode == 2
     assert done.stderr.startswith(f"llmb: {spec.file}: ")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_dry_run_as_json_holds_the_job_the_script_and_the_preparation(
-    spec: Any, run_llmb: Any, tmp_path: Path
-) -> None:
+def test_a_dry_run_as_json_has_the_job_the_script_and_the_preparation(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
     spec.usual(workload={"repeats": 2}, mounts={"/a": "/x:ro"}, env={"NAME": "value with spaces"})
     document = run_llmb.json("run", spec.file, "--dry-run")
     assert document.keys() == {"runs"}
@@ -119,7 +117,7 @@ def test_a_dry_run_for_people_shows_the_script(spec: Any, run_llmb: Any, tmp_pat
         ["recipes", "--toml"],
     ],
 )
-def test_an_option_that_would_be_ignored_is_refused(spec: Any, run_llmb: Any, arguments: list[str]) -> None:
+def test_an_option_that_would_be_ignored_is_rejected(spec: Any, run_llmb: Any, arguments: list[str]) -> None:
     address = "maxtext/llama2-tiny" if arguments[0] == "recipes" else spec.usual().file
     [error] = run_llmb.json(*arguments, address, status=2)["errors"]
     given = " and ".join(arguments[-2:] if len(arguments) > 2 else ["--toml", "--json"])
@@ -138,23 +136,23 @@ def test_a_dry_run_speaks_of_a_baseline_only_where_there_is_one(spec: Any, run_l
 
 
 @pytest.mark.parametrize(
-    ("profile", "told"),
+    ("profile", "message"),
     [
         ({"tool": "nsys"}, "profiled with nsys, steps 20 to 30: recorded without a verdict"),
         ({"tool": "nsys", "stop_step": 25}, "profiled with nsys, steps 20 to 25: recorded without a verdict"),
         ({"tool": "nccl-trace"}, "profiled with nccl-trace: recorded without a verdict"),
     ],
 )
-def test_a_dry_run_tells_that_a_capture_is_not_judged(
-    spec: Any, capsys: pytest.CaptureFixture[str], profile: dict[str, Any], told: str
+def test_a_dry_run_prints_that_a_capture_has_no_verdict(
+    spec: Any, capsys: pytest.CaptureFixture[str], profile: dict[str, Any], message: str
 ) -> None:
     nemo = {"recipe": "nemo_launcher/llama3.1-70b", "gpu_type": "h100", "dtype": "fp8", "gpus": 64}
     spec.write(tomli_w.dumps({"workload": nemo, "profile": profile, "target": {"scheduler": "slurm", "workdir": "/w"}}))
     print_plans(llmb.plan(spec.load()))
-    assert f"\n# {told}\n" in capsys.readouterr().out
+    assert f"\n# {message}\n" in capsys.readouterr().out
 
 
-def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_llmb: Any, write_targets: Any) -> None:
+def test_a_dry_run_prints_that_the_option_replaces_the_target(spec: Any, run_llmb: Any, write_targets: Any) -> None:
     write_targets('[box]\nscheduler = "local"\n')
     file = spec.usual(target={"lock": "/x"}).file
     note = "--target box replaces the spec's [target] (scheduler, lock)"
@@ -164,9 +162,7 @@ def test_a_dry_run_tells_that_the_option_took_the_targets_place(spec: Any, run_l
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"", b"[workload", None])
-def test_a_file_that_cannot_be_used_is_one_line(
-    spec: Any, run_llmb: Any, tmp_path: Path, content: bytes | None
-) -> None:
+def test_an_unusable_file_is_one_line(spec: Any, run_llmb: Any, tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         spec.file.write_bytes(content)
     done = run_llmb("run", spec.file if content is not None else tmp_path)
@@ -188,14 +184,14 @@ main()
 
 
 def without_privilege(*arguments: str | Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """``llmb`` as a process for which permissions count, also where the tests are run by root."""
+    """Run ``llmb`` as a process for which permissions count, even if root runs the tests."""
     command = [sys.executable, "-c", WITHOUT_CAPABILITIES, json.dumps(list(map(str, arguments)))]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **env}, check=False)
 
 
 @pytest.fixture
 def closed(tmp_path: Path) -> Iterator[Path]:
-    """A folder without permission, once the test has closed it."""
+    """Yield a folder that a test can close, and open it at the end."""
     folder = tmp_path / "closed"
     folder.mkdir()
     yield folder

@@ -1,4 +1,4 @@
-"""``run.toml``: a run as a spec of its own, that loads again to the same run."""
+"""``run.toml``: a run as a spec of its own, which loads to the same run."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_spec_without_a_run_id_is_no_record(spec: Any) -> None:
         import_run(spec.usual().file, PluginRegistry())
 
 
-def test_a_capture_has_the_steps_that_its_recipe_states_where_the_spec_states_none(spec: Any) -> None:
+def test_a_capture_has_the_recipe_s_steps_if_the_spec_states_none(spec: Any) -> None:
     spec.write(
         '[workload]\nrecipe = "nemo_launcher/llama3.1-8b"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\n'
         '[profile]\ntool = "nccl-trace"\n[target]\nscheduler = "local"\n'

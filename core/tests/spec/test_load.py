@@ -47,9 +47,9 @@ def test_an_error_in_tables_or_text_names_the_key_alone() -> None:
     for load in (lambda: llmb.load({**TABLES, "modle": {}}), lambda: llmb.loads(TEXT + "[modle]\n")):
         with pytest.raises(llmb.SpecError) as raised:
             load()
-        [fault] = raised.value.faults
-        assert (fault.file, fault.key) == (None, "modle")
-        assert str(fault).startswith("modle: ")
+        [error] = raised.value.faults
+        assert (error.file, error.key) == (None, "modle")
+        assert str(error).startswith("modle: ")
 
 
 def test_a_string_is_a_path_and_never_text() -> None:

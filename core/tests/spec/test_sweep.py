@@ -1,4 +1,4 @@
-"""Lists are a sweep; ``--set`` overrides any key; a fault names the key as it was written."""
+"""Lists are a sweep; ``--set`` overrides any key; an error names the key as it was written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_lists_of_the_workload_make_their_product_the_last_varying_fastest(spec:
     assert [(run.dtype, run.gpus) for run in runs] == [("bf16", 64), ("bf16", 128), ("fp8", 64), ("fp8", 128)]
 
 
-def test_recipes_of_one_framework_may_be_listed_beside_its_options(spec: Any) -> None:
+def test_recipes_of_one_framework_may_be_listed_with_its_options(spec: Any) -> None:
     both = {"recipe": ["maxtext/llama2-70b"], "gpus": [64, 128]}
     runs = spec.big(workload=both, framework={"config": {"remat_policy": "full"}}).runs()
     assert [run.options.config["remat_policy"] for run in runs] == ["full", "full"]
@@ -57,7 +57,7 @@ def test_repeats_are_runs_of_their_own(spec: Any) -> None:
     assert [run.repeat for run in runs] == [1, 2, 3]
 
 
-def test_one_override_of_a_program_may_stand_alone(spec: Any) -> None:
+def test_one_override_needs_no_list(spec: Any) -> None:
     [placed] = llmb.load(spec.usual().file, overrides="workload.steps=60").runs
     assert placed.run.steps == 60
 
@@ -71,33 +71,33 @@ def test_one_override_of_a_program_may_stand_alone(spec: Any) -> None:
         ({"sweep": {f"env.N{n}": [*"0123456789"] for n in range(9)}}, [], "the sweep has 1,000,000,000 runs"),
     ],
 )
-def test_a_workload_of_too_many_runs_is_one_fault_before_anything_is_expanded(
+def test_a_workload_of_too_many_runs_is_one_error_before_anything_is_expanded(
     spec: Any, tables: dict[str, Any], overrides: list[str], message: str
 ) -> None:
-    [(key, fault)] = spec.usual(**tables).faults(*overrides).items()
-    assert (key, fault.message, fault.expected) == ("workload", message, "at most 10,000")
+    [(key, error)] = spec.usual(**tables).errors(*overrides).items()
+    assert (key, error.message, error.expected) == ("workload", message, "at most 10,000")
 
 
 @pytest.mark.parametrize("repeats", [0, "many", 2**31, True])
-def test_repeats_that_are_no_number_are_told_as_such(spec: Any, repeats: object) -> None:
-    assert "workload.repeats" in spec.usual(workload={"repeats": repeats}).faults()
+def test_invalid_repeats_are_an_error_of_that_key(spec: Any, repeats: object) -> None:
+    assert "workload.repeats" in spec.usual(workload={"repeats": repeats}).errors()
 
 
-def test_a_fault_names_the_value_of_a_list_by_its_index(spec: Any) -> None:
-    found = spec.big(workload={"gpus": [64, 96], "dtype": ["bf16", "bf8"]}, sweep={"parallelism.tp": [1, 24]}).faults()
+def test_an_error_names_the_value_of_a_list_by_its_index(spec: Any) -> None:
+    found = spec.big(workload={"gpus": [64, 96], "dtype": ["bf16", "bf8"]}, sweep={"parallelism.tp": [1, 24]}).errors()
     assert set(found) == {"workload.gpus[1]", "workload.dtype[1]", "sweep.parallelism.tp[1]", "workload.gpus[0]"}
 
 
-def test_an_unknown_key_of_a_sweep_is_one_fault_however_many_its_values(spec: Any) -> None:
-    found = spec.usual(sweep={"parallelism.tpp": [1, 2], "target.lok": ["a", "b"]}).faults()
-    assert {key: fault.nearest for key, fault in found.items()} == {
+def test_an_unknown_key_in_a_sweep_is_one_error_for_all_its_values(spec: Any) -> None:
+    found = spec.usual(sweep={"parallelism.tpp": [1, 2], "target.lok": ["a", "b"]}).errors()
+    assert {key: error.nearest for key, error in found.items()} == {
         "sweep.parallelism.tpp": "tp",
         "sweep.target.lok": "lock",
     }
 
 
-def test_a_fault_that_all_points_share_is_told_once(spec: Any) -> None:
-    found = spec.big(workload={"gpus": [64, 128, 256]}, parallelism={"tp": 24}).faults()
+def test_an_error_that_all_runs_share_is_reported_once(spec: Any) -> None:
+    found = spec.big(workload={"gpus": [64, 128, 256]}, parallelism={"tp": 24}).errors()
     assert sorted(found) == ["parallelism.tp", "workload.gpus[0]", "workload.gpus[1]", "workload.gpus[2]"]
 
 
@@ -120,16 +120,16 @@ def test_a_fault_that_all_points_share_is_told_once(spec: Any) -> None:
         ({"target.none.here.at.all": [0]}, "sweep.target.none.here.at.all", "unknown key", None),
     ],
 )
-def test_a_sweep_that_is_none_is_a_fault(
+def test_an_invalid_sweep_is_an_error(
     spec: Any, sweep: dict[str, Any], key: str, message: str, expected: str | None
 ) -> None:
-    fault = spec.usual(sweep=sweep).faults()[key]
-    assert fault.message == message
-    assert expected is None or fault.expected == expected
+    error = spec.usual(sweep=sweep).errors()[key]
+    assert error.message == message
+    assert expected is None or error.expected == expected
 
 
-def test_an_empty_list_of_the_workload_is_a_fault(spec: Any) -> None:
-    assert spec.usual(workload={"gpus": []}).faults()["workload.gpus"].message == "invalid value []"
+def test_an_empty_list_in_the_workload_is_an_error(spec: Any) -> None:
+    assert spec.usual(workload={"gpus": []}).errors()["workload.gpus"].message == "invalid value []"
 
 
 @pytest.mark.parametrize(
@@ -169,19 +169,19 @@ def test_set_replaces_a_sweep_however_either_is_written(spec: Any, key: str) -> 
     assert [run.parallelism.fsdp for run in spec.runs(f"{key}=[16]")] == [16]
 
 
-def test_set_beside_a_sweep_of_the_same_key_is_a_fault_and_not_ignored(spec: Any) -> None:
+def test_an_override_of_a_swept_key_is_an_error(spec: Any) -> None:
     spec.big(sweep={"parallelism.fsdp": [64, 32]})
-    assert "sweep.parallelism.fsdp" in spec.faults("parallelism.fsdp=16")
+    assert "sweep.parallelism.fsdp" in spec.errors("parallelism.fsdp=16")
 
 
-def test_a_fault_of_an_override_says_that_it_came_from_set(spec: Any) -> None:
-    found = spec.big().faults("workload.gpus=[64, 128]", "model.layer=3", "x.y=1")
-    assert {key: fault.file for key, fault in found.items()} == {"model.layer": "--set", "x": "--set"}
-    assert spec.faults("model.layer=3", "workload.gpus=0")["workload.gpus"].file == "--set"
-    assert spec.usual(workload={"steps": 0}).faults("workload.gpus=1")["workload.steps"].file == str(spec.file)
-    assert spec.big().faults("workload.gpus=[64, 96]")["workload.gpus[1]"].file == "--set"
-    assert spec.faults("sweep.parallelism.tp=[24]")["sweep.parallelism.tp[0]"].file == "--set"
-    assert spec.big().faults("sweep.foo.bar=[1]")["sweep.foo.bar"].file == "--set"
+def test_an_error_of_an_override_names_the_option(spec: Any) -> None:
+    found = spec.big().errors("workload.gpus=[64, 128]", "model.layer=3", "x.y=1")
+    assert {key: error.file for key, error in found.items()} == {"model.layer": "--set", "x": "--set"}
+    assert spec.errors("model.layer=3", "workload.gpus=0")["workload.gpus"].file == "--set"
+    assert spec.usual(workload={"steps": 0}).errors("workload.gpus=1")["workload.steps"].file == str(spec.file)
+    assert spec.big().errors("workload.gpus=[64, 96]")["workload.gpus[1]"].file == "--set"
+    assert spec.errors("sweep.parallelism.tp=[24]")["sweep.parallelism.tp[0]"].file == "--set"
+    assert spec.big().errors("sweep.foo.bar=[1]")["sweep.foo.bar"].file == "--set"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_fault_of_an_override_says_that_it_came_from_set(spec: Any) -> None:
         ("a\nb=3", "--set: 'a\\nb' is not a dotted key; expected table.key=value"),
     ],
 )
-def test_an_override_that_is_none_is_one_line(spec: Any, override: str, text: str) -> None:
+def test_an_invalid_override_is_one_line(spec: Any, override: str, text: str) -> None:
     with pytest.raises(llmb.SpecError) as raised:
         spec.usual().load(override, "also wrong")
     first, second = str(raised.value).splitlines()
@@ -206,14 +206,14 @@ def test_an_override_that_is_none_is_one_line(spec: Any, override: str, text: st
     "value", ["9" * 5000, "0x" + "f" * 5000, "[" * 5000 + "]" * 5000], ids=["decimal", "hexadecimal", "nested"]
 )
 def test_a_value_beyond_what_can_be_read_is_one_line(spec: Any, value: str) -> None:
-    [fault] = spec.usual().faults(f"workload.steps={value}").values()
-    assert (fault.key, len(fault.message) < 100) == ("workload.steps", True)
+    [error] = spec.usual().errors(f"workload.steps={value}").values()
+    assert (error.key, len(error.message) < 100) == ("workload.steps", True)
     spec.write(f"{spec.file.read_text()}\n[sweep]\n'workload.steps' = [{value}]\n")
-    [fault] = spec.faults().values()
-    assert fault.file == str(spec.file)
+    [error] = spec.errors().values()
+    assert error.file == str(spec.file)
 
 
-def test_values_that_look_alike_in_a_fault_are_not_the_same(spec: Any) -> None:
+def test_values_that_look_alike_in_an_error_are_distinct(spec: Any) -> None:
     spec.big()
     long = "x" * 80
     spec.write(f"""{spec.file.read_text()}

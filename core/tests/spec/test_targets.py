@@ -48,7 +48,7 @@ def test_keys_of_the_spec_override_those_of_the_file(spec: Any, write_targets: A
 @pytest.mark.parametrize(
     ("stated", "gpus", "known"), [({"gpus_per_node": 4}, 16, 4), ({"gpus_per_node": 4}, 2, 2), ({}, 16, 8)]
 )
-def test_a_scheduler_is_told_the_gpus_per_node_of_its_run(
+def test_a_scheduler_gets_the_gpus_per_node_of_its_run(
     spec: Any, stated: dict[str, int], gpus: int, known: int
 ) -> None:
     target = {"scheduler": "slurm", "host": "login", "workdir": "/work", **stated}
@@ -81,47 +81,47 @@ def test_the_option_replaces_a_target_that_the_spec_describes_whole(spec: Any, w
     )
 
 
-def test_an_unknown_name_is_told_with_the_nearest(spec: Any, write_targets: Any) -> None:
+def test_an_unknown_target_is_reported_with_the_nearest_one(spec: Any, write_targets: Any) -> None:
     file = write_targets(TARGETS)
-    found = spec.write(WORKLOAD + '[target]\nname = "bix"\nlock = "/x"').faults()
+    found = spec.write(WORKLOAD + '[target]\nname = "bix"\nlock = "/x"').errors()
     assert set(found) == {"target.name"}
-    fault = found["target.name"]
-    assert (fault.file, fault.nearest) == (str(spec.file), "box")
-    assert fault.message == "unknown target 'bix'"
-    assert fault.expected == f"one of box, incomplete, other, wrong in {file}"
-    assert spec.faults(target="bux")["target.name"].file == "--target"
+    error = found["target.name"]
+    assert (error.file, error.nearest) == (str(spec.file), "box")
+    assert error.message == "unknown target 'bix'"
+    assert error.expected == f"one of box, incomplete, other, wrong in {file}"
+    assert spec.errors(target="bux")["target.name"].file == "--target"
 
 
 @pytest.mark.parametrize("text", ["", None])
-def test_without_targets_a_name_says_what_to_write_where(spec: Any, write_targets: Any, text: str | None) -> None:
+def test_without_targets_the_error_of_a_name_has_the_table_to_add(
+    spec: Any, write_targets: Any, text: str | None
+) -> None:
     if text is not None:
         write_targets(text)
-    fault = spec.write(WORKLOAD).faults(target="box")["target.name"]
-    assert fault.message.startswith("unknown target 'box'; add a table [box] with a scheduler to /")
-    assert fault.message.endswith("targets.toml")
+    error = spec.write(WORKLOAD).errors(target="box")["target.name"]
+    assert error.message.startswith("unknown target 'box'; add a table [box] with a scheduler to /")
+    assert error.message.endswith("targets.toml")
 
 
 def test_a_name_is_not_ignored_where_the_spec_states_all_keys(spec: Any, write_targets: Any) -> None:
     write_targets(TARGETS)
-    assert "target.name" in spec.usual(target={"name": "bix"}).faults()
+    assert "target.name" in spec.usual(target={"name": "bix"}).errors()
 
 
-def test_faults_in_the_file_name_it_and_their_key_there(spec: Any, write_targets: Any) -> None:
+def test_errors_in_the_targets_file_name_the_file_and_their_key(spec: Any, write_targets: Any) -> None:
     file = write_targets(TARGETS)
-    found = spec.write(WORKLOAD).faults(target="wrong")
-    assert {key: fault.file for key, fault in found.items()} == {"wrong.lok": str(file), "wrong.workdir": str(file)}
+    found = spec.write(WORKLOAD).errors(target="wrong")
+    assert {key: error.file for key, error in found.items()} == {"wrong.lok": str(file), "wrong.workdir": str(file)}
     assert found["wrong.lok"].nearest == "lock"
-    fault = spec.faults(target="incomplete")["incomplete"]
-    assert (fault.file, fault.message) == (str(file), "no scheduler")
+    error = spec.errors(target="incomplete")["incomplete"]
+    assert (error.file, error.message) == (str(file), "no scheduler")
 
 
-def test_a_targets_file_that_is_no_toml_is_a_fault_only_of_specs_that_name_a_target(
-    spec: Any, write_targets: Any
-) -> None:
+def test_an_invalid_targets_file_is_an_error_only_of_specs_that_name_a_target(spec: Any, write_targets: Any) -> None:
     file = write_targets("[box")
-    [fault] = spec.write(WORKLOAD).faults(target="box").values()
-    assert fault.file == str(file)
-    assert fault.message.startswith("invalid TOML")
+    [error] = spec.write(WORKLOAD).errors(target="box").values()
+    assert error.file == str(file)
+    assert error.message.startswith("invalid TOML")
     assert len(spec.usual().runs()) == 1
 
 
@@ -149,25 +149,25 @@ def test_a_host_is_what_ssh_takes(spec: Any, host: str) -> None:
         "a:0",
     ],
 )
-def test_a_host_that_is_none_is_a_fault(spec: Any, host: str) -> None:
-    fault = spec.usual(target={"scheduler": "slurm", "host": host, "workdir": "/work"}).faults()["target.host"]
-    assert fault.expected == '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
+def test_an_invalid_host_is_an_error(spec: Any, host: str) -> None:
+    error = spec.usual(target={"scheduler": "slurm", "host": host, "workdir": "/work"}).errors()["target.host"]
+    assert error.expected == '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
 
 
 @pytest.mark.parametrize("workdir", ["~/llmb", "llmb", "$HOME/llmb", "/new\nline"])
-def test_a_work_directory_elsewhere_is_absolute(spec: Any, workdir: str) -> None:
-    fault = spec.usual(target={"scheduler": "slurm", "host": "eos", "workdir": workdir}).faults()["target.workdir"]
-    assert fault.expected == "an absolute path on eos (`ssh eos pwd` prints the home directory)"
+def test_a_work_directory_on_another_host_is_absolute(spec: Any, workdir: str) -> None:
+    error = spec.usual(target={"scheduler": "slurm", "host": "eos", "workdir": workdir}).errors()["target.workdir"]
+    assert error.expected == "an absolute path on eos (`ssh eos pwd` prints the home directory)"
 
 
 def test_a_scheduler_of_this_machine_takes_no_host(spec: Any) -> None:
-    [fault] = spec.usual(target={"host": "eos"}).faults().values()
-    assert str(fault).endswith(
+    [error] = spec.usual(target={"host": "eos"}).errors().values()
+    assert str(error).endswith(
         'target.host: the local scheduler runs jobs on this machine only, not on "eos"; '
         "expected no such key, or another scheduler"
     )
 
 
-def test_a_work_directory_elsewhere_has_no_default(spec: Any) -> None:
-    fault = spec.usual(target={"scheduler": "slurm", "host": "eos"}).faults()["target.workdir"]
-    assert (fault.message, fault.expected) == ("required key is missing", "a directory on eos that all nodes share")
+def test_a_work_directory_on_another_host_has_no_default(spec: Any) -> None:
+    error = spec.usual(target={"scheduler": "slurm", "host": "eos"}).errors()["target.workdir"]
+    assert (error.message, error.expected) == ("required key is missing", "a directory on eos that all nodes share")

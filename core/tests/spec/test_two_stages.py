@@ -1,4 +1,4 @@
-"""Validation in two stages: the errors of the spec together, then those of the plugins, and none that only follows."""
+"""Validation in two stages: the errors of the spec together, then those of the plugins."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SLURM = '[target]\nscheduler = "slurm"\naccount = "me"\npartition = "batch"\n'
     ],
 )
 def test_the_errors_of_the_spec_are_reported_together(spec: Any, tables: str, keys: set[str]) -> None:
-    assert set(spec.write(HEAD + tables + SLURM).faults()) == keys
+    assert set(spec.write(HEAD + tables + SLURM).errors()) == keys
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_the_errors_of_the_spec_are_reported_together(spec: Any, tables: str, ke
     ],
 )
 def test_the_errors_of_the_plugins_come_together_once_a_run_is_valid(spec: Any, tables: str, keys: set[str]) -> None:
-    assert set(spec.write(HEAD + tables + SLURM).faults()) == keys
+    assert set(spec.write(HEAD + tables + SLURM).errors()) == keys
 
 
 def test_each_hook_reports_its_errors_whatever_the_others_report(spec: Any) -> None:
@@ -55,12 +55,12 @@ def test_each_hook_reports_its_errors_whatever_the_others_report(spec: Any) -> N
         '[measure]\nwindow = [41, 44]\n[framework.config]\n"trainer.log_every_n_steps" = 5\n"trainer.max_steps" = 3\n'
     )
     spec.write(HEAD.replace("maxtext/llama2-70b", "nemo_launcher/llama3.1-70b") + window + SLURM)
-    assert set(found.faults()) == {"measure.window", "framework.config.trainer.max_steps"}
+    assert set(found.errors()) == {"measure.window", "framework.config.trainer.max_steps"}
 
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of pipeline stages of the runs for which a framework is called."""
+    """Return a list that gets the pipeline stages of each run that a framework is called with."""
     seen: list[int] = []
 
     class Recording(llmb.PluginRegistry):
@@ -130,7 +130,7 @@ def test_a_wrong_value_hides_no_error_of_keys_that_do_not_depend_on_it(
     rest = '[measure]\nwindow = [44, 35]\n[env]\n1A = "x"\n' + SLURM
     hidden = {"workload.steps": {"measure.window"}}.get(*keys, set())
     expected = keys | {"measure.window", "env.1A"} - hidden
-    assert set(spec.write(f"{head}{workload}\n{rest}").faults()) == expected
+    assert set(spec.write(f"{head}{workload}\n{rest}").errors()) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,29 +146,29 @@ def test_a_wrong_value_hides_no_error_of_keys_that_do_not_depend_on_it(
 def test_one_typo_causes_no_second_error(spec: Any, tables: str, key: str) -> None:
     head = HEAD.replace("64", "96") if tables.startswith("[paralelism") else HEAD
     target = SLURM.removeprefix("[target]\n") if "[target]" in tables else SLURM
-    assert set(spec.write(head + tables + target).faults()) == {key}
+    assert set(spec.write(head + tables + target).errors()) == {key}
 
 
 def test_a_typo_in_a_variants_option_causes_no_second_error(spec: Any) -> None:
     bridge = '[workload]\nrecipe = "megatron_bridge/llama3.1-405b"\ngpu_type = "gb200"\ndtype = "fp8"\ngpus = 192\n'
     tables = '[framework]\nfp8_recip = "mx"\n[parallelism]\nvp = 8\n'
-    assert "framework.fp8_recip" in spec.write(bridge + tables + SLURM).faults()
+    assert "framework.fp8_recip" in spec.write(bridge + tables + SLURM).errors()
 
 
 def test_a_key_that_is_set_and_swept_hides_no_other_error(spec: Any) -> None:
     sweep = '[parallelism]\nmicro_batch_size = 2\n[sweep]\n"parallelism.micro_batch_size" = [1, 2]\n'
-    found = spec.write(HEAD + sweep + "[measure]\nwindow = [44, 35]\n" + SLURM).faults()
+    found = spec.write(HEAD + sweep + "[measure]\nwindow = [44, 35]\n" + SLURM).errors()
     assert set(found) == {"sweep.parallelism.micro_batch_size", "measure.window"}
 
 
 def test_an_unreadable_override_hides_no_error_of_the_spec(spec: Any) -> None:
-    found = spec.write(HEAD + SLURM).faults("bogus", "workload.dtype=fp4")
+    found = spec.write(HEAD + SLURM).errors("bogus", "workload.dtype=fp4")
     assert set(found) == {"'bogus' has no value", "workload.dtype"}
 
 
 def test_an_unknown_scheduler_hides_no_error_of_the_division(spec: Any) -> None:
     tables = '[parallelism]\nfsdp = 7\n[target]\nscheduler = "slrum"\n'
-    assert set(spec.write(HEAD + tables).faults()) == {"target.scheduler", "parallelism.fsdp"}
+    assert set(spec.write(HEAD + tables).errors()) == {"target.scheduler", "parallelism.fsdp"}
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_an_unknown_scheduler_hides_no_error_of_the_division(spec: Any) -> None:
     ],
 )
 def test_a_wrong_key_of_the_target_hides_no_error_of_its_place(spec: Any, target: str, keys: set[str]) -> None:
-    assert set(spec.write(HEAD + SLURM + target).faults()) == {f"target.{key}" for key in keys}
+    assert set(spec.write(HEAD + SLURM + target).errors()) == {f"target.{key}" for key in keys}
 
 
 WRONG: tuple[tuple[str, str, Any], ...] = (
@@ -209,7 +209,7 @@ def test_two_errors_together_make_no_third() -> None:
         try:
             llmb.plan(llmb.load(tables))
         except llmb.SpecError as error:
-            return {fault.key for fault in error.faults}
+            return {error.key for error in error.faults}
         return set()
 
     alone = {each[:2]: keys_of(each) for each in WRONG}

@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Durations as users write them."""
 
 from __future__ import annotations
 
@@ -18,6 +18,6 @@ def test_a_duration_is_whole_seconds(written: object, expected: int) -> None:
 @pytest.mark.parametrize(
     "written", ["", "h", "1", "1.5h", "30m1h", "-1h", "1d", "0s", "0h0m", 0, -5, True, 1.5, None, ["1h"], "1h\n2"]
 )
-def test_anything_else_is_refused_with_what_was_expected(written: object) -> None:
+def test_anything_else_is_rejected_with_the_expected_values(written: object) -> None:
     with pytest.raises(ValueError, match="a duration such as"):
         seconds(written)

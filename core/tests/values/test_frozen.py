@@ -1,4 +1,4 @@
-"""Values that cross between core and plugins cannot be changed, whatever they were made of."""
+"""Values that cross between core and plugins cannot be changed, whatever they were constructed from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of the number of GPUs."""
+"""Rules that compute numbers from the number of GPUs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_a_rule_is_evaluated_exactly(rule: int | str, gpus: int, expected: int) 
     ("rule", "gpus", "value"),
     [("gpus / 3", 64, "21.3333"), ("252 * gpus / 576", 100, "43.75"), ("gpus / 128", 64, "0.5"), ("0", 8, "0")],
 )
-def test_a_rule_that_does_not_come_out_is_refused(rule: str, gpus: int, value: str) -> None:
+def test_a_rule_without_an_integer_result_is_rejected(rule: str, gpus: int, value: str) -> None:
     with pytest.raises(ValueError, match=f"^{value}$"):
         scaled(rule, gpus)
 
 
-def test_a_division_by_zero_is_refused() -> None:
+def test_a_division_by_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="a division by 0"):
         scaled("gpus / 0", 8)
 

@@ -1,4 +1,4 @@
-"""The whole line of a fault, where it has to say what its author meant."""
+"""The complete lines of errors that have to guess what the author meant."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ INSTALLED = "expected one of local, slurm"
 
 
 def lines(spec: Any, text: str) -> list[str]:
-    """All faults as they are printed, without the name of the spec."""
-    found = spec.write(text).faults().values()
-    return [str(fault).removeprefix(f"{spec.file}: ") for fault in found]
+    """Return all errors as they are printed, without the name of the spec."""
+    found = spec.write(text).errors().values()
+    return [str(error).removeprefix(f"{spec.file}: ") for error in found]
 
 
 @pytest.mark.parametrize(
@@ -84,11 +84,11 @@ def lines(spec: Any, text: str) -> list[str]:
         ),
     ],
 )
-def test_the_line_says_what_to_write(spec: Any, text: str, line: str) -> None:
+def test_the_line_names_the_fix(spec: Any, text: str, line: str) -> None:
     assert lines(spec, text) == [line]
 
 
-def test_names_that_are_missing_say_which_command_lists_them(spec: Any) -> None:
+def test_missing_names_are_reported_with_the_command_that_lists_them(spec: Any) -> None:
     assert lines(spec, "[workload]\n" + LOCAL) == [
         "workload.recipe: required key is missing; expected an address that `llmb recipes` lists",
         *(
@@ -98,7 +98,7 @@ def test_names_that_are_missing_say_which_command_lists_them(spec: Any) -> None:
     ]
 
 
-def test_a_wrong_dtype_is_told_beside_a_wrong_gpu_type(spec: Any) -> None:
+def test_an_invalid_dtype_is_reported_with_an_unknown_gpu_type(spec: Any) -> None:
     gpu_type, dtype = lines(spec, USUAL.replace('"cpu"', '"cqu"').replace("fp32", "z"))
     assert "did you mean 'cpu'" in gpu_type
     assert dtype == "workload.dtype: maxtext/llama2-tiny has no configuration for z; expected fp32"
@@ -109,33 +109,31 @@ OTHER_GPU = "workload.gpu_type: h100 supports none of the dtypes of maxtext/llam
 
 @pytest.mark.parametrize("parallelism", ["", "[parallelism]\nglobal_batch_size = 4\n"])
 @pytest.mark.parametrize(
-    ("dtype", "told"),
+    ("dtype", "more"),
     [
         ("fp32", []),
         ("bf16", ["workload.dtype: maxtext/llama2-tiny has no configuration for bf16; expected fp32"]),
     ],
 )
-def test_a_gpu_without_any_dtype_of_the_recipe_is_what_is_wrong(
-    spec: Any, parallelism: str, dtype: str, told: list[str]
+def test_a_gpu_that_supports_no_dtype_of_the_recipe_is_the_error(
+    spec: Any, parallelism: str, dtype: str, more: list[str]
 ) -> None:
     text = USUAL.replace('"cpu"', '"h100"').replace("fp32", dtype) + parallelism
-    assert lines(spec, text) == [OTHER_GPU, *told]
+    assert lines(spec, text) == [OTHER_GPU, *more]
 
 
 @pytest.mark.parametrize(
     ("parallelism", "keys"),
     [("", ["workload.gpu_type", "workload.dtype"]), ("[parallelism]\nglobal_batch_size = 256\n", ["workload.dtype"])],
 )
-def test_a_dtype_that_a_recipe_lacks_names_no_gpu_that_nobody_asked_for(
-    spec: Any, parallelism: str, keys: list[str]
-) -> None:
-    told = lines(spec, B200 + parallelism + LOCAL)
-    assert [line.partition(":")[0] for line in told] == keys
+def test_a_dtype_that_a_recipe_lacks_names_no_other_gpu(spec: Any, parallelism: str, keys: list[str]) -> None:
+    found = lines(spec, B200 + parallelism + LOCAL)
+    assert [line.partition(":")[0] for line in found] == keys
     dtype = "workload.dtype: maxtext/llama2-70b has no configuration for nvfp4; expected bf16 or fp8"
-    assert told[-1].startswith(dtype)
+    assert found[-1].startswith(dtype)
 
 
-def test_a_key_that_stands_in_no_table_is_meant_as_the_one_of_that_name(spec: Any) -> None:
+def test_a_key_outside_a_table_is_taken_for_the_key_of_that_name(spec: Any) -> None:
     [line] = lines(spec, "steps = 10\n" + USUAL)
     assert line.endswith("(did you mean 'workload.steps'?)")
 
@@ -150,9 +148,9 @@ def test_a_key_that_stands_in_no_table_is_meant_as_the_one_of_that_name(spec: An
         ('eos = "slurm"\n', '{file}: eos: invalid value "slurm"; expected a table [eos] with a scheduler'),
     ],
 )
-def test_a_name_of_the_targets_file_that_does_not_fit_says_why(
+def test_a_target_that_does_not_match_the_spec_is_an_error_with_the_reason(
     spec: Any, write_targets: Any, targets: str, line: str
 ) -> None:
     file = write_targets(targets)
-    [fault] = spec.write(USUAL + 'name = "eos"\n').faults().values()
-    assert str(fault) == line.format(spec=spec.file, file=file)
+    [error] = spec.write(USUAL + 'name = "eos"\n').errors().values()
+    assert str(error) == line.format(spec=spec.file, file=file)

@@ -1,4 +1,4 @@
-"""What frameworks refuse in the same words, whatever syntax their trainers' settings have."""
+"""Checks that frameworks share, whatever syntax their trainers' settings have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name":
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("train.steps", "llmb sets this key; expected workload.steps instead"),
         ("mesh.tp", "llmb sets this key; expected [parallelism] instead"),
@@ -22,14 +22,14 @@ DECIDED = {"train.steps": "workload.steps", "mesh": "[parallelism]", "run_name":
         ("train steps", "invalid key; expected names with dots between them, without blanks"),
     ],
 )
-def test_a_setting_that_the_spec_decides_is_refused_at_its_key(name: str, told: str) -> None:
-    assert [*map(str, forbid_options([name, "train.lr"], DECIDED))] == [f"framework.config.{name}: {told}"]
-    [fault] = forbid_options([name], DECIDED, table="framework.arguments")
-    assert fault.key == f"framework.arguments.{name}"
+def test_a_setting_that_the_spec_decides_is_rejected_at_its_key(name: str, message: str) -> None:
+    assert [*map(str, forbid_options([name, "train.lr"], DECIDED))] == [f"framework.config.{name}: {message}"]
+    [error] = forbid_options([name], DECIDED, table="framework.arguments")
+    assert error.key == f"framework.arguments.{name}"
 
 
-def test_what_stands_before_a_setting_is_its_trainers_own_affair() -> None:
-    fault = forbid_key("mesh.tp", DECIDED, key="framework.config.+mesh.tp")
-    assert fault is not None
-    assert fault.key == "framework.config.+mesh.tp"
+def test_a_prefix_of_a_setting_belongs_to_its_trainer() -> None:
+    error = forbid_key("mesh.tp", DECIDED, key="framework.config.+mesh.tp")
+    assert error is not None
+    assert error.key == "framework.config.+mesh.tp"
     assert forbid_key("+mesh.tp", DECIDED, key="framework.config.+mesh.tp") is None

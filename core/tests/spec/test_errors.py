@@ -1,4 +1,4 @@
-"""Every kind of fault in a spec: what was written, where, what was expected, and the nearest right name."""
+"""Every kind of error in a spec: the value, its key, the expected value, and the nearest valid name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def test_an_unknown_key_is_named_with_the_nearest_of_its_table(
     spec: Any, table: str, key: str, nearest: str | None
 ) -> None:
     tool = {"profile": {"tool": "nsys"}} if table == "profile" else {}
-    fault = spec.usual(**{**tool, table: {**tool.get(table, {}), key: 1}}).faults()[f"{table}.{key}"]
-    assert (fault.message, fault.nearest, fault.file) == ("unknown key", nearest, str(spec.file))
-    assert nearest is None or nearest in str(fault.expected)
+    error = spec.usual(**{**tool, table: {**tool.get(table, {}), key: 1}}).errors()[f"{table}.{key}"]
+    assert (error.message, error.nearest, error.file) == ("unknown key", nearest, str(spec.file))
+    assert nearest is None or nearest in str(error.expected)
 
 
 def test_the_keys_of_target_are_those_of_the_core_and_of_the_scheduler(spec: Any) -> None:
-    fault = spec.usual(target={"lok": 1}).faults()["target.lok"]
-    known = str(fault.expected).removeprefix("one of ").split(", ")
+    error = spec.usual(target={"lok": 1}).errors()["target.lok"]
+    known = str(error.expected).removeprefix("one of ").split(", ")
     assert {"lock", "scheduler", "host", "workdir", "name", "gpus_per_node"} <= set(known)
 
 
@@ -49,7 +49,7 @@ def test_the_keys_of_target_are_those_of_the_core_and_of_the_scheduler(spec: Any
 def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, table: str, nearest: str) -> None:
     spec.usual()
     spec.file.write_text(f"{table} = 1\n{spec.file.read_text()}")
-    assert spec.faults()[table].nearest == nearest
+    assert spec.errors()[table].nearest == nearest
 
 
 @pytest.mark.parametrize(
@@ -94,51 +94,51 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("env", "NAME", 1, "1", "a string"),
     ],
 )
-def test_a_value_of_the_wrong_type_is_shown_beside_what_was_expected(
+def test_a_value_of_a_wrong_type_is_shown_with_the_expected_type(
     spec: Any, table: str, key: str, value: object, shown: str, expected: str | None
 ) -> None:
-    fault = spec.usual(**{table: {key: value}}).faults()[f"{table}.{key}"]
-    assert fault.message == f"invalid value {shown}"
-    assert expected is None or fault.expected == expected
+    error = spec.usual(**{table: {key: value}}).errors()[f"{table}.{key}"]
+    assert error.message == f"invalid value {shown}"
+    assert expected is None or error.expected == expected
 
 
 @pytest.mark.parametrize("table", ["workload", "parallelism", "model", "framework", "env", "mounts", "profile"])
-def test_a_string_where_a_table_is_due_is_a_fault(spec: Any, table: str) -> None:
+def test_a_string_instead_of_a_table_is_an_error(spec: Any, table: str) -> None:
     spec.usual()
     kept = "[target]\nscheduler = 'local'\n"
     spec.write(f"{table} = 'x'\n{kept}" if table == "workload" else f"{table} = 'x'\n{spec.file.read_text()}")
-    fault = spec.faults()[table]
-    assert fault.message == 'invalid value "x"'
-    assert "a table" in str(fault.expected)
+    error = spec.errors()[table]
+    assert error.message == 'invalid value "x"'
+    assert "a table" in str(error.expected)
 
 
 @pytest.mark.parametrize("table", ["measure", "target", "sweep"])
-def test_a_number_where_a_table_is_due_is_a_fault(spec: Any, table: str) -> None:
+def test_a_number_instead_of_a_table_is_an_error(spec: Any, table: str) -> None:
     spec.write(f"{table} = 3\n[workload]\nrecipe = 'maxtext/llama2-tiny'\n")
-    assert "a table" in str(spec.faults()[table].expected)
+    assert "a table" in str(spec.errors()[table].expected)
 
 
 def test_an_item_deep_in_an_option_is_named_by_its_own_key(spec: Any) -> None:
-    found = spec.usual(framework={"config": {"good": 1, "list": [1], "nan": float("nan")}}).faults()
+    found = spec.usual(framework={"config": {"good": 1, "list": [1], "nan": float("nan")}}).errors()
     assert set(found) == {"framework.config.list", "framework.config.nan"}
     assert found["framework.config.nan"].message == "invalid value nan"
 
 
 def test_an_item_of_a_list_is_named_by_its_index(spec: Any) -> None:
-    found = spec.usual(profile={"tool": "nsys", "ranks": [0, "all", True]}).faults()
+    found = spec.usual(profile={"tool": "nsys", "ranks": [0, "all", True]}).errors()
     assert set(found) == {"profile.ranks[1]", "profile.ranks[2]"}
 
 
-def test_what_is_missing_is_named(spec: Any) -> None:
-    assert set(spec.write("[workload]\n").faults()) == {
+def test_missing_keys_and_tables_are_named(spec: Any) -> None:
+    assert set(spec.write("[workload]\n").errors()) == {
         "target",
         "workload.recipe",
         "workload.gpu_type",
         "workload.dtype",
         "workload.gpus",
     }
-    assert spec.write("[target]\n").faults()["workload"].expected == "a table [workload] with a recipe"
-    assert spec.faults()["target.scheduler"].message == "required key is missing"
+    assert spec.write("[target]\n").errors()["workload"].expected == "a table [workload] with a recipe"
+    assert spec.errors()["target.scheduler"].message == "required key is missing"
 
 
 @pytest.mark.parametrize(
@@ -185,17 +185,15 @@ def test_what_is_missing_is_named(spec: Any) -> None:
         ({"profile": {"tool": "nsys", "ranks": []}}, "profile.ranks", "empty list"),
     ],
 )
-def test_values_that_are_impossible_together_are_a_fault(
-    spec: Any, tables: dict[str, Any], key: str, text: str
-) -> None:
+def test_an_impossible_combination_is_an_error(spec: Any, tables: dict[str, Any], key: str, text: str) -> None:
     if tables == {"model": {"heads": 60}}:
         tables = {"model": {"heads": 60}, "parallelism": {"tp": 32, "fsdp": 2}}
-    assert text in spec.big(**tables).faults()[key].message
+    assert text in spec.big(**tables).errors()[key].message
 
 
 def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: Any) -> None:
-    fault = spec.usual(workload={"steps": 20}).faults()["measure.window"]
-    assert fault.message == "the recipe's window [10, 49] is outside the run's 20 steps"
+    error = spec.usual(workload={"steps": 20}).errors()["measure.window"]
+    assert error.message == "the recipe's window [10, 49] is outside the run's 20 steps"
 
 
 @pytest.mark.parametrize(
@@ -211,23 +209,23 @@ def test_the_recipes_own_window_beyond_fewer_steps_is_called_the_recipes(spec: A
         ("profile", "tool", "nsyss", None, 'invalid value "nsyss"'),
     ],
 )
-def test_an_unknown_name_is_told_with_the_nearest_one(
+def test_an_unknown_name_is_reported_with_the_nearest_one(
     spec: Any, table: str, key: str, value: str, nearest: str | None, text: str
 ) -> None:
-    fault = spec.big(**{table: {key: value}}).faults()[f"{table}.{key}"]
-    assert fault.nearest == nearest
-    assert text in fault.message
+    error = spec.big(**{table: {key: value}}).errors()[f"{table}.{key}"]
+    assert error.nearest == nearest
+    assert text in error.message
 
 
-def test_a_dtype_that_the_gpu_lacks_is_told_as_that(spec: Any) -> None:
-    fault = spec.big(workload={"gpu_type": "a100", "dtype": "fp8"}).faults()["workload.dtype"]
-    assert (fault.message, fault.expected) == ("a100 does not support fp8", "bf16")
+def test_a_dtype_that_the_gpu_does_not_support_is_an_error(spec: Any) -> None:
+    error = spec.big(workload={"gpu_type": "a100", "dtype": "fp8"}).errors()["workload.dtype"]
+    assert (error.message, error.expected) == ("a100 does not support fp8", "bf16")
 
 
-def test_a_gpu_for_which_the_recipe_is_not_published_is_told_with_those_for_which_it_is(spec: Any) -> None:
-    fault = spec.big(workload={"gpu_type": "h200"}).faults()["workload.gpu_type"]
-    assert fault.expected == "h100 or a100, or set parallelism.global_batch_size"
-    assert "maxtext/llama2-70b has no configuration for h200" in fault.message
+def test_an_unpublished_gpu_is_an_error_that_lists_the_published_ones(spec: Any) -> None:
+    error = spec.big(workload={"gpu_type": "h200"}).errors()["workload.gpu_type"]
+    assert error.expected == "h100 or a100, or set parallelism.global_batch_size"
+    assert "maxtext/llama2-70b has no configuration for h200" in error.message
 
 
 def test_on_another_gpu_a_recipe_runs_with_a_parallelism_of_ones_own_and_is_not_judged(spec: Any) -> None:
@@ -241,13 +239,13 @@ def test_on_another_gpu_a_recipe_runs_with_a_parallelism_of_ones_own_and_is_not_
 
 def test_another_gpu_does_not_change_which_dtypes_a_recipe_has(spec: Any) -> None:
     own = {"global_batch_size": 256}
-    assert "workload.dtype" in spec.big(workload={"gpu_type": "b200", "dtype": "nvfp4"}, parallelism=own).faults()
+    assert "workload.dtype" in spec.big(workload={"gpu_type": "b200", "dtype": "nvfp4"}, parallelism=own).errors()
 
 
-def test_an_unpublished_gpu_count_is_refused_with_those_published(spec: Any) -> None:
-    fault = spec.big(workload={"gpus": 96}).faults()["workload.gpus"]
-    assert fault.message == "maxtext/llama2-70b has no configuration for 96 GPUs (h100, bf16)"
-    assert fault.expected == "one of 64, 128, 256, 512, 1024, 2048, or set parallelism.global_batch_size"
+def test_an_unpublished_gpu_count_is_rejected_with_the_published_ones(spec: Any) -> None:
+    error = spec.big(workload={"gpus": 96}).errors()["workload.gpus"]
+    assert error.message == "maxtext/llama2-70b has no configuration for 96 GPUs (h100, bf16)"
+    assert error.expected == "one of 64, 128, 256, 512, 1024, 2048, or set parallelism.global_batch_size"
 
 
 def test_an_unpublished_gpu_count_is_run_with_a_parallelism_of_its_own(spec: Any) -> None:
@@ -277,7 +275,7 @@ BIG_AS_PUBLISHED = {"target": {"gpus_per_node": 8, "scheduler": "slurm"}}
         ({"env": {"A": "1"}, "mounts": {"/me/x": "/opt/x", "/d": "/d:ro"}}, ("env.A", 'mounts."/me/x"', 'mounts."/d"')),
     ],
 )
-def test_what_is_not_as_published_is_a_difference(
+def test_a_value_that_is_not_published_is_a_difference(
     spec: Any, tables: dict[str, dict[str, Any]], differences: tuple[str, ...]
 ) -> None:
     [run] = spec.big(**BIG_AS_PUBLISHED, **tables).runs()
@@ -289,16 +287,16 @@ def test_fewer_steps_do_not_matter_to_a_window_of_steps(spec: Any) -> None:
     assert run.differences == ()
 
 
-def test_a_framework_table_with_recipes_of_several_frameworks_is_a_fault(spec: Any) -> None:
+def test_a_framework_table_with_recipes_of_several_frameworks_is_an_error(spec: Any) -> None:
     both = ["maxtext/llama2-70b", "other/llama2-70b"]
-    found = spec.big(workload={"recipe": both}, framework={"anything": 1}).faults()
+    found = spec.big(workload={"recipe": both}, framework={"anything": 1}).errors()
     assert found["framework"].message == "the recipes have several frameworks (maxtext, other)"
     assert "framework.anything" not in found
 
 
 @pytest.mark.parametrize("name", ["HF_TOKEN", "NGC_API_KEY", "AWS_SECRET_ACCESS_KEY", "DB_PASSWORD", "hf_token"])
-def test_a_secret_in_env_is_refused_and_never_printed(spec: Any, name: str) -> None:
-    found = spec.usual(env={name: "hush-hush"}).faults()
+def test_a_secret_in_env_is_rejected_and_never_printed(spec: Any, name: str) -> None:
+    found = spec.usual(env={name: "hush-hush"}).errors()
     assert found[f"env.{name}"].message == (
         f"secrets are not allowed in a spec, because llmb records it; export {name} before running llmb"
     )
@@ -306,21 +304,21 @@ def test_a_secret_in_env_is_refused_and_never_printed(spec: Any, name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEY_CACHE"])
-def test_a_name_that_only_resembles_a_secret_is_none(spec: Any, name: str) -> None:
+def test_a_name_that_only_resembles_a_secret_is_accepted(spec: Any, name: str) -> None:
     [run] = spec.usual(env={name: "x"}).runs()
     assert run.env[name] == "x"
 
 
-def test_a_variable_that_no_shell_could_set_is_a_fault(spec: Any) -> None:
-    assert set(spec.usual(env={"A B": "x", "1A": "x", "NUL": "a\0b"}).faults()) == {"env.A B", "env.1A", "env.NUL"}
+def test_a_variable_that_no_shell_can_set_is_an_error(spec: Any) -> None:
+    assert set(spec.usual(env={"A B": "x", "1A": "x", "NUL": "a\0b"}).errors()) == {"env.A B", "env.1A", "env.NUL"}
 
 
 @pytest.mark.parametrize(("source", "target"), [("/data", "data"), ("/data", "/data:rx")])
 def test_a_mount_needs_absolute_paths_and_a_known_mode(spec: Any, source: str, target: str) -> None:
-    assert spec.usual(mounts={source: target}).faults()[f'mounts."{source}"'].message == f'invalid value "{target}"'
+    assert spec.usual(mounts={source: target}).errors()[f'mounts."{source}"'].message == f'invalid value "{target}"'
 
 
-def test_a_mount_is_writable_unless_it_says_otherwise(spec: Any) -> None:
+def test_a_mount_is_writable_unless_it_is_read_only(spec: Any) -> None:
     [run] = spec.usual(mounts={"/a": "/x", "/b": "/y:ro", "/c": "/z:rw"}).runs()
     assert [(each.source, each.target, each.read_only) for each in run.mounts] == [
         ("/a", "/x", False),
@@ -329,7 +327,7 @@ def test_a_mount_is_writable_unless_it_says_otherwise(spec: Any) -> None:
     ]
 
 
-def test_everything_that_is_wrong_is_told_at_once(spec: Any) -> None:
+def test_all_errors_of_a_spec_are_reported_together(spec: Any) -> None:
     found = spec.write("""
     [workload]
     recipe = "maxtext/llama2-70b"
@@ -350,7 +348,7 @@ def test_everything_that_is_wrong_is_told_at_once(spec: Any) -> None:
     scheduler = "local"
     lok = "x"
     [targt]
-    """).faults()
+    """).errors()
     assert set(found) == {
         "workload.dtype[1]",
         "workload.gpus[0]",
@@ -362,21 +360,21 @@ def test_everything_that_is_wrong_is_told_at_once(spec: Any) -> None:
         "target.lok",
         "targt",
     }
-    assert {fault.file for fault in found.values()} == {str(spec.file)}
+    assert {error.file for error in found.values()} == {str(spec.file)}
 
 
-def test_a_fault_is_one_line_with_file_key_value_expectation_and_nearest_name(spec: Any) -> None:
-    fault = spec.usual(workload={"gpu_type": "cpuu"}).faults()["workload.gpu_type"]
-    assert str(fault) == (
+def test_an_error_is_one_line_with_file_key_value_expectation_and_nearest_name(spec: Any) -> None:
+    error = spec.usual(workload={"gpu_type": "cpuu"}).errors()["workload.gpu_type"]
+    assert str(error) == (
         f"{spec.file}: workload.gpu_type: unknown GPU type cpuu; "
         "expected one of a100, b200, b300, cpu, gb200, gb300, gh200, h100, h200 (did you mean 'cpu'?)"
     )
 
 
-def test_what_a_plugin_refuses_names_the_file_and_the_key_as_written(spec: Any) -> None:
+def test_an_error_of_a_plugin_names_the_file_and_the_key_as_written(spec: Any) -> None:
     spec.usual(workload={"gpus": 2}, sweep={"parallelism.pp": [2]})
-    fault = spec.faults()["sweep.parallelism.pp[0]"]
-    assert (fault.file, fault.message) == (str(spec.file), "2 is not supported")
+    error = spec.errors()["sweep.parallelism.pp[0]"]
+    assert (error.file, error.message) == (str(spec.file), "2 is not supported")
 
 
 @pytest.mark.parametrize(
@@ -413,7 +411,7 @@ def test_a_path_that_is_no_file_is_one_line(tmp_path: Path, path: str, text: str
     assert str(raised.value) == f"{tmp_path / path}: {text}"
 
 
-def test_a_byte_order_mark_is_no_fault(spec: Any) -> None:
+def test_a_byte_order_mark_is_accepted(spec: Any) -> None:
     spec.usual()
     spec.file.write_bytes(b"\xef\xbb\xbf" + spec.file.read_bytes())
     assert len(spec.runs()) == 1

@@ -1,4 +1,4 @@
-"""What a recipe holds for its plugin in tables that core knows: each fault is told with its key, none as a crash."""
+"""Tables of a recipe that core reads for plugins: each error is reported with its key, never as a crash."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "lines"),
     [
         (
             {"comit" if key == "commit" else key: value for key, value in REPOSITORY.items()},
@@ -26,14 +26,14 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
         ("trainer", ['framework.repository: invalid value "trainer"; expected a table']),
     ],
 )
-def test_a_wrong_repository_is_told_by_its_key(table: Any, told: list[str]) -> None:
+def test_an_invalid_repository_is_reported_with_its_key(table: Any, lines: list[str]) -> None:
     with pytest.raises(RecipeError) as caught:
         Repository.of({"repository": table})
-    assert [*map(str, caught.value.faults)] == told
+    assert [*map(str, caught.value.faults)] == lines
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ({}, "framework.nsys.command: required key is missing; expected a list, each a string"),
         (
@@ -47,14 +47,14 @@ def test_a_wrong_repository_is_told_by_its_key(table: Any, told: list[str]) -> N
         ),
     ],
 )
-def test_a_wrong_way_to_start_nsys_is_told_by_its_key(table: dict[str, Any], told: str) -> None:
+def test_an_invalid_nsys_table_is_reported_with_its_key(table: dict[str, Any], message: str) -> None:
     with pytest.raises(RecipeError) as caught:
         Nsys.of({"nsys": table})
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         ({"lock": "cpu.txt"}, "framework.python: required key is missing; expected a string"),
         (
@@ -67,18 +67,18 @@ def test_a_wrong_way_to_start_nsys_is_told_by_its_key(table: dict[str, Any], tol
         ),
     ],
 )
-def test_a_wrong_environment_is_told_by_its_key(
-    settings: dict[str, Any], told: str, site: Any, monkeypatch: pytest.MonkeyPatch
+def test_an_invalid_environment_is_reported_with_its_key(
+    settings: dict[str, Any], message: str, site: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"acme_trainer/__init__.py": "", "acme_trainer/environments/cpu.txt": "x==1\n"}
     site.install("acme-trainer", files=files, entry_points={})
     monkeypatch.syspath_prepend(str(site.folder))
     with pytest.raises(RecipeError) as caught:
         Venv.shipped("acme_trainer", settings)
-    assert str(caught.value) == told
+    assert str(caught.value) == message
 
 
-def test_what_a_plugin_finds_wrong_in_them_names_the_recipe(spec: Any) -> None:
+def test_an_error_of_a_recipe_s_settings_names_the_recipe(spec: Any) -> None:
     [placed] = spec.usual().load().runs
     wrong = attrs.evolve(placed.run, settings={**placed.run.settings, "lock": "cpus.txt"})
     with pytest.raises(RecipeError) as caught:

@@ -1,4 +1,4 @@
-"""What parallelism is possible: each published combination, and one fault for each rule."""
+"""Possible parallelism: each published combination, and one error for each rule."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize(("model", "parallelism", "gpus"), PUBLISHED)
-def test_what_is_published_is_possible(model: Model, parallelism: Parallelism, gpus: int) -> None:
+def test_every_published_division_is_possible(model: Model, parallelism: Parallelism, gpus: int) -> None:
     assert [*check_model(model), *errors_of(model, parallelism, gpus)] == []
 
 
@@ -77,7 +77,7 @@ def test_what_is_published_is_possible(model: Model, parallelism: Parallelism, g
         (LLAMA_70B, {"global_batch_size": 132}, 12, "workload.gpus", "12 GPUs do not fill nodes of 8"),
     ],
 )  # fmt: skip
-def test_what_is_impossible_is_one_fault_that_shows_the_sum(
+def test_an_impossible_division_is_one_error_that_shows_the_numbers(
     model: Model, degrees: dict[str, int], gpus: int, key: str, message: str
 ) -> None:
     [error] = errors_of(model, dividing(**degrees), gpus)
@@ -93,7 +93,7 @@ def test_part_of_one_node_is_possible() -> None:
     assert errors_of(LLAMA_70B, dividing(), 4) == []
 
 
-def test_all_faults_are_found_at_once() -> None:
+def test_all_errors_are_found_together() -> None:
     parallelism = dividing(tp=3, pp=7, ep=2, fsdp=5, vp=2)
     keys = {error.key for error in errors_of(LLAMA_70B, parallelism, 64)}
     assert keys == {"workload.gpus", "model.layers", "parallelism.tp", "parallelism.ep", "parallelism.fsdp"}
@@ -107,5 +107,5 @@ def test_all_faults_are_found_at_once() -> None:
         ({"hidden": 8191}, "model.hidden"),
     ],
 )
-def test_a_model_that_cannot_be(changes: dict[str, Any], key: str) -> None:
+def test_an_impossible_model_is_an_error(changes: dict[str, Any], key: str) -> None:
     assert [error.key for error in check_model(attrs.evolve(LLAMA_70B, **changes))] == [key]
