@@ -67,7 +67,7 @@ class Odd(LineParser):
         (lambda: float("0.50.5"), "ValueError: could not convert string to float: '0.50.5'"),
         (lambda: Step(step=10**23), "OverflowError: int too big to convert"),
         (lambda: Step(step="3"), "TypeError: 'str' object cannot be interpreted as an integer"),  # type: ignore[arg-type]  # it is wrong
-        (lambda: Notice(kind="done"), "WrongWordError: Notice.kind is 'done', where one of 'total steps', "),  # type: ignore[arg-type]  # it is wrong
+        (lambda: Notice(kind="done"), "ValueError: 'kind' must be in ('total steps', "),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="total steps", value="50"), "ValueError: invalid value '50'; expected an integer"),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="total steps"), "ValueError: invalid value None; expected the number of steps"),
         (lambda: Notice(kind="nan", attempt=0.5), "ValueError: invalid attempt 0.5; expected an integer"),  # type: ignore[arg-type]  # it is wrong

@@ -6,11 +6,9 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import sub
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import attrs
-
-from llmb.values.choices import one_of
 
 MOST_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
@@ -86,7 +84,7 @@ class Notice:
     ``attempt`` is the attempt of the steps around it, or None if there is no step. `LineParser` sets it.
     """
 
-    kind: NoticeKind = attrs.field(validator=one_of(NoticeKind))
+    kind: NoticeKind = attrs.field(validator=attrs.validators.in_(get_args(NoticeKind)))
     text: str = attrs.field(default="", validator=_is_text)
     value: int | None = attrs.field(default=None, validator=_is_count)
     attempt: int | None = attrs.field(default=None, eq=False, validator=_is_count)  # equal messages are kept once
