@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -137,7 +138,7 @@ class World:
             assert not process.locks, "a session that is over holds locks"
             [loop] = session._loops
             for run_id, run in loop.runner.runs.items():
-                replayed, believed = run.record.state(), loop._states[run_id]
+                replayed, believed = run.record.state(), loop.units.states[run_id]
                 assert evolve(replayed, cancel_requested=0) == evolve(believed, cancel_requested=0)
 
     def wait(self, _pause_s: float = 0) -> None:
@@ -231,6 +232,11 @@ class Later:
         if not threaded:
             background = Background(act, threaded=False)
             self.result = background.result
+
+    def wait(self) -> None:
+        """Make the call, as Ctrl-C waits for a thread."""
+        with suppress(Exception):
+            self.result()
 
 
 class Unparsed:

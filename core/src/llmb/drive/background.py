@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from threading import Thread
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
+
+DETACH_TIMEOUT_S = 5.0
+"""How long Ctrl-C waits for a submission."""
 
 
 class Background(Generic[T]):
@@ -23,6 +26,10 @@ class Background(Generic[T]):
             Thread(target=self._run, name="llmb-background", daemon=True).start()
         else:
             self._run()
+
+    def wait(self) -> None:
+        """Wait for the call to end, but not longer than a user waits after Ctrl-C. Raise nothing."""
+        wait([self._future], timeout=DETACH_TIMEOUT_S)
 
     def result(self) -> T:
         """Wait for the call to end. Return what it returned, or raise what it raised."""

@@ -84,11 +84,14 @@ class EffectRunner:
         """
         owners: dict[str, str] = {}
         offsets: dict[str, int] = {}
-        for run_id in run_ids:
-            for path, offset in self.runs[run_id].logs.offsets().items():
-                owners[path], offsets[path] = run_id, offset
-        found = self.group.host.read(offsets) if offsets else {}
         changed: dict[str, Exception | None] = {}
+        for run_id in run_ids:
+            try:
+                offsets |= (mine := self.runs[run_id].logs.offsets())
+                owners |= dict.fromkeys(mine, run_id)
+            except Exception as error:  # noqa: BLE001  # an error of one run's copies does not stop the others
+                changed[run_id] = error
+        found = self.group.host.read(offsets) if offsets else {}
         for path, data in found.items():
             try:
                 self.runs[owners[path]].logs.add(path, data)
@@ -99,8 +102,8 @@ class EffectRunner:
 
     def cancel(self, units: Standing) -> Iterator[Observed]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""
-        self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         remove_secrets((self.runs[unit.id].plan.script for unit, _ in units), self.group.host)
+        self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
     def drop_references(self, units: Standing, states: Mapping[str, State]) -> Iterator[Observed]:
@@ -110,7 +113,7 @@ class EffectRunner:
         the target. A target that does not respond does not prevent cancelling.
         """
         needed = self._needed_tasks(states)
-        keys = dict.fromkeys(state.task for _, state in units if state.task)
+        keys = dict.fromkeys(state.task for _, state in units if state.task in self.tasks.plans)
         orphans: list[str] = []
         try:
             if keys:
@@ -201,8 +204,10 @@ class EffectRunner:
         run = self.runs[unit.id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
-        if not state.handed_over and state.task in self.tasks.logs:
-            run.logs.keep_task_log(self.tasks.logs[state.task])
+        if not state.handed_over:
+            run.logs.keep_task_log(
+                next((self.tasks.logs[key] for key in unit.depends_on if key in self.tasks.logs), "")
+            )
         run.record.sync_logs()
         assert state.job_status
         return RunFinalized(finalize_run(run.plan, run.record, run.logs, state.job_status, self._registry))

@@ -5,9 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 
+import attrs
+
 from llmb.drive.events import Event, TargetBack, TargetLost
 from llmb.drive.record import RunRecord
 from llmb.values.errors import LlmbError, TargetError
+
+NAMED_RUNS = 5
+"""How many runs an error names. ``llmb attach`` without ids resumes all."""
 
 REPEAT_REPORT_S = 30.0
 """How often a target that does not respond is reported again."""
@@ -37,11 +42,15 @@ class ConnectionReporter:
 def with_recovery_hint(error: LlmbError, left: Iterable[RunRecord]) -> LlmbError:
     """Return the error with the commands that resume or cancel the runs in ``left``."""
     cancelled = {record.run_id: record.cancel_requested > 0 for record in left}
-    return type(error)("; ".join([str(error), *_hints(cancelled)]))
+    *others, last = error.faults
+    hints = "; ".join([last.message, *_hints(cancelled)])
+    return type(error)(*others, attrs.evolve(last, message=hints))
 
 
 def _hints(cancelled: dict[str, bool]) -> Iterator[str]:
-    if ids := " ".join(run_id for run_id in cancelled if not cancelled[run_id]):
-        yield f"fix this, then resume with `llmb attach {ids}` or stop with `llmb cancel {ids}`"
+    if wanted := [run_id for run_id in cancelled if not cancelled[run_id]]:
+        ids = " ".join(wanted[:NAMED_RUNS])
+        more = f"; {len(wanted) - NAMED_RUNS} more runs are left" if len(wanted) > NAMED_RUNS else ""
+        yield f"fix this, then resume with `llmb attach {ids}` or stop with `llmb cancel {ids}`{more}"
     if ids := " ".join(run_id for run_id in cancelled if cancelled[run_id]):
         yield f"nothing is cancelled yet: fix this, then repeat `llmb cancel {ids}`"

@@ -6,6 +6,7 @@ import asyncio
 import resource
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Literal
 
 import attrs
@@ -23,6 +24,9 @@ Until = Literal["ended", "submitted"]
 
 READ_INTERVAL_S = 0.25
 """How often logs that grow are read on a target that may be polled this often."""
+
+RECORDING_PAUSE_S = 0.1
+"""Pause between two ticks while records of a sweep are still being created."""
 
 SPARE_FILES = 256
 """Files that this process may need to open besides one lock per run."""
@@ -70,15 +74,17 @@ class Session:
     def events(self, *, until: Until = "ended", sleep: Callable[[float], None] = time.sleep) -> Iterator[Event]:
         """Drive the runs and yield what happens, until every run has ended or is submitted.
 
-        ``sleep`` is called between two polls with the time in s that it may take. An error of one run or target does
-        not stop the others. At the end raise TargetError for targets that did not respond, else PluginError for a
-        scheduler that answered wrongly, else SpecError for missing secrets; a bug is raised before all of these.
+        The events of a run that was recorded before come first, with their old times. ``sleep`` is called between two
+        polls with the time in s that it may take. An error of one run or target does not stop the others. At the end
+        raise one LlmbError with all errors: TargetError if a target did not respond, else the class of the first
+        error. A bug is raised before these.
         """
-        with self:
-            yield from self._take_notes()
-            errors = yield from self._drive(until, sleep)
-            skipped = [error for loop in self._loops for error in loop.skipped.values()]
-            raise_worst([*self._errors, *errors, *skipped])
+        with closing(self._steps(until)) as steps:
+            for step in steps:
+                if isinstance(step, float):
+                    sleep(step)
+                else:
+                    yield step
 
     def __iter__(self) -> Iterator[Event]:
         return self.events()
@@ -91,28 +97,33 @@ class Session:
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the same events to a program with an event loop of its own. The work is done in a thread."""
-        pauses: list[float] = []
-        events = self.events(sleep=pauses.append)
-        step: asyncio.Task[Event | None] | None = None
+        steps = self._steps("ended")
+        work: asyncio.Future[Event | float | None] | None = None
         try:
             while True:
-                step = asyncio.ensure_future(asyncio.to_thread(next, events, None))
-                event = await asyncio.shield(step)
-                if event is None:
+                work = asyncio.ensure_future(asyncio.to_thread(next, steps, None))
+                step = await asyncio.shield(work)
+                if step is None:
                     return
-                yield event
-                if pauses:
-                    await asyncio.sleep(pauses.pop())
+                if isinstance(step, float):
+                    await asyncio.sleep(step)
+                else:
+                    yield step
         finally:
-            if step and not step.done():  # cancelled during a tick, which continues in its thread
-                await asyncio.wait([step])
-            events.close()  # type: ignore[attr-defined]  # a generator, although it is declared as an iterator
+            if work and not work.done():  # cancelled during a tick, which continues in its thread
+                await asyncio.wait([work])
+            steps.close()
 
-    def _take_notes(self) -> Iterator[Event]:
-        notes, self._notes = self._notes, []
-        yield from (stamp(Note(text=text)) for text in notes)
+    def _steps(self, until: Until) -> Generator[Event | float, None, None]:
+        """Drive the runs. Yield events, and between two polls the time in s to wait."""
+        with self:
+            notes, self._notes = self._notes, []
+            yield from (stamp(Note(text=text)) for text in notes)
+            errors = yield from self._drive(until)
+            skipped = [error for loop in self._loops for error in loop.units.skipped.values()]
+            raise_worst([*self._errors, *errors, *skipped])
 
-    def _drive(self, until: Until, sleep: Callable[[float], None]) -> Generator[Event, None, list[Exception]]:
+    def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
         paces = [Pace(loop.poll_interval_s) for loop in self._loops]
         going = [each for each in zip(self._loops, paces, strict=True) if not _is_done(each[0], until)]
@@ -123,10 +134,11 @@ class Session:
                     yield from loop.tick()
                     pace.next_tick(max(now_s, time.monotonic() - began_s), changed=loop.changed, reading=loop.reading)
                     if loop.recording:
-                        pace.due_s = now_s
+                        pace.due_s = now_s + RECORDING_PAUSE_S
                 except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
                     errors.append(error)
                     going.remove((loop, pace))
+                    loop.unlock()  # another process may resume these runs meanwhile
                     if going:  # the other runs may take hours
                         text = str(error) if isinstance(error, LlmbError) else exception_text(error)
                         yield stamp(Note(text=f"{text}; other runs continue"))
@@ -134,7 +146,7 @@ class Session:
             now_s = max(now_s, time.monotonic() - began_s)
             if going:
                 next_s = min(pace.due_s for _, pace in going)
-                sleep(max(0.0, next_s - now_s))
+                yield max(0.0, next_s - now_s)
                 now_s = max(next_s, time.monotonic() - began_s)
         return errors
 

@@ -109,16 +109,17 @@ def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
 def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
     if isinstance(wanted, str):
         raise TypeError(f"expected a list of run ids, such as [{wanted!r}]")
-    found: list[RunRecord] = []
+    found: dict[str, RunRecord] = {}
     faults: list[Fault] = []
     for each in wanted:
         try:
-            found.append(find_record(each))
+            record = find_record(each)
+            found.setdefault(record.run_id, record)
         except RecordError as error:
             faults += error.faults
     if faults:
         raise RecordError(*dict.fromkeys(faults))
-    return found
+    return list(found.values())
 
 
 def _attach(records: Iterable[RunRecord], notes: list[str], *, named: bool) -> Session:

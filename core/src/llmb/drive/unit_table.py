@@ -1,0 +1,44 @@
+"""The runs and tasks of a target group, with their states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from llmb.drive.effects import DrivenRun, run_unit
+from llmb.drive.state import Standing, State, Unit
+from llmb.drive.task_effects import task_unit
+from llmb.planning import TaskPlan
+
+
+class UnitTable:
+    """Units and states by id. ``skipped`` contains runs that this process no longer drives, each with its error."""
+
+    def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, TaskPlan]) -> None:
+        self.runs = {run_id: run_unit(run.plan) for run_id, run in runs.items()}
+        self.tasks = {key: task_unit(task) for key, task in tasks.items()}
+        self.states = dict.fromkeys([*self.runs, *self.tasks], State())
+        self.skipped: dict[str, Exception] = {}
+        self._driven = runs
+
+    def is_left(self, run_id: str) -> bool:
+        """Check whether this process still has to do something for a run."""
+        return run_id not in self.skipped and self.states[run_id].stage != "ended"
+
+    def driven(self) -> Standing:
+        """Return the runs that this process drives and that are not over."""
+        run_ids = (run_id for run_id, run in self._driven.items() if run.record.locked and self.is_left(run_id))
+        return [(self.runs[run_id], self.states[run_id]) for run_id in run_ids]
+
+    def waiting(self) -> Standing:
+        """Return the driven runs that wait for a task and are not cancelled.
+
+        The recorded task may be one that an updated plugin no longer needs. Such a run does not wait.
+        """
+        waiting = [each for each in self.driven() if each[1].stage == "preparing" and not each[1].cancel_requested]
+        return [each for each in waiting if each[1].task in self.tasks]
+
+    def find(self, holds: Callable[[Unit, State], bool]) -> Standing:
+        """Return the tasks that the driven runs wait for and the driven runs, if this holds for them."""
+        keys = dict.fromkeys(state.task for _, state in self.waiting())
+        found = [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]
+        return [each for each in found if holds(*each)]
