@@ -63,6 +63,6 @@ def show(figures: Iterable[Figure]) -> int:
 
 
 def own_peak_mb() -> float:
-    """Return the peak memory of this process. (getrusage includes that of the process that forked this one.)"""
+    """Return the peak memory of this process in MB. getrusage would include the process that forked this one."""
     status = Path("/proc/self/status").read_text()
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024

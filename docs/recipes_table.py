@@ -1,4 +1,4 @@
-"""Writes the table of recipes in README.md from the recipes themselves: uv run python docs/recipes_table.py"""
+"""Writes the table of recipes in README.md: ``uv run python docs/recipes_table.py``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BEGIN, END = "<!-- recipes: written by docs/recipes_table.py -->\n", "<!-- end o
 
 
 def with_recipes(text: str) -> str:
-    """The text, with the table of the installed recipes between its two marks."""
+    """Return the text with the table of the installed recipes between its two marks."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

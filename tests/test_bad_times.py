@@ -197,7 +197,7 @@ def test_a_framework_that_crashes(toy: Any) -> None:
 
 @pytest.fixture
 def little_memory() -> Iterator[Path]:
-    """A control group (version 1) with 128 MiB of memory."""
+    """Create a control group (version 1) with 128 MiB of memory."""
     group = MEMORY / f"llmb-test-{os.getpid()}"
     try:
         group.mkdir()

@@ -21,7 +21,7 @@ TOKENS_PER_S = 5000  # what the stand-in prints
 
 @pytest.fixture(scope="module")
 def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
-    """The core, the examples, and what their own tests need."""
+    """Install core, the examples, and what their own tests need."""
     environment = EmptyEnvironment(tmp_path_factory.mktemp("examples"))
     names = ["core", "local", *(example.name for example in EXAMPLES)]
     environment.install(*(wheels[name] for name in names), "pytest")
@@ -30,7 +30,7 @@ def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.fixture
 def titan(tmp_path: Path) -> Any:
-    """Writes a spec of torchtitan on MI300X, on two hosts."""
+    """Return a function that writes a spec of torchtitan on MI300X, on two hosts."""
 
     def write(**tables: dict[str, Any]) -> str:
         usual: dict[str, dict[str, Any]] = {

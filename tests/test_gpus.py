@@ -32,7 +32,7 @@ def end(process: Any) -> dict[str, Any]:
 
 
 def visible(work: Path) -> set[str]:
-    """The GPUs that a run's ranks see."""
+    """Return the GPUs that a run's ranks see."""
     lines = (work / "env.0").read_text().split("\0")
     return set(next(line for line in lines if line.startswith("CUDA_VISIBLE_DEVICES=")).partition("=")[2].split(","))
 

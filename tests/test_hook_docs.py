@@ -31,7 +31,7 @@ def as_headed(name: str, hook: Any) -> str:
 
 @pytest.fixture
 def acme(tmp_path: Path) -> Path:
-    """A folder in which the page's plugins are installed."""
+    """Install the page's plugins in a folder."""
     project, recipe = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     package, info = tmp_path / "site/llmb_acme", tmp_path / "site/llmb_acme-0.1.0.dist-info"
     (package / "recipes").mkdir(parents=True)

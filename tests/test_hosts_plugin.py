@@ -69,7 +69,7 @@ def hosts(toy: Any, tmp_path: Path) -> Iterator[Hosts]:
 
 
 def living(directory: Path) -> list[int]:
-    """The processes that belong to a run, on all its hosts."""
+    """Return the processes of a run, on all its hosts."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:

@@ -20,7 +20,7 @@ TOKEN = "very-secret-7d1f9c"
 
 
 def processes_of(work: Path) -> list[int]:
-    """The ids of all processes that belong to a job."""
+    """Return the ids of all processes of a job."""
     mark = f"LLMB_RUN_DIR={work}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -33,7 +33,7 @@ def processes_of(work: Path) -> list[int]:
 
 
 def pid_of(work: Path, words: str) -> int:
-    """The one process of a job whose command line ends with these words."""
+    """Return the one process of a job whose command line ends with these words."""
     for pid in processes_of(work):
         command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
         if command.endswith(words):

@@ -38,7 +38,7 @@ def steps(count: int, first: int = 0) -> str:
 
 
 def ended(llmb: Llmb, path: Path, framework: str = "maxtext") -> tuple[str, str | None, int | None]:
-    """The status, the cause of failure, and its line."""
+    """Return the status, the cause of failure, and its line."""
     parsed = llmb("parse", path, "--framework", framework, "--json").json
     failure = parsed["failure"] or {"cause": None, "line": None}
     return parsed["status"], failure["cause"], failure["line"]

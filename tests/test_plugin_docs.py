@@ -14,7 +14,7 @@ PAGE = (Path(__file__).parents[1] / "docs/plugins.md").read_text()
 
 
 def words(row: str) -> set[str]:
-    """The names in the cells of the table's row that begins with this word."""
+    """Return the names in the cells of the table's row that begins with this word."""
     [line] = [line for line in PAGE.splitlines() if line.startswith(f"| {row} | ")]
     return set(re.findall(r"`(\w+)`", line))
 

@@ -36,7 +36,7 @@ BASE = {
 
 
 def load(folder: Path, tables: dict[str, Any], *overrides: str) -> tuple[llmb.RunSpec, ...]:
-    """The runs of these tables over those of a spec, where both targets of the page are known."""
+    """Return the runs of these tables over those of a spec, where both targets of the page are known."""
     targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb/targets.toml")
     targets.parent.mkdir(parents=True)
     [eos] = (text for text in EXAMPLES if text.startswith("[eos]"))

@@ -81,7 +81,7 @@ def spec(tmp_path: Path) -> SpecFile:
 
 @pytest.fixture
 def write_targets() -> Callable[[str], Path]:
-    """Writes the user's targets file."""
+    """Return a function that writes the user's targets file."""
 
     def write(text: str) -> Path:
         file = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb" / "targets.toml"

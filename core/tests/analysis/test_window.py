@@ -13,7 +13,7 @@ from llmb.values.steps import Step
 
 
 def steps(numbers: Iterable[int], **figures: float) -> list[Step]:
-    """Steps that each take a tenth of their number."""
+    """Return steps that each take a tenth of their number."""
     return [Step(step=number, time_s=number / 10, **figures) for number in numbers]  # type: ignore[arg-type]
 
 

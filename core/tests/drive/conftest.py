@@ -12,7 +12,7 @@ from .world import replace_what_is_not_simulated
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
-    """A disk of which each effect is a boundary at which a process may be killed."""
+    """Return a disk of which each effect is a boundary at which a process may be killed."""
     disk = Disk()
     disk.install(monkeypatch)
     replace_what_is_not_simulated(monkeypatch)

@@ -58,7 +58,7 @@ def status(state: Any, **more: Any) -> JobStatus:
 
 
 def advance(unit: Unit, state: State, *observed: Observation | CancelSeen) -> State:
-    """The state after these observations."""
+    """Return the state after these observations."""
     for seen in observed:
         if isinstance(seen, CancelSeen):
             state = see_cancel(state, seen)

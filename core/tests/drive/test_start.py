@@ -16,7 +16,7 @@ from llmb.values.errors import RecordError
 
 @pytest.fixture
 def broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunRecord:
-    """A run that cannot be resumed."""
+    """Record a run that cannot be resumed."""
     monkeypatch.setenv("LLMB_HOME", str(tmp_path))
     record = RunRecord(runs_folder() / "k3x9f")
     record.create("workload = 3\n", "")

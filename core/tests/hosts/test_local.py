@@ -1,4 +1,4 @@
-"""This machine as a host."""
+"""The local machine as a host."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def plugins(site: Any, tmp_path: Path) -> Plugins:
 
 @pytest.fixture
 def one_line() -> Callable[[Any], str]:
-    """The only line on standard error of a command that ended with exit code 2 and printed nothing else."""
+    """Return the only line on standard error of a command that ended with exit code 2 and printed nothing else."""
 
     def read(done: Any) -> str:
         assert (done.returncode, done.stdout) == (2, ""), done.stderr

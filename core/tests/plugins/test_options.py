@@ -13,7 +13,7 @@ Refusals = Callable[..., list[str]]
 
 @pytest.fixture
 def refusals(plugins: Any, run_llmb: Any) -> Refusals:
-    """The errors that ``llmb validate`` prints for a spec with this [framework] table."""
+    """Return the errors that ``llmb validate`` prints for a spec with this [framework] table."""
 
     def read(**options: Any) -> list[str]:
         file = plugins.spec(options=options)

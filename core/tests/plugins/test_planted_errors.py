@@ -39,7 +39,7 @@ def hook(signature: str, body: str) -> str:
 
 
 def parser(method: str, body: str) -> dict[str, str]:
-    """A framework whose log parser has this method."""
+    """Return a framework whose log parser has this method."""
     return {
         "before": f"class Log(LogParser):\n    def feed(self, block, source=''): return ()\n"
         f"    def close(self): return ()\n    def {method}: {body}",
@@ -178,7 +178,7 @@ PLANTED = [*AT_LOAD, *IN_OPTIONS, *IN_HOOKS]
 
 
 def command(planted: Planted, plugins: Any) -> list[str | Path]:
-    """A command that uses the plugin."""
+    """Return a command that uses the plugin."""
     if planted.kind == "scheduler":
         plugins.install("framework", name="plain")
         return ["run", plugins.spec(framework="plain", scheduler="odd")]

@@ -13,7 +13,7 @@ from llmb_local import cpu_peak
 
 @pytest.fixture
 def measured(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The measurements that were made."""
+    """Return the list to which each measurement is appended."""
     made: list[float] = []
 
     def measure() -> cpu_peak.Peak:

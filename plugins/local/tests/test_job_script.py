@@ -36,7 +36,7 @@ IMAGE = Image(ref="nvcr.io/nvidia/nemo:24.09")
 
 
 def in_image(**changes: Any) -> Job:
-    """A job of two phases in an image, the first of them on the machine itself."""
+    """Return a job of two phases in an image, the first of them on the machine itself."""
     phases = (
         Phase(name="split", command=("split",), ranks="first", contained=False, measured=False),
         Phase(name="train", command=("bash", "train.sh"), env=FrozenMap({"CUDA_VISIBLE_DEVICES": "0,1,2,3", "A": "1"})),
