@@ -36,7 +36,6 @@ PENDING: tuple[str, ...] = (
     "core/src/llmb/values/log_files.py",
     "core/tests/analysis/",
     "core/tests/logs/",
-    "docs/parse.md",
     "examples/plugins/llmb-torchtitan/src/llmb_torchtitan/log.py",
     "plugins/maxtext/src/llmb_maxtext/log.py",
     "plugins/maxtext/tests/test_log.py",
