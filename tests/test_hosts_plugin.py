@@ -167,7 +167,7 @@ def test_doctor_looks_at_every_host(hosts: Hosts, tmp_path: Path) -> None:
     done = hosts.llmb("doctor", "boxes", "--json")
     assert done.returncode == 1
     found = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
-    assert (found["b"]["ok"], found["b"]["detail"]) == (True, "answers")
+    assert (found["b"]["ok"], found["b"]["detail"]) == (True, "reachable")
     assert not found["127.0.0.1:1"]["ok"]
     assert "connection refused" in found["127.0.0.1:1"]["detail"]
 
@@ -175,4 +175,4 @@ def test_doctor_looks_at_every_host(hosts: Hosts, tmp_path: Path) -> None:
 def test_more_gpus_than_the_hosts_have_are_refused(hosts: Hosts) -> None:
     done = hosts.llmb("validate", hosts.spec(target={"gpus_per_node": 1}, hosts="abc"))
     assert done.returncode == 2
-    assert "workload.gpus: needs 4 hosts, and target.hosts has 3; expected fewer GPUs, or more hosts" in done.stderr
+    assert "workload.gpus: the job needs 4 hosts, but target.hosts has 3; expected fewer GPUs, or more hosts" in done.stderr

@@ -56,6 +56,7 @@ SCENARIOS = {
         needs={"a": (), "b": ()},
         ends={"a": "cancelled", "b": "completed"},
         cancels={3: ["a"]},
+        jobs={"a": {0, 1}},  # a run that a full disk held back may be cancelled before its job exists
     ),
     "the last run that waits for a task is cancelled": Scenario(
         plans=lambda: {"image": JobPlan(steps=9), "a": JobPlan(), "b": JobPlan()},
