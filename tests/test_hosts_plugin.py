@@ -175,4 +175,7 @@ def test_doctor_looks_at_every_host(hosts: Hosts, tmp_path: Path) -> None:
 def test_more_gpus_than_the_hosts_have_are_refused(hosts: Hosts) -> None:
     done = hosts.llmb("validate", hosts.spec(target={"gpus_per_node": 1}, hosts="abc"))
     assert done.returncode == 2
-    assert "workload.gpus: the job needs 4 hosts, but target.hosts has 3; expected fewer GPUs, or more hosts" in done.stderr
+    assert (
+        "workload.gpus: the job needs 4 hosts, but target.hosts has 3; expected fewer GPUs, or more hosts"
+        in done.stderr
+    )
