@@ -60,12 +60,12 @@ from made_logs import (
     step_line,
 )
 
-from llmb.analysis.window import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.logs.diagnose import known_signatures
 from llmb.logs.files import blocks_of
-from llmb.logs.series import StepSeries
-from llmb.logs.status import log_status
-from llmb.parsing.parse import parse_run
+from llmb.logs.log_status import log_status
+from llmb.logs.step_series import StepSeries
+from llmb.parsing.parse_log import parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb_maxtext.log import MaxTextLog
 

@@ -31,7 +31,7 @@ ALLOWED = {
     "logs/signatures/gpu.toml": {"cuda", "pytorch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
     "logs/signatures/processes.toml": {"torchrun"},
-    "logs/signatures/waits.toml": {"pytorch"},
+    "logs/signatures/hangs.toml": {"pytorch"},
 }
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def host(sshd: Sshd) -> Iterator[Any]:
-    from llmb.hosts.ssh import SshHost
+    from llmb.hosts.ssh_host import SshHost
 
     host = SshHost(sshd.host)
     yield host
@@ -72,7 +72,7 @@ def test_a_failed_write_is_an_error_and_leaves_no_files(host: Any, tmp_path: Pat
 
 
 def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from llmb.hosts.ssh import SshHost
+    from llmb.hosts.ssh_host import SshHost
 
     tools = tmp_path / "bin"
     tools.mkdir()
@@ -103,7 +103,7 @@ def test_only_new_bytes_are_read(host: Any, tmp_path: Path) -> None:
 
 
 def test_a_long_log_is_read_in_parts(host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmb.hosts.ssh.read_limit", lambda _files: 4)
+    monkeypatch.setattr("llmb.hosts.ssh_host.read_limit", lambda _files: 4)
     log = tmp_path / "log"
     log.write_bytes(b"0123456789")
     assert host.read({str(log): 3}) == {str(log): b"3456"}

@@ -36,7 +36,7 @@ def client(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
 
 @pytest.fixture
 def connect() -> Iterator[Callable[[str], Any]]:
-    from llmb.hosts.ssh import SshHost
+    from llmb.hosts.ssh_host import SshHost
 
     made: list[SshHost] = []
 

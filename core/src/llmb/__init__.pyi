@@ -1,8 +1,8 @@
 """The public names of llmb, each with the module that defines it. They are imported when they are first used."""
 
+from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
-from .analysis.window import Summary as Summary
 from .api import list_recipes as list_recipes
 from .api import load as load
 from .api import loads as loads
@@ -27,8 +27,8 @@ from .drive.events import SubmissionUnanswered as SubmissionUnanswered
 from .drive.events import Submitting as Submitting
 from .drive.events import TargetBack as TargetBack
 from .drive.events import TargetLost as TargetLost
-from .drive.index import list_runs as list_runs
 from .drive.record import steps_csv as steps_csv
+from .drive.records_index import list_runs as list_runs
 from .drive.result import RunResult as RunResult
 from .drive.result import find_run as find_run
 from .drive.session import Session as Session
@@ -48,18 +48,18 @@ from .hosts.detached import submit_detached as submit_detached
 from .hosts.venv import venv_folder as venv_folder
 from .hosts.venv import venv_task as venv_task
 from .logs.lines import LineParser as LineParser
-from .logs.series import StepSeries as StepSeries
-from .logs.status import LogStatus as LogStatus
+from .logs.log_status import LogStatus as LogStatus
+from .logs.step_series import StepSeries as StepSeries
 from .parsing.directories import ParsedPath as ParsedPath
 from .parsing.directories import PassedOver as PassedOver
-from .parsing.parse import ParsedLog as ParsedLog
+from .parsing.parse_log import ParsedLog as ParsedLog
 from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan
 from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
-from .plugins.find import PluginEntry as PluginEntry
-from .plugins.list import PluginInfo as PluginInfo
-from .plugins.list import list_plugins as list_plugins
+from .plugins.entry_points import PluginEntry as PluginEntry
+from .plugins.list_plugins import PluginInfo as PluginInfo
+from .plugins.list_plugins import list_plugins as list_plugins
 from .plugins.recipe_files import load_recipe as load_recipe
 from .plugins.recipe_files import recipe_addresses as recipe_addresses
 from .plugins.registry import PluginRegistry as PluginRegistry
@@ -119,7 +119,6 @@ from .values.model import Accelerator as Accelerator
 from .values.model import FlopFormula as FlopFormula
 from .values.model import Model as Model
 from .values.model import Parallelism as Parallelism
-from .values.nearest import nearest_name as nearest_name
 from .values.recipe import Baseline as Baseline
 from .values.recipe import MfuSource as MfuSource
 from .values.recipe import Point as Point
@@ -135,6 +134,7 @@ from .values.run import Target as Target
 from .values.scalars import Duration as Duration
 from .values.scalars import PositiveFloat as PositiveFloat
 from .values.scalars import PositiveInt as PositiveInt
+from .values.similar_names import nearest_name as nearest_name
 from .values.steps import LogParser as LogParser
 from .values.steps import Notice as Notice
 from .values.steps import NoticeKind as NoticeKind

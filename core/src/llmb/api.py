@@ -12,9 +12,9 @@ from llmb.drive.result import RunResult
 from llmb.drive.session import Until
 from llmb.drive.start import start
 from llmb.parsing.directories import LogReader, ParsedPath
-from llmb.parsing.parse import ParsedLog, parse_run
+from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.planning import plan
-from llmb.plugins.peak_flops import known_peak_flops
+from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.published_points import published_point

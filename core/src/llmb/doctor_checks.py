@@ -13,12 +13,12 @@ import attrs
 
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.tasks import tasks_without_secrets
+from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.disk_space import EXISTING_PARENT, GB, free_space_gb
 from llmb.hosts.host_connections import HostConnections
 from llmb.paths import home_folder
 from llmb.planning import plan_run
-from llmb.plugins.list import list_plugins
+from llmb.plugins.list_plugins import list_plugins
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.expand_sweep import Combination
@@ -188,10 +188,10 @@ class _RecipeChecks:
         resolved = RunResolver(self.registry).resolve(combination)
         if resolved.errors:
             return resolved.errors[0].message
-        placed = resolved.runs[0].with_run_id("doctor")
-        placed = attrs.evolve(placed, target=attrs.evolve(placed.target, facts=self.target.facts))
+        spec = resolved.runs[0].with_run_id("doctor")
+        spec = attrs.evolve(spec, target=attrs.evolve(spec.target, facts=self.target.facts))
         try:
-            planned = plan_run(placed, self.registry)
+            planned = plan_run(spec, self.registry)
         except LlmbError as error:
             return error.faults[0].message
         tasks = tasks_without_secrets(planned.tasks, self.group)

@@ -51,7 +51,7 @@ class TaskPlan:
 class RunPlan:
     """A run with its job, its script, and the tasks that come before it, in order."""
 
-    placed: RunSpec
+    spec: RunSpec
     job: Job
     script: Script
     tasks: tuple[TaskPlan, ...]
@@ -59,12 +59,12 @@ class RunPlan:
     @property
     def run(self) -> Run[Any]:
         """The run, as frameworks see it."""
-        return self.placed.run
+        return self.spec.run
 
     @property
     def target(self) -> Target[Any]:
         """The target, as schedulers see it."""
-        return self.placed.target
+        return self.spec.target
 
     @property
     def images(self) -> bool:
@@ -91,8 +91,8 @@ class RunPlan:
             "gpus": run.gpus,
             "steps": run.steps,
             "repeat": run.repeat,
-            "repeats": self.placed.repeats,
-            "sweep": encode(self.placed.swept),
+            "repeats": self.spec.repeats,
+            "sweep": encode(self.spec.swept),
             "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
             "model": encode(run.model),
             "window": run.window if run.window == "last" else list(run.window),
@@ -127,13 +127,13 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     plans: list[RunPlan] = []
     errors: list[Fault] = []
     task_plans = TaskPlans()
-    for placed in _with_run_ids(workload).runs:
+    for spec in _with_run_ids(workload).runs:
         try:
-            plans.append(plan_run(placed, registry, task_plans))
+            plans.append(plan_run(spec, registry, task_plans))
         except RecipeError as error:
-            raise RecipeError(*located(error.faults, placed.run.recipe)) from error
+            raise RecipeError(*located(error.faults, spec.run.recipe)) from error
         except SpecError as error:
-            errors += map(placed.source_map.locate, error.faults)
+            errors += map(spec.source_map.locate, error.faults)
     if errors:
         raise SpecError(*dict.fromkeys(errors))
     return tuple(plans)
@@ -153,12 +153,12 @@ class TaskPlans:
         return known[2]
 
 
-def plan_run(placed: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | None = None) -> RunPlan:
+def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | None = None) -> RunPlan:
     """Plan one run: call every hook that comes before an effect. ``task_plans`` are those of other runs.
 
     Raise SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
     """
-    run, target = placed.run, placed.target
+    run, target = spec.run, spec.target
     framework, scheduler = registry.framework(run.framework), registry.scheduler(target.scheduler)
     job, script = None, None
     errors: list[Fault] = []
@@ -178,7 +178,7 @@ def plan_run(placed: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | 
             planned_tasks.append((task_plans or TaskPlans()).plan(task, target, scheduler))
     if errors or job is None or script is None:
         raise SpecError(*errors)
-    return RunPlan(placed=placed, job=job, script=script, tasks=tuple(planned_tasks))
+    return RunPlan(spec=spec, job=job, script=script, tasks=tuple(planned_tasks))
 
 
 @contextmanager
@@ -231,7 +231,7 @@ def _check_window(run: Run[Any], framework: FrameworkHooks[Any]) -> None:
 
 
 def _with_run_ids(workload: Workload) -> Workload:
-    return workload if all(placed.run.id for placed in workload.runs) else draw_run_ids(workload)
+    return workload if all(spec.run.id for spec in workload.runs) else draw_run_ids(workload)
 
 
 def _complete_job(job: Job, run: Run[Any], environment: Environment) -> Job:

@@ -28,9 +28,9 @@ from llmb.drive.events import (
     decode_event,
     encode_event,
 )
-from llmb.drive.machine import replay
 from llmb.drive.record import stamp
-from llmb.drive.state import State
+from llmb.drive.state_machine import replay
+from llmb.drive.unit_state import State
 from llmb.values.job_status import END_STATES, Cause, JobStatus
 
 STATUS = JobStatus(

@@ -19,11 +19,11 @@ from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.events import Ended, Event, Planned
 from llmb.drive.find_records import all_records
-from llmb.drive.loop import TargetLoop
 from llmb.drive.record import RunRecord
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
+from llmb.drive.target_loop import TargetLoop
 from llmb.planning import RunPlan, TaskPlan
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job as NeutralJob
@@ -64,7 +64,7 @@ class Scenario:
         steps = self.plans()[run_id].steps
         run: Any = SimpleNamespace(id=run_id, name=run_id, steps=steps)
         return RunPlan(
-            placed=SimpleNamespace(run=run, target=TARGET),  # type: ignore[arg-type]  # enough of a run for the core
+            spec=SimpleNamespace(run=run, target=TARGET),  # type: ignore[arg-type]  # enough of a run for the core
             job=JOB,
             script=self._script(run_id, f"/work/runs/{run_id}"),
             tasks=tuple(map(self._task_plan, self.needs[run_id])),
@@ -155,7 +155,7 @@ class World:
     def record(self, run_id: str) -> RunRecord:
         return RunRecord(self.home / "runs" / run_id)
 
-    def request_cancel(self, run_id: str) -> None:
+    def apply_cancel_request(self, run_id: str) -> None:
         """Cancel a run as another process does. A run that is not recorded yet has no id that a user knows."""
         if self.record(run_id).complete:
             self.record(run_id).request_cancel()
@@ -255,12 +255,12 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     """Replace the rules of ends, and the scripts of detached processes, which have tests of their own."""
     patch.setenv(TOKEN, SECRET)
     patch.setattr("llmb.drive.create_records.FIRST_RECORDS", 3)
-    patch.setattr("llmb.drive.loop.FIRST_BATCH", 2)
-    patch.setattr("llmb.drive.loop.Background", Later)
+    patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
+    patch.setattr("llmb.drive.target_loop.Background", Later)
     patch.setattr("llmb.drive.effects.finalize_run", finalize_run)
-    patch.setattr("llmb.drive.tasks.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
-    patch.setattr("llmb.drive.tasks.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
-    for module in ("tasks", "effects"):
+    patch.setattr("llmb.drive.task_jobs.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
+    patch.setattr("llmb.drive.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
+    for module in ("task_jobs", "effects"):
         name = f"llmb.drive.{module}.poll_detached"
         patch.setattr(name, lambda handles, host: host.scheduler.poll(list(handles), host))
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from llmb.hosts import detached
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus

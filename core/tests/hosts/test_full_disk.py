@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from llmb import JobHandle, JobStatus, Script, Venv, cancel_detached, poll_detached, submit_detached, venv_task
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 
 HOST = LocalHost()
 FILL = "cat /dev/zero >{file}"

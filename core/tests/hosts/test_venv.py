@@ -16,7 +16,7 @@ import uv
 
 from llmb import JobHandle, Script, Task, Venv, poll_detached, submit_detached, venv_task
 from llmb.hosts import venv as venvs
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 
 HOST = LocalHost()
 TINY = Venv(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from llmb.logs import lines
 from llmb.logs.lines import LineParser
-from llmb.logs.series import StepSeries
+from llmb.logs.step_series import StepSeries
 from llmb.values.steps import LogParser, Notice, Step
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import llmb
 from llmb.plugins import guard, load
-from llmb.plugins.find import PluginEntry
+from llmb.plugins.entry_points import PluginEntry
 
 
 @attrs.frozen

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from llmb import Environment, Image, Job, Phase, SpecError, Target, TargetError
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 from llmb_local.gpus import Gpu, gpus
 from llmb_local.options import LocalOptions
 from llmb_local.plugin import Local

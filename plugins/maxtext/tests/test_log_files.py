@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import llmb
 from llmb import Step
-from llmb.analysis.window import summarise
+from llmb.analysis.measuring_window import summarise
 from llmb.logs.files import blocks_of
-from llmb.logs.series import StepSeries
+from llmb.logs.step_series import StepSeries
 from llmb_maxtext.log import MaxTextLog
 
 GIB, MIB = 1 << 30, 1 << 20

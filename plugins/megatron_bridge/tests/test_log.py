@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from parts.garbled import garbled, read
 
 from llmb import Notice, Step
-from llmb.analysis.window import summarise
-from llmb.logs.series import StepSeries
+from llmb.analysis.measuring_window import summarise
+from llmb.logs.step_series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 
 GOLDEN = Path(__file__).parent / "golden"

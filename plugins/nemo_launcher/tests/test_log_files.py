@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmb import Notice, Step
-from llmb.analysis.window import summarise
-from llmb.logs.series import StepSeries
-from llmb.parsing.parse import parse_run
+from llmb.analysis.measuring_window import summarise
+from llmb.logs.step_series import StepSeries
+from llmb.parsing.parse_log import parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb_nemo_launcher.log import NeMoLog
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from llmb import DoctorCheck, FrozenMap, Target
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
 

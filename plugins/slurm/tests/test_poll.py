@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from llmb import JobHandle, JobStatus
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from llmb import Script, TargetError, UnknownOutcomeError
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 from llmb_slurm.sbatch_errors import remedy
 

@@ -17,21 +17,21 @@ from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import certainly_not_submitted, missing_secrets, put_secrets, remove_secrets
-from llmb.drive.state import (
+from llmb.drive.target_group import TargetGroup
+from llmb.drive.task_effects import TaskEffects, submission, task_unit
+from llmb.drive.task_jobs import task_handle
+from llmb.drive.unit_state import (
     CancelDone,
     Observation,
-    Observed,
     Orphaned,
     ReferencesDropped,
     RunFinalized,
     SecretsMissing,
-    Standing,
     State,
     Unit,
+    UnitObservation,
+    UnitStates,
 )
-from llmb.drive.target_group import TargetGroup
-from llmb.drive.task_effects import TaskEffects, submission, task_unit
-from llmb.drive.tasks import task_handle
 from llmb.hosts.detached import poll_detached
 from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
@@ -68,7 +68,7 @@ class EffectRunner:
         self.notes: list[str] = []
         self._registry = registry
 
-    def poll(self, units: Standing) -> Iterator[Observed]:
+    def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
         on_host = [task_handle(self.tasks.plans[unit.id]) for unit, _ in units if unit.runs_on == "host"]
         on_scheduler = [self._handle(unit, state) for unit, state in units if unit.runs_on == "scheduler"]
@@ -100,13 +100,13 @@ class EffectRunner:
                 changed[owners[path]] = error
         yield from changed.items()
 
-    def cancel(self, units: Standing) -> Iterator[Observed]:
+    def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""
         remove_secrets((self.runs[unit.id].plan.script for unit, _ in units), self.group.host)
         self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
-    def drop_references(self, units: Standing, states: Mapping[str, State]) -> Iterator[Observed]:
+    def drop_references(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
         """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits any more.
 
         ``states`` of this process's runs show which tasks they still need. Runs of other processes left references on
@@ -133,11 +133,11 @@ class EffectRunner:
             for task in run.plan.tasks
         }
 
-    def check(self, units: Standing) -> Iterator[Observed]:
+    def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. Raise TargetError."""
         return self.tasks.check(units)
 
-    def submit(self, units: Standing) -> Iterator[Observed]:
+    def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""
         if tasks := [each for each in units if each[0].kind == "task"]:
             yield from self.tasks.submit(tasks)
@@ -149,13 +149,13 @@ class EffectRunner:
         if ready := [unit for unit, _ in runs if unit.id not in left_out]:
             yield from self._submit_runs(ready)
 
-    def _find_jobs(self, units: Standing) -> Iterator[Observed]:
+    def _find_jobs(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query for jobs that cannot be submitted from here. One that exists already needs no secrets from here."""
         for unit, seen in list(self.poll(units)):
             absent = isinstance(seen, JobStatus) and seen.state == "absent"
             yield unit, SecretsMissing() if absent else seen
 
-    def _submit_runs(self, units: Sequence[Unit]) -> Iterator[Observed]:
+    def _submit_runs(self, units: Sequence[Unit]) -> Iterator[UnitObservation]:
         scripts = [self.runs[unit.id].plan.script for unit in units]
         try:
             put_secrets(scripts, self.group.host)
@@ -174,7 +174,7 @@ class EffectRunner:
                 self.notes.append(f"{unit.id}: {'; '.join(filter(None, (handle.refused, handle.remedy)))}")
             yield unit, submission(handle)
 
-    def finalize(self, units: Standing) -> Iterator[Observed]:
+    def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.
 
         Runs get their result. Tasks are checked.
@@ -187,7 +187,7 @@ class EffectRunner:
         if tasks := [each for each in units if each[0].kind == "task"]:
             yield from self.tasks.finalize(tasks)
 
-    def _finalize_runs(self, units: Standing) -> Iterator[Observed]:
+    def _finalize_runs(self, units: UnitStates) -> Iterator[UnitObservation]:
         submitted = [unit.id for unit, state in units if state.submitted]
         failed: dict[str, Exception] = {}
         while changed := dict(self.read_logs(run_id for run_id in submitted if run_id not in failed)):

@@ -6,10 +6,10 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.measuring_window import Summary, summarise
 from llmb.analysis.metrics import Metrics, measure_run
 from llmb.analysis.run_state import Evidence, Outcome, decide
 from llmb.analysis.verdict import judge
-from llmb.analysis.window import Summary, summarise
 from llmb.drive.events import Ended
 from llmb.drive.record import RunRecord
 from llmb.drive.result import read_result
@@ -17,7 +17,7 @@ from llmb.drive.run_logs import RunLogs
 from llmb.logs.diagnose import diagnose, known_remedy
 from llmb.logs.log_tail import log_tail
 from llmb.planning import RunPlan
-from llmb.plugins.peak_flops import peak_flops
+from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.failure import Failure
 from llmb.values.job_status import JobStatus, Verdict

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.effects import DrivenRun
 from llmb.drive.events import Progress
-from llmb.drive.state import Observed, State, Unit
+from llmb.drive.unit_state import State, Unit, UnitObservation
 from llmb.values.job_status import JobStatus
 
 
@@ -19,7 +19,7 @@ class ProgressReporter:
         self._reasons: dict[str, str] = {}  # by id of the run or task
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
 
-    def note_reasons(self, polled: Iterable[Observed]) -> None:
+    def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
         """Keep the reason for which a job waits, or the last output of a task that is running."""
         for unit, seen in polled:
             if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):

@@ -23,8 +23,8 @@ from typing import Any
 import attrs
 
 from llmb.drive.events import Event, Planned, decode_event, encode_event
-from llmb.drive.machine import replay
-from llmb.drive.state import State
+from llmb.drive.state_machine import replay
+from llmb.drive.unit_state import State
 from llmb.files import write_atomically
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError

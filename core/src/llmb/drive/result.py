@@ -10,7 +10,7 @@ import attrs
 from llmb.analysis.metrics import Comparison, Metrics
 from llmb.drive.find_records import find_record
 from llmb.drive.record import RunRecord
-from llmb.drive.state import State
+from llmb.drive.unit_state import State
 from llmb.values.errors import RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, freeze, thaw

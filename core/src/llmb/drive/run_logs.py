@@ -18,7 +18,7 @@ from llmb.drive.record import RunRecord
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import find_last_steps
-from llmb.logs.series import StepSeries
+from llmb.logs.step_series import StepSeries
 from llmb.planning import RunPlan
 from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_status import RunState

@@ -13,9 +13,9 @@ import attrs
 
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.events import Event, Note
-from llmb.drive.loop import TargetLoop
 from llmb.drive.record import RunRecord, stamp
 from llmb.drive.result import RunResult, read_result
+from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
 from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError

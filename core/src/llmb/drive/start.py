@@ -12,16 +12,16 @@ import attrs
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.find_records import all_records, find_record
-from llmb.drive.loop import TargetLoop
 from llmb.drive.record import RunRecord
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session, allow_open_files, raise_worst
 from llmb.drive.target_group import TargetGroup, group_key, group_targets
-from llmb.drive.tasks import tasks_without_secrets
+from llmb.drive.target_loop import TargetLoop
+from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import RunPlan, plan, plan_run
-from llmb.plugins.peak_flops import peak_flops
+from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.export import export_run, import_run
 from llmb.spec.run_ids import draw_run_ids
@@ -72,7 +72,7 @@ def _spec_tables(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": image.digest} if image and image.digest else {}),
     }
-    return export_run(each.placed, provenance)
+    return export_run(each.spec, provenance)
 
 
 def attach(wanted: Iterable[str] | None = None) -> Session:

@@ -7,11 +7,20 @@ from contextlib import suppress
 
 from llmb.drive.events import Ended
 from llmb.drive.secrets import certainly_not_submitted, missing_secrets, put_secrets, remove_secrets
-from llmb.drive.state import Checked, Observed, Rejected, SecretsMissing, Standing, Submitted, TaskFinalized, Unit
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_failure import describe_task_failure
+from llmb.drive.task_jobs import cancel_tasks, find_complete_tasks, poll_tasks, reject_without_space, submit_tasks
 from llmb.drive.task_references import add_references, list_references, remove_references
-from llmb.drive.tasks import cancel_tasks, find_complete_tasks, poll_tasks, reject_without_space, submit_tasks
+from llmb.drive.unit_state import (
+    Checked,
+    Rejected,
+    SecretsMissing,
+    Submitted,
+    TaskFinalized,
+    Unit,
+    UnitObservation,
+    UnitStates,
+)
 from llmb.planning import TaskPlan
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
@@ -32,14 +41,14 @@ class TaskEffects:
         self._group = group
         self._references: set[tuple[str, str]] = set()  # task and run, as noted on the target by this process
 
-    def check(self, units: Standing) -> Iterator[Observed]:
+    def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
         plans = [self.plans[unit.id] for unit, _ in units]
         complete = find_complete_tasks(plans, self._group)
         remove_secrets((plan.script for plan in plans if plan.key in complete), self._group.host)
         yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
 
-    def submit(self, units: Standing) -> Iterator[Observed]:
+    def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks. One that lacks a secret or space is not submitted. Raise TargetError."""
         by_key = {unit.id: unit for unit, _ in units}
         plans = []
@@ -78,7 +87,7 @@ class TaskEffects:
         gone = [plan for plan in plans if found[plan.key].state in ("absent", "ended")]
         remove_secrets((plan.script for plan in gone), self._group.host)
 
-    def finalize(self, units: Standing) -> Iterator[Observed]:
+    def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check the tasks whose jobs are over, and describe why the others failed. Raise TargetError."""
         plans = [self.plans[unit.id] for unit, _ in units]
         remove_secrets((plan.script for plan in plans), self._group.host)

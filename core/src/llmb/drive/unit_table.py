@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from llmb.drive.effects import DrivenRun, run_unit
-from llmb.drive.state import Standing, State, Unit
 from llmb.drive.task_effects import task_unit
+from llmb.drive.unit_state import State, Unit, UnitStates
 from llmb.planning import TaskPlan
 
 
@@ -24,12 +24,12 @@ class UnitTable:
         """Check whether this process still has to do something for a run."""
         return run_id not in self.skipped and self.states[run_id].stage != "ended"
 
-    def driven(self) -> Standing:
+    def driven(self) -> UnitStates:
         """Return the runs that this process drives and that are not over."""
         run_ids = (run_id for run_id, run in self._driven.items() if run.record.locked and self.is_left(run_id))
         return [(self.runs[run_id], self.states[run_id]) for run_id in run_ids]
 
-    def waiting(self) -> Standing:
+    def waiting(self) -> UnitStates:
         """Return the driven runs that wait for a task and are not cancelled.
 
         The recorded task may be one that an updated plugin no longer needs. Such a run does not wait.
@@ -37,7 +37,7 @@ class UnitTable:
         waiting = [each for each in self.driven() if each[1].stage == "preparing" and not each[1].cancel_requested]
         return [each for each in waiting if each[1].task in self.tasks]
 
-    def find(self, holds: Callable[[Unit, State], bool]) -> Standing:
+    def find(self, holds: Callable[[Unit, State], bool]) -> UnitStates:
         """Return the tasks that the driven runs wait for and the driven runs, if this holds for them."""
         keys = dict.fromkeys(state.task for _, state in self.waiting())
         found = [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from llmb.hookspecs import Host
-from llmb.hosts.local import LocalHost
+from llmb.hosts.local_host import LocalHost
 from llmb.values.run import Target
 
 if TYPE_CHECKING:
-    from llmb.hosts.ssh import SshHost
+    from llmb.hosts.ssh_host import SshHost
 
 
 class HostConnections:
@@ -24,7 +24,7 @@ class HostConnections:
 
     def peer(self, name: str) -> SshHost:
         """Return the machine of this name, reached over SSH."""
-        from llmb.hosts.ssh import SshHost  # heavy, and not needed for this machine
+        from llmb.hosts.ssh_host import SshHost  # heavy, and not needed for this machine
 
         return self._remote.setdefault(name, SshHost(name, self.peer))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from llmb.logs.escapes import ESCAPE, without_escapes
+from llmb.logs.ansi_escapes import ESCAPE, without_escapes
 from llmb.logs.files import end_of
 from llmb.logs.rank_labels import label_of
 

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.parsing.compressed import beginning_unpacked
 from llmb.parsing.file_names import beginning, files_below, is_named_like_a_log, is_training_log
-from llmb.parsing.parse import ParsedLog, parse_run, why_no_step
+from llmb.parsing.parse_log import ParsedLog, parse_run, why_no_step
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError, PluginError
 from llmb.values.log_files import LogFiles

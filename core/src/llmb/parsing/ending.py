@@ -14,8 +14,8 @@ from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
 from llmb.logs.last_steps import LastSteps
-from llmb.logs.series import StepSeries
-from llmb.logs.status import LogStatus, log_status
+from llmb.logs.log_status import LogStatus, log_status
+from llmb.logs.step_series import StepSeries
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Failure, Signature

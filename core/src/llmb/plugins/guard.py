@@ -22,8 +22,8 @@ from typing import Any, ClassVar, Protocol, TextIO, cast, get_args, get_origin, 
 import pluggy
 
 from llmb.hookspecs import KINDS
-from llmb.plugins.find import PluginEntry
-from llmb.plugins.parser import CheckedParser
+from llmb.plugins.checked_parser import CheckedParser
+from llmb.plugins.entry_points import PluginEntry
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.job import Script

@@ -11,11 +11,11 @@ from typing import Any, TypeGuard
 import attrs
 
 from llmb.hookspecs import KINDS, REQUIRED
-from llmb.plugins.find import PluginEntry
+from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
 from llmb.values.errors import Fault, PluginError
 from llmb.values.log_files import LogFiles
-from llmb.values.nearest import nearest_name
+from llmb.values.similar_names import nearest_name
 from llmb.version import VERSION
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from llmb.plugins.find import PluginEntry, find_plugins
+from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.load import choose
 from llmb.recipes.read_recipe import read_recipe
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Recipe
+from llmb.values.similar_names import nearest_name
 
 
 def load_recipe(address: str) -> Recipe:

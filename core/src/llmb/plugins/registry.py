@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
-from llmb.plugins.find import PluginEntry, find_plugins
+from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.guard import Plugin
 from llmb.plugins.load import choose, load
 from llmb.plugins.recipe_files import addresses_of, find_recipe

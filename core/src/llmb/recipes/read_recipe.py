@@ -11,8 +11,8 @@ from llmb.recipes.shared_tables import parse_toml, with_shared
 from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.model_rules import check_model
-from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
+from llmb.values.similar_names import nearest_name
 from llmb.values.typed import decode
 
 

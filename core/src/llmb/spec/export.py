@@ -18,9 +18,9 @@ from llmb.values.typed import encode
 from llmb.values.workload import RunSpec
 
 
-def export_run(placed: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
+def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
-    run, target = placed.run, placed.target
+    run, target = spec.run, spec.target
     tables: dict[str, Any] = {
         "workload": _workload(run),
         "parallelism": _parallelism(run),
@@ -30,7 +30,7 @@ def export_run(placed: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "mounts": {each.source: each.target + (":ro" if each.read_only else "") for each in run.mounts},
         "measure": _named(run, MeasureTable),
         "target": {**_named(target, TargetTable), **encode(target.options)},
-        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(placed)},
+        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec)},
     }
     if run.profile:
         tables["profile"] = encode(run.profile)
@@ -47,16 +47,16 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     workload, errors = resolve(Document(str(file), tables), registry)
     if errors:
         raise SpecError(*errors)
-    [placed] = workload.runs
-    run = attrs.evolve(placed.run, repeat=provenance.get("repeat", 1))
-    placed = attrs.evolve(placed, run=run, repeats=provenance.get("repeats", 1), swept=provenance.get("sweep", {}))
-    return placed.with_run_id(run_id)
+    [spec] = workload.runs
+    run = attrs.evolve(spec.run, repeat=provenance.get("repeat", 1))
+    spec = attrs.evolve(spec, run=run, repeats=provenance.get("repeats", 1), swept=provenance.get("sweep", {}))
+    return spec.with_run_id(run_id)
 
 
-def _of_sweep(placed: RunSpec) -> dict[str, Any]:
+def _of_sweep(spec: RunSpec) -> dict[str, Any]:
     """Return what distinguishes the run from the other runs of its spec, if there are any."""
-    repeats = {"repeats": placed.repeats} if placed.repeats > 1 else {}
-    return {**repeats, "sweep": thaw(placed.swept)} if placed.swept else repeats
+    repeats = {"repeats": spec.repeats} if spec.repeats > 1 else {}
+    return {**repeats, "sweep": thaw(spec.swept)} if spec.swept else repeats
 
 
 def _workload(run: Run[Any]) -> dict[str, Any]:

@@ -23,9 +23,9 @@ from llmb.spec.suspect_keys import overlaps, suspect_keys
 from llmb.values.error_text import format_choices
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
-from llmb.values.nearest import nearest_name
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run, Target
+from llmb.values.similar_names import nearest_name
 from llmb.values.workload import RunSpec
 
 

@@ -19,8 +19,8 @@ from llmb.spec.read_toml import read_toml
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
-from llmb.values.nearest import nearest_name
 from llmb.values.run import Target
+from llmb.values.similar_names import nearest_name
 from llmb.values.workload import SourceMap
 
 

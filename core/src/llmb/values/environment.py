@@ -12,8 +12,8 @@ import attrs
 
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.nearest import nearest_name
 from llmb.values.scalars import NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, accepting
+from llmb.values.similar_names import nearest_name
 from llmb.values.typed import decode_settings, typed_fields
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

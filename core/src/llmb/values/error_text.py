@@ -9,7 +9,7 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault
-from llmb.values.nearest import nearest_name
+from llmb.values.similar_names import nearest_name
 
 UNKNOWN_KEY = "unknown key"
 REQUIRED_KEY = "required key is missing"

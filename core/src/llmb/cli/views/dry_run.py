@@ -45,8 +45,8 @@ def _describe(plan: llmb.RunPlan) -> Iterable[str]:
 
 
 def _describe_repeat(plan: llmb.RunPlan) -> str:
-    count = f" of {plan.placed.repeats}" if plan.placed.repeats > 1 else ""
-    sweep = describe_sweep(plan.placed.swept)
+    count = f" of {plan.spec.repeats}" if plan.spec.repeats > 1 else ""
+    sweep = describe_sweep(plan.spec.swept)
     return f"repeat {plan.run.repeat}{count}{'; ' if sweep else ''}{sweep}"
 
 

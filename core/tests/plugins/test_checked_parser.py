@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from llmb import LineParser, Notice, PluginError, Step
-from llmb.plugins.find import PluginEntry
+from llmb.plugins.checked_parser import CheckedParser
+from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.guard import Guard
-from llmb.plugins.parser import CheckedParser
 
 GUARD = Guard(PluginEntry(name="odd", kind="framework", value="odd:Plugin", distribution="llmb-odd", version="1.0"))
 FAILED = "framework plugin 'odd' (llmb-odd 1.0): the log parser of parse_log() failed: "

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.hosts import local
-from llmb.hosts.local import LocalHost
+from llmb.hosts import local_host as local
+from llmb.hosts.local_host import LocalHost
 from llmb.values.errors import TargetError, UnknownOutcomeError
 
 

@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from llmb.logs.series import StepSeries
-from llmb.logs.status import log_status
+from llmb.logs.log_status import log_status
+from llmb.logs.step_series import StepSeries
 from llmb.values.steps import Notice, NoticeKind, Step
 
 

@@ -25,7 +25,7 @@ from llmb.drive.events import (
     SubmissionUnanswered,
     Submitting,
 )
-from llmb.drive.state import (
+from llmb.drive.unit_state import (
     IN_FLIGHT,
     NOT_SUBMITTED,
     CancelDone,
@@ -161,7 +161,7 @@ def _decide_from_status(unit: Unit, state: State, seen: JobStatus) -> Iterator[E
         yield from _follow_job(unit, state, seen)
 
 
-def see_cancel(state: State, seen: CancelSeen) -> State:
+def apply_cancel_request(state: State, seen: CancelSeen) -> State:
     """Return the state with the user's request. Requests are files of their own and not events of the run."""
     request = seen.request or state.cancel_sent  # a power failure may undo the file of a request that was sent
     return state if state.stage == "ended" else evolve(state, cancel_requested=request)

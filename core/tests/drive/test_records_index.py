@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from llmb.drive.events import Ended, Running
-from llmb.drive.index import list_runs
 from llmb.drive.record import RunRecord, runs_folder
+from llmb.drive.records_index import list_runs
 from llmb.paths import home_folder
 
 SPEC = '[workload]\nrecipe = "toy/tiny"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\n[provenance]\ncreated = "{0}"\n'
@@ -105,7 +105,7 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
 def test_an_index_that_another_process_writes_is_left_to_it(
     records: list[RunRecord], index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.drive.index.LOCK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("llmb.drive.records_index.LOCK_TIMEOUT_S", 0.0)
     before, file = list_runs(), index.stat().st_ino
     with closing(sqlite3.connect(index)) as writer:
         writer.execute("begin exclusive")

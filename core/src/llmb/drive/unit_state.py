@@ -159,8 +159,8 @@ class SecretsMissing:
     """The unit cannot be submitted by this process, because its environment lacks secrets. The state stays."""
 
 
-Standing = Sequence[tuple[Unit, State]]
+UnitStates = Sequence[tuple[Unit, State]]
 """Units with their states."""
 
-Observed = tuple[Unit, Observation | SecretsMissing | Exception]
+UnitObservation = tuple[Unit, Observation | SecretsMissing | Exception]
 """A unit with what was observed of it, or with the error that concerns this unit alone."""

@@ -9,21 +9,21 @@ from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
 from llmb.drive.event_writer import EventWriter
 from llmb.drive.events import Ended, Event, Note, Skipped, SubmissionUnanswered, Submitting
-from llmb.drive.machine import EFFECTS, Effect, apply, decide, needs_poll, next_effect, see_cancel
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.record import stamp
-from llmb.drive.recovery import ConnectionReporter, with_recovery_hint
 from llmb.drive.secrets import missing_secrets_error
-from llmb.drive.state import (
+from llmb.drive.state_machine import EFFECTS, Effect, apply, apply_cancel_request, decide, needs_poll, next_effect
+from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
+from llmb.drive.unit_state import (
     IN_FLIGHT,
     NOT_SUBMITTED,
     CancelSeen,
     DependenciesSeen,
-    Observed,
     SecretsMissing,
-    Standing,
     State,
     Unit,
+    UnitObservation,
+    UnitStates,
 )
 from llmb.drive.unit_table import UnitTable
 from llmb.values.error_text import exception_text
@@ -108,7 +108,7 @@ class TargetLoop:
         polled = list(self.runner.poll(self.units.find(lambda _, state: needs_poll(state))))
         self._progress.note_reasons(polled)
         yield from self._record(polled)
-        yield from self._prepare(FIRST_BATCH)
+        yield from self._admit_ready_runs(FIRST_BATCH)
         performed: set[tuple[str, Effect]] = set()
         while due := self._due_effect(performed):
             performed.update((unit.id, due[0]) for unit, _ in due[1])
@@ -128,7 +128,7 @@ class TargetLoop:
                 if not run.record.locked:
                     yield from self._catch_up(run_id, run)
                 if run.record.locked:
-                    self.units.states[run_id] = see_cancel(
+                    self.units.states[run_id] = apply_cancel_request(
                         self.units.states[run_id], CancelSeen(run.record.cancel_requested)
                     )
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
@@ -154,7 +154,7 @@ class TargetLoop:
             run.record.unlock()
         yield from events
 
-    def _prepare(self, most: int) -> Iterator[Event]:
+    def _admit_ready_runs(self, most: int) -> Iterator[Event]:
         """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
         seen = DependenciesSeen(self.units.states)
         runs = [unit for unit, state in self.units.driven() if state.stage in NOT_SUBMITTED]
@@ -163,7 +163,7 @@ class TargetLoop:
         self._more = bool(held_back)
         yield from self._record((unit, seen) for unit in runs if unit.id not in held_back)
 
-    def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, Standing] | None:
+    def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
         due: dict[Effect, list[tuple[Unit, State]]] = {}
         for unit, state in self.units.find(lambda *_: True):
@@ -172,7 +172,7 @@ class TargetLoop:
                 due.setdefault(effect, []).append((unit, state))
         return next(((effect, due[effect]) for effect in EFFECTS if effect in due), None)
 
-    def _perform(self, effect: Effect, units: Standing) -> Iterator[Event]:
+    def _perform(self, effect: Effect, units: UnitStates) -> Iterator[Event]:
         match effect:
             case "cancel":
                 yield from self._record(self.runner.cancel(units))
@@ -185,16 +185,16 @@ class TargetLoop:
             case "submit":
                 yield from self._submit(units)
                 return
-        yield from self._prepare(FIRST_BATCH)
+        yield from self._admit_ready_runs(FIRST_BATCH)
         yield from self._notes()
 
-    def _submit(self, units: Standing) -> Iterator[Event]:
+    def _submit(self, units: UnitStates) -> Iterator[Event]:
         """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted."""
         self.runner.tasks.note_references((state.task, unit.id) for unit, state in self.units.waiting())
         self._submitting = True
         submission = Background(lambda: list(self.runner.submit(units)), threaded=self._more)
         try:
-            yield from self._prepare(BATCH)
+            yield from self._admit_ready_runs(BATCH)
             observed = submission.result()
         except (GeneratorExit, KeyboardInterrupt):
             submission.wait()  # a later process finds the jobs
@@ -218,7 +218,7 @@ class TargetLoop:
             else:
                 self._progress.note_logs(run_id)
 
-    def _record(self, observed: Iterable[Observed]) -> Iterator[Event]:
+    def _record(self, observed: Iterable[UnitObservation]) -> Iterator[Event]:
         """Decide what observations mean, record the events of runs together, and then apply them."""
         events: list[Event] = []
         skipped: list[Event] = []
@@ -240,12 +240,12 @@ class TargetLoop:
         for event in events:
             if event.run_id not in failed:
                 try:
-                    self._take(event)
+                    self._apply_event(event)
                 except Exception as error:  # noqa: BLE001  # an error of one run does not stop the others
                     failed[event.run_id] = error
         return failed
 
-    def _take(self, event: Event) -> None:
+    def _apply_event(self, event: Event) -> None:
         """Apply an event, and keep what this process holds of the run in step with its state."""
         state = self.units.states[event.run_id] = apply(self.units.states[event.run_id], event)
         self.changed = True

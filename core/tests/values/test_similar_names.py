@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.nearest import nearest_name
+from llmb.values.similar_names import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
 

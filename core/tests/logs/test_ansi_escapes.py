@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.escapes import without_escapes
+from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.lines import LineParser
 from llmb.values.steps import Step
 

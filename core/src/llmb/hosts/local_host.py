@@ -31,7 +31,7 @@ class LocalHost:
 
     def peer(self, name: str) -> Host:
         """Return another machine, reached over SSH."""
-        from llmb.hosts.ssh import SshHost  # heavy, and not needed for this machine
+        from llmb.hosts.ssh_host import SshHost  # heavy, and not needed for this machine
 
         return (self._peer or SshHost)(name)
 

@@ -21,8 +21,17 @@ from llmb.drive.events import (
     SubmissionUnanswered,
     Submitting,
 )
-from llmb.drive.machine import MAX_RETRIES, RETRYABLE, apply, decide, needs_poll, next_effect, replay, see_cancel
-from llmb.drive.state import (
+from llmb.drive.state_machine import (
+    MAX_RETRIES,
+    RETRYABLE,
+    apply,
+    apply_cancel_request,
+    decide,
+    needs_poll,
+    next_effect,
+    replay,
+)
+from llmb.drive.unit_state import (
     NOT_SUBMITTED,
     CancelDone,
     CancelSeen,
@@ -61,7 +70,7 @@ def advance(unit: Unit, state: State, *observed: Observation | CancelSeen) -> St
     """Return the state after these observations."""
     for seen in observed:
         if isinstance(seen, CancelSeen):
-            state = see_cancel(state, seen)
+            state = apply_cancel_request(state, seen)
         else:
             for event in decide(unit, state, seen):
                 state = apply(state, event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from llmb.logs.series import StepSeries
+from llmb.logs.step_series import StepSeries
 
 LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 

@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from llmb.drive.secrets import missing_secrets
-from llmb.drive.state import Rejected
 from llmb.drive.target_group import TargetGroup
+from llmb.drive.unit_state import Rejected
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
 from llmb.planning import TaskPlan

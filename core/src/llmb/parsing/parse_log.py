@@ -9,13 +9,13 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
 from llmb.analysis.valid_range import stated_only
-from llmb.analysis.window import Summary, outlier_median_s, summarise
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import LastSteps
-from llmb.logs.series import StepSeries
-from llmb.logs.status import LogStatus
+from llmb.logs.log_status import LogStatus
+from llmb.logs.step_series import StepSeries
 from llmb.parsing.compressed import compression, unpacked
 from llmb.parsing.ending import classify_log_end
 from llmb.parsing.file_names import beginning, experiment
