@@ -155,7 +155,7 @@ class World:
     def record(self, run_id: str) -> RunRecord:
         return RunRecord(self.home / "runs" / run_id)
 
-    def apply_cancel_request(self, run_id: str) -> None:
+    def request_cancel(self, run_id: str) -> None:
         """Cancel a run as another process does. A run that is not recorded yet has no id that a user knows."""
         if self.record(run_id).complete:
             self.record(run_id).request_cancel()
