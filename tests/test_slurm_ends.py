@@ -51,7 +51,7 @@ def test_cancelled_with_scancel(toy_slurm: Any) -> None:
 def test_a_time_limit_before_the_last_step(toy_slurm: Any) -> None:
     end_now = its_time_is_over(toy_slurm)
     run = toy_slurm.follow(at_gate(toy_slurm, end_now), framework=gated(toy_slurm))
-    assert (run["state"], run["reason"]) == ("timeout", "the time limit came after 2 of 5 steps")
+    assert (run["state"], run["reason"]) == ("timeout", "hit the time limit after 2 of 5 steps")
 
 
 @pytest.mark.slow

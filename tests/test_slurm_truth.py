@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-from llmb.analysis.run_state import Evidence, decide
+from llmb.analysis.run_ending import determine_ending
 from llmb_slurm.job_states import CAUSES, job_status
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.squeue_sacct import parse_sacct_line
@@ -36,22 +36,17 @@ def test_a_row_of_the_truth_table(row: list[str]) -> None:
     state, code, step_code, reason, message, steps, nan, expected, run_reason = row
     found = parse_sacct_line(f"7|{state}|{code}|{step_code}|{reason}")
     assert found
-    status = job_status(found)
-    evidence = Evidence(
-        cause=status.cause,
-        exit_code=status.exit_code,
-        reason=status.reason,
+    ending = determine_ending(
+        job_status(found),
         steps_done=5 if steps == "all" else 2,
-        steps_asked=5,
+        steps_requested=5,
         nan=nan == "yes",
-        remedy=status.remedy,
-        messages=frozenset({message} if message else ()),  # type: ignore[arg-type]  # the kinds are those of the table
+        messages={message} if message else set(),  # type: ignore[arg-type]  # the kinds are those of the table
     )
-    outcome = decide(evidence)
-    assert outcome.state == expected
-    assert run_reason in outcome.reason
-    assert bool(outcome.reason) == bool(run_reason)
-    assert outcome.state in ("completed", "cancelled") or outcome.remedy
+    assert ending.state == expected
+    assert run_reason in ending.reason
+    assert bool(ending.reason) == bool(run_reason)
+    assert ending.state in ("completed", "cancelled") or ending.remedy
 
 
 def test_every_end_of_slurm_is_in_the_table() -> None:

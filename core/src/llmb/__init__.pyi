@@ -71,6 +71,7 @@ from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
 from .spec.starter_workload import starter_workload as starter_workload
+from .values.causes import Cause as Cause
 from .values.command_result import CommandResult as CommandResult
 from .values.constraints import check_experts as check_experts
 from .values.constraints import check_query_groups as check_query_groups
@@ -108,7 +109,6 @@ from .values.job import Ranks as Ranks
 from .values.job import Script as Script
 from .values.job import Task as Task
 from .values.job_status import END_STATES as END_STATES
-from .values.job_status import Cause as Cause
 from .values.job_status import JobHandle as JobHandle
 from .values.job_status import JobState as JobState
 from .values.job_status import JobStatus as JobStatus

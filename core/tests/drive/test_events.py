@@ -31,7 +31,8 @@ from llmb.drive.events import (
 from llmb.drive.record import stamp
 from llmb.drive.state_machine import replay
 from llmb.drive.unit_state import State
-from llmb.values.job_status import END_STATES, Cause, JobStatus
+from llmb.values.causes import Cause
+from llmb.values.job_status import END_STATES, JobStatus
 
 STATUS = JobStatus(
     state="ended", job_id="7", cause="failed", exit_code=0, reason="rank 1: ünk\nown", remedy="ask", attempt=2

@@ -46,10 +46,10 @@ def test_what_was_asked_for_counts_more_than_what_is_stated() -> None:
 
 
 def test_a_failure_after_all_steps_changes_nothing() -> None:
-    assert log_status(series_of(50, Notice(kind="time limit")), 50) == "complete"
+    assert log_status(series_of(50, Notice(kind="timeout")), 50) == "complete"
 
 
-@pytest.mark.parametrize("kind", ["failure", "time limit", "out of memory", "preempted", "cancelled"])
+@pytest.mark.parametrize("kind", ["failed", "timeout", "node failure", "out of memory", "preempted", "cancelled"])
 def test_where_nobody_says_how_many_a_failure_tells(kind: NoticeKind) -> None:
     assert log_status(series_of(5)) == "complete"
     assert log_status(series_of(5, Notice(kind=kind))) == "incomplete"

@@ -65,7 +65,7 @@ def test_a_loss_that_is_nan_is_not_one_that_is_missing() -> None:
 def test_a_later_attempt_leaves_nothing_of_the_one_before() -> None:
     series = StepSeries()
     series.add([Step(step=step, loss=math.nan) for step in range(9)])
-    series.add([Notice(kind="nan"), Notice(kind="total steps", value=9), Notice(kind="failure", text="it broke")])
+    series.add([Notice(kind="nan"), Notice(kind="total steps", value=9), Notice(kind="failed", text="it broke")])
     series.add([Step(step=0, attempt=1), Step(step=1, attempt=1)])
 
     assert [(step.step, step.attempt) for step in series.steps] == [(0, 1), (1, 1)]
@@ -96,10 +96,10 @@ def test_a_notice_of_nan_is_enough() -> None:
 
 def test_notices_are_kept_once_each_and_not_without_end() -> None:
     series = StepSeries()
-    series.add([Notice(kind="failure", text="a"), Notice(kind="finished"), Notice(kind="failure", text="a")])
-    assert series.notices == (Notice(kind="failure", text="a"), Notice(kind="finished"))
+    series.add([Notice(kind="failed", text="a"), Notice(kind="finished"), Notice(kind="failed", text="a")])
+    assert series.notices == (Notice(kind="failed", text="a"), Notice(kind="finished"))
 
-    series.add(Notice(kind="failure", text=str(number)) for number in range(2 * MOST_NOTICES))
+    series.add(Notice(kind="failed", text=str(number)) for number in range(2 * MOST_NOTICES))
     assert len(series.notices) == MOST_NOTICES
 
 

@@ -71,8 +71,8 @@ class Odd(LineParser):
         (lambda: Notice(kind="total steps", value="50"), "ValueError: invalid value '50'; expected an integer"),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="total steps"), "ValueError: invalid value None; expected the number of steps"),
         (lambda: Notice(kind="nan", attempt=0.5), "ValueError: invalid attempt 0.5; expected an integer"),  # type: ignore[arg-type]  # it is wrong
-        (lambda: Notice(kind="failure", text=b"died"), "TypeError: invalid text b'died'; expected a str"),  # type: ignore[arg-type]  # it is wrong
-        (lambda: Notice(kind="failure", text="\udc80"), "UnicodeEncodeError: "),
+        (lambda: Notice(kind="failed", text=b"died"), "TypeError: invalid text b'died'; expected a str"),  # type: ignore[arg-type]  # it is wrong
+        (lambda: Notice(kind="failed", text="\udc80"), "UnicodeEncodeError: "),
     ],
 )
 def test_an_error_names_the_plugin_the_log_and_the_line_and_keeps_earlier_steps(act: Any, message: str) -> None:

@@ -161,7 +161,7 @@ def test_a_loss_of_nan_is_a_step_and_a_notice() -> None:
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])
-@pytest.mark.parametrize(("word", "kind"), [("NaN", "nan"), ("Inf", "failure")])
+@pytest.mark.parametrize(("word", "kind"), [("NaN", "nan"), ("Inf", "failed")])
 def test_training_that_was_aborted_says_so(word: str, kind: str, end: bytes) -> None:
     text = f"Aborting training due to {word} loss."
 

@@ -20,9 +20,9 @@ def kinds(*blocks: tuple[str, bytes]) -> list[str]:
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        (b"slurmstepd-node1: error: *** JOB 95 ON node1 CANCELLED AT %s DUE TO TIME LIMIT ***" % STAMP, "time limit"),
-        (b"slurmstepd: error: *** STEP 95.1 ON node1 CANCELLED AT %s DUE TO TIME LIMIT ***" % STAMP, "time limit"),
-        (b"slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT %s\n DUE TO TIME LIMIT ***" % STAMP, "time limit"),
+        (b"slurmstepd-node1: error: *** JOB 95 ON node1 CANCELLED AT %s DUE TO TIME LIMIT ***" % STAMP, "timeout"),
+        (b"slurmstepd: error: *** STEP 95.1 ON node1 CANCELLED AT %s DUE TO TIME LIMIT ***" % STAMP, "timeout"),
+        (b"slurmstepd: error: *** JOB 12 ON node1 CANCELLED AT %s\n DUE TO TIME LIMIT ***" % STAMP, "timeout"),
         (b" 40%%|##  | 4/10 [00:01slurmstepd: error: *** JOB 5 ON a CANCELLED AT %s DUE TO PREEMPTION ***" % STAMP,
          "preempted"),
         (b"slurmstepd: error: *** JOB 1 ON a CANCELLED AT %s DUE TO NODE FAILURE, SEE SLURMCTLD LOG" % STAMP,

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 import attrs
 
-from llmb.values.job_status import END_STATES, Cause, JobStatus, RunState, Verdict
+from llmb.values.causes import Cause
+from llmb.values.job_status import END_STATES, JobStatus, RunState, Verdict
 
 
 @attrs.frozen(kw_only=True)

@@ -8,7 +8,7 @@ import attrs
 
 from llmb.analysis.measuring_window import Summary, summarise
 from llmb.analysis.metrics import Metrics, measure_run
-from llmb.analysis.run_state import Evidence, Outcome, decide
+from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.verdict import judge
 from llmb.drive.events import Ended
 from llmb.drive.record import RunRecord
@@ -31,48 +31,44 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
     """
     run = plan.run
     logs.close()
-    evidence = _collect_evidence(run, logs, status, registry)
-    outcome = decide(evidence)
+    ending = _determine_ending(run, logs, status, registry)
     steps = logs.series.steps
     summary = summarise(steps, run.window)
-    if run.window == "last" and not evidence.all_steps:  # the last step in the log is not the last one of the run
+    if run.window == "last" and logs.series.count < run.steps:  # the last step in the log is not the run's last step
         summary = attrs.evolve(summary, complete=False)
     peak = peak_flops(run, plan.target, registry) if steps else None
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
-    verdict, reason = _judge(run, metrics, summary, outcome, logs.series.nan)
-    failure = _find_failure(logs, outcome, registry) if outcome.state != "completed" else None
+    verdict, reason = _judge(run, metrics, summary, ending, logs.series.nan)
+    failure = _find_failure(logs, ending, registry) if ending.state != "completed" else None
     result = attrs.evolve(
         read_result(record),
-        state=outcome.state,
+        state=ending.state,
         metrics=metrics,
         verdict=verdict,
-        reason=outcome.reason or reason,
+        reason=ending.reason or reason,
         failure=failure,
-        refused=status.cause == "refused",
-        steps_done=evidence.steps_done,
+        refused=ending.cause == "refused",
+        steps_done=logs.series.count,
         window_complete=summary.complete,
     )
     record.write_result(result.as_dict(), steps)
-    return Ended(run_id=run.id, state=outcome.state, reason=result.reason, verdict=verdict)
+    return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=verdict)
 
 
-def _collect_evidence(run: Run[Any], logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Evidence:
+def _determine_ending(run: Run[Any], logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ending:
     remedy = status.remedy or (known_remedy(status.reason, registry.signatures()) if status.reason else "")
-    return Evidence(
-        cause=status.cause or "failed",
-        exit_code=status.exit_code,
-        reason=status.reason,
-        remedy=remedy,
-        messages=frozenset(notice.kind for notice in logs.scheduler_notices),
+    return determine_ending(
+        attrs.evolve(status, remedy=remedy),
         steps_done=logs.series.count,
-        steps_asked=run.steps,
+        steps_requested=run.steps,
         nan=logs.series.nan,
-        unread=logs.parser_error,
+        messages={notice.kind for notice in logs.scheduler_notices},
+        parser_error=logs.parser_error,
     )
 
 
 def _judge(
-    run: Run[Any], metrics: Metrics | None, summary: Summary, outcome: Outcome, nan: bool
+    run: Run[Any], metrics: Metrics | None, summary: Summary, ending: Ending, nan: bool
 ) -> tuple[Verdict | None, str]:
     if metrics is None:
         return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
@@ -81,7 +77,7 @@ def _judge(
     verdict, reason = judge(
         metrics,
         run.tolerance,
-        completed=outcome.state == "completed",
+        completed=ending.state == "completed",
         window_complete=summary.complete,
         loss_nan=nan,
         profiled=run.profile is not None,
@@ -90,9 +86,9 @@ def _judge(
     return verdict, reason + printed
 
 
-def _find_failure(logs: RunLogs, outcome: Outcome, registry: PluginRegistry) -> Failure:
+def _find_failure(logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure:
     """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence."""
-    if not outcome.look_in_logs:
-        return Failure(cause=outcome.reason, remedy=outcome.remedy)
+    if not ending.search_logs:
+        return Failure(cause=ending.reason, remedy=ending.remedy)
     found = diagnose(logs.copies, registry.signatures(), logs.superseded_until())
-    return found or Failure(cause=outcome.reason, evidence=log_tail(logs.copies), remedy=outcome.remedy)
+    return found or Failure(cause=ending.reason, evidence=log_tail(logs.copies), remedy=ending.remedy)

@@ -14,9 +14,10 @@ from typing import cast
 
 from llmb.files import resource_text
 from llmb.hookspecs import Host
+from llmb.values.causes import Cause
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
-from llmb.values.job_status import Cause, JobHandle, JobState, JobStatus
+from llmb.values.job_status import JobHandle, JobState, JobStatus
 
 SOME_STARTED = 75  # exit code: a job could not be started, but an earlier one was
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from llmb.logs.step_series import StepSeries
+from llmb.values.causes import CAUSES
 
 LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 
@@ -22,5 +23,5 @@ def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
     total = steps_asked if steps_asked is not None else series.total_steps
     if total is not None:
         return "complete" if series.count >= total else "incomplete"
-    failed = series.has_notice("failure", "time limit", "out of memory", "preempted", "cancelled")
+    failed = series.has_notice(*CAUSES)
     return "incomplete" if failed and not series.has_notice("finished") else "complete"

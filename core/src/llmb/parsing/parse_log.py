@@ -17,8 +17,8 @@ from llmb.logs.last_steps import LastSteps
 from llmb.logs.log_status import LogStatus
 from llmb.logs.step_series import StepSeries
 from llmb.parsing.compressed import compression, unpacked
-from llmb.parsing.ending import classify_log_end
 from llmb.parsing.file_names import beginning, experiment
+from llmb.parsing.log_ending import classify_log_end
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault, LogError, PluginError, located

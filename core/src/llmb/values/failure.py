@@ -1,4 +1,4 @@
-"""Why a run broke: what is known by its text, and what was found."""
+"""Failures of runs, and the signatures by which llmb recognizes them in logs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from llmb.values.typed import typed_fields
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Signature:
-    """A cause of failure that is known by a text in the log.
+    """Text in a log (``needle``) that identifies the cause of a failure.
 
-    ``primary`` tells a cause from what usually follows from another one (a watchdog's timeout, a peer that died);
-    ``source`` says where the text was seen.
+    ``primary`` is False if the text usually follows from another failure, for example the timeout of a watchdog or the
+    death of a peer. ``source`` is the origin of the text.
     """
 
     needle: NonEmptyStr
@@ -25,7 +25,7 @@ class Signature:
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """Why a run broke. ``evidence`` is the log's own line, ``line`` its number there (from 1)."""
+    """Cause of a failed run. ``evidence`` is a line of the log, and ``line`` the number of this line, from 1."""
 
     cause: str
     evidence: str = ""

@@ -1,4 +1,4 @@
-"""What a scheduler says of what it was given, and how a run stands."""
+"""States of runs, and the status of their jobs as a scheduler reports it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Literal
 
 import attrs
 
+from llmb.values.causes import Cause
 from llmb.values.typed import typed_fields
 
 RunState = Literal[
@@ -16,29 +17,13 @@ END_STATES: frozenset[str] = frozenset({"completed", "failed", "cancelled", "tim
 Verdict = Literal["pass", "fail", "undecided"]
 
 JobState = Literal["absent", "unknown", "pending", "running", "ended"]
-Cause = Literal[
-    "",
-    "completed",
-    "failed",
-    "cancelled",
-    "timeout",
-    "lost",
-    "out of memory",
-    "preempted",
-    "node failure",
-    "launch failure",
-    "dependency",
-    "deadline",
-    "impossible",
-    "refused",
-]
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class JobHandle:
-    """Names something submitted by the run's (or task's) own id; without ``job_id`` the scheduler looks for it.
+    """Result of a submission. ``id`` is the id of the run or task, ``job_id`` that of the scheduler, None if unknown.
 
-    ``refused`` is why the scheduler did not take it, and ``remedy`` what to do about that; then there is no job.
+    If the scheduler rejected the job, ``refused`` is the reason and ``remedy`` a correction, and no job exists.
     """
 
     id: str
@@ -50,11 +35,11 @@ class JobHandle:
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class JobStatus:
-    """How one job stands. ``absent``: asked, and not there. Where one cannot ask, TargetError is raised instead.
+    """Status of one job. If the scheduler does not respond, `SchedulerHooks.poll` raises TargetError instead.
 
-    ``unknown``: of this job alone it cannot be told yet, since the scheduler's accounts lag behind. A pending job with
-    a cause will never start: it is to be cancelled. ``attempt`` counts restarts by the scheduler; each attempt writes
-    logs of its own. ``remedy`` is what to do about an end that the scheduler knows more of than the core.
+    An ``absent`` job does not exist. An ``unknown`` job has left the queue, but accounting does not contain its end
+    yet. A pending job with a cause will never start, so core cancels it. ``attempt`` counts restarts by the scheduler,
+    each of which writes its own logs. ``remedy`` replaces core's remedy for the cause.
     """
 
     state: JobState
@@ -67,5 +52,5 @@ class JobStatus:
 
     @property
     def unsatisfiable(self) -> bool:
-        """Whether the job waits in vain."""
+        """True if the job is pending but will never start."""
         return self.state == "pending" and bool(self.cause)

@@ -10,6 +10,8 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 
 import attrs
 
+from llmb.values.causes import Cause
+
 MOST_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
 
@@ -61,9 +63,7 @@ def rhythm(numbers: Sequence[int]) -> int:
     return gap if seen > 1 else 1
 
 
-NoticeKind = Literal[
-    "total steps", "finished", "nan", "failure", "time limit", "out of memory", "preempted", "node failure", "cancelled"
-]
+NoticeKind = Literal["total steps", "finished", "nan", Cause]
 
 
 def _is_text(_notice: object, _field: object, value: Any) -> None:
@@ -79,7 +79,7 @@ def _is_count(_notice: object, field: attrs.Attribute[Any], value: Any) -> None:
 
 @attrs.frozen(kw_only=True)
 class Notice:
-    """Another message in a log. ``value`` is the number of steps if the kind is "total steps".
+    """Another message in a log. ``kind`` is "total steps" (with ``value``), "finished", "nan", or why the job ends.
 
     ``attempt`` is the attempt of the steps around it, or None if there is no step. `LineParser` sets it.
     """

@@ -71,4 +71,4 @@ def _step(text: bytes) -> Step | None:
 
 def _abort(text: bytes) -> Notice:
     words = text[:200].decode(errors="replace").strip()
-    return Notice(kind="nan" if "NaN" in words else "failure", text=words)
+    return Notice(kind="nan" if "NaN" in words else "failed", text=words)

@@ -11,7 +11,7 @@ ATTEMPT = b"llmb: attempt "
 """The first line of each attempt. Messages before it in Slurm's log belong to an earlier attempt."""
 
 MEANINGS: tuple[tuple[bytes, NoticeKind], ...] = (
-    (b"DUE TO TIME LIMIT", "time limit"),
+    (b"DUE TO TIME LIMIT", "timeout"),
     (b"DUE TO PREEMPTION", "preempted"),
     (b"DUE TO NODE ", "node failure"),
     (b"error: Node failure on ", "node failure"),

@@ -1,4 +1,4 @@
-"""How a run ended whose logs somebody else made: whether it broke, and why."""
+"""Ending of a run without a record, from its logs: the status, and the cause of a failure."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from llmb.analysis.run_state import IN_ITS_OWN_WORDS, REMEDIES
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
@@ -17,24 +16,16 @@ from llmb.logs.last_steps import LastSteps
 from llmb.logs.log_status import LogStatus, log_status
 from llmb.logs.step_series import StepSeries
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Failure, Signature
-from llmb.values.steps import LogParser, Notice, NoticeKind, Step
+from llmb.values.steps import LogParser, Notice, Step
 
 END = 1 << 20
-"""Bytes at the end of a log in which a scheduler's words are looked for, and a failure that no steps tell of."""
+"""Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
 
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
-"""What a training says that was whole, as MLPerf's rules for training logs want it (mlcommons/logging, run_stop)."""
-
-CAUSES: Mapping[NoticeKind, str] = {
-    "time limit": "the job's time limit came",
-    "preempted": "the scheduler took the job's nodes for another one",
-    "node failure": "a node of the job failed",
-    "out of memory": "the host is out of memory",
-    "cancelled": "the job was cancelled",
-}
-"""What schedulers write into a job's log, and the cause that it tells."""
+"""Message of a training that succeeded, required by MLPerf's rules for training logs (mlcommons/logging, run_stop)."""
 
 
 def classify_log_end(
@@ -44,7 +35,7 @@ def classify_log_end(
     last_steps: Mapping[Path, LastSteps],
     steps_asked: int | None = None,
 ) -> tuple[LogStatus, Failure | None]:
-    """Return the status of a run according to its steps and the ends of its logs, and why it failed, if it did.
+    """Return the status of a run according to its steps and the ends of its logs, and its failure, if any.
 
     If all steps are there, or the loss was NaN, no message changes that. If the number of steps is unknown, a failure
     at the end of a log shows that not all were done. Messages before the last steps do not count, because the run
@@ -58,29 +49,29 @@ def classify_log_end(
     starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
     if status == "complete":
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
-    known = [*registry.signatures(), *(each for path in starts for each in _told_by_schedulers(path, registry))]
+    known = [*registry.signatures(), *(each for path in starts for each in _scheduler_signatures(path, registry))]
     failure = diagnose(starts, known, starts) or last_exception(starts, starts)
     return ("incomplete" if failure and status == "complete" else status), failure
 
 
-def _told_by_schedulers(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
-    """What an installed scheduler wrote at the end of a log, as texts to be found there.
+def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
+    """Yield the messages of installed schedulers at the end of a log, as signatures.
 
-    They are secondary: a process may have failed before, and the others have waited until their scheduler's word. What
-    comes after a training that succeeded is no failure of it: processes that hang at their exit wait for it, too.
+    The signatures are secondary, because a process may have failed before and the others waited until the scheduler
+    ended them. Messages after a successful training are ignored: its processes may hang when they exit.
     """
     end = end_of(path, END)
     for notice in _notices(end, registry) if not SUCCEEDED.search(end) else ():
         if notice.kind in CAUSES and notice.text:
-            remedy = REMEDIES.get(IN_ITS_OWN_WORDS[notice.kind], "run it again")
-            yield Signature(needle=notice.text, cause=CAUSES[notice.kind], remedy=remedy, primary=False)
+            entry = CAUSES[cast("Cause", notice.kind)]
+            yield Signature(needle=notice.text, cause=entry.text, remedy=entry.remedy, primary=False)
 
 
 def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:
     for parser in registry.message_parsers():
         try:
             yield from (each for each in _items(parser, end) if isinstance(each, Notice))
-        except PluginError as error:  # nobody named that scheduler
+        except PluginError as error:  # the user did not name this scheduler
             warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
 
 
