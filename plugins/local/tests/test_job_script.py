@@ -191,3 +191,11 @@ def test_ranks_see_the_variables_of_the_job_not_those_of_llmb(tmp_path: Path) ->
     subprocess.run(["bash", "-c", script], env=outer, check=True)
     assert (tmp_path / "logs/inside.0.0.log").read_text() == "/of/the job  0 127.0.0.1\n"
     assert (tmp_path / "logs/outside.0.0.log").read_text() == "/of/the job /left 0 127.0.0.1\n"
+
+
+def test_a_job_that_needs_an_mpi_launcher_is_rejected() -> None:
+    target = Target(scheduler="local", workdir="/work", options=LocalOptions())
+
+    with pytest.raises(SpecError, match=r"needs an MPI launcher \(pmix\), which the local scheduler does not have"):
+        Local().build_job(job(mpi="pmix"), target)
+    assert Local().build_job(job(mpi="pmix", mpi_optional=True), target).text

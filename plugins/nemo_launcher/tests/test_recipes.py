@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from llmb import Image, load_recipe
+from llmb import Image, Run, load_recipe
 from llmb import metrics as metrics_of
 from llmb.recipes.accelerators import accelerators
+from llmb_nemo_launcher.plugin import NeMoLauncher
 
 NAMES = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "grok1-314b", "nemotron4-340b")
 RECIPES = {name: load_recipe(f"nemo_launcher/{name}") for name in NAMES}
@@ -149,3 +151,21 @@ def test_settings_that_all_recipes_share(name: str) -> None:
 
     assert (recipe.release, recipe.window, recipe.mfu_from, recipe.steps) == ("24.11", "last", "step time", 50)
     assert (recipe.time_limit_s, recipe.memory_gb, dict(recipe.profile_steps)) == (3600, 80, {"nccl-trace": 10})
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "overrides", "optional"),
+    [
+        ("llama3.1-8b", 8, (), True),
+        ("llama3.1-8b", 8, ("parallelism.tp=2",), False),
+        ("llama3.1-70b", 64, (), False),
+        ("grok1-314b", 8, (), False),
+        ("nemotron4-340b", 128, (), False),
+    ],
+)
+def test_overlapped_tensor_parallelism_needs_mpi(
+    load_run: Callable[..., Run[Any]], name: str, gpus: int, overrides: tuple[str, ...], optional: bool
+) -> None:
+    job = NeMoLauncher().build_job(load_run(name, "bf16", gpus, *overrides))
+
+    assert (job.mpi, job.mpi_optional) == ("pmix", optional)

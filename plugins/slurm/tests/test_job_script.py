@@ -93,6 +93,36 @@ def test_the_script_is_the_golden_one(is_golden: Callable[[str, Path], None], na
     is_golden(Slurm().build_job(*JOBS[name]).text, GOLDEN / f"{name}.sbatch")
 
 
+def step_options(job: Job, **options: Any) -> set[str]:
+    """Return the options of the srun that runs the phases of a job."""
+    [line] = [each for each in Slurm().build_job(job, target(**options)).text.splitlines() if "srun --label" in each]
+    return set(line.split())
+
+
+@pytest.mark.parametrize(
+    ("stated", "options", "passed"),
+    [
+        (None, {}, {"--wait=60", "--kill-on-bad-exit=1"}),
+        ("pmix", {}, {"--mpi=pmix", "--wait=60", "--kill-on-bad-exit=1"}),
+        ("pmix", {"mpi": "pmi2"}, {"--mpi=pmi2"}),
+        (None, {"mpi": "pmi2"}, {"--mpi=pmi2"}),
+        ("pmix", {"wait": 0, "kill_on_bad_exit": False}, {"--mpi=pmix", "--wait=0", "--kill-on-bad-exit=0"}),
+    ],
+)
+def test_steps_start_through_mpi_and_end_with_a_failed_rank(stated: str | None, options: Any, passed: set[str]) -> None:
+    found = step_options(job(mpi=stated), **options)
+
+    assert passed <= found
+    assert sum(option.startswith("--mpi") for option in found) == sum(option.startswith("--mpi") for option in passed)
+
+
+def test_a_rank_of_a_data_job_may_end_long_before_another() -> None:
+    data = Phase(name="tokenize", command=("tokenize",), measured=False)
+
+    assert '"${all_ranks[@]}" --wait=0 ' in Slurm().build_job(job(nodes=2, phases=(data,)), target()).text
+    assert "--wait=0" not in Slurm().build_job(job(nodes=2, gpus_per_node=8, phases=(data,)), target()).text
+
+
 def test_every_golden_script_belongs_to_a_job() -> None:
     assert {file.stem for file in GOLDEN.glob("*.sbatch")} == set(JOBS)
 

@@ -87,7 +87,9 @@ class Job:
     ``files`` maps a path on the target to the text of the file. ``gpus_per_node`` is 0 if the work needs no GPUs. Every
     scheduler sets RANK, LOCAL_RANK, NODE_RANK, WORLD_SIZE, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT for each task,
     the same with the prefix ``LLMB_``, and LLMB_JOB_ID, LLMB_RUN_DIR and LLMB_ATTEMPT. If NVLink domains matter,
-    ``domain_nodes`` is the number of nodes at a time that must be in one domain.
+    ``domain_nodes`` is the number of nodes at a time that must be in one domain. ``mpi`` is the interface by which an
+    MPI launcher has to start the ranks (``pmix``), or None if any launcher will do. With ``mpi_optional``, a scheduler
+    without an MPI launcher may start the job too.
     """
 
     id: Name
@@ -97,6 +99,8 @@ class Job:
     tasks_per_node: PositiveInt
     gpus_per_node: NonNegativeInt
     domain_nodes: PositiveInt | None = None
+    mpi: NonEmptyStr | None = None
+    mpi_optional: bool = False
     environment: Environment = attrs.field(factory=Environment)
     env: Mapping[VariableName, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
@@ -116,6 +120,7 @@ class Job:
             "tasks_per_node": self.tasks_per_node,
             "gpus_per_node": self.gpus_per_node,
             "time_limit_s": self.time_limit_s,
+            "mpi": self.mpi,
             "env": dict(self.env),
             "mounts": [attrs.asdict(mount) for mount in self.mounts],
             "files": dict(self.files),

@@ -110,6 +110,8 @@ class Run(Generic[OptionsT]):
         env: Mapping[str, str] = FrozenMap(),
         mounts: tuple[Mount, ...] = (),
         files: Mapping[str, str] = FrozenMap(),
+        mpi: str | None = None,
+        mpi_optional: bool = False,
     ) -> Job:
         """Return the run's job with these phases and with one task for each GPU. On CPUs, tasks need no GPU."""
         return Job(
@@ -120,6 +122,8 @@ class Run(Generic[OptionsT]):
             tasks_per_node=self.gpus_per_node,
             gpus_per_node=0 if self.gpu_type == "cpu" else self.gpus_per_node,
             domain_nodes=self.domain_nodes,
+            mpi=mpi,
+            mpi_optional=mpi_optional,
             env=env,
             mounts=mounts,
             files=files,

@@ -71,6 +71,9 @@ class Local(SchedulerHooks[LocalOptions]):
         """Return a bash script that waits for its turn and for GPUs, then starts every rank of every phase."""
         if job.nodes != 1:
             raise SpecError(f"the job needs {job.nodes} nodes, but the local scheduler has one")
+        if job.mpi and not job.mpi_optional:
+            message = f"the job needs an MPI launcher ({job.mpi}), which the local scheduler does not have"
+            raise SpecError(Fault(message=message, key="target.scheduler", expected="a scheduler that has one"))
         name = choose_runtime(job.environment, target)
         gpus = machine_gpus(job, target)
         if job.gpus_per_node and name in ENGINES:

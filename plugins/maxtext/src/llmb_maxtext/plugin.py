@@ -40,7 +40,8 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
         if errors := find_errors(run):
             raise SpecError(*errors)
         wrapper = {f"{run.paths.run}/{WRAPPER}": resource_text(__package__, WRAPPER)}
-        return run.job(job_phases(run), env=run.settings["env"], files=wrapper)
+        mpi = run.settings.get("mpi")
+        return run.job(job_phases(run), env=run.settings["env"], files=wrapper, mpi=mpi, mpi_optional=True)
 
     @hookimpl
     def parse_log(self, run: Run[MaxTextOptions] | None) -> LogParser:

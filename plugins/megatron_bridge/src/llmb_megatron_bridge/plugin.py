@@ -89,7 +89,8 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
             raise SpecError(*errors)
         vboost = Phase(name="vboost", command=VBOOST, ranks="node", measured=False, contained=False)
         phases = (vboost, train_phase(run)) if run.options.vboost else (train_phase(run),)
-        return run.job(phases, env=_env(run), mounts=_mounts(run), files=_files(run))
+        mpi = run.settings.get("mpi")
+        return run.job(phases, env=_env(run), mounts=_mounts(run), files=_files(run), mpi=mpi, mpi_optional=True)
 
     @hookimpl
     def parse_log(self, run: Run[BridgeOptions] | None) -> LogParser:

@@ -21,7 +21,7 @@ from llmb import (
     hookimpl,
 )
 from llmb_nemo_launcher.log import NeMoLog
-from llmb_nemo_launcher.nemo_config import log_interval, timing_buffer
+from llmb_nemo_launcher.nemo_config import log_interval, override_values, timing_buffer
 from llmb_nemo_launcher.pile_dataset import pile_task
 from llmb_nemo_launcher.tokenizer import tokenizer_task
 from llmb_nemo_launcher.training_job import job_env, job_files, job_mounts, train_phase
@@ -78,7 +78,14 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
         """Return the job with one training phase. Raise SpecError with all errors of the run."""
         if errors := find_errors(run):
             raise SpecError(*errors)
-        return run.job((train_phase(run),), env=job_env(run), mounts=job_mounts(run), files=job_files(run))
+        return run.job(
+            (train_phase(run),),
+            env=job_env(run),
+            mounts=job_mounts(run),
+            files=job_files(run),
+            mpi=run.settings.get("mpi"),
+            mpi_optional=not override_values(run).get("model.ub_tp_comm_overlap"),
+        )
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:

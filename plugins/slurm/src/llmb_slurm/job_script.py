@@ -51,8 +51,19 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         image=image,
         image_file=image_file(image, target.cache) if image else None,
         container=container,
-        mpi=f"--mpi={shlex.quote(target.options.mpi)} " if target.options.mpi else "",
-        phases=[_phase(phase, contained=bool(container)) for phase in job.phases],
+        launch=shlex.join(launch_options(job, target)),
+        phases=[_phase(phase, job, contained=bool(container)) for phase in job.phases],
+    )
+
+
+def launch_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
+    """Return the options of srun that start and end the ranks of every phase."""
+    options = target.options
+    mpi = options.mpi or job.mpi
+    return (
+        f"--wait={options.wait}",
+        f"--kill-on-bad-exit={int(options.kill_on_bad_exit)}",
+        *((f"--mpi={mpi}",) if mpi else ()),
     )
 
 
@@ -62,8 +73,10 @@ def _template() -> jinja2.Template:
     return script_template(resource_text("llmb_slurm", "job.sh.j2"))
 
 
-def _phase(phase: Phase, *, contained: bool) -> Mapping[str, object]:
+def _phase(phase: Phase, job: Job, *, contained: bool) -> Mapping[str, object]:
     options = f'"${{{RANKS[phase.ranks]}[@]}}"'
+    if not phase.measured and not job.gpus_per_node:
+        options += " --wait=0"  # the ranks of a data job are independent, so one may end long before another
     if contained and phase.contained:
         options += ' "${container[@]}"'
     return {

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb import Fault, FrozenMap, SpecError, format_value
+from llmb import Fault, FrozenMap, NonNegativeInt, SpecError, format_value
 
 RuntimeName = Literal["pyxis", "venv", "none"]
 GpuRequest = Literal["gres", "gpus-per-node", "none"]
@@ -17,12 +17,13 @@ GpuRequest = Literal["gres", "gpus-per-node", "none"]
 LONG_OPTION = re.compile(r"[a-z][a-z0-9]+(-[a-z0-9]+)*")
 OWN_KEYS = (
     *("account", "partition", "qos", "reservation", "nodelist", "exclude", "constraint", "dependency", "nice"),
-    *("mem", "exclusive", "mpi", "segment"),
+    *("mem", "exclusive", "segment"),
 )
 """Options of sbatch with their own key of [target]."""
 
 SET_BY_LLMB = {
     **{name: f"target.{name}" for name in OWN_KEYS},
+    "mpi": "target.mpi",
     "gres": 'target.gpu_request = "gres"',
     "gpus": "workload.gpus",
     "gpus-per-node": 'target.gpu_request = "gpus-per-node"',
@@ -93,8 +94,11 @@ class SlurmOptions:
     ``runtime`` runs the processes of a job: in a container of pyxis, in a virtual environment on the shared work
     directory, or directly (none). The default is what the recipe needs. ``gpu_request`` is the option that requests
     GPUs. The defaults of ``account`` and ``partition`` are SBATCH_ACCOUNT or SLURM_ACCOUNT, and SBATCH_PARTITION or
-    SLURM_PARTITION. ``segment`` requests complete NVLink domains for jobs that need them. ``sbatch`` contains any
-    further options of sbatch; true is a flag without a value. The other fields are the options of the same name.
+    SLURM_PARTITION. ``mpi``, ``wait`` and ``kill_on_bad_exit`` are options of srun: the interface to MPI (default: what
+    the job states), the seconds between the end of the first rank and the end of the phase (0: no limit), and whether a
+    failed rank ends the phase. ``segment`` requests complete NVLink domains for jobs that need them. ``sbatch``
+    contains any further options of sbatch; true is a flag without a value. The other fields are the options of the
+    same name.
     """
 
     runtime: RuntimeName | None = None
@@ -111,5 +115,7 @@ class SlurmOptions:
     mem: str = attrs.field(default="0", validator=_one_line)
     exclusive: bool = True
     mpi: str | None = _text()
+    wait: NonNegativeInt = 60
+    kill_on_bad_exit: bool = True
     segment: bool = True
     sbatch: Mapping[str, bool | int | float | str] = attrs.field(factory=FrozenMap, validator=_check_sbatch)

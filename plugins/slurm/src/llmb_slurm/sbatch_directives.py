@@ -43,7 +43,7 @@ def _pairs(job: Job, target: Target[SlurmOptions]) -> Iterator[tuple[str, str | 
     yield "time", _time(job.time_limit_s)
     for name in OWN_KEYS:
         value = getattr(options, name)
-        if name not in ("mpi", "segment") and value is not None and value is not False:
+        if name != "segment" and value is not None and value is not False:
             yield name, value
     if options.dependency is not None:
         yield "kill-on-invalid-dep", "yes"

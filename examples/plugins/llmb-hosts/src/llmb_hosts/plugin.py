@@ -81,6 +81,9 @@ class Hosts(SchedulerHooks[HostsOptions]):
         if job.nodes > len(available):
             message = f"the job needs {job.nodes} hosts, but target.hosts has {len(available)}"
             raise SpecError(Fault(message=message, key="workload.gpus", expected="fewer GPUs, or more hosts"))
+        if job.mpi and not job.mpi_optional:
+            message = f"the job needs an MPI launcher ({job.mpi}), which this scheduler does not have"
+            raise SpecError(Fault(message=message, key="target.scheduler", expected="a scheduler that has one"))
         hosts = available[: job.nodes]
         return Script(
             id=job.id,
