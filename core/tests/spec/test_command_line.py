@@ -18,6 +18,7 @@ from llmb.cli.views.dry_run import print_plans
 
 JOB_KEYS = {
     "image",
+    "mpi",
     "nodes",
     "tasks_per_node",
     "gpus_per_node",
