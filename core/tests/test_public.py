@@ -7,6 +7,7 @@ import collections.abc
 import inspect
 import subprocess
 import sys
+import textwrap
 import typing
 from collections.abc import Iterator
 from importlib import import_module
@@ -58,21 +59,24 @@ def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
 def annotations_of(name: str) -> Iterator[tuple[str, str, object]]:
     """Yield each annotation of a public function or class: its place, its text, and the module that contains it."""
     value = getattr(llmb, name)
-    if inspect.isfunction(value):
-        yield from _annotations(name, value)
-    for cls in inspect.getmro(value) if inspect.isclass(value) else ():
-        if cls.__module__.startswith("llmb."):
-            own = {field: text for field, text in vars(cls).get("__annotations__", {}).items() if field[0] != "_"}
-            yield from ((f"{name}.{field}", str(text), sys.modules[cls.__module__]) for field, text in own.items())
-            for member, function in vars(cls).items():
-                function = function.fget if isinstance(function, property) else getattr(function, "__func__", function)
-                if inspect.isfunction(function) and member[0] != "_" and function.__module__ == cls.__module__:
-                    yield from _annotations(f"{name}.{member}", function)
+    for each in inspect.getmro(value) if inspect.isclass(value) else [value] * inspect.isfunction(value):
+        if each.__module__.startswith("llmb."):
+            (definition,) = ast.parse(textwrap.dedent(inspect.getsource(each))).body
+            for member in definition.body if isinstance(definition, ast.ClassDef) else [definition]:
+                for text in _annotations(member):
+                    yield f"{name}: {ast.unparse(member).partition(chr(10))[0]}", text, sys.modules[each.__module__]
 
 
-def _annotations(where: str, function: FunctionType) -> Iterator[tuple[str, str, object]]:
-    for text in function.__annotations__.values():
-        yield where, str(text), sys.modules[function.__module__]
+def _annotations(definition: ast.stmt) -> Iterator[str]:
+    """Yield the annotations of a public field or function, without quotes."""
+    found: list[ast.expr | None] = []
+    if isinstance(definition, ast.AnnAssign) and not ast.unparse(definition.target).startswith("_"):
+        found = [definition.annotation]
+    if isinstance(definition, ast.FunctionDef) and not definition.name.startswith("_"):
+        arguments = [node for node in ast.walk(definition.args) if isinstance(node, ast.arg)]
+        found = [*(each.annotation for each in arguments), definition.returns]
+    for each in filter(None, found):
+        yield each.value if isinstance(each, ast.Constant) and isinstance(each.value, str) else ast.unparse(each)
 
 
 def is_ours(value: object, name: str) -> bool:

@@ -1,7 +1,5 @@
 """The checks of ``llmb doctor``: records, plugins, the target, and the recipes that can run on it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

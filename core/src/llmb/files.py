@@ -1,7 +1,5 @@
 """Atomic writes, and the text files that packages ship."""
 
-from __future__ import annotations
-
 import functools
 import os
 from importlib.resources import files

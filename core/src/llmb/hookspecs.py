@@ -13,7 +13,7 @@ What a hook raises: SpecError for a run that the plugin cannot do, and TargetErr
 that cannot be reached. Any other exception is reported as an error of the plugin.
 """
 
-from __future__ import annotations
+from __future__ import annotations  # the guard prints the annotations as they are written
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar

@@ -1,10 +1,9 @@
 """A deadline, and a check that the server still responds, for everything that waits on an SSH connection."""
 
-from __future__ import annotations
-
 import threading
 import time
 from types import TracebackType
+from typing import Self
 
 from paramiko import Transport
 
@@ -27,7 +26,7 @@ class ConnectionWatchdog:
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.reason = ""
 
-    def __enter__(self) -> ConnectionWatchdog:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

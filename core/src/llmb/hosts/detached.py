@@ -6,8 +6,6 @@ twice starts one job. A process id is trusted only together with its start time 
 ``.secrets`` of its directory, and the file is removed when the job ends at the latest.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast

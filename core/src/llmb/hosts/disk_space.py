@@ -1,7 +1,5 @@
 """Free disk space on a host."""
 
-from __future__ import annotations
-
 import shlex
 
 from llmb.hookspecs import Host

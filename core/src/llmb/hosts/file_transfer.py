@@ -3,8 +3,6 @@
 The bash functions that these commands call are in file_transfer.sh.
 """
 
-from __future__ import annotations
-
 import io
 import itertools
 import posixpath

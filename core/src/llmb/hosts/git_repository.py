@@ -1,7 +1,5 @@
 """Tasks that fetch the git repositories of a framework on the target's host."""
 
-from __future__ import annotations
-
 import shlex
 
 from llmb.files import resource_text

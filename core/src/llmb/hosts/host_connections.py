@@ -1,7 +1,5 @@
 """The hosts of a session: at most one SSH connection per machine, shared by all targets there."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from llmb.hookspecs import Host
@@ -22,7 +20,7 @@ class HostConnections:
         """Return the host of a target: this machine, or the machine that ``target.host`` names."""
         return LocalHost(self.peer) if target.host is None else self.peer(target.host)
 
-    def peer(self, name: str) -> SshHost:
+    def peer(self, name: str) -> "SshHost":
         """Return the machine of this name, reached over SSH."""
         from llmb.hosts.ssh_host import SshHost  # heavy, and not needed for this machine
 

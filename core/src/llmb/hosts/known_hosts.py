@@ -1,11 +1,10 @@
 """Verification of SSH host keys against the known_hosts files. llmb connects to no host with another key."""
 
-from __future__ import annotations
-
 import fnmatch
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Self
 
 import attrs
 from paramiko import HostKeys, MissingHostKeyPolicy, PKey, SSHClient
@@ -36,7 +35,7 @@ class KnownHost:
     keys: tuple[KnownKey, ...]
 
     @classmethod
-    def find(cls, host: str, port: int, config: dict[str, str]) -> KnownHost:
+    def find(cls, host: str, port: int, config: dict[str, str]) -> Self:
         """Look up a host in the files, and under the name, that its SSH configuration sets."""
         host = config.get("hostkeyalias", host).lower()
         without_port = port == 22 or "hostkeyalias" in config

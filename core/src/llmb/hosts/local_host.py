@@ -1,7 +1,5 @@
 """Host for the machine on which llmb runs."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Login with the user's keys: files named in ~/.ssh/config, the agent's keys, default files. Never prompts."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The user's SSH configuration: ``~/.ssh/config`` and the machine's file, with the files that they include."""
 
-from __future__ import annotations
-
 import glob
 import re
 import shlex

@@ -1,7 +1,5 @@
 """An SSH connection like that of ``ssh HOST``: its settings, jump hosts, host key check, and one-line errors."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import subprocess
@@ -20,7 +18,7 @@ CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, th
 KEEPALIVE_S = 30
 
 
-def connect(host: str) -> Connection:
+def connect(host: str) -> "Connection":
     """Connect to ``host``, ``user@host`` or ``user@host:port``, through its jump hosts.
 
     Raise TargetError, which names the host or jump host that failed and the reason, if that is impossible.
@@ -72,7 +70,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         if isinstance(self.gateway, Connection):
             self.gateway.close()
 
-    def get_gateway(self) -> Connection | str | None:
+    def get_gateway(self) -> "Connection | str | None":
         """Return the last jump host, the proxy command, or None if the host is reached directly."""
         jumps = self.ssh_config.get("proxyjump", "none")
         if jumps.lower() == "none":

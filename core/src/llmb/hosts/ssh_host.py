@@ -1,7 +1,5 @@
 """A host reached over SSH, through one connection that is opened on demand and again after it is lost."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from llmb.hookspecs import Host

@@ -3,8 +3,6 @@
 The shell runs ssh_shell.sh, which reads commands from its standard input and marks the end of their output.
 """
 
-from __future__ import annotations
-
 import secrets
 import select
 import time

@@ -1,7 +1,5 @@
 """Tasks that create a Python virtual environment from a lock file with uv on the target's host."""
 
-from __future__ import annotations
-
 import functools
 import shlex
 

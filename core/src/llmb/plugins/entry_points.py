@@ -1,7 +1,5 @@
 """Installed plugins, found from their metadata. Nothing of a plugin is imported here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from importlib import metadata

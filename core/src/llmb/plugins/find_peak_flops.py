@@ -1,7 +1,5 @@
 """The dense peak of a GPU: of an extension or core's table, else of the framework, else of the scheduler."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from llmb.plugins.registry import PluginRegistry

@@ -4,8 +4,6 @@ An exception in that code becomes a PluginError of one line, which names the plu
 version. What the code prints on standard output goes to standard error, so that ``--json`` stays one document.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import io

@@ -1,7 +1,5 @@
 """The list of installed plugins, with the hooks or the error of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -1,7 +1,5 @@
 """Loading of one plugin: the version of llmb that it requires, its import, and its match with the hooks of its kind."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence

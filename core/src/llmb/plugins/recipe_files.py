@@ -1,7 +1,5 @@
 """The recipe files that framework plugins ship, found and read without importing a plugin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The plugins and recipes that one command uses, each loaded once."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast

@@ -1,7 +1,5 @@
 """The accelerators that llmb knows, from ``gpus.toml``."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from collections.abc import Mapping

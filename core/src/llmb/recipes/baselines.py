@@ -1,7 +1,5 @@
 """The [[baselines]] of a recipe: what its publisher measured, with one value in each column for each of gpus."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

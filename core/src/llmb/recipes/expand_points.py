@@ -1,7 +1,5 @@
 """Expand the [[points]] of a recipe: each table is every combination of its gpu_type, dtype and gpus."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Mapping
 from typing import Any

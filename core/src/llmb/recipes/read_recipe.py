@@ -1,7 +1,5 @@
 """Read a recipe: TOML text to a checked `Recipe`. `llmb.recipes.recipe_tables` documents the file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines

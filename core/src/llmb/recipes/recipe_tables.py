@@ -43,8 +43,6 @@ Keys that are not marked as optional are required, in the recipe or in a shared 
                                         # value, release and source (by default the recipe's), notes = { 128 = "..." }
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Rules of weak scaling: numbers of a recipe that depend on the number of GPUs, such as "2 * gpus"."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 from typing import Annotated

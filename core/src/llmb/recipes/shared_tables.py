@@ -1,7 +1,5 @@
 """Tables that several recipes share: files beside the recipes, which each recipe overrides."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from pathlib import PurePath

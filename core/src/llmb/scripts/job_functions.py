@@ -1,7 +1,5 @@
 """Building blocks of job scripts: the Jinja environment, bash functions for every job, variable assignments."""
 
-from __future__ import annotations
-
 import shlex
 from typing import TYPE_CHECKING
 
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
     from llmb.values.job import Job
 
 
-def script_template(text: str) -> jinja2.Template:
+def script_template(text: str) -> "jinja2.Template":
     """Compile a Jinja template of a bash script.
 
     The filter ``q`` quotes a value for bash; apply it to every value that comes from a spec. A variable that is missing
@@ -58,7 +56,7 @@ def job_functions() -> str:
     return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
 
 
-def environment_function(job: Job, *, venv: str = "") -> str:
+def environment_function(job: "Job", *, venv: str = "") -> str:
     """Return a bash function ``environment PLACE`` that sets the variables of ``job.env``.
 
     PLACE is ``inside`` or ``outside`` the container or virtual environment of the job (see `Phase`). ``venv`` is the

@@ -1,9 +1,7 @@
 """Profiling with nsys: the command that wraps a training if the spec sets ``[profile] tool = "nsys"``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -30,7 +28,7 @@ class Nsys:
     ranks: PositiveInt | None = None
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Nsys:
+    def of(cls, settings: Mapping[str, Any]) -> Self:
         """Read the table ``nsys`` of a recipe's settings. Raise RecipeError if the table is invalid."""
         return decode_settings(settings.get("nsys", {}), cls, "framework.nsys")
 

@@ -1,7 +1,5 @@
 """Completeness checks for container images in squashfs files."""
 
-from __future__ import annotations
-
 import shlex
 
 from llmb.files import resource_text

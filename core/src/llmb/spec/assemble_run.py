@@ -1,7 +1,5 @@
 """Assemble a run and its target from the valid values of a spec and the recipe's published point."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -1,7 +1,5 @@
 """Checks of single values beyond their types: images, environment variables, mounts, secrets, hosts and directories."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterator, Mapping

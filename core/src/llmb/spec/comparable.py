@@ -1,7 +1,5 @@
 """Find the published baseline of a run, and the keys in which the run differs from it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

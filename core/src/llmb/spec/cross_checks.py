@@ -1,7 +1,5 @@
 """Cross-key checks: combinations that are impossible although each value is valid."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decode the tables of one run's spec into typed values, and collect the errors of all tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 

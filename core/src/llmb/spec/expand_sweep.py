@@ -1,7 +1,5 @@
 """Expand the lists of a spec into the product of recipe, gpu_type, dtype, gpus and every key of [sweep]."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Export a run as a spec of its own, with every default written out, and import it again from its record."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The tables and keys of a workload spec: one attrs class for each table with keys of the core."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Choose the published point of a recipe that a run starts from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Read a workload spec from TOML or tables, and apply ``--target`` and ``--set``. Nothing is interpreted here."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Resolve a spec to its runs: expand the sweep, check each combination, and collect the errors of all."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

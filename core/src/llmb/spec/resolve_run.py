@@ -1,7 +1,5 @@
 """Resolve one combination of a spec to its runs: look up recipe, plugins and accelerator, and check the result."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Run ids, which are drawn when runs are started or planned, never when a spec is loaded."""
 
-from __future__ import annotations
-
 import re
 import secrets
 

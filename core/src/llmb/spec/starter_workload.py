@@ -1,7 +1,5 @@
 """A workload spec to start from: the first published configuration of a recipe, with the alternatives as comments."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 

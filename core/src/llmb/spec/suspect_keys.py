@@ -3,8 +3,6 @@
 A check that reads several keys is skipped if one of these keys is suspect.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Named targets of the targets file, and targets without a workload (for ``llmb doctor``)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

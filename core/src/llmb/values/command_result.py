@@ -1,7 +1,5 @@
 """The result of a command on a host."""
 
-from __future__ import annotations
-
 import attrs
 
 

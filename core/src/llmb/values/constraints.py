@@ -1,7 +1,5 @@
 """Checks that several frameworks share, with the same messages."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """A check of ``llmb doctor``."""
 
-from __future__ import annotations
-
 import attrs
 
 from llmb.values.typed import typed_fields

@@ -1,7 +1,5 @@
 """Durations as users write them, such as "1h30m"."""
 
-from __future__ import annotations
-
 import re
 
 DURATION = 'a duration such as "1h", "30m", "1h30m" or "90s", or a number of seconds'

@@ -1,12 +1,10 @@
 """The software that a job runs in: a container image or a Python environment, and git repositories."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Mapping
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import attrs
 
@@ -87,7 +85,7 @@ class Venv:
     space_gb: NonNegativeFloat = 0.0
 
     @classmethod
-    def shipped(cls, package: str, settings: Mapping[str, Any]) -> Venv:
+    def shipped(cls, package: str, settings: Mapping[str, Any]) -> Self:
         """Return the environment of a recipe's settings: ``lock``, ``python``, and ``space_gb`` if it is there.
 
         ``lock`` is the name of a file in the package's folder ``environments``. Raise RecipeError for invalid
@@ -107,7 +105,7 @@ class Repository:
     commit: NonEmptyStr
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Repository | None:
+    def of(cls, settings: Mapping[str, Any]) -> Self | None:
         """Return the table ``repository`` of a recipe's settings, or None if it has none.
 
         Raise RecipeError if the table is invalid.

@@ -1,7 +1,5 @@
 """The text of errors: values, counts, and the messages that several checks share."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The errors of llmb: one class for each kind. Each error prints one line. Any other exception is a bug."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import attrs

@@ -1,7 +1,5 @@
 """Mappings that cannot be changed, and keys that name the content of a value."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
@@ -63,10 +61,10 @@ class FrozenMap(Mapping[K, V_co]):
         """True if everything in the items is known to be frozen too."""
         return self._deep
 
-    def __or__(self, other: Mapping[K, W]) -> FrozenMap[K, V_co | W]:
+    def __or__(self, other: Mapping[K, W]) -> "FrozenMap[K, V_co | W]":
         return FrozenMap(chain(self.items(), other.items())) if isinstance(other, Mapping) else NotImplemented
 
-    def __ror__(self, other: Mapping[K, W]) -> FrozenMap[K, V_co | W]:
+    def __ror__(self, other: Mapping[K, W]) -> "FrozenMap[K, V_co | W]":
         return FrozenMap(chain(other.items(), self.items())) if isinstance(other, Mapping) else NotImplemented
 
     def __repr__(self) -> str:

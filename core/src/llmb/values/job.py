@@ -3,11 +3,9 @@
 Every path is absolute on the target, and the same inside and outside a container.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import attrs
 
@@ -71,7 +69,7 @@ class Phase:
         return (*(["env", *env] if env else []), *self.command)
 
 
-def _have_distinct_names(_job: Job, _field: attrs.Attribute[Any], phases: tuple[Phase, ...]) -> None:
+def _have_distinct_names(_job: object, _field: object, phases: tuple[Phase, ...]) -> None:
     """Raise ValueError if there are no phases, or two phases of one name."""
     names = [phase.name for phase in phases]
     if not names:
@@ -156,7 +154,7 @@ class Task:
     space_gb: NonNegativeFloat = 0.0
     secrets: tuple[VariableName, ...] = ()
 
-    def on_one_node(self) -> Task:
+    def on_one_node(self) -> Self:
         """Return the task with all ranks of its job on one node, for schedulers with few nodes."""
         if isinstance(self.work, str):
             return self
@@ -170,9 +168,9 @@ class Dataset:
 
     tasks: tuple[Task, ...] = ()
 
-    def on_one_node(self) -> Dataset:
+    def on_one_node(self) -> Self:
         """Return the dataset with the job of each task on one node."""
-        return Dataset(tasks=tuple(task.on_one_node() for task in self.tasks))
+        return attrs.evolve(self, tasks=tuple(task.on_one_node() for task in self.tasks))
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -1,7 +1,5 @@
 """The trained model, its division over GPUs, and accelerators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

@@ -4,8 +4,6 @@ Recipes and workload specs follow the same rules. Each function yields all error
 (``workload.gpus``, ``parallelism.tp``, ``model.layers``).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 from llmb.values.error_text import counted

@@ -1,7 +1,5 @@
 """A published recipe: a model, its published configurations, and what the publisher measured."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal
 

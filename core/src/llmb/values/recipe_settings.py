@@ -1,7 +1,5 @@
 """The settings of a recipe as a run uses them: with paths for words in braces, and as words of a command."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

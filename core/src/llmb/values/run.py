@@ -1,7 +1,5 @@
 """One run with its target: a workload spec with every list expanded and every default filled in."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 

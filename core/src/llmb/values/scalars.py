@@ -1,11 +1,9 @@
 """Types of single values, such as PositiveInt and Duration: what each of them accepts."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import attrs
 
@@ -31,7 +29,7 @@ class InvalidValueError(ValueError):
         self._value: tuple[Any, str] | None = None
 
     @classmethod
-    def of(cls, value: Any, expected: str) -> InvalidValueError:
+    def of(cls, value: Any, expected: str) -> Self:
         """Return the error of a value, with what was expected. Its text is made when it is needed: unions ignore it."""
         error = cls()
         error._value = (value, expected)

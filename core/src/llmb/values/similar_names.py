@@ -1,7 +1,5 @@
 """The name that a misspelt name was probably meant for."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

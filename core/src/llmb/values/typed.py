@@ -5,8 +5,6 @@ attrs classes, unions of these, and ``Any``. Values keep their types, with these
 become FrozenMap or the attrs class, integers become float, and durations become seconds.
 """
 
-from __future__ import annotations
-
 import functools
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -76,7 +74,7 @@ def describe(kind: Any) -> str:
     return value_type(kind).expected
 
 
-def typed_fields(cls: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attribute[Any]]:
+def typed_fields(cls: type, fields: list["attrs.Attribute[Any]"]) -> list["attrs.Attribute[Any]"]:
     """Make each field accept values of its type alone, and freeze them: a ``field_transformer`` of attrs.
 
     A converter written at each field would do the same, but type checkers would then accept any value there.

@@ -1,9 +1,7 @@
 """A workload: the runs that one spec describes, ready to be planned."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
@@ -54,7 +52,7 @@ class RunSpec:
     repeats: PositiveInt = 1
     source_map: SourceMap = attrs.field(factory=SourceMap, eq=False, repr=False)
 
-    def with_run_id(self, run_id: str) -> RunSpec:
+    def with_run_id(self, run_id: str) -> Self:
         """Return the same run under this id, with its directory on the target."""
         return attrs.evolve(self, run=attrs.evolve(self.run, id=run_id, paths=self.target.paths(run_id)))
 
