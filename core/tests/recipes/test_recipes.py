@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 import pytest
 
-from llmb.recipes import recipe_tables
 from llmb.recipes.read_recipe import read_recipe
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, RecipeError
@@ -311,8 +310,8 @@ def test_a_recipe_without_points_is_an_error() -> None:
 
 
 def test_the_layout_in_the_documentation_is_one_that_can_be_read() -> None:
-    assert recipe_tables.__doc__ is not None
-    layout = textwrap.dedent(recipe_tables.__doc__.partition("::\n")[2])
+    page = Path(__file__).parents[3].joinpath("docs/recipes.md").read_text(encoding="utf-8")
+    layout = page.partition("```toml\n")[2].partition("```")[0]
     layout = layout.replace("{ ... }", '{ any = "thing" }').replace("sha256:...", "sha256:" + 64 * "0")
     sizes = "layers = 80\nhidden = 8192\nffn = 28672\nheads = 64\nquery_groups = 8\nvocab = 32000\nseq_len = 4096\n"
     recipe = read(layout.replace("[model]", f"[model]\n{sizes}", 1), {"common": ""})

@@ -1,4 +1,4 @@
-"""Read a recipe: TOML text to a checked `Recipe`. `llmb.recipes.recipe_tables` documents the file."""
+"""Read a recipe: TOML text to a checked `Recipe`. docs/recipes.md describes the file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

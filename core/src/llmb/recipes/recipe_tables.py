@@ -1,47 +1,4 @@
-"""The tables and keys of a recipe file.
-
-A table of points with ``options = { name = "value" }`` is a variant: its points replace the points of the same gpu_type
-and dtype if the [framework] of a spec has these options.
-
-Several recipes may share files ``shared/NAME.toml`` beside them, in the same form. The tables of a recipe are merged
-into those of its shared files, and override them.
-
-Keys that are not marked as optional are required, in the recipe or in a shared file::
-
-    shared = ["common"]                 # optional: shared/common.toml; of two that have a key, the last counts
-    release = "24.11"                   # of the publisher
-    description = "..."
-    source = "..."                      # where the numbers come from
-    flop_formula = "full"               # "full", "causal" or "full-without-gqa"
-    mfu_from = "step time"              # optional: or "logged", the TFLOP/s that the framework prints
-    window = "last"                     # or [first, last], in the framework's own step numbers
-    steps = 50
-    profile_steps = { nsys = 25 }       # optional: steps under a tool of [profile], if they differ from steps
-    captured_steps = { nsys = [20, 24] } # optional: first and last step that the tool captures, if not all
-    time_limit = "1h"
-    memory_gb = 80                      # optional: what each GPU must have
-    [image]                             # optional
-    ref = "..."
-    digest = "sha256:..."               # optional
-    [model]                             # layers hidden ffn heads query_groups vocab seq_len; optional: experts top_k
-                                        # gated flops_vocab embedding_and_loss_as_layers
-    [framework]                         # optional: settings of the plugin
-    [[points]]                          # one table for many published configurations
-    gpu_type = ["h100", "a100"]         # each a word or number, or a list of them: every combination is a point
-    dtype = "bf16"
-    gpus = [64, 128]
-    global_batch_size = "2 * gpus"      # a number, or a rule of gpus; so too, optional: tp pp vp cp ep etp fsdp
-                                        # micro_batch_size. Optional: proxy recompute_layers offload_layers cuda_graphs
-    model = { layers = 2 }              # optional: replaces these keys of [model], for proxies
-    framework = { ... }                 # optional: merged into [framework]
-    [[baselines]]                       # optional: one value for each of gpus
-    gpu_type = "h100"
-    dtype = "bf16"
-    gpus = [64, 128]
-    step_time_s = [6.999, 7.072]        # or tokens_per_s_per_gpu, if the publisher states that
-                                        # optional: tokens_per_s mfu_percent days_per_1t_tokens, nan for an unpublished
-                                        # value, release and source (by default the recipe's), notes = { 128 = "..." }
-"""
+"""The tables and keys of a recipe file. docs/recipes.md describes them."""
 
 import math
 from collections.abc import Mapping
