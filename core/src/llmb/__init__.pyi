@@ -37,6 +37,8 @@ from .drive.start import attach as attach
 from .drive.start import cancel as cancel
 from .drive.start import start as start
 from .files import resource_text as resource_text
+from .hookspecs import CommandResult as CommandResult
+from .hookspecs import DoctorCheck as DoctorCheck
 from .hookspecs import ExtensionHooks as ExtensionHooks
 from .hookspecs import FrameworkHooks as FrameworkHooks
 from .hookspecs import Host as Host
@@ -72,7 +74,6 @@ from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
 from .spec.starter_workload import starter_workload as starter_workload
 from .values.causes import Cause as Cause
-from .values.command_result import CommandResult as CommandResult
 from .values.constraints import check_experts as check_experts
 from .values.constraints import check_query_groups as check_query_groups
 from .values.constraints import check_sequence as check_sequence
@@ -80,12 +81,12 @@ from .values.constraints import forbid_env as forbid_env
 from .values.constraints import forbid_key as forbid_key
 from .values.constraints import forbid_options as forbid_options
 from .values.constraints import unsupported_degrees as unsupported_degrees
-from .values.doctor_check import DoctorCheck as DoctorCheck
 from .values.environment import Environment as Environment
 from .values.environment import Image as Image
 from .values.environment import Repository as Repository
 from .values.environment import Venv as Venv
 from .values.error_text import format_value as format_value
+from .values.error_text import nearest_name as nearest_name
 from .values.errors import Fault as Fault
 from .values.errors import LlmbError as LlmbError
 from .values.errors import LogError as LogError
@@ -135,7 +136,6 @@ from .values.scalars import Duration as Duration
 from .values.scalars import NonNegativeInt as NonNegativeInt
 from .values.scalars import PositiveFloat as PositiveFloat
 from .values.scalars import PositiveInt as PositiveInt
-from .values.similar_names import nearest_name as nearest_name
 from .values.steps import LogParser as LogParser
 from .values.steps import Notice as Notice
 from .values.steps import NoticeKind as NoticeKind

@@ -12,6 +12,7 @@ import attrs
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import tasks_without_secrets
+from llmb.hookspecs import DoctorCheck
 from llmb.hosts.disk_space import EXISTING_PARENT, GB, free_space_gb
 from llmb.hosts.host_connections import HostConnections
 from llmb.paths import home_folder
@@ -22,7 +23,6 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.targets import load_target, targets_file
-from llmb.values.doctor_check import DoctorCheck
 from llmb.values.errors import LlmbError, PluginError, SpecError, TargetError
 from llmb.values.recipe import Recipe
 from llmb.values.run import Target

@@ -18,10 +18,9 @@ from __future__ import annotations  # the guard prints the annotations as they a
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
+import attrs
 import pluggy
 
-from llmb.values.command_result import CommandResult
-from llmb.values.doctor_check import DoctorCheck
 from llmb.values.environment import Environment
 from llmb.values.failure import Signature
 from llmb.values.job import Dataset, Job, Script, Task
@@ -31,12 +30,22 @@ from llmb.values.model import Accelerator
 from llmb.values.recipe import Window
 from llmb.values.run import Run, Target
 from llmb.values.steps import LogParser
+from llmb.values.typed import typed_fields
 
 OptionsT = TypeVar("OptionsT")
 
 hookspec = pluggy.HookspecMarker("llmb")
 hookimpl = pluggy.HookimplMarker("llmb")
 _first = hookspec(firstresult=True)
+
+
+@attrs.frozen(kw_only=True)
+class CommandResult:
+    """Exit code and output of a bash script that ran on a host."""
+
+    exit_code: int
+    stdout: str
+    stderr: str = ""
 
 
 class Host(Protocol):
@@ -64,6 +73,19 @@ class Host(Protocol):
         For schedulers that start the processes of a job on several machines themselves. llmb connects to the peer when
         it is first used, and keeps the connection as long as that of this host.
         """
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class DoctorCheck:
+    """A check of ``llmb doctor``: its name and result, the detail, and how to fix what is missing.
+
+    ``ok`` is None if the result depends on the run.
+    """
+
+    name: str
+    ok: bool | None
+    detail: str = ""
+    remedy: str = ""
 
 
 class FrameworkHooks(Protocol[OptionsT]):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from attrs import define, evolve, field
 
-from llmb.values.command_result import CommandResult
+from llmb.hookspecs import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus

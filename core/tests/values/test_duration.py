@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.duration import seconds
+from llmb.values.scalars import seconds
 
 
 @pytest.mark.parametrize(

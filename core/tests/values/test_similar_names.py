@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llmb.values.similar_names import nearest_name
+from llmb.values.error_text import nearest_name
 
 NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
 

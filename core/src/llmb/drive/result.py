@@ -13,8 +13,9 @@ from llmb.drive.record import RunRecord
 from llmb.drive.unit_state import State
 from llmb.values.errors import RecordError
 from llmb.values.failure import Failure
-from llmb.values.frozen import FrozenMap, freeze, thaw
+from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.job_status import END_STATES, RunState, Verdict
+from llmb.values.typed import encode
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class RunResult:
         return attrs.asdict(self, recurse=False) | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
-            "sweep": thaw(self.sweep),
+            "sweep": encode(self.sweep),
         }
 
     @classmethod

@@ -9,9 +9,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
-from llmb.hookspecs import Host
+from llmb.hookspecs import CommandResult, Host
 from llmb.hosts.file_transfer import read_limit
-from llmb.values.command_result import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
 
 FEW_FILES = 4

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from llmb.hookspecs import Host
+from llmb.hookspecs import CommandResult, Host
 from llmb.hosts.file_transfer import Transfer, parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
 from llmb.hosts.ssh_shell import Output, SshShell
-from llmb.values.command_result import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError
 
 SLOWEST_BYTES_PER_S = 100_000  # of a slow network; the timeout of a transfer assumes this speed

@@ -11,9 +11,9 @@ import attrs
 from llmb.hookspecs import KINDS, REQUIRED
 from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.guard import PROJECT, Guard, Plugin
+from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, PluginError
 from llmb.values.log_files import LogFiles
-from llmb.values.similar_names import nearest_name
 from llmb.version import VERSION
 
 
@@ -34,9 +34,7 @@ def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fa
     message = f"{kind} plugin {name!r} is not installed"
     if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
         message = f"{name!r} is a {others.pop()}, not a {kind}"
-    return Fault(
-        message=message, expected=f"one of {', '.join(names)}" if names else None, nearest=nearest_name(name, names)
-    )
+    return unknown_name(message, name, names)
 
 
 def load(entry: PluginEntry, *, slow_s: float | None = None) -> Plugin:

@@ -6,9 +6,9 @@ from pathlib import Path
 from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.load import choose
 from llmb.recipes.read_recipe import read_recipe
+from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.recipe import Recipe
-from llmb.values.similar_names import nearest_name
 
 
 def load_recipe(address: str) -> Recipe:
@@ -36,13 +36,7 @@ def find_recipe(address: str, installed: Sequence[PluginEntry]) -> Recipe:
     if address not in files and (recipe := _default_release(address, files, framework)):
         return recipe
     if address not in files:
-        raise RecipeError(
-            Fault(
-                message=f"{plugin} has no recipe {address!r}",
-                expected=f"one of {', '.join(files)}" if files else None,
-                nearest=nearest_name(address, files),
-            )
-        )
+        raise RecipeError(unknown_name(f"{plugin} has no recipe {address!r}", address, files))
     return _read(files[address], address, framework)
 
 

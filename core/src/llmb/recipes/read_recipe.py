@@ -6,11 +6,11 @@ from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_base
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.recipes.shared_tables import parse_toml, with_shared
+from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.model_rules import check_model
 from llmb.values.recipe import Point, Recipe
-from llmb.values.similar_names import nearest_name
 from llmb.values.typed import decode
 
 

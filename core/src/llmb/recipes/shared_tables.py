@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from llmb.values.error_text import invalid_value
+from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap, merged
-from llmb.values.similar_names import nearest_name
 
 
 def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from llmb.spec.keys import TargetTable
 from llmb.values.error_text import REQUIRED_KEY, invalid_value
 from llmb.values.errors import Fault
+from llmb.values.scalars import VARIABLE_NAME
 
 NO_SECRETS = "secrets are not allowed in a spec, because llmb records it"
 
@@ -21,7 +22,6 @@ SET_BY_SCHEDULERS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE
 """Environment variables that every scheduler sets for each task."""
 
 IMAGE = re.compile(r"[^\s\0]+")
-VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 HOST = re.compile(
     r"([^\s@'\"`$;&|<>(){}\\]+@)?"
     r"([A-Za-z0-9_][A-Za-z0-9._-]*(:(?P<port>[0-9]{1,5}))?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.%a-z]*)"
@@ -43,7 +43,7 @@ def check_env(env: Mapping[str, str]) -> Iterator[Fault]:
     """Yield an error for each variable that no shell can set, that holds a secret, or that llmb sets itself."""
     for name, value in env.items():
         key = f"env.{name}"
-        if not VARIABLE_NAME.fullmatch(name):
+        if not re.fullmatch(VARIABLE_NAME, name):
             yield Fault(message="invalid variable name", key=key, expected="letters, digits and _")
         elif SECRET_VARIABLE.search(name):
             yield Fault(message=f"{NO_SECRETS}; export {name} before running llmb", key=key)

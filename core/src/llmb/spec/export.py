@@ -10,7 +10,6 @@ from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTab
 from llmb.spec.read_toml import Document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.values.errors import RecordError, SpecError
-from llmb.values.frozen import thaw
 from llmb.values.run import Run, Target
 from llmb.values.typed import encode
 from llmb.values.workload import RunSpec
@@ -54,7 +53,7 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
 def _of_sweep(spec: RunSpec) -> dict[str, Any]:
     """Return what distinguishes the run from the other runs of its spec, if there are any."""
     repeats = {"repeats": spec.repeats} if spec.repeats > 1 else {}
-    return {**repeats, "sweep": thaw(spec.swept)} if spec.swept else repeats
+    return {**repeats, "sweep": encode(spec.swept)} if spec.swept else repeats
 
 
 def _workload(run: Run[Any]) -> dict[str, Any]:

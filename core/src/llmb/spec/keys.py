@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import attrs
 
+from llmb.values.error_text import nearest_name
 from llmb.values.run import Profile
 from llmb.values.scalars import Duration, Fraction, PositiveInt
-from llmb.values.similar_names import nearest_name
 
 
 @attrs.frozen(kw_only=True)

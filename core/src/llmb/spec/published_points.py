@@ -6,10 +6,9 @@ from typing import Any
 import attrs
 
 from llmb.spec.keys import SpecTables
-from llmb.values.error_text import counted, format_choices
+from llmb.values.error_text import counted, format_choices, nearest_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.recipe import Point, Recipe
-from llmb.values.similar_names import nearest_name
 
 SET_BATCH = ", or set parallelism.global_batch_size"
 """The advice for GPUs without a published point: a run with its own batch size needs none."""

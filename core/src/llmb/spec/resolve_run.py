@@ -18,12 +18,11 @@ from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.published_points import choose_point, published_points, select_variants
 from llmb.spec.suspect_keys import overlaps, suspect_keys
-from llmb.values.error_text import format_choices
+from llmb.values.error_text import format_choices, nearest_name, unknown_name
 from llmb.values.errors import Fault, LlmbError, SpecError
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run, Target
-from llmb.values.similar_names import nearest_name
 from llmb.values.workload import RunSpec
 
 
@@ -113,9 +112,7 @@ class RunResolver:
     def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
         known = self._accelerators
         if name not in known:
-            expected, nearest = f"one of {', '.join(sorted(known))}", nearest_name(name, known)
-            message = f"unknown GPU type {name}"
-            errors.append(Fault(message=message, key="workload.gpu_type", expected=expected, nearest=nearest))
+            errors.append(unknown_name(f"unknown GPU type {name}", name, sorted(known), key="workload.gpu_type"))
         return known.get(name)
 
 

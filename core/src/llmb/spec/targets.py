@@ -14,11 +14,10 @@ from llmb.spec.check_values import check_place
 from llmb.spec.decode import TARGET_KEYS, decode_options, decode_target
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.read_toml import read_toml
-from llmb.values.error_text import invalid_value
+from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Target
-from llmb.values.similar_names import nearest_name
 from llmb.values.workload import SourceMap
 
 

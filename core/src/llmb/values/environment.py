@@ -1,27 +1,18 @@
 """The software that a job runs in: a container image or a Python environment, and git repositories."""
 
 import functools
-import re
 from collections.abc import Mapping
 from importlib.resources import files
 from typing import Annotated, Any, Self
 
 import attrs
 
-from llmb.values.error_text import invalid_value
-from llmb.values.errors import Fault, RecipeError
-from llmb.values.scalars import NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, accepting
-from llmb.values.similar_names import nearest_name
+from llmb.values.error_text import invalid_value, unknown_name
+from llmb.values.errors import RecipeError
+from llmb.values.scalars import NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, matching
 from llmb.values.typed import decode_settings, typed_fields
 
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-
-Digest = Annotated[
-    str,
-    accepting(
-        '"sha256:" and 64 hexadecimal digits', lambda value: isinstance(value, str) and bool(_DIGEST.fullmatch(value))
-    ),
-]
+Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
 """The digest of an image."""
 
 
@@ -58,8 +49,7 @@ def _shipped_lock(package: str, name: str) -> str:
     """Return the text of a lock file of a package. Raise RecipeError if there is no such file."""
     shipped = {each.name: each for each in files(package).joinpath("environments").iterdir()}
     if name not in shipped:
-        expected, nearest = f"one of {', '.join(sorted(shipped))}", nearest_name(name, shipped)
-        raise RecipeError(Fault(message=invalid_value(name), key="framework.lock", expected=expected, nearest=nearest))
+        raise RecipeError(unknown_name(invalid_value(name), name, sorted(shipped), key="framework.lock"))
     return shipped[name].read_text(encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
-"""The text of errors: values, counts, and the messages that several checks share."""
+"""The text of errors: values, counts, similar names, and the messages that several checks share."""
 
+import difflib
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,19 +8,36 @@ from typing import Any
 import attrs
 
 from llmb.values.errors import Fault
-from llmb.values.similar_names import nearest_name
 
 UNKNOWN_KEY = "unknown key"
 REQUIRED_KEY = "required key is missing"
 LONGEST_TEXT = 500
 """Characters of an exception's message in an error of llmb."""
 
+SHORTEST_BEGINNING = 3
+"""The fewest letters that are matched with the beginning of a name."""
+
+
+def nearest_name(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the most similar of ``names``, else the shortest that begins with ``name``, else None. Ignore case."""
+    word, known = name.lower(), {each.lower(): each for each in names}
+    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    if not near and len(word) >= SHORTEST_BEGINNING:
+        near = sorted((each for each in known if each.startswith(word)), key=len)
+    return known[near[0]] if near else None
+
+
+def unknown_name(message: str, name: str, known: Iterable[str], *, key: str | None = None) -> Fault:
+    """Return the error of an unknown name, with the known names and the nearest of them."""
+    known = list(known)
+    expected = f"one of {', '.join(known)}" if known else None
+    return Fault(message=message, key=key, expected=expected, nearest=nearest_name(name, known))
+
 
 def unknown_key(key: str, name: str, known: Iterable[str]) -> Fault:
     """Return the error of an unknown key, with the nearest of the known keys. ``name`` is the last part of ``key``."""
-    known = list(known)
-    expected = f"one of {', '.join(known)}" if known else "an empty table"
-    return Fault(message=UNKNOWN_KEY, key=key, expected=expected, nearest=nearest_name(name, known))
+    error = unknown_name(UNKNOWN_KEY, name, known, key=key)
+    return error if error.expected else attrs.evolve(error, expected="an empty table")
 
 
 def counted(number: int, thing: str) -> str:

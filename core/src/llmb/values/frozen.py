@@ -84,13 +84,6 @@ def freeze(value: Any) -> Any:
     return value
 
 
-def thaw(value: Any) -> Any:
-    """Return a frozen value with ``dict`` and ``list``, which JSON and TOML are written from."""
-    if isinstance(value, Mapping):
-        return {key: thaw(item) for key, item in value.items()}
-    return [thaw(item) for item in value] if isinstance(value, tuple) else value
-
-
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> FrozenMap[str, Any]:
     """Return both tables. If both have a key, the value of ``above`` is used; tables are merged."""
     both = dict(below)

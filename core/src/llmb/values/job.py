@@ -3,7 +3,6 @@
 Every path is absolute on the target, and the same inside and outside a container.
 """
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -18,18 +17,13 @@ from llmb.values.scalars import (
     NonNegativeInt,
     PositiveInt,
     VariableName,
-    accepting,
+    matching,
 )
 from llmb.values.typed import typed_fields
 
 Ranks = Literal["all", "first", "node"]
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
-
-Name = Annotated[
-    str,
-    accepting("letters, digits and . _ + -", lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value))),
-]
+Name = Annotated[str, matching("letters, digits and . _ + -", "[A-Za-z0-9][A-Za-z0-9._+-]*")]
 """A name that may be part of a file name."""
 
 

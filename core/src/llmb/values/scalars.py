@@ -7,7 +7,6 @@ from typing import Annotated, Any, Self
 
 import attrs
 
-from llmb.values.duration import DURATION, seconds
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault
 
@@ -17,7 +16,12 @@ LARGEST = 2**31 - 1
 LONGEST_S = 365 * 24 * 3600
 """The longest duration, a year: no scheduler allows longer jobs, and shells and dates overflow far above."""
 
-VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+DURATION = 'a duration such as "1h", "30m", "1h30m" or "90s", or a number of seconds'
+"""The values that `seconds` accepts, for messages."""
+
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+
+VARIABLE_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class InvalidValueError(ValueError):
@@ -86,6 +90,11 @@ def accepting(
     return ValueType(expected, checked, exact)
 
 
+def matching(expected: str, pattern: str) -> ValueType:
+    """Return the type of all strings that match a regular expression completely."""
+    return accepting(expected, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
+
+
 def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
@@ -100,6 +109,22 @@ def _positive_int(value: Any) -> int:
     if value > LARGEST:
         raise InvalidValueError.of(value, f"an integer of at most {LARGEST}")
     return int(value)
+
+
+def seconds(duration: object) -> int:
+    """Return a duration in seconds: ``"1h"``, ``"30m"``, ``"90s"``, ``"1h30m"``, or a number of seconds.
+
+    Raise ValueError, with the expected values as its text, for anything else and for "0s".
+    """
+    if isinstance(duration, str):
+        found = _DURATION.fullmatch(duration.replace(" ", ""))
+        hours, minutes, rest = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+        total = 3600 * hours + 60 * minutes + rest
+    else:
+        total = duration if isinstance(duration, int) and not isinstance(duration, bool) else 0
+    if total <= 0:
+        raise ValueError(DURATION)
+    return total
 
 
 def _duration(value: Any) -> int:
@@ -143,19 +168,11 @@ Fraction = Annotated[
 Duration = Annotated[int, ValueType(DURATION, _duration)]
 """Seconds, of at most LONGEST_S; in TOML also a string such as "1h30m"."""
 
-NonEmptyStr = Annotated[str, accepting("a string", lambda value: isinstance(value, str) and value.strip() != "")]
+NonEmptyStr = Annotated[str, matching("a string", r"(?s).*\S.*")]
 """A string that is not blank."""
 
-AbsolutePath = Annotated[
-    str, accepting("an absolute path", lambda value: isinstance(value, str) and value.startswith("/"))
-]
+AbsolutePath = Annotated[str, matching("an absolute path", "(?s)/.*")]
 """An absolute path on the target."""
 
-VariableName = Annotated[
-    str,
-    accepting(
-        "the name of an environment variable",
-        lambda value: isinstance(value, str) and VARIABLE_NAME.fullmatch(value) is not None,
-    ),
-]
+VariableName = Annotated[str, matching("the name of an environment variable", VARIABLE_NAME)]
 """The name of an environment variable."""
