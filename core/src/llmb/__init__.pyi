@@ -60,11 +60,11 @@ from .planning import RunPlan as RunPlan
 from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
 from .plugins.entry_points import PluginEntry as PluginEntry
-from .plugins.list_plugins import PluginInfo as PluginInfo
-from .plugins.list_plugins import list_plugins as list_plugins
 from .plugins.recipe_files import load_recipe as load_recipe
 from .plugins.recipe_files import recipe_addresses as recipe_addresses
+from .plugins.registry import PluginInfo as PluginInfo
 from .plugins.registry import PluginRegistry as PluginRegistry
+from .plugins.registry import list_plugins as list_plugins
 from .scripts.job_functions import assignments as assignments
 from .scripts.job_functions import environment_function as environment_function
 from .scripts.job_functions import job_functions as job_functions

@@ -17,7 +17,6 @@ from llmb.hosts.disk_space import EXISTING_PARENT, GB, free_space_gb
 from llmb.hosts.host_connections import HostConnections
 from llmb.paths import home_folder
 from llmb.planning import plan_run
-from llmb.plugins.list_plugins import list_plugins
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.expand_sweep import Combination
@@ -92,7 +91,7 @@ def _check_records() -> DoctorCheck:
 
 
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
-    plugins = list_plugins(registry=registry)
+    plugins = registry.plugins()
     if not any(each.error for each in plugins):
         return [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]
     return [
@@ -183,10 +182,10 @@ class _RecipeChecks:
     def _workload_obstacle(self, workload: dict[str, Any]) -> str:
         """Return the first error of a workload on the target, or the secrets that it or one of its tasks lacks."""
         combination = Combination({"workload": workload, "target": dict(self.table)}, SourceMap())
-        resolved = RunResolver(self.registry).resolve(combination)
-        if resolved.errors:
-            return resolved.errors[0].message
-        spec = resolved.runs[0].with_run_id("doctor")
+        runs, errors = RunResolver(self.registry).resolve(combination)
+        if errors:
+            return errors[0].message
+        spec = runs[0].with_run_id("doctor")
         spec = attrs.evolve(spec, target=attrs.evolve(spec.target, facts=self.target.facts))
         try:
             planned = plan_run(spec, self.registry)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from llmb.cli.views.logs import PAUSE_S, LogPrinter
+from llmb.cli.commands.logs import PAUSE_S, LogPrinter
 
 
 def test_a_heading_is_printed_whenever_the_output_switches_to_another_log(

@@ -10,8 +10,7 @@ from rich.live import Live
 
 import llmb
 from llmb import Progress
-from llmb.cli.views.numbers import clock
-from llmb.cli.views.progress import LiveView, PlainView, View, describe_progress
+from llmb.cli.views.progress import LiveView, PlainView, View, clock, describe_progress
 
 
 def running(step: int | None = None, **more: object) -> Progress:

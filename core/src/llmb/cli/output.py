@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import re
@@ -101,27 +102,9 @@ class _Stream(io.FileIO):
             raise OutputLostError from None
         except OSError as error:
             self._lost = True
-            raise OutputLostError(f"cannot write {self._title}: {error.strerror}") from None
-
-
-class _ClosedStream(io.RawIOBase):
-    """A replacement for a standard output that was closed before the program started.
-
-    Like `_Stream`, this class raises OutputLostError once.
-    """
-
-    _lost = False
-
-    def writable(self) -> bool:
-        """Return True, because only the write itself may fail."""
-        return True
-
-    def write(self, data: Any, /) -> int:
-        """Raise OutputLostError."""
-        if self._lost:
-            return len(data)
-        self._lost = True
-        raise OutputLostError("standard output is closed")
+            is_closed = error.errno == errno.EBADF  # not open for writing
+            problem = f"{self._title} is closed" if is_closed else f"cannot write {self._title}: {error.strerror}"
+            raise OutputLostError(problem) from None
 
 
 def watch_streams() -> None:
@@ -130,8 +113,9 @@ def watch_streams() -> None:
     Standard output gets a descriptor of its own. Other programs and C code write to standard error instead, so that a
     plugin cannot write into a JSON document.
     """
-    if sys.stdout is None:
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_ClosedStream()), encoding="utf-8")
+    if sys.stdout is None:  # it was closed before the program started
+        unwritable = _Stream(os.open(os.devnull, os.O_RDONLY), "standard output")
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(unwritable), encoding="utf-8")
     for name, title in (("stdout", "standard output"), ("stderr", "standard error")):
         stream = getattr(sys, name)
         if stream and stream is getattr(sys, f"__{name}__"):

@@ -11,8 +11,6 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping
 
-import attrs
-
 from llmb.files import resource_text
 from llmb.values.errors import TargetError
 
@@ -26,24 +24,16 @@ def read_limit(files: int) -> int:
     return max(LEAST_BYTES, min(ONE_FILE_BYTES, ALL_FILES_BYTES // max(files, 1)))
 
 
-@attrs.frozen
-class Transfer:
-    """A bash script that moves files, and the bytes for its standard input."""
-
-    script: str
-    data: bytes = b""
-
-
-def write_command(files: Mapping[str, str], mode: int) -> Transfer:
-    """Return the command that writes text files atomically, with ``mode`` from the first byte on."""
+def write_command(files: Mapping[str, str], mode: int) -> tuple[str, bytes]:
+    """Return a script that writes text files atomically, with ``mode`` from the first byte on, and its input."""
     token = secrets.token_hex(4)
-    return Transfer(_script("write_files", token, *files), _archive(files, mode, token))
+    return _script("write_files", token, *files), _archive(files, mode, token)
 
 
-def read_command(offsets: Mapping[str, int], limit: int) -> Transfer:
-    """Return the command that prints up to ``limit`` new bytes of each file, for `parse_parts`."""
+def read_command(offsets: Mapping[str, int], limit: int) -> str:
+    """Return a script that prints up to ``limit`` new bytes of each file, for `parse_parts`."""
     words = itertools.chain.from_iterable((str(offset), path) for path, offset in offsets.items())
-    return Transfer(_script("read_files", str(limit), *words))
+    return _script("read_files", str(limit), *words)
 
 
 def parse_parts(output: bytes) -> Iterator[tuple[int, bytes]]:

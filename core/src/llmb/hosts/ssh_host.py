@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 
 from llmb.hookspecs import CommandResult, Host
-from llmb.hosts.file_transfer import Transfer, parse_parts, read_command, read_limit, write_command
+from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
 from llmb.hosts.ssh_shell import Output, SshShell
 from llmb.values.errors import TargetError, UnknownOutcomeError
@@ -42,15 +42,15 @@ class SshHost:
         UnknownOutcomeError if the connection is lost, or the script exceeds ``timeout_s``, before the exit code
         arrives.
         """
-        output = self._run(Transfer(f"{{\n{script}\n}} </dev/null"), timeout_s)
+        output = self._run(f"{{\n{script}\n}} </dev/null", timeout_s)
         return CommandResult(exit_code=output.exit_code, stdout=_text(output.stdout), stderr=_text(output.stderr))
 
     def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
         """Write text files in one command, each atomically. Raise TargetError if a file cannot be written."""
         if not files:
             return
-        transfer = write_command(files, mode)
-        output = self._run(transfer, SPARE_S + len(transfer.data) / SLOWEST_BYTES_PER_S)
+        script, archive = write_command(files, mode)
+        output = self._run(script, SPARE_S + len(archive) / SLOWEST_BYTES_PER_S, archive)
         if output.exit_code:
             raise TargetError(f"cannot write on {self._host}: {_first_line(output)}")
 
@@ -71,11 +71,11 @@ class SshHost:
         except TargetError as error:
             raise TargetError(f"cannot read on {self._host}: {error}") from error
 
-    def _run(self, transfer: Transfer, timeout_s: float) -> Output:
-        """Run a command. On UnknownOutcomeError, close the connection and add the host to the message."""
+    def _run(self, script: str, timeout_s: float, data: bytes = b"") -> Output:
+        """Run a script. On UnknownOutcomeError, close the connection, and name the host in the error."""
         shell = self._open_shell()
         try:
-            return shell.run(transfer.script, transfer.data, timeout_s)
+            return shell.run(script, data, timeout_s)
         except UnknownOutcomeError as error:
             self.close()
             raise UnknownOutcomeError(f"{self._host}: {error}") from error

@@ -4,6 +4,8 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
+import attrs
+
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
 from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.guard import Plugin
@@ -16,6 +18,27 @@ from llmb.values.recipe import Recipe
 from llmb.values.steps import LogParser
 
 T = TypeVar("T")
+
+
+@attrs.frozen(kw_only=True)
+class PluginInfo:
+    """An installed plugin: its name in the TOML, its distribution and its hooks. ``error`` is None if it works."""
+
+    name: str
+    kind: str
+    distribution: str
+    version: str
+    hooks: tuple[str, ...]
+    error: str | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the plugin as ``llmb plugins --json`` prints it."""
+        return {**attrs.asdict(self), "hooks": list(self.hooks)}
+
+
+def list_plugins() -> list[PluginInfo]:
+    """Load all installed plugins and describe them, sorted by kind and name. A broken plugin affects no other."""
+    return PluginRegistry().plugins()
 
 
 class PluginRegistry:
@@ -46,9 +69,9 @@ class PluginRegistry:
         """Return the scheduler of this name, the value of ``target.scheduler``."""
         return cast("SchedulerHooks[Any]", self._load(choose("scheduler", name, self.installed)))
 
-    def hooks(self, entry: PluginEntry) -> tuple[str, ...]:
-        """Return the hooks that an installed plugin implements. Raise PluginError if the plugin is broken."""
-        return self._load(entry).hooks
+    def plugins(self) -> list[PluginInfo]:
+        """Load all installed plugins, and return the hooks or the error of each."""
+        return [self._describe(entry) for entry in self.installed]
 
     def recipe(self, address: str) -> Recipe:
         """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
@@ -86,6 +109,23 @@ class PluginRegistry:
             except LlmbError as error:
                 _warn_left_out(error)
         return [parser for parser in parsers if parser is not None]
+
+    def _describe(self, entry: PluginEntry) -> PluginInfo:
+        hooks: tuple[str, ...] = ()
+        error = None
+        try:
+            hooks = self._load(entry).hooks
+            choose(entry.kind, entry.name, self.installed)
+        except PluginError as found:
+            error = str(found)
+        return PluginInfo(
+            name=entry.name,
+            kind=entry.kind,
+            distribution=entry.distribution,
+            version=entry.version,
+            hooks=hooks,
+            error=error,
+        )
 
     def _load(self, entry: PluginEntry) -> Plugin:
         """Load a plugin once. Raises the same PluginError each time if the plugin is broken."""

@@ -1,10 +1,12 @@
 """Decode the tables of one run's spec into typed values, and collect the errors of all tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import attrs
 
+from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.plugins.guard import decoding_options
 from llmb.spec.check_values import (
     NO_SECRETS,
     check_env,
@@ -108,15 +110,16 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
 
 
 def decode_options(
-    table: Mapping[str, Any], cls: type[T], key: str, core_keys: tuple[str, ...] = ()
-) -> tuple[T | None, tuple[Fault, ...]]:
-    """Return a plugin's own table as its class, or None and all errors.
-
-    ``core_keys`` are the keys of the core in the same table, for the nearest valid key.
-    """
-    options, errors = decode(table, cls, key)
-    known = (*(field.name for field in attrs.fields(cast("Any", cls))), *core_keys)
-    return options, tuple(_with_known_keys(error, key, known) for error in errors)
+    plugin: FrameworkHooks[Any] | SchedulerHooks[Any], table: Mapping[str, Any], key: str, errors: list[Fault]
+) -> Any:
+    """Return the plugin's own keys of [framework] or [target] as its class, or None if there are errors."""
+    core_keys = TARGET_KEYS if key == "target" else ()
+    own = {name: value for name, value in table.items() if name not in core_keys}
+    with decoding_options(plugin):
+        options, wrong = decode(own, plugin.options, key)
+    known = (*(field.name for field in attrs.fields(plugin.options)), *core_keys)
+    errors.extend(_with_known_keys(error, key, known) for error in wrong)
+    return options
 
 
 def required_options(cls: type) -> dict[str, str]:

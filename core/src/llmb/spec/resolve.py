@@ -31,9 +31,9 @@ def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tup
     schedulers = sorted({each.name for each in registry.installed if each.kind == "scheduler"})
     for each in combinations:
         combination, name_errors = (each, ()) if _is_record(document) else targets.apply(each)
-        resolved = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
-        runs += resolved.runs
-        hinted = add_hints((*name_errors, *resolved.errors), combination.tables, schedulers)
+        found, run_errors = resolver.resolve(combination, suspects | {"target.name"} if name_errors else suspects)
+        runs += found
+        hinted = add_hints((*name_errors, *run_errors), combination.tables, schedulers)
         errors += [_locate(error, combination.source_map) for error in hinted]
     valid = () if document.errors else tuple(runs)  # an unreadable override may be meant for any of them
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))

@@ -6,14 +6,13 @@ from typing import Any
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.guard import decoding_options
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
 from llmb.spec.comparable import with_baseline
 from llmb.spec.cross_checks import find_conflicts
-from llmb.spec.decode import TARGET_KEYS, decode_options, decode_tables
+from llmb.spec.decode import decode_options, decode_tables
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.published_points import choose_point, published_points, select_variants
@@ -24,14 +23,6 @@ from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Run, Target
 from llmb.values.workload import RunSpec
-
-
-@attrs.frozen(kw_only=True)
-class Resolved:
-    """The runs of a combination, one for each repeat; none if there are errors or suspect keys."""
-
-    runs: tuple[RunSpec, ...] = ()
-    errors: list[Fault] = attrs.field(factory=list)
 
 
 @attrs.frozen(kw_only=True)
@@ -53,23 +44,25 @@ class RunResolver:
         self._accelerators = known_accelerators(registry)
         self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
 
-    def resolve(self, combination: Combination, suspects: Collection[str] = ()) -> Resolved:
-        """Return the runs of a combination, or all errors of its values.
+    def resolve(
+        self, combination: Combination, suspects: Collection[str] = ()
+    ) -> tuple[tuple[RunSpec, ...], list[Fault]]:
+        """Return the runs of a combination, one for each repeat, and the errors of its values.
 
-        ``suspects`` are keys with errors that are reported elsewhere.
+        ``suspects`` are keys with errors that are reported elsewhere. With suspects or errors, there are no runs.
         """
         tables = combination.tables
         spec, target_table, errors = decode_tables(tables)
         names = self._look_up(tables, errors)
-        options = _decode_options(names.framework, tables.get("framework", {}), "framework", errors)
+        options = _options(names.framework, tables, "framework", errors)
         target = _target(names, target_table, tables, errors)
         if spec is None or names.recipe is None:
-            return Resolved(errors=errors)
+            return (), errors
         suspects = {*suspects, *suspect_keys(errors, tables)}
         run = _assemble(spec, names, names.recipe, options, target, suspects, errors)
         errors += find_conflicts(spec, names.recipe, run, suspects)
         if errors or suspects or run is None or target is None:
-            return Resolved(errors=errors)
+            return (), errors
         run = with_baseline(run, names.recipe, spec)
         run_spec = RunSpec(
             run=run,
@@ -78,7 +71,7 @@ class RunResolver:
             repeats=spec.workload.repeats or 1,
             source_map=combination.source_map,
         )
-        return Resolved(runs=tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)))
+        return tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)), []
 
     def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Names:
         address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")
@@ -198,28 +191,19 @@ def _check_memory(accelerator: Accelerator, recipe: Recipe) -> list[Fault]:
     return [Fault(message=message, key="workload.gpu_type", expected=f"a GPU with at least {needs:g} GB")]
 
 
-def _decode_options(
-    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None,
-    table: Any,
-    key: str,
-    errors: list[Fault],
-    core_keys: tuple[str, ...] = (),
+def _options(
+    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None, tables: Mapping[str, Any], key: str, errors: list[Fault]
 ) -> Any:
-    """Return the table, without the core's keys, as the plugin's own class; None if plugin or table is invalid."""
-    if plugin is None or not isinstance(table, dict):
-        return None
-    own = {name: value for name, value in table.items() if name not in core_keys}
-    with decoding_options(plugin):
-        options, wrong = decode_options(own, plugin.options, key, core_keys)
-    errors.extend(wrong)
-    return options
+    """Return the plugin's options; None if the plugin is unknown or its table is invalid."""
+    table = tables.get(key, {})
+    return decode_options(plugin, table, key, errors) if plugin is not None and isinstance(table, dict) else None
 
 
 def _target(
     names: _Names, table: TargetTable | None, tables: Mapping[str, Any], errors: list[Fault]
 ) -> Target[Any] | None:
     """Return the target of the run; None, with the errors, if its place or its options are invalid."""
-    options = _decode_options(names.scheduler, tables.get("target", {}), "target", errors, TARGET_KEYS)
+    options = _options(names.scheduler, tables, "target", errors)
     if table is None:
         return None
     if names.scheduler is None or options is None:

@@ -7,11 +7,10 @@ from typing import Any
 import attrs
 
 from llmb.paths import config_folder
-from llmb.plugins.guard import decoding_options
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place
-from llmb.spec.decode import TARGET_KEYS, decode_options, decode_target
+from llmb.spec.decode import decode_options, decode_target
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.read_toml import read_toml
 from llmb.values.error_text import invalid_value, nearest_name
@@ -98,13 +97,10 @@ def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Tar
     complete = combination.tables["target"]
     errors = list(name_errors)
     target_table, _ = decode_target(complete, errors)
-    options = None
     if target_table is not None:
-        own = {name: value for name, value in complete.items() if name not in TARGET_KEYS}
         scheduler = registry.scheduler(target_table.scheduler)
-        with decoding_options(scheduler):
-            options, wrong = decode_options(own, scheduler.options, "target", TARGET_KEYS)
-        errors += wrong if options is not None else [*wrong, *check_place(target_table)]
-    if target_table is None or errors:
-        raise SpecError(*map(combination.source_map.locate, errors))
-    return assemble_target(target_table, registry.scheduler(target_table.scheduler), options), complete
+        options = decode_options(scheduler, complete, "target", errors)
+        if not errors:
+            return assemble_target(target_table, scheduler, options), complete
+        errors += check_place(target_table)
+    raise SpecError(*map(combination.source_map.locate, errors))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -9,6 +10,12 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson
+
+MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "")}
+"""The text and style for each value of ``DoctorCheck.ok``."""
+
+DETAIL_WIDTH = 30
+"""The least width of the column of details, in characters."""
 
 
 def doctor(
@@ -26,7 +33,19 @@ def doctor(
         # a check that depends on the run (None) is no failure
         output.print_json({"checks": [attrs.asdict(check) | {"ok": check.ok is not False} for check in checks]})
     else:
-        from llmb.cli.views.doctor import print_checks
-
-        print_checks(checks)
+        _print_checks(checks)
     raise typer.Exit(1 if any(check.ok is False for check in checks) else 0)
+
+
+def _print_checks(checks: Sequence[llmb.DoctorCheck]) -> None:
+    """Print one line per check, and the remedy below a check that failed."""
+    from rich.text import Text
+
+    from llmb.cli.views.tables import Cell, Column, print_table
+
+    rows: list[tuple[Cell, ...]] = []
+    for check in checks:
+        rows.append((Text(*MARKS[check.ok]), check.name, check.detail))
+        if check.remedy and not check.ok:
+            rows.append(("", "", Text(check.remedy, "yellow")))
+    print_table([Column(), Column(), Column(wraps=DETAIL_WIDTH)], rows)

@@ -1,7 +1,10 @@
-"""``llmb logs``."""
+"""``llmb logs``: the log copies of a run, printed as they grow."""
 
 from __future__ import annotations
 
+import shutil
+import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +14,9 @@ import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import INTERRUPTED
 from llmb.cli.options import OneRun
-from llmb.cli.views.logs import LogPrinter
+
+PAUSE_S = 0.2
+"""The pause between two checks for new log lines, which another process may write."""
 
 
 def logs(
@@ -43,3 +48,47 @@ def _follow(run_id: str, printer: LogPrinter) -> None:
         raise typer.Exit(INTERRUPTED) from None
     finally:
         printer.print_new()
+
+
+class LogPrinter:
+    """Prints what is new in the files of a folder, with a heading when the output switches to another file."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._printed: dict[str, int] = {}  # bytes of each file
+        self._last = ""
+        self._within_line = False
+
+    @property
+    def printed_anything(self) -> bool:
+        """True if a file had any content so far."""
+        return bool(self._printed)
+
+    def print_new(self) -> None:
+        """Print what the files gained since the last call, the most recently written file last."""
+        files = sorted(self._folder.glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
+        for file in files:
+            self._print_file(file, with_heading=len(files) > 1)
+        sys.stdout.flush()
+
+    def print_while_sleeping(self, seconds: float) -> None:
+        """Sleep for so many seconds, and print meanwhile what another process adds to the files."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.print_new()
+            time.sleep(min(left, PAUSE_S))
+
+    def _print_file(self, file: Path, *, with_heading: bool) -> None:
+        offset = self._printed.get(file.name, 0)
+        if file.stat().st_size <= offset:
+            return
+        if with_heading and file.name != self._last:
+            sys.stdout.write(("\n" if self._within_line else "") + f"==> {file.name} <==\n")
+            sys.stdout.flush()
+        with file.open("rb") as content:
+            content.seek(offset)
+            shutil.copyfileobj(content, sys.stdout.buffer)
+            self._printed[file.name] = content.tell()
+            content.seek(-1, 1)
+            self._within_line = content.read(1) != b"\n"
+        self._last = file.name

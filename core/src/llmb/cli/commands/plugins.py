@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson
+
+TITLES = ("kind", "name", "distribution", "version")
+HOOKS_WIDTH = 20
+"""The least width of the column of hooks, in characters."""
 
 
 def plugins(as_json: AsJson = False) -> None:
@@ -12,7 +18,18 @@ def plugins(as_json: AsJson = False) -> None:
     found = llmb.list_plugins()
     if as_json:
         output.print_json({"plugins": [each.as_dict() for each in found]})
-        return
-    from llmb.cli.views.plugins import print_plugins
+    else:
+        _print_plugins(found)
 
-    print_plugins(found)
+
+def _print_plugins(plugins: Sequence[llmb.PluginInfo]) -> None:
+    """Print one line per plugin, with its hooks or its error."""
+    from rich.text import Text
+
+    from llmb.cli.views.tables import Column, print_table
+
+    rows = [
+        (*(getattr(plugin, title) for title in TITLES), Text(plugin.error or "", "red") or ", ".join(plugin.hooks))
+        for plugin in plugins
+    ]
+    print_table([*map(Column, TITLES), Column("hooks", wraps=HOOKS_WIDTH)], rows)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.numbers import clock
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -134,3 +133,10 @@ def describe_progress(progress: llmb.Progress, width: int | None = None) -> str:
     run_id = progress.run_id
     room = len(run_id) if width is None else max(width - len(description) - len(": "), SHORTEST_ID)
     return f"{run_id if len(run_id) <= room else f'{run_id[: room - 1]}…'}: {description}"
+
+
+def clock(seconds: float) -> str:
+    """Return a duration in seconds as ``1:02:03`` or ``2:03``."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
