@@ -27,7 +27,6 @@ from .drive.events import SubmissionUnanswered as SubmissionUnanswered
 from .drive.events import Submitting as Submitting
 from .drive.events import TargetBack as TargetBack
 from .drive.events import TargetLost as TargetLost
-from .drive.record import steps_csv as steps_csv
 from .drive.records_index import list_runs as list_runs
 from .drive.result import RunResult as RunResult
 from .drive.result import find_run as find_run
@@ -52,6 +51,7 @@ from .hosts.venv import venv_task as venv_task
 from .logs.lines import LineParser as LineParser
 from .logs.log_status import LogStatus as LogStatus
 from .logs.step_series import StepSeries as StepSeries
+from .logs.steps_csv import steps_csv as steps_csv
 from .parsing.directories import ParsedPath as ParsedPath
 from .parsing.directories import PassedOver as PassedOver
 from .parsing.parse_log import ParsedLog as ParsedLog

@@ -59,7 +59,7 @@ def test_a_torn_last_line_is_dropped_and_the_next_event_is_not_glued_to_it(recor
     assert record.state().run_state == "planned"
     record.add_events([Running()])
     assert record.state().run_state == "running"
-    assert [type(each) for each in record.events()[0]] == [Planned, Running]
+    assert [type(each) for each in record.events()] == [Planned, Running]
 
 
 def test_a_whole_event_without_its_end_of_line_counts(record: RunRecord) -> None:
@@ -176,14 +176,14 @@ def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> 
     runs_folder().mkdir(parents=True)
     (runs_folder() / "r2").touch()
     with pytest.raises(RecordError, match="nothing was started"):
-        SweepRecorder({name: ({}, job) for name, (_, job) in texts.items()})
+        SweepRecorder({RunRecord(runs_folder() / name, {}): job for name, (_, job) in texts.items()})
     (runs_folder() / "r2").unlink()
     assert all_records() == []
 
 
 def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
     home.touch()
-    for use in (all_records, lambda: SweepRecorder({"r1": ({}, "job")}), lambda: made("r2")):
+    for use in (all_records, lambda: SweepRecorder({RunRecord(runs_folder() / "r1", {}): "job"})):
         with pytest.raises(RecordError, match=r"Not a directory; (nothing was started; )?set LLMB_HOME to use another"):
             use()
 

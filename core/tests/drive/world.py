@@ -19,7 +19,7 @@ from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.events import Ended, Event, Planned
 from llmb.drive.find_records import all_records
-from llmb.drive.record import RunRecord
+from llmb.drive.record import RunRecord, runs_folder
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
@@ -113,8 +113,8 @@ class World:
         if records := all_records():
             records = [record for record in sorted(records, key=lambda each: each.run_id) if not record.ended]
         else:
-            recorder = SweepRecorder({run_id: ({"workload": {}}, "#!/bin/bash\n") for run_id in self.plans})
-            records = list(recorder.records.values())
+            records = [RunRecord(runs_folder() / run_id, {"workload": {}}) for run_id in self.plans]
+            recorder = SweepRecorder(dict.fromkeys(records, "#!/bin/bash\n"))
         target = FakeTarget(self.cluster, process, errors or {})
         group = TargetGroup(target.scheduler, FakeHost(target), [TARGET])  # type: ignore[arg-type]  # a fake
         runs = [self._driven(record, target) for record in records]
@@ -205,7 +205,7 @@ class World:
 
     def _check_run(self, run_id: str, ends: list[str]) -> None:
         record, jobs = self.record(run_id), self.cluster.jobs_of(run_id)
-        events = record.events()[0]
+        events = record.events()
         assert [type(event) for event in events].count(Planned) == 1, events
         assert [type(event) for event in events].count(Ended) == 1, events
         state = record.state()
@@ -260,9 +260,7 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("llmb.drive.effects.finalize_run", finalize_run)
     patch.setattr("llmb.drive.task_jobs.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
     patch.setattr("llmb.drive.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
-    for module in ("task_jobs", "effects"):
-        name = f"llmb.drive.{module}.poll_detached"
-        patch.setattr(name, lambda handles, host: host.scheduler.poll(list(handles), host))
+    patch.setattr("llmb.drive.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
 def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobStatus, registry: object) -> Ended:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from typing import Any
 
 from llmb.drive.pending_sweep import PendingSweep
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
@@ -18,45 +17,47 @@ FIRST_RECORDS = 64
 WRITERS = 16
 """Threads that write records. They mostly wait for the disk."""
 
+NOTHING_STARTED = f"nothing was started; {OTHER_HOME}"
+
 
 class SweepRecorder:
-    """Creates a record for each run of a sweep, from the tables of its spec and its job.
+    """Creates the records of a sweep. ``jobs`` has the record of each run, which knows its spec, with its job script.
 
-    The write-ahead file is synced first: if this process is killed, the next one creates what is missing. Raise
+    A write-ahead file is synced first: if this process is killed, the next one creates what is missing. Raise
     RecordError if one of the first records cannot be created; then none exists.
     """
 
-    def __init__(self, runs: Mapping[str, tuple[dict[str, Any], str]]) -> None:
+    def __init__(self, jobs: Mapping[RunRecord, str]) -> None:
         import tomli_w  # not needed to read records
 
-        self.records = {run_id: RunRecord(runs_folder() / run_id, spec) for run_id, (spec, _) in runs.items()}
-        texts = {run_id: (tomli_w.dumps(spec), job) for run_id, (spec, job) in runs.items()}
-        if taken := next((record.run_id for record in self.records.values() if record.complete), None):
+        if taken := next((record.run_id for record in jobs if record.complete), None):
             raise RecordError(f"there is already a run {taken}; start the workload again")
+        texts = {record.run_id: (tomli_w.dumps(record.spec()), job) for record, job in jobs.items()}
         self._pending = _write_pending(texts)
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-record")
-        names = list(texts)
         self._futures: dict[str, Future[None]] = {}
         self._finished = False
+        records = list(jobs)
         try:
-            self._start(names[:FIRST_RECORDS])
+            self._create(records[:FIRST_RECORDS], NOTHING_STARTED)
             for future in self._futures.values():
                 future.result()
         except BaseException:  # Ctrl-C too
-            self._take_back()
+            self._take_back(records)
             raise
-        self._start(names[FIRST_RECORDS:])
+        self._create(records[FIRST_RECORDS:])
 
-    def _start(self, run_ids: list[str]) -> None:
-        for run_id in run_ids:
-            text = self._pending.texts[run_id]
-            self._futures[run_id] = self._writers.submit(self.records[run_id].create, *text)
+    def _create(self, records: list[RunRecord], remedy: str = "") -> None:
+        for record in records:
+            texts = self._pending.texts[record.run_id]
+            self._futures[record.run_id] = self._writers.submit(record.create, *texts, remedy)
 
-    def _take_back(self) -> None:
+    def _take_back(self, records: list[RunRecord]) -> None:
         self._writers.shutdown(cancel_futures=True)
-        for record in self.records.values():
+        for record in records:
             record.remove()
-        self._pending.discard()
+        with suppress(OSError):  # the user sees the first error
+            self._pending.discard()
         self._pending.close()
 
     def is_created(self, run_id: str) -> bool:
@@ -66,16 +67,19 @@ class SweepRecorder:
         self._futures[run_id].result()
         return True
 
-    def finish(self) -> None:
-        """Wait until all records are created. Records that failed are left to the next process."""
-        if self._finished:
+    def finish(self, *, wait_for_all: bool = True) -> None:
+        """Remove the write-ahead file once all records are created. Raise RecordError.
+
+        Wait for them, unless ``wait_for_all`` is False. Records that failed are left to the next process.
+        """
+        if self._finished or not (wait_for_all or all(future.done() for future in self._futures.values())):
             return
         wait(self._futures.values())
         self._finished = True
         self._writers.shutdown()
         try:
             if all(future.exception() is None for future in self._futures.values()):
-                self._pending.discard()
+                _discard(self._pending)
         finally:
             self._pending.close()
 
@@ -84,9 +88,15 @@ def _write_pending(texts: Mapping[str, tuple[str, str]]) -> PendingSweep:
     try:
         return PendingSweep.write(home_folder() / "recording", texts)
     except OSError as error:
-        directory = runs_folder() / next(iter(texts))
-        reason = f"{error.strerror or error}; nothing was started; {OTHER_HOME}"
-        raise RecordError(f"cannot write the record {directory}: {reason}") from error
+        reason = f"{error.strerror or error}; {NOTHING_STARTED}"
+        raise RecordError(f"cannot write the record {runs_folder() / next(iter(texts))}: {reason}") from error
+
+
+def _discard(pending: PendingSweep) -> None:
+    try:
+        pending.discard()
+    except OSError as error:
+        raise RecordError(f"cannot remove {pending.file}: {error.strerror or error}; remove it") from error
 
 
 def complete_stale_sweeps() -> None:
@@ -97,6 +107,6 @@ def complete_stale_sweeps() -> None:
                 for run_id, texts in pending.texts.items():
                     if not (record := RunRecord(runs_folder() / run_id)).complete:
                         record.create(*texts)
-                pending.discard()
+                _discard(pending)
         finally:
             pending.close()

@@ -16,12 +16,13 @@ from llmb.drive.finalize import finalize_run
 from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
 from llmb.drive.run_logs import RunLogs
-from llmb.drive.secrets import certainly_not_submitted, missing_secrets, put_secrets, remove_secrets
+from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, submission, task_unit
-from llmb.drive.task_jobs import task_handle
+from llmb.drive.task_jobs import poll_jobs, task_handle
 from llmb.drive.unit_state import (
     CancelDone,
+    DependenciesSeen,
     Observation,
     Orphaned,
     ReferencesDropped,
@@ -32,7 +33,6 @@ from llmb.drive.unit_state import (
     UnitObservation,
     UnitStates,
 )
-from llmb.hosts.detached import poll_detached
 from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import TargetError
@@ -63,18 +63,15 @@ class EffectRunner:
     def __init__(self, group: TargetGroup, runs: Iterable[DrivenRun], registry: PluginRegistry) -> None:
         self.group = group
         self.runs = {run.plan.run.id: run for run in runs}
-        self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group)
         self.not_submitted: set[str] = set()
         self.notes: list[str] = []
+        self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
+        self._secrets = SecretFiles(group.host, self.notes)
         self._registry = registry
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
-        on_host = [task_handle(self.tasks.plans[unit.id]) for unit, _ in units if unit.runs_on == "host"]
-        on_scheduler = [self._handle(unit, state) for unit, state in units if unit.runs_on == "scheduler"]
-        found = dict(poll_detached(on_host, self.group.host)) if on_host else {}
-        if on_scheduler:
-            found |= self.group.scheduler.poll(tickets=on_scheduler, host=self.group.host)
+        found = poll_jobs(((self._handle(*each), each[0].runs_on) for each in units), self.group)
         yield from ((unit, found[unit.id]) for unit, _ in units)
 
     def read_logs(self, run_ids: Iterable[str]) -> Iterator[tuple[str, Exception | None]]:
@@ -102,7 +99,7 @@ class EffectRunner:
 
     def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""
-        remove_secrets((self.runs[unit.id].plan.script for unit, _ in units), self.group.host)
+        self._secrets.remove(self.runs[unit.id].plan.script for unit, _ in units)
         self.group.scheduler.cancel(tickets=[self._handle(*each) for each in units], host=self.group.host)
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
@@ -117,7 +114,7 @@ class EffectRunner:
         orphans: list[str] = []
         try:
             if keys:
-                orphans += self.tasks.cancel_orphans(keys, [unit.id for unit, _ in units], needed, self.notes)
+                orphans += self.tasks.cancel_orphans(keys, [unit.id for unit, _ in units], needed)
         except TargetError as error:
             names = ", ".join(self.tasks.plans[key].task.kind for key in keys)
             self.notes.append(f"{names} may continue on {self.group.name}: {error}")
@@ -136,6 +133,16 @@ class EffectRunner:
     def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. Raise TargetError."""
         return self.tasks.check(units)
+
+    def see_dependencies(self, unit: Unit, states: Mapping[str, State]) -> DependenciesSeen:
+        """Show a run the states of its tasks. Raise RecordError.
+
+        The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
+        """
+        for key in unit.depends_on:
+            if (ending := states[key].ending) and ending.state == "failed" and (log := self.tasks.logs.get(key)):
+                self.runs[unit.id].record.write_task_log(log.encode())
+        return DependenciesSeen(states)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""
@@ -158,13 +165,12 @@ class EffectRunner:
     def _submit_runs(self, units: Sequence[Unit]) -> Iterator[UnitObservation]:
         scripts = [self.runs[unit.id].plan.script for unit in units]
         try:
-            put_secrets(scripts, self.group.host)
+            self._secrets.put(scripts)
             handles = self.group.scheduler.submit(scripts=scripts, host=self.group.host)
         except BaseException as error:
             if certainly_not_submitted(error):
                 with suppress(TargetError):  # the user sees the first error
-                    unsubmitted = (script for script in scripts if script.id in self.not_submitted)
-                    remove_secrets(unsubmitted, self.group.host)
+                    self._secrets.remove(script for script in scripts if script.id in self.not_submitted)
             else:
                 self.not_submitted.difference_update(script.id for script in scripts)
             raise
@@ -192,7 +198,7 @@ class EffectRunner:
         failed: dict[str, Exception] = {}
         while changed := dict(self.read_logs(run_id for run_id in submitted if run_id not in failed)):
             failed |= {run_id: error for run_id, error in changed.items() if error}
-        remove_secrets((self.runs[unit.id].plan.script for unit, state in units if state.handed_over), self.group.host)
+        self._secrets.remove(self.runs[unit.id].plan.script for unit, state in units if state.handed_over)
         files = {path: run_id for run_id in submitted if (path := self.runs[run_id].plan.script.provenance)}
         found = self.group.host.read(dict.fromkeys(files, 0)) if files else {}
         provenance = {files[path]: data for path, data in found.items()}
@@ -204,10 +210,6 @@ class EffectRunner:
         run = self.runs[unit.id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
-        if not state.handed_over:
-            run.logs.keep_task_log(
-                next((self.tasks.logs[key] for key in unit.depends_on if key in self.tasks.logs), "")
-            )
         run.record.sync_logs()
         assert state.job_status
         return RunFinalized(finalize_run(run.plan, run.record, run.logs, state.job_status, self._registry))

@@ -23,7 +23,7 @@ def find_record(wanted: str) -> RunRecord:
     """Return the record of a run id or of a unique prefix. Raise RecordError if it is missing or damaged."""
     record = _find(wanted)
     record.spec()
-    record.events()
+    record.state()
     return record
 
 

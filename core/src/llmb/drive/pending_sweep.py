@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -10,6 +9,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import attrs
+
+from llmb.drive.record import lock_file
 
 
 @attrs.frozen
@@ -26,9 +27,10 @@ class PendingSweep:
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{next(iter(texts))}.json"
         partial = folder / f".{file.name}.{os.getpid()}.partial"
-        descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
+        descriptor = lock_file(partial, flags)  # before the file has its name, by which other processes find it
+        assert descriptor is not None
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)  # before the file has its name, by which other processes find it
             with open(descriptor, "wb", closefd=False) as opened:
                 opened.write(json.dumps(texts).encode())
             os.fsync(descriptor)
@@ -44,14 +46,13 @@ class PendingSweep:
     def find_stale(cls, folder: Path) -> Iterator[PendingSweep]:
         """Yield the sweeps of processes that are gone, each locked."""
         for file in sorted(folder.glob("*.json")):
-            with suppress(OSError, ValueError):  # a living process has locked the file or just removed it
-                yield cls._open(file)
+            with suppress(OSError, ValueError):  # another process has just removed the file
+                if (descriptor := lock_file(file, os.O_RDONLY)) is not None:
+                    yield cls._read(file, descriptor)
 
     @classmethod
-    def _open(cls, file: Path) -> PendingSweep:
-        descriptor = os.open(file, os.O_RDONLY)
+    def _read(cls, file: Path, descriptor: int) -> PendingSweep:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             texts = json.loads(file.read_bytes())  # fails if the process that held the lock removed the file
         except (OSError, ValueError):
             os.close(descriptor)

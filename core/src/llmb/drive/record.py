@@ -7,9 +7,7 @@ result.
 
 from __future__ import annotations
 
-import csv
 import fcntl
-import io
 import json
 import os
 import shutil
@@ -26,11 +24,13 @@ from llmb.drive.events import Event, Planned, decode_event, encode_event
 from llmb.drive.state_machine import replay
 from llmb.drive.unit_state import State
 from llmb.files import write_atomically
+from llmb.logs.steps_csv import steps_csv
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
 from llmb.values.steps import Step
 
-STEP_COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
+TASK_LOG = "preparation.log"
+"""Name of the copy of a failed task's log."""
 
 
 class RunRecord:
@@ -40,6 +40,7 @@ class RunRecord:
         self.directory = directory
         self._spec = spec
         self._lock: int | None = None
+        self._events_read = 0  # bytes
 
     @property
     def run_id(self) -> str:
@@ -51,10 +52,10 @@ class RunRecord:
         """The folder with the copies of the run's logs."""
         return self.directory / "logs"
 
-    def create(self, run_toml: str, job: str) -> None:
+    def create(self, run_toml: str, job: str, remedy: str = "") -> None:
         """Create the record. It exists from the moment at which run.toml has its name. Raise RecordError."""
-        with _report_write_errors(self.directory, f"nothing was started; {OTHER_HOME}"):
-            self.logs.mkdir(parents=True, exist_ok=True)
+        with _report_write_errors(self.directory, remedy):
+            self.directory.mkdir(parents=True, exist_ok=True)
             planned = encode_event(stamp(Planned(run_id=self.run_id)))
             _write_synced(self.directory / "events.jsonl", f"{planned}\n".encode())
             _write_synced(self.directory / "job.sh", job.encode())
@@ -95,6 +96,7 @@ class RunRecord:
                     os.ftruncate(descriptor, size)
                     raise OSError(28, "No space left on device")
                 os.fsync(descriptor)
+                self._events_read = size + len(lines)
             finally:
                 os.close(descriptor)
 
@@ -110,11 +112,22 @@ class RunRecord:
             raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
         return spec
 
-    def events(self, offset: int = 0) -> tuple[list[Event], int]:
-        """Return the events beyond ``offset`` bytes and the offset up to which they were read. Raise RecordError.
+    def events(self) -> list[Event]:
+        """Return the recorded events. Lines that are no events are dropped. Raise RecordError."""
+        return self._decode_events(0)[0]
 
-        A torn last line is left for the next call. Other lines that are no events are dropped.
+    def new_events(self) -> list[Event]:
+        """Return the events that other processes recorded since the last call. Raise RecordError.
+
+        A torn last line is left for the next call.
         """
+        if _size(self.directory / "events.jsonl") == self._events_read:
+            return []
+        events, self._events_read = self._decode_events(self._events_read)
+        return events
+
+    def _decode_events(self, offset: int) -> tuple[list[Event], int]:
+        """Return the events beyond ``offset`` bytes, and the offset up to which lines are complete."""
         data = (_read(self.directory / "events.jsonl") or b"")[offset:]
         *lines, last = data.split(b"\n")
         if decode_event(last, self.run_id) is None:
@@ -122,16 +135,9 @@ class RunRecord:
         decoded = (decode_event(line, self.run_id) for line in (*lines, last))
         return [event for event in decoded if event], offset + len(data)
 
-    @property
-    def events_size(self) -> int:
-        """Bytes of recorded events."""
-        with suppress(OSError):
-            return (self.directory / "events.jsonl").stat().st_size
-        return 0
-
     def state(self) -> State:
         """Return the state that the recorded events add up to. Raise RecordError."""
-        return replay(self.events()[0])
+        return replay(self.events())
 
     @property
     def ended(self) -> bool:
@@ -156,6 +162,12 @@ class RunRecord:
             raise RecordError(f"{self.directory / 'result.json'} is damaged: it is no longer the result of a run")
         return result
 
+    def write_task_log(self, data: bytes) -> None:
+        """Keep the end of the log of the task because of which this run fails. Raise RecordError."""
+        with _report_write_errors(self.directory):
+            self.logs.mkdir(exist_ok=True)
+            write_atomically(self.logs / TASK_LOG, data)
+
     def append_log(self, name: str, data: bytes) -> None:
         """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""
         with _report_write_errors(self.directory):
@@ -175,10 +187,8 @@ class RunRecord:
                     os.fsync(file.fileno())
 
     def log_size(self, name: str) -> int:
-        """Return the size of a log's copy in bytes, which is how much of the log was read."""
-        with suppress(FileNotFoundError):
-            return (self.logs / name).stat().st_size
-        return 0
+        """Return the size of a log's copy in bytes, which is how much of the log was read. Raise RecordError."""
+        return _size(self.logs / name)
 
     def request_cancel(self) -> None:
         """Request that the process that drives this run, now or later, cancels it. Raise RecordError."""
@@ -187,9 +197,10 @@ class RunRecord:
 
     @property
     def cancel_requested(self) -> int:
-        """The time of the last request to cancel the run, in nanoseconds since 1970, or 0."""
-        with suppress(FileNotFoundError):
-            return (self.directory / "cancel").stat().st_mtime_ns
+        """The time of the last request to cancel the run, in nanoseconds since 1970, or 0. Raise RecordError."""
+        file = self.directory / "cancel"
+        with _report_read_errors(file):
+            return file.stat().st_mtime_ns
         return 0
 
     @property
@@ -198,17 +209,14 @@ class RunRecord:
         return self._lock is not None
 
     def try_lock(self) -> bool:
-        """Lock the run for this process. Return False if another process holds the lock, which the kernel frees."""
+        """Lock the run for this process. Return False if another process holds the lock, which the kernel frees.
+
+        Raise RecordError if the file system cannot lock.
+        """
         if self._lock is None:
-            with _report_write_errors(self.directory):
-                descriptor = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(descriptor)
-                return False
-            self._lock = descriptor
-        return True
+            with _report_write_errors(self.directory / "lock", f"fix this, or {OTHER_HOME}"):
+                self._lock = lock_file(self.directory / "lock")
+        return self._lock is not None
 
     def unlock(self) -> None:
         """Let other processes drive this run."""
@@ -218,6 +226,19 @@ class RunRecord:
 
 
 OTHER_HOME = "set LLMB_HOME to use another folder for all records"
+
+
+def lock_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
+    """Open and lock a file. Return its descriptor, or None if another process holds the lock. Raise OSError."""
+    descriptor = os.open(file, flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BaseException as error:  # Ctrl-C too
+        os.close(descriptor)
+        if isinstance(error, BlockingIOError):
+            return None
+        raise
+    return descriptor
 
 
 def stamp(event: Event) -> Event:
@@ -230,17 +251,6 @@ def runs_folder() -> Path:
     return home_folder() / "runs"
 
 
-def steps_csv(steps: Iterable[Step]) -> str:
-    """Return a CSV with one line per step: the common columns, then everything else that was printed."""
-    rows = [(step, {name: getattr(step, name) for name in STEP_COLUMNS}) for step in steps]
-    more = sorted({name for step, _ in rows for name in step.figures})
-    text = io.StringIO()
-    writer = csv.DictWriter(text, [*STEP_COLUMNS, *more], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(row | dict(step.figures) for step, row in rows)
-    return text.getvalue()
-
-
 def _write_synced(file: Path, data: bytes) -> None:
     """Write a file of a record that does not exist yet. Raise OSError."""
     with open(file, "wb") as opened:
@@ -251,10 +261,25 @@ def _write_synced(file: Path, data: bytes) -> None:
 
 def _read(file: Path) -> bytes | None:
     """Return the content of a file, or None if it does not exist. Raise RecordError."""
-    try:
+    with _report_read_errors(file):
         return file.read_bytes()
+    return None
+
+
+def _size(file: Path) -> int:
+    """Return the size of a file in bytes, or 0 if it does not exist. Raise RecordError."""
+    with _report_read_errors(file):
+        return file.stat().st_size
+    return 0
+
+
+@contextmanager
+def _report_read_errors(file: Path) -> Iterator[None]:
+    """Ignore that the file does not exist. Turn any other OSError into a RecordError."""
+    try:
+        yield
     except FileNotFoundError:
-        return None
+        return
     except OSError as error:
         raise RecordError(f"{file} cannot be read: {error.strerror}") from error
 

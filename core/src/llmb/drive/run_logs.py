@@ -24,9 +24,6 @@ from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_status import RunState
 from llmb.values.steps import LogParser, Notice, Step
 
-TASK_LOG = "preparation.log"
-"""Name of the copy of a failed task's log."""
-
 RECENT_STEPS = 20
 """Steps whose median time gives the time left."""
 
@@ -64,6 +61,12 @@ class RunLogs:
     def start_attempt(self, attempt: int) -> None:
         """Start with this attempt's logs. Parse the copies that exist."""
         self.attempt = attempt
+        self.files = tuple(
+            LogFile(phase, path.replace("{attempt}", str(attempt)))
+            for phase, paths in self._plan.script.logs.items()
+            for path in paths
+        )
+        """The logs of this attempt, in the order of the phases."""
         self._parser: LogParser | None = self._framework.parse_log(run=self._plan.run)
         self._scheduler_parser = self._scheduler.parse_log(run=self._plan.run)
         self.series = StepSeries()
@@ -78,22 +81,13 @@ class RunLogs:
         """Parse what the copies gained since the last call. Return True if they gained something. Raise RecordError."""
         before = dict(self._parsed)
         try:
-            for log in self.files:
+            for log in self.files if self._record.logs.exists() else ():  # a new run has none
                 for block in blocks_of(self._record.logs / log.copy, self._parsed.get(log.copy, 0)):
                     self._parse(log, block)
         except OSError as error:
             reason = f"{error.strerror}; fix this, then resume with `llmb attach {self._record.run_id}`"
             raise RecordError(f"cannot read the copies of logs in {self._record.logs}: {reason}") from error
         return before != self._parsed
-
-    @property
-    def files(self) -> tuple[LogFile, ...]:
-        """The logs of the current attempt, in the order of the phases."""
-        return tuple(
-            LogFile(phase, path.replace("{attempt}", str(self.attempt)))
-            for phase, paths in self._plan.script.logs.items()
-            for path in paths
-        )
 
     @property
     def copies(self) -> list[Path]:
@@ -111,11 +105,6 @@ class RunLogs:
         log = next(each for each in self.files if each.path == path)
         self._record.append_log(log.copy, data)
         self._parse(log, data)
-
-    def keep_task_log(self, text: str) -> None:
-        """Save the end of a failed task's log with this run."""
-        if text and not self._record.log_size(TASK_LOG):
-            self._record.append_log(TASK_LOG, text.encode())
 
     def close(self) -> None:
         """Parse last lines that have no line end. The job is over."""

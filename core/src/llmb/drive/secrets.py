@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import attrs
 
 from llmb.hookspecs import Host
 from llmb.values.errors import SpecError, TargetError, UnknownOutcomeError
@@ -37,23 +39,34 @@ def require_secrets(needs: Iterable[tuple[Script, str]]) -> None:
         raise SpecError(*lines)
 
 
-def put_secrets(scripts: Iterable[Script], host: Host) -> None:
-    """Write each script's secrets into its directory. The job removes the file. Raise SpecError or TargetError."""
-    scripts = tuple(scripts)
-    require_secrets((script, "job") for script in scripts)
-    files = {}
-    for script in scripts:
-        lines = [f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets]
-        if lines:
-            files[_file(script)] = "".join(lines)
-    if files:
-        host.put(files, mode=0o600)
+@attrs.frozen
+class SecretFiles:
+    """The files with secrets in the directories of jobs on ``host``. ``notes`` collects sentences for the user."""
 
+    host: Host
+    notes: list[str]
 
-def remove_secrets(scripts: Iterable[Script], host: Host) -> None:
-    """Remove the files of secrets that jobs left, because they never started or were killed. Raise TargetError."""
-    if files := [_file(script) for script in scripts if script.secrets]:
-        host.run(shlex.join(["rm", "-f", *files]))
+    def put(self, scripts: Sequence[Script]) -> None:
+        """Write each script's secrets into its directory. The job removes the file. Raise SpecError or TargetError."""
+        require_secrets((script, "job") for script in scripts)
+        files = {
+            _file(script): "".join(f"export {name}={shlex.quote(os.environ[name])}\n" for name in script.secrets)
+            for script in scripts
+            if script.secrets
+        }
+        if files:
+            self.host.put(files, mode=0o600)
+
+    def remove(self, scripts: Iterable[Script]) -> None:
+        """Remove the files that jobs left, because they never started or were killed. Raise TargetError.
+
+        Append a note if a file cannot be removed.
+        """
+        files = [_file(script) for script in scripts if script.secrets]
+        if files and (result := self.host.run(shlex.join(["rm", "-f", *files]))).exit_code:
+            note = f"warning: cannot remove files with secrets: {result.stderr.strip()}; remove them yourself"
+            if note not in self.notes:
+                self.notes.append(note)
 
 
 def certainly_not_submitted(error: BaseException) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -27,9 +26,6 @@ READ_INTERVAL_S = 0.25
 
 RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""
-
-SPARE_FILES = 256
-"""Files that this process may need to open besides one lock per run."""
 
 
 @attrs.define(eq=False)
@@ -185,12 +181,3 @@ def raise_worst(errors: Sequence[Exception]) -> None:
     if known:
         worst = max(known, key=lambda error: error.exit_code)
         raise type(worst)(*(each for error in known for each in error.faults))
-
-
-def allow_open_files(count: int) -> None:
-    """Raise this process's limit of open files, as far as the system allows it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = count + SPARE_FILES
-    if soft != resource.RLIM_INFINITY and soft < needed:
-        highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -12,10 +13,10 @@ import attrs
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.find_records import all_records, find_record
-from llmb.drive.record import RunRecord
+from llmb.drive.record import RunRecord, runs_folder
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import require_secrets
-from llmb.drive.session import Session, allow_open_files, raise_worst
+from llmb.drive.session import Session, raise_worst
 from llmb.drive.target_group import TargetGroup, group_key, group_targets
 from llmb.drive.target_loop import TargetLoop
 from llmb.drive.task_jobs import tasks_without_secrets
@@ -30,6 +31,9 @@ from llmb.values.errors import Fault, LlmbError, RecordError
 from llmb.values.workload import RunSpec, Workload
 from llmb.version import VERSION
 
+SPARE_FILES = 256
+"""Files that this process may need to open besides one lock per run."""
+
 Groups = dict[tuple[str, ...], TargetGroup]
 
 
@@ -40,25 +44,36 @@ def start(workload: Workload) -> Session:
     """
     registry = PluginRegistry()
     workload = draw_run_ids(workload)
-    plans = plan(_first_repeats(workload), registry=registry)
+    plans: Sequence[RunPlan] = plan(_first_repeats(workload), registry=registry)
     require_secrets((each.script, "run") for each in plans)
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = [warning for group in groups.values() for warning in group.probe()]
-        probed = attrs.evolve(workload, runs=tuple(_with_facts(each, groups) for each in workload.runs))
-        plans = plan(probed, registry=registry)  # the facts may rule out a run or change its script
+        plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
-        recorder = SweepRecorder({each.run.id: (_spec_tables(each, registry), each.script.text) for each in plans})
-        runs = [_driven(each, recorder.records[each.run.id], registry) for each in plans]
+        records = [RunRecord(runs_folder() / each.run.id, _spec_tables(each, registry)) for each in plans]
+        runs = [_driven(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
+        recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return _session(runs, groups, hosts, registry, notes, recorder=recorder)
 
 
 def _first_repeats(workload: Workload) -> Workload:
     """Return the workload without the repeats of its runs, which need no check of their own."""
     return attrs.evolve(workload, runs=tuple(spec for spec in workload.runs if spec.run.repeat == 1))
+
+
+def _plan_all(
+    workload: Workload, known: Iterable[RunPlan], groups: Groups, registry: PluginRegistry
+) -> Sequence[RunPlan]:
+    """Plan the repeats, and plan runs again if a probe found facts: they may rule out a run or change its script."""
+    specs = {spec.run.id: _with_facts(spec, groups) for spec in workload.runs}
+    plans = {each.run.id: each for each in known if each.target.facts == specs[each.run.id].target.facts}
+    missing = tuple(spec for run_id, spec in specs.items() if run_id not in plans)
+    plans |= {each.run.id: each for each in plan(attrs.evolve(workload, runs=missing), registry=registry)}
+    return [plans[run_id] for run_id in specs]
 
 
 def _spec_tables(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
@@ -177,7 +192,8 @@ def _skip_on_error(record: RunRecord, notes: list[str], errors: list[Exception] 
 
 def _with_facts(spec: RunSpec, groups: Mapping[tuple[str, ...], TargetGroup]) -> RunSpec:
     group = groups.get(group_key(spec.target))
-    return attrs.evolve(spec, target=group.with_facts(spec.target)) if group else spec
+    target = group.with_facts(spec.target) if group else spec.target
+    return spec if target is spec.target else attrs.evolve(spec, target=target)
 
 
 def _driven(each: RunPlan, record: RunRecord, registry: PluginRegistry) -> DrivenRun:
@@ -195,7 +211,7 @@ def _session(
     recorder: SweepRecorder | None = None,
     errors: Sequence[Exception] = (),
 ) -> Session:
-    allow_open_files(len(runs))  # a lock per run
+    _allow_open_files(len(runs))  # a lock per run
     loops = []
     for key, group in groups.items():
         unfinished = [run for run in runs if group_key(run.plan.target) == key and (recorder or not run.record.ended)]
@@ -204,6 +220,15 @@ def _session(
         loops.append(TargetLoop(EffectRunner(group, unfinished, registry), recorder))
     records = [run.record for run in runs]
     return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, as far as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
 
 
 def _known_peak_flops(each: RunPlan, registry: PluginRegistry) -> float | None:

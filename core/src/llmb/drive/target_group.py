@@ -45,7 +45,8 @@ class TargetGroup:
 
     def with_facts(self, target: Target[Any]) -> Target[Any]:
         """Return one of the targets with the facts of its probe. It has none if the probe was not possible."""
-        return attrs.evolve(target, facts=self._facts.get(self._probe_script(target), FrozenMap()))
+        facts = self._facts.get(self._probe_script(target)) if self._facts else None
+        return attrs.evolve(target, facts=facts) if facts else target
 
     def _probe_script(self, target: Target[Any]) -> str:
         """Return the bash of the target's probe. GPU types and images of all runs make no other probe."""

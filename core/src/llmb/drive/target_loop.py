@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
 
 from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
-from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
+from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner, isolate
 from llmb.drive.event_writer import EventWriter
-from llmb.drive.events import Ended, Event, Note, Skipped, SubmissionUnanswered, Submitting
+from llmb.drive.events import Event, Note, Skipped, SubmissionUnanswered, Submitting
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.record import stamp
 from llmb.drive.secrets import missing_secrets_error
@@ -18,7 +19,6 @@ from llmb.drive.unit_state import (
     IN_FLIGHT,
     NOT_SUBMITTED,
     CancelSeen,
-    DependenciesSeen,
     SecretsMissing,
     State,
     Unit,
@@ -42,7 +42,6 @@ class TargetLoop:
         self.units = UnitTable(runner.runs, runner.tasks.plans)
         self.changed = self.reading = self.recording = False
         self._recorder = recorder
-        self._offsets = dict.fromkeys(runner.runs, 0)  # up to where each run's recorded events were read
         self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
         self._submitting = self._may_have_submitted = self._more = False
@@ -134,14 +133,12 @@ class TargetLoop:
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self._skip(run_id, error)
         if self._recorder and not self.recording:
-            self._recorder.finish()
+            self._recorder.finish(wait_for_all=False)
 
     def _catch_up(self, run_id: str, run: DrivenRun) -> Iterator[Event]:
         """Lock the run if possible, and take over what another process recorded."""
         locked = run.record.try_lock()
-        before, events = self.units.states[run_id], list[Event]()
-        if run.record.events_size != self._offsets[run_id]:
-            events, self._offsets[run_id] = run.record.events(self._offsets[run_id])
+        before, events = self.units.states[run_id], run.record.new_events()
         for event in events:
             self.units.states[run_id] = apply(self.units.states[run_id], event)
         state = self.units.states[run_id]
@@ -150,18 +147,17 @@ class TargetLoop:
         elif run.logs.parse_copies():
             self._progress.note_logs(run_id)
         self.changed |= bool(events) and before != State()
-        if locked and state.stage == "ended":
-            run.record.unlock()
         yield from events
 
     def _admit_ready_runs(self, most: int) -> Iterator[Event]:
         """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
-        seen = DependenciesSeen(self.units.states)
         runs = [unit for unit, state in self.units.driven() if state.stage in NOT_SUBMITTED]
         ready = [unit for unit in runs if all(self.units.states[key].stage == "ended" for key in unit.depends_on)]
         held_back = {unit.id for unit in ready[most:]}
         self._more = bool(held_back)
-        yield from self._record((unit, seen) for unit in runs if unit.id not in held_back)
+        see = self.runner.see_dependencies
+        seen = ((unit, isolate(partial(see, unit, self.units.states))) for unit in runs if unit.id not in held_back)
+        yield from self._record(seen)
 
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
@@ -250,13 +246,10 @@ class TargetLoop:
         state = self.units.states[event.run_id] = apply(self.units.states[event.run_id], event)
         self.changed = True
         if run := self.runner.runs.get(event.run_id):
-            self._offsets[event.run_id] = run.record.events_size
             if isinstance(event, Submitting):
                 self.runner.not_submitted.add(event.run_id)
             if state.attempt != run.logs.attempt:
                 run.logs.start_attempt(state.attempt)
-            if isinstance(event, Ended):
-                run.record.unlock()
 
     def _skip(self, run_id: str, error: Exception) -> Event:
         """Leave a run to another process or to a later session. The other runs continue."""

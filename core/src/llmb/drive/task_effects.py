@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from llmb.drive.events import Ended
-from llmb.drive.secrets import certainly_not_submitted, missing_secrets, put_secrets, remove_secrets
+from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_failure import describe_task_failure
 from llmb.drive.task_jobs import cancel_tasks, find_complete_tasks, poll_tasks, reject_without_space, submit_tasks
@@ -30,22 +30,27 @@ NAMED_RUNS = 3
 
 
 class TaskEffects:
-    """Performs effects for shared tasks. ``plans`` maps the key of each task to its plan."""
+    """Performs effects for shared tasks. ``plans`` maps the key of each task to its plan.
 
-    def __init__(self, plans: Iterable[TaskPlan], group: TargetGroup) -> None:
+    ``notes`` collects sentences for the user.
+    """
+
+    def __init__(self, plans: Iterable[TaskPlan], group: TargetGroup, notes: list[str]) -> None:
         self.plans: dict[str, TaskPlan] = {}
         for plan in plans:
             self.plans.setdefault(plan.key, plan)
         self.logs: dict[str, str] = {}
         """The end of the log of each task that failed."""
         self._group = group
+        self._notes = notes
+        self._secrets = SecretFiles(group.host, notes)
         self._references: set[tuple[str, str]] = set()  # task and run, as noted on the target by this process
 
     def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
         plans = [self.plans[unit.id] for unit, _ in units]
         complete = find_complete_tasks(plans, self._group)
-        remove_secrets((plan.script for plan in plans if plan.key in complete), self._group.host)
+        self._secrets.remove(plan.script for plan in plans if plan.key in complete)
         yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
@@ -61,12 +66,12 @@ class TaskEffects:
             plans.remove(plan)
             yield by_key[plan.key], rejected
         handles = self._submit(plans)
-        remove_secrets((plan.script for plan in plans if handles[plan.key].refused), self._group.host)
+        self._secrets.remove(plan.script for plan in plans if handles[plan.key].refused)
         yield from ((by_key[plan.key], submission(handles[plan.key])) for plan in plans)
 
     def _submit(self, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
         try:
-            put_secrets((plan.script for plan in plans), self._group.host)
+            self._secrets.put([plan.script for plan in plans])
             return submit_tasks(plans, self._group)
         except LlmbError as error:
             if certainly_not_submitted(error):
@@ -85,12 +90,12 @@ class TaskEffects:
         plans = [plan for plan in plans if mine.issuperset(waiting.get(plan.key, ()))]
         found = poll_tasks(plans, self._group)
         gone = [plan for plan in plans if found[plan.key].state in ("absent", "ended")]
-        remove_secrets((plan.script for plan in gone), self._group.host)
+        self._secrets.remove(plan.script for plan in gone)
 
     def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check the tasks whose jobs are over, and describe why the others failed. Raise TargetError."""
         plans = [self.plans[unit.id] for unit, _ in units]
-        remove_secrets((plan.script for plan in plans), self._group.host)
+        self._secrets.remove(plan.script for plan in plans)
         complete = find_complete_tasks(plans, self._group)
         for unit, state in units:
             assert state.job_status
@@ -119,13 +124,11 @@ class TaskEffects:
         remove_references(((self.plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
         self._references.difference_update(over)
 
-    def cancel_orphans(
-        self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str], notes: list[str]
-    ) -> Iterator[str]:
+    def cancel_orphans(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> Iterator[str]:
         """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
 
         ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
-        needs. Append a sentence about each job to ``notes``. Raise TargetError.
+        needs. Append a note about each job. Raise TargetError.
         """
         waiting = list_references((self.plans[key].script for key in keys), run_ids, self._group.host)
         candidates = [self.plans[key] for key in keys if key not in needed]
@@ -133,11 +136,11 @@ class TaskEffects:
         alive = {key: status for key, status in statuses.items() if status.state in ("pending", "running")}
         orphans = [plan for plan in candidates if plan.key not in waiting]
         cancel_tasks([plan for plan in orphans if plan.key in alive], self._group)
-        remove_secrets((plan.script for plan in orphans), self._group.host)
+        self._secrets.remove(plan.script for plan in orphans)
         for key, status in alive.items():
             kind = self.plans[key].task.kind
             job = f"{kind} (job {status.job_id})" if status.job_id else kind
-            notes.append(f"{job} {_describe_orphan(waiting.get(key, ()))}")
+            self._notes.append(f"{job} {_describe_orphan(waiting.get(key, ()))}")
         return (plan.key for plan in orphans)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.unit_state import Rejected
+from llmb.drive.unit_state import Rejected, RunsOn
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
 from llmb.planning import TaskPlan
@@ -59,14 +59,22 @@ def submit_tasks(tasks: Sequence[TaskPlan], group: TargetGroup) -> Mapping[str, 
 
 def poll_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> Mapping[str, JobStatus]:
     """Return the status of each task's job, by key. Raise TargetError."""
-    on_host, on_scheduler = _split_handles(tasks)
+    return poll_jobs(((task_handle(task), task.on) for task in tasks), group)
+
+
+def poll_jobs(jobs: Iterable[tuple[JobHandle, RunsOn]], group: TargetGroup) -> Mapping[str, JobStatus]:
+    """Query the scheduler once for all its jobs, and the host once for all its detached processes. Raise TargetError.
+
+    Return the status of each job, by id.
+    """
+    on_host, on_scheduler = _split(jobs)
     found = dict(poll_detached(on_host, group.host)) if on_host else {}
     return found | (dict(group.scheduler.poll(tickets=on_scheduler, host=group.host)) if on_scheduler else {})
 
 
 def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
     """Cancel the jobs of tasks. Raise TargetError."""
-    on_host, on_scheduler = _split_handles(tasks)
+    on_host, on_scheduler = _split((task_handle(task), task.on) for task in tasks)
     if on_host:
         cancel_detached(on_host, group.host)
     if on_scheduler:
@@ -78,8 +86,7 @@ def task_handle(task: TaskPlan) -> JobHandle:
     return JobHandle(id=task.key, directory=task.script.directory)
 
 
-def _split_handles(tasks: Iterable[TaskPlan]) -> tuple[list[JobHandle], list[JobHandle]]:
-    handles: dict[str, list[JobHandle]] = {"host": [], "scheduler": []}
-    for task in tasks:
-        handles[task.on].append(task_handle(task))
-    return handles["host"], handles["scheduler"]
+def _split(jobs: Iterable[tuple[JobHandle, RunsOn]]) -> tuple[list[JobHandle], list[JobHandle]]:
+    """Return the jobs of the host and those of the scheduler."""
+    pairs = list(jobs)
+    return [job for job, where in pairs if where == "host"], [job for job, where in pairs if where == "scheduler"]

@@ -10,6 +10,9 @@ import attrs
 from llmb.drive.events import Ended
 from llmb.values.job_status import JobStatus, RunState
 
+RunsOn = Literal["scheduler", "host"]
+"""Place of a unit: a job of the scheduler, or a detached process of the target's host."""
+
 Stage = Literal["planned", "preparing", "submitting", "queued", "running", "ending", "ended"]
 """Stages of a unit in their order. ``ending``: the job is over, and its logs and result are still to be recorded."""
 
@@ -32,7 +35,7 @@ class Unit:
     kind: Literal["run", "task"]
     name: str = ""
     depends_on: tuple[str, ...] = ()
-    runs_on: Literal["scheduler", "host"] = "scheduler"
+    runs_on: RunsOn = "scheduler"
 
 
 @attrs.frozen(kw_only=True)
