@@ -133,6 +133,7 @@ def test_a_run_whose_record_cannot_be_written_is_skipped_and_the_others_continue
     damaged, other = toy.record("damaged"), toy.record("other")
     session = llmb.attach([damaged, other])
     copy = toy.home / "runs" / damaged / "logs/train.0.0.log"
+    copy.parent.mkdir(exist_ok=True)
     copy.symlink_to("nowhere/train.0.0.log")  # it cannot be written
     with pytest.raises(llmb.RecordError, match=f"record .*{damaged}.*`llmb attach {damaged}`"):
         session.wait()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from importlib.resources import files
 
 import attrs
 
@@ -25,6 +24,7 @@ from llmb import (
     Task,
     content_key,
     hookimpl,
+    resource_text,
 )
 
 _STEP = re.compile(rb"toy step (\d+) time ([\d.]+) loss ([\d.]+|nan)")
@@ -151,7 +151,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             nodes=run.nodes,
             tasks_per_node=run.gpus_per_node,
             gpus_per_node=run.gpus_per_node if options.needs_gpus else 0,
-            files={script: files("llmb_toy").joinpath("train.sh").read_text()},
+            files={script: resource_text("llmb_toy", "train.sh")},
             time_limit_s=run.time_limit_s,
         )
 

@@ -42,14 +42,16 @@ def print_attach_command(session: llmb.Session) -> None:
         output.print_progress(f"detached; follow with: llmb attach {' '.join(unfinished)}")
 
 
-def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> None:
-    """Print all runs or, after an error, the runs that have ended and then the error."""
+def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> list[llmb.RunResult]:
+    """Print all runs or, after an error, the runs that have ended and then the error. Return the results of all runs."""
+    results = session.results
     if as_json:
         errors = {"errors": output.error_documents(error)} if error else {}
-        output.print_json({"runs": [result.as_dict() for result in session.results], **errors})
-        return
+        output.print_json({"runs": [result.as_dict() for result in results], **errors})
+        return results
     from llmb.cli.views.results import print_results
 
-    print_results(result for result in session.results if result.ended or not error)
+    print_results(result for result in results if result.ended or not error)
     if error:
         output.print_error(error)
+    return results

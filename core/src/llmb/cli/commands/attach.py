@@ -17,6 +17,6 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
         error = follow_runs(session, as_json=as_json)
         if not session.run_ids and not as_json:
             output.print_message("no unfinished runs; `llmb runs` lists all runs")
-        print_runs(session, error, as_json=as_json)
-    results = [result for result in session.results if result.ended or not error]
+        results = print_runs(session, error, as_json=as_json)
+    results = [result for result in results if result.ended or not error]
     raise typer.Exit(combined_exit_code(results, check=check, error=error))

@@ -31,11 +31,11 @@ def run(
         return
     with llmb.start(workload) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
-        print_runs(session, error, as_json=as_json)
+        results = print_runs(session, error, as_json=as_json)
     if detach and not as_json and not error:
         print_attach_command(session)
-    results = [result for result in session.results if result.ended or not (detach or error)]
-    raise typer.Exit(combined_exit_code(results, check=check, error=error))
+    counted = [result for result in results if result.ended or not (detach or error)]
+    raise typer.Exit(combined_exit_code(counted, check=check, error=error))
 
 
 def _dry_run(workload: llmb.Workload, as_json: bool) -> None:
