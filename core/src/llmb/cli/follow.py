@@ -43,7 +43,7 @@ def print_attach_command(session: llmb.Session) -> None:
 
 
 def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> list[llmb.RunResult]:
-    """Print all runs or, after an error, the runs that have ended and then the error. Return the results of all runs."""
+    """Print all runs or, after an error, the runs that have ended and then the error. Return all results."""
     results = session.results
     if as_json:
         errors = {"errors": output.error_documents(error)} if error else {}
