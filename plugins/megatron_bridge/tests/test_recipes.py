@@ -20,7 +20,8 @@ GPUS = {
     "405b": {"gb300": (128, 256, 512, 1024), "gb200": (128, 256, 512), "b200": (128, 256, 512, 1024), "h100": (1024,)},
 }
 
-# README of 25.10, table for FP8: FSDP, TP, PP, CP, VP, MBS, GA, CUDA graphs, recomputed and offloaded layers.
+# README of 25.10, table for FP8, except if the code differs: FSDP, TP, PP, CP, VP, MBS, GA, CUDA graphs, recomputed and
+# offloaded layers.
 README = {
     ("gb300", "405b"): (True, 2, 1, 1, None, 1, 1, False, 0, 80),
     ("gb300", "70b"): (True, 1, 1, 1, None, 2, 1, False, 0, 40),
@@ -32,8 +33,8 @@ README = {
     ("b200", "70b"): (True, 1, 1, 1, None, 1, 2, False, 5, 0),
     ("b200", "8b"): (False, 1, 1, 1, None, 2, 8, True, 0, 0),
     ("h100", "405b"): (False, 8, 8, 2, 8, 1, 64, False, 0, 0),
-    ("h100", "70b"): (False, 4, 8, 1, 5, 1, 64, False, 5, 0),
-    ("h100", "8b"): (True, 1, 1, 1, None, 1, 16, True, 0, 0),
+    ("h100", "70b"): (False, 4, 8, 1, 5, 1, 64, False, 0, 0),  # README: 5 recomputed layers; the code has none
+    ("h100", "8b"): (True, 1, 1, 1, None, 1, 16, False, 0, 0),  # README: CUDA graphs; the code has none
 }
 BATCH = {"8b": lambda gpus: 16 * gpus, "70b": lambda gpus: 2 * gpus, "405b": lambda gpus: gpus // 2}
 

@@ -1,0 +1,102 @@
+"""NeMo Launcher: every published point, and other scales, resolve as the publisher's scripts resolve them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from parts.conformance import (
+    COMMON,
+    Differences,
+    differences,
+    facts,
+    flatten,
+    job_env,
+    outdated,
+    plan_runs,
+    step_options,
+    unexplained,
+)
+
+import llmb
+
+RECIPES = facts("nemo_launcher-24.11")
+SET_BY_WRAPPER = "the rank wrapper sets it"
+PATH = "a path"
+UNREAD = "NeMo Launcher reads it when it submits a job; NeMo does not"
+REASONS = {
+    **COMMON,
+    "env.PYTHONPATH": SET_BY_WRAPPER,
+    "env.SLURM_UNBUFFEREDIO": "llmb sets PYTHONUNBUFFERED, so that no process holds output back",
+    "env.PYTHONUNBUFFERED": "as SLURM_UNBUFFEREDIO",
+    "env.HUGGINGFACE_HUB_CACHE": "a path in the image; configure.sh exports it",
+    "env.NCCL_TRACE_ENABLED": "nothing reads it",
+    "config.cluster_type": "llmb sets the variables of ranks itself, which NeMo reads for BCP",
+    "config.data_dir": PATH,
+    "config.run.results_dir": PATH,
+    "config.run.time_limit": UNREAD,
+    "config.run.dependency": UNREAD,
+    "config.exp_manager.explicit_log_dir": PATH,
+    "config.exp_manager.wandb_logger_kwargs.name": "create_wandb_logger is false",
+    "config.exp_manager.wandb_logger_kwargs.project": "create_wandb_logger is false",
+    "config.model.data.index_mapping_dir": PATH,
+    "config.model.data.data_prefix": PATH,
+    "config.model.tokenizer.type": PATH,
+    "config.model.tokenizer.model": PATH,
+    "config.model.tokenizer.vocab_file": PATH,
+    "config.model.tokenizer.merge_file": PATH,
+}
+
+
+def config_of(plan: llmb.RunPlan) -> dict[str, Any]:
+    """Return the configuration that Hydra composes: the file, and the overrides over it."""
+    [text] = [text for path, text in plan.job.files.items() if path.endswith(".yaml")]
+    config = dict(flatten(json.loads(text)))
+    command = plan.job.phases[-1].command
+    overrides = dict(word.split("=", 1) for word in command if "=" in word and not word.startswith("--"))
+    return config | {key: _value(text) for key, text in overrides.items()}
+
+
+def _value(text: str) -> Any:
+    """Return the value of an override, whose forms are also JSON."""
+    return json.loads(text)
+
+
+def found_differences(plan: llmb.RunPlan, address: str, point: Mapping[str, Any]) -> Differences:
+    common = RECIPES[address]["common"]
+    theirs = {key: _rounded(value) for key, value in {**common["config"], **point["config"]}.items()}
+    found = differences("config", theirs, {key: _rounded(value) for key, value in config_of(plan).items()})
+    if "env" not in point:  # only the configuration of other scales is known
+        return found
+    env = {**common["env"], **point["env"]}
+    options = dict.fromkeys([each for each in point["srun"] if each != "-c"], "")  # -c belongs to bash
+    paths = ("--container-image", "--container-mounts")
+    published = {name: value for name, value in options.items() if name not in paths}
+    published["--mpi"] = env["SLURM_MPI_TYPE"]
+    found |= differences("env", env, job_env(plan))
+    return found | differences("srun", published, step_options(plan))
+
+
+def _rounded(value: Any) -> Any:
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def all_differences(kind: str) -> dict[str, Differences]:
+    """Return the differences of all points of all recipes, by name."""
+    found = {}
+    for address, recipe in RECIPES.items():
+        for point in recipe[kind]:
+            gpu_type, dtype, gpus = point.get("gpu_type", "h100"), point["dtype"], point["gpus"]
+            [plan] = plan_runs(address, gpu_type, dtype, gpus)
+            found[f"{address}, {gpu_type} {dtype} {gpus}"] = found_differences(plan, address, point)
+            assert plan.job.nodes == gpus // 8
+    return found
+
+
+def test_every_published_point_resolves_as_published() -> None:
+    found = all_differences("points")
+
+    assert len(found) == 67
+    assert unexplained(found, REASONS) == {}
+    assert outdated(found, REASONS) == set()
