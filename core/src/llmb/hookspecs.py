@@ -9,8 +9,8 @@ Hooks take values and return values, and core performs the effects. Only `submit
 commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to hooks and
 fields to values, but never renames or removes one.
 
-What a hook raises: SpecError for a run that the plugin cannot do, and TargetError or UnknownOutcomeError for a host
-that cannot be reached. Any other exception is reported as an error of the plugin.
+A hook raises SpecError for a run that the plugin does not support, RecipeError for an invalid table of a recipe, and
+TargetError or UnknownOutcomeError if a host cannot be reached. Any other exception is an error of the plugin.
 """
 
 from __future__ import annotations  # the guard prints the annotations as they are written
