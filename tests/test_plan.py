@@ -14,7 +14,6 @@ import tomli_w
 
 import llmb
 from llmb import PluginRegistry, plan
-from llmb.spec.run_ids import draw_run_ids
 
 EFFECTS = ("subprocess.Popen", "os.mkdir", "os.rename", "os.remove", "os.kill", "socket.connect", "os.fork")
 _seen: list[str] | None = None
@@ -56,7 +55,8 @@ def test_planning_does_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch, reques
 
 
 def test_a_plan_is_the_same_each_time(toy: Any) -> None:
-    workload = draw_run_ids(llmb.load(toy.spec(framework={"task": "data"})))
+    workload = llmb.load(toy.spec(framework={"task": "data"}))
+    workload = attrs.evolve(workload, runs=tuple(spec.with_run_id("ab2cd-toy") for spec in workload.runs))
     assert plan(workload, registry=PluginRegistry()) == plan(workload, registry=PluginRegistry())
 
 

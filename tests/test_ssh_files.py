@@ -12,7 +12,7 @@ import pytest
 from parts.network import Network
 from parts.sshd import Sshd
 
-from llmb.values.errors import TargetError
+from llmb import TargetError
 
 pytestmark = pytest.mark.real
 

@@ -15,7 +15,7 @@ import pytest
 from parts.network import Network
 from parts.sshd import Sshd, make_key
 
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb import TargetError, UnknownOutcomeError
 
 pytestmark = pytest.mark.real
 
@@ -70,8 +70,8 @@ def test_many_commands_take_one_connection_and_one_login_shell(host: Any, sshd: 
 
 
 def test_targets_of_one_host_share_its_connection(sshd: Sshd) -> None:
+    from llmb import Target
     from llmb.hosts.host_connections import HostConnections
-    from llmb.values.run import Target
 
     hosts, before = HostConnections(), sshd.logins
     for workdir in ("/a", "/b"):
@@ -82,8 +82,8 @@ def test_targets_of_one_host_share_its_connection(sshd: Sshd) -> None:
 
 @pytest.mark.parametrize("beside", [None, "cluster"])
 def test_peers_share_connections_and_are_closed_with_the_host(sshd: Sshd, beside: str | None) -> None:
+    from llmb import Target
     from llmb.hosts.host_connections import HostConnections
-    from llmb.values.run import Target
 
     hosts, before = HostConnections(), sshd.logins
     host = hosts.open(Target(scheduler="x", host=beside, workdir="/a", options=None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import pty
@@ -41,20 +42,24 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "llmb", *arguments]
 
 
+def read_terminal(terminal: int) -> bytes:
+    """Return the next output of a program, or nothing if it has closed the terminal."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError as error:
+        if error.errno == errno.EIO:  # so Linux reports the end
+            return b""
+        raise
+
+
 def on_terminal(width: int, *arguments: str, **env: str) -> str:
     """Return the output of ``llmb`` on a terminal with so many columns."""
     pid, terminal = pty.fork()
     if pid == 0:
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
         os.execvpe(sys.executable, command(*arguments), {**os.environ, "TERM": "xterm", **env})
-    written = b""
-    try:
-        while block := os.read(terminal, 65536):
-            written += block
-    except OSError:  # Linux raises EIO when the other end is closed
-        pass
-    finally:
-        os.close(terminal)
+    written = b"".join(iter(lambda: read_terminal(terminal), b""))
+    os.close(terminal)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     return written.decode().replace("\r\n", "\n")
 
