@@ -17,8 +17,25 @@ from llmb.values.steps import NumberedSteps, Step, rhythm
 UNUSUAL = 1.5
 """Times the median, or its part: the steps of a steady run differ by less, one with a checkpoint by more."""
 
+NOT_PRINTED = ("complete", "mean_of", "printed", "first", "last")
+"""Fields of `Summary` that are not part of its JSON."""
+
 ENOUGH = 5
 """Steps, the first slow ones among them, of which the median is a usual one."""
+
+
+@attrs.frozen(kw_only=True)
+class MeasuredWindow:
+    """A complete window: its first and last printed step, and the mean and sample standard deviation (s) of ``count``.
+
+    ``step_time_std_s`` is None for one step, and if the step time is derived from logged rates.
+    """
+
+    first: int
+    last: int
+    count: int
+    step_time_s: float
+    step_time_std_s: float | None
 
 
 @attrs.frozen(kw_only=True)
@@ -39,11 +56,25 @@ class Summary:
     complete: bool
     mean_of: int = 1
     printed: int = 0
+    first: int | None = None
+    last: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """As ``--json`` prints it."""
-        table = attrs.asdict(self, filter=lambda field, _value: field.name not in ("complete", "mean_of", "printed"))
+        table = attrs.asdict(self, filter=lambda field, _value: field.name not in NOT_PRINTED)
         return table | {"window": self.window if self.window == "last" else list(self.window)}
+
+    def measured(self, step_time_s: float | None) -> MeasuredWindow | None:
+        """Return the window, or None if it is incomplete. ``step_time_s`` may be derived from logged rates."""
+        if not self.complete or self.first is None or self.last is None or step_time_s is None:
+            return None
+        return MeasuredWindow(
+            first=self.first,
+            last=self.last,
+            count=self.count or self.printed,
+            step_time_s=step_time_s,
+            step_time_std_s=self.step_time_std_s,
+        )
 
 
 def summarise(steps: Sequence[Step], window: Window) -> Summary:
@@ -69,6 +100,8 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
         tflops_per_gpu_std=_deviation(tflops),
         mean_of=max((step.mean_of or 1 for step in chosen), default=1),
         printed=len(chosen),
+        first=chosen[0].step if chosen else None,
+        last=chosen[-1].step if chosen else None,
         complete=bool(chosen) and _is_measured(chosen[-1], steps) and _without_gaps(numbers, window),
     )
 
