@@ -57,7 +57,7 @@ def test_one_log_has_the_keys_of_the_contract(parse: Llmb, log: Path) -> None:
     answer = parse(log, "--json")
 
     assert (answer.status, answer.err) == (0, "")
-    assert list(answer.json) == ["framework", "status", "steps", "summary", "failure"]
+    assert list(answer.json) == ["framework", "status", "steps", "summary", "steady_state", "failure"]
     assert (answer.json["framework"], answer.json["status"], answer.json["failure"]) == ("maxtext", "complete", None)
     assert list(answer.json["steps"][0])[:5] == STEP_KEYS
     assert answer.json["steps"][2] == {
@@ -70,6 +70,30 @@ def test_one_log_has_the_keys_of_the_contract(parse: Llmb, log: Path) -> None:
         "total_weights": 4096.0,
     }
     assert answer.json["summary"] == dict(zip(SUMMARY_KEYS, ["last", 1, 2.5, None, 320.0, None], strict=True))
+
+
+STEADY_KEYS = [
+    *("first", "last", "count", "step_time_s", "step_time_std_s", "drift", "spikes", "spike_share", "spike_period")
+]
+
+
+def test_a_log_without_the_window_has_its_steady_state_with_a_label(parse: Llmb, tmp_path: Path) -> None:
+    log = write(tmp_path / "short.log", [40.0, *[2.0] * 12, 3.0, 2.0])
+    document = parse(log, "--window", "35:44", "--json").json
+
+    assert document["summary"]["step_time_s"] is None
+    assert list(document["steady_state"]) == STEADY_KEYS
+    assert (document["steady_state"]["first"], document["steady_state"]["step_time_s"]) == (1, 2.0)
+    assert document["steady_state"]["spikes"] == [{"step": 13, "time_s": 3.0}]
+    shown = parse(log, "--window", "35:44").out
+    assert "steps 35 to 44 not found, the log has steps 0 to 14; see --window\n" in shown
+    cost = "1 spike at step 13 cost 3.4 % of the time, drift +0.0 %"
+    assert f"steady state (not the window): 2 s, steps 1 to 14; {cost}\n" in shown
+
+
+def test_a_log_of_few_steps_has_no_steady_state(parse: Llmb, log: Path) -> None:
+    assert parse(log, "--json").json["steady_state"] is None
+    assert "steady state" not in parse(log).out
 
 
 def test_nan_is_null_and_makes_the_log_nan(parse: Llmb, tmp_path: Path) -> None:

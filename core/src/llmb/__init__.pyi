@@ -1,8 +1,11 @@
 """The public names of llmb, each with the module that defines it. They are imported when they are first used."""
 
+from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
 from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
+from .analysis.steady_state import Spike as Spike
+from .analysis.steady_state import SteadyState as SteadyState
 from .api import list_recipes as list_recipes
 from .api import load as load
 from .api import loads as loads

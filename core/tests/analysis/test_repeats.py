@@ -166,7 +166,7 @@ def windows_with_noise(draw: random.Random, mean_s: float, repeats: int) -> list
 def test_wrong_verdicts_are_rare_if_runs_differ_by_two_percent(
     mean_s: float, wrong: str, repeats: int, most: float
 ) -> None:
-    draw, runs = random.Random(11), 20_000
+    draw, runs = random.Random(11), 10_000
     verdicts = [judge(*windows_with_noise(draw, mean_s, repeats)).verdict for _ in range(runs)]
     assert verdicts.count(wrong) / runs < most  # type: ignore[arg-type]
     assert "undecided" in verdicts

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
+from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import stated_only
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
@@ -86,6 +87,11 @@ class ParsedLog:
         return outlier_median_s(self.steps, self.summary)
 
     @property
+    def steady_state(self) -> SteadyState | None:
+        """The steady state, or None if the log has fewer than 8 step times."""
+        return find_steady_state(self.steps)
+
+    @property
     def _too_few_steps(self) -> str:
         total = self.series.total_steps if self.steps_asked is None else self.steps_asked
         return "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
@@ -106,6 +112,7 @@ class ParsedLog:
             "status": self.status,
             "steps": [_step(step) for step in self.series.steps],
             "summary": self.summary.as_dict(),
+            "steady_state": steady.as_dict() if (steady := self.steady_state) else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
         }
 

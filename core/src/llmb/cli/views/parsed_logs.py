@@ -13,6 +13,7 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.views.numbers import counted, format_number
+from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import ABSENT, Column, print_table
 
 NAMED_FILES = 3
@@ -72,10 +73,11 @@ def logs_csv(logs: Sequence[llmb.ParsedLog], *, full_names: bool) -> str:
 
 
 def print_log(log: llmb.ParsedLog) -> None:
-    """Print the steps, the mean over the window, and the cause of a failure."""
+    """Print the steps, the mean over the window, the steady state, and the cause of a failure."""
     if log.series.steps:
         _print_steps(log)
         output.print_text(_describe_mean(log))
+        _print_steady_state(log)
         _print_outlier_note(log)
     if failure := log.failure:
         output.print_text(f"{failure.cause}: {failure.evidence} (line {failure.line}); {failure.remedy}")
@@ -120,6 +122,13 @@ def _describe_missing_mean(log: llmb.ParsedLog) -> str:
         return f"{window} {'have' if window.startswith('steps') else 'has'} no time"
     steps = _describe_window((log.steps[0].step, log.steps[-1].step))
     return f"{window} not found, the log has {steps}; see --window"
+
+
+def _print_steady_state(log: llmb.ParsedLog) -> None:
+    """Print the steady state, and if the window is missing, that its mean is a different one."""
+    if state := log.steady_state:
+        label = "" if log.summary.complete else " (not the window)"
+        output.print_text(f"steady state{label}: {describe_steady_state(state)}")
 
 
 def _print_outlier_note(log: llmb.ParsedLog) -> None:
