@@ -194,3 +194,15 @@ def test_a_target_that_takes_no_job_is_reported_immediately_and_the_runs_on_othe
     assert not ended
     assert str(error.args[0]) in text
     assert "; other runs " in text
+
+
+def test_a_plugin_whose_parser_fails_at_the_start_records_nothing(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from llmb_toy.scheduler import Faulty
+
+    def fail(_runs: Any) -> None:
+        raise ValueError("no parser today")
+
+    monkeypatch.setitem(Faulty.errors, "parse_log", fail)
+    with pytest.raises(llmb.PluginError, match="no parser today"):
+        llmb.start(llmb.load(toy.spec(target=FAULTY)))
+    assert llmb.list_runs() == []

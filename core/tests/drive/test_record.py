@@ -195,6 +195,75 @@ def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
     assert [record.run_id for record in all_records()] == ["r1"]
 
 
+def test_another_process_never_finds_the_file_of_a_living_one(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[list[RunRecord]] = []
+    replace = os.replace
+
+    def replace_and_list(source: Path, target: Path) -> None:
+        replace(source, target)
+        found.append(all_records())  # as another process does at this moment
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", replace_and_list)
+        pending = PendingSweep.write(home / "recording", {"r1": ("spec", "job")})
+    assert found == [[]]
+    assert pending.file.exists()
+    pending.close()
+
+
+def test_a_later_record_that_fails_skips_its_run_and_is_created_by_the_next_process(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.drive.create_records.FIRST_RECORDS", 1)
+    runs_folder().mkdir(parents=True)
+    (runs_folder() / "r2").touch()
+    recorder = SweepRecorder({RunRecord(runs_folder() / name, {"workload": {}}): "job" for name in ("r1", "r2", "r3")})
+    recorder.finish()
+    assert recorder.is_created("r1")
+    with pytest.raises(RecordError, match=r"File exists; nothing is lost; .*`llmb attach r2`") as raised:
+        recorder.is_created("r2")
+    assert "nothing was started" not in str(raised.value)
+    (runs_folder() / "r2").unlink()
+    assert sorted(record.run_id for record in all_records()) == ["r1", "r2", "r3"]
+
+
+def test_a_write_ahead_file_that_cannot_be_removed_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = SweepRecorder({RunRecord(runs_folder() / "r1", {"workload": {}}): "job"})
+
+    def fail(path: Path, **_more: Any) -> None:
+        raise OSError(30, "Read-only file system")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", fail)
+        with pytest.raises(RecordError, match=r"cannot remove .*recording/r1\.json: Read-only file system"):
+            recorder.finish()
+    recorder.finish()
+    assert [record.run_id for record in all_records()] == ["r1"]
+
+
+def test_files_that_cannot_be_read_are_named(record: RunRecord) -> None:
+    record.logs.mkdir()
+    for file in (record.directory / "cancel", record.logs / "train.log"):
+        file.symlink_to(file.name)  # to itself
+    for read in (lambda: record.cancel_requested, lambda: record.log_size("train.log")):
+        with pytest.raises(RecordError, match=r"(cancel|train\.log) cannot be read: Too many levels"):
+            read()
+
+
+def test_a_file_system_without_locks_is_an_error_of_one_line(
+    record: RunRecord, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_descriptor: int, _operation: int) -> None:
+        raise OSError(37, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("fcntl.flock", fail)
+        with pytest.raises(RecordError, match=r"lock: No locks available; .*LLMB_HOME"):
+            record.try_lock()
+    assert record.try_lock()
+    record.unlock()
+
+
 @pytest.mark.parametrize("damaged", [b"[workload", b"\xff\xfe"])
 def test_a_spec_that_is_damaged_stays_as_it_is_when_more_is_known_of_its_run(record: RunRecord, damaged: bytes) -> None:
     (record.directory / "run.toml").write_bytes(damaged)

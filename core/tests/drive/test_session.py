@@ -1,10 +1,26 @@
-"""Pauses between two polls of a target."""
+"""A session: its pace, its events for programs with an event loop, and the locks that it frees."""
 
 from __future__ import annotations
 
-import pytest
+import asyncio
+from collections.abc import Callable
 
+import pytest
+from attrs import evolve
+
+from llmb.drive.events import Event, Progress
 from llmb.drive.session import Pace
+from llmb.drive.target_loop import TargetLoop
+
+from .fake_cluster import JobPlan
+from .fake_process import Disk, Process
+from .world import Scenario, World
+
+TWO = Scenario(
+    plans=lambda: {"image": JobPlan(), "a": JobPlan(), "b": JobPlan(steps=3)},
+    needs={"a": ("image",), "b": ("image",)},
+    ends={"a": "completed", "b": "completed"},
+)
 
 
 @pytest.mark.parametrize(
@@ -24,3 +40,94 @@ def test_the_pause_grows_while_nothing_changes_and_a_growing_log_keeps_it_short(
         pace.next_tick(100.0, changed=tick == "state", reading=tick == "log")
         found.append(pace.due_s - 100.0)
     assert found == pytest.approx(pauses_s)
+
+
+def test_an_event_loop_gets_the_same_events_at_the_same_pace(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TargetLoop, "poll_interval_s", (1000.0, 4000.0))
+    monkeypatch.setattr("llmb.drive.session.RECORDING_PAUSE_S", 1000.0)
+    plain: list[float] = []
+    awaited: list[float] = []
+    with World(TWO, disk) as world, disk.running(process := Process(), world.home):
+        expected = list(world.session(process).events(sleep=wait_in(world, plain)))
+    with World(TWO, disk) as world, disk.running(process := Process(), world.home):
+        wait = wait_in(world, awaited)
+
+        async def sleep(pause_s: float) -> None:
+            wait(pause_s)
+
+        async def collect() -> list[Event]:
+            with monkeypatch.context() as patch:
+                patch.setattr("llmb.drive.session.asyncio.sleep", sleep)
+                return [event async for event in world.session(process)]
+
+        found = asyncio.run(collect())
+        assert process.locks == set()
+    assert [evolve(event, time=0.0) for event in found] == [evolve(event, time=0.0) for event in expected]
+    assert any(isinstance(event, Progress) for event in found)
+    assert awaited == pytest.approx(plain, abs=5.0)
+    assert max(plain) > 1000.0
+
+
+def wait_in(world: World, pauses: list[float]) -> Callable[[float], None]:
+    def wait(pause_s: float) -> None:
+        pauses.append(pause_s)
+        world.wait()
+
+    return wait
+
+
+@pytest.mark.parametrize("boundary", [1, 40, 60, 80])
+def test_a_consumer_that_is_cancelled_during_a_tick_leaves_no_lock(boundary: int, disk: Disk) -> None:
+    with World(TWO, disk) as world:
+        asyncio.run(cancel_at(boundary, world))
+        world.finish()
+        world.check()
+
+
+async def cancel_at(boundary: int, world: World) -> None:
+    """Cancel the consumer of a session while a thread is within a tick."""
+    loop = asyncio.get_running_loop()
+    tasks: list[asyncio.Task[None]] = []
+
+    def cancel(passed: int) -> None:
+        if passed >= boundary and tasks:
+            loop.call_soon_threadsafe(tasks[0].cancel)
+
+    process = Process(between=cancel)
+
+    async def consume() -> None:
+        async for _ in world.session(process):
+            world.wait()
+
+    with world.disk.running(process, world.home):
+        tasks.append(asyncio.create_task(consume()))
+        with pytest.raises(asyncio.CancelledError):
+            await tasks[0]
+        assert process.locks == set()
+
+
+def test_leaving_the_block_detaches_and_another_process_follows_the_jobs(disk: Disk) -> None:
+    with World(TWO, disk) as world:
+        with disk.running(process := Process(), world.home):
+            with world.session(process) as session:
+                for _ in session.events(sleep=world.wait):
+                    if world.cluster.jobs_of("a"):
+                        break
+            assert process.locks == set()
+        assert not world.ended
+        world.finish()
+        world.check()
+
+
+@pytest.mark.parametrize("runs", [3, 30])
+def test_many_runs_and_tasks_are_polled_with_one_command_a_tick(runs: int, disk: Disk) -> None:
+    tasks = [f"image{number}" for number in range(3)]
+    needs = {f"run{number:02}": (tasks[number % 3],) for number in range(runs)}
+    plans = {unit: JobPlan(queue=2, steps=2) for unit in [*tasks, *needs]}
+    scenario = Scenario(plans=lambda: dict(plans), needs=needs, ends=dict.fromkeys(needs, "completed"))
+    with World(scenario, disk) as world:
+        world.drive(Process())
+        world.check()
+        commands = world.cluster.commands
+        assert commands.count("poll") <= world.ticks + 1
+        assert commands.count("read") <= 3 * world.ticks  # the logs of jobs that are over are read to their end

@@ -19,7 +19,7 @@ from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.events import Ended, Event, Planned
 from llmb.drive.find_records import all_records
-from llmb.drive.record import RunRecord, runs_folder
+from llmb.drive.record import TASK_LOG, RunRecord, runs_folder
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
@@ -219,6 +219,9 @@ class World:
                 assert (copy.read_bytes() if copy.exists() else b"") == log, "each byte of the log once"
         else:
             assert state.run_state in ("failed", "cancelled"), state
+            task_failed = any(self.cluster.plans[key].end == "failed" for key in self.scenario.needs[run_id])
+            if task_failed and state.run_state == "failed":
+                assert (record.logs / TASK_LOG).read_bytes().startswith(b"step 1"), "the log of the task is kept"
         other = RunRecord(record.directory)
         assert other.try_lock(), f"{run_id} is locked"
         other.unlock()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from llmb import Environment, Host, JobHandle, JobStatus, Script, Target, Task, hookimpl
+from llmb import Environment, Host, JobHandle, JobStatus, LogParser, Run, Script, Target, Task, hookimpl
 from llmb_local.plugin import Local, LocalOptions
 
 
@@ -44,6 +44,12 @@ class Faulty(Detached):
     """Scheduler whose hooks fail as a test wants: ``errors`` maps a hook to a function that may raise."""
 
     errors: ClassVar[dict[str, Callable[[Sequence[Script] | Sequence[JobHandle]], None]]] = {}
+
+    @hookimpl
+    def parse_log(self, run: Run[Any] | None) -> LogParser | None:
+        """Return the parser, unless the test has an error."""
+        self.errors.get("parse_log", no_error)(())
+        return super().parse_log(run)
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:

@@ -1,0 +1,70 @@
+"""Files with secrets of shared tasks: none stays that no process needs, and none is taken from another process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from llmb.drive.events import Note
+from llmb.drive.secrets import SecretFiles
+from llmb.hookspecs import CommandResult
+from llmb.values.errors import TargetError
+from llmb.values.job import Script
+
+from .fake_cluster import FakeHost, JobPlan
+from .fake_process import Disk, Process
+from .world import Scenario, World
+
+FOLDER = "/work/cache/jobs/image"
+TASK = Scenario(
+    plans=lambda: {"image": JobPlan(), "a": JobPlan()},
+    needs={"a": ("image",)},
+    ends={"a": "completed"},
+    secret=("image",),
+)
+
+
+@pytest.mark.parametrize(("waiting", "left"), [([], []), (["another"], [f"{FOLDER}/.secrets"])])
+def test_secrets_of_a_failed_submission_stay_only_for_runs_of_other_processes(
+    waiting: list[str], left: list[str], disk: Disk
+) -> None:
+    with World(TASK, disk) as world:
+        world.drive(Process())
+        submission = world.cluster.commands.index("submit") + 1
+    with World(TASK, disk) as world:
+        world.cluster.files |= {f"{FOLDER}/waiting/{run_id}": b"" for run_id in waiting}
+        with pytest.raises(TargetError):
+            world.drive(Process(), {submission: "away"})
+        assert world.cluster.secrets == left
+
+
+def test_a_complete_task_keeps_no_secrets_of_a_process_that_was_killed(disk: Disk) -> None:
+    with World(TASK, disk) as world:
+        world.cluster.files |= {"/work/cache/image": b"complete", f"{FOLDER}/.secrets": b"export TOKEN=1"}
+        world.drive(Process())
+        assert world.cluster.jobs_of("image") == []
+        assert world.cluster.secrets == []
+
+
+def test_a_secret_that_cannot_be_removed_is_reported_once(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = FakeHost.run
+
+    def fail_to_remove(self: FakeHost, script: str, *, timeout_s: float = 60.0) -> CommandResult:
+        result = run(self, script, timeout_s=timeout_s)
+        failed = CommandResult(
+            exit_code=1, stdout="", stderr=f"rm: cannot remove '{FOLDER}/.secrets': Read-only file system\n"
+        )
+        return failed if script.startswith("rm -f ") else result
+
+    monkeypatch.setattr(FakeHost, "run", fail_to_remove)
+    with World(TASK, disk) as world:
+        world.drive(Process())
+        [note] = [event.text for event in world.events if isinstance(event, Note)]
+        assert f"rm: cannot remove '{FOLDER}/.secrets': Read-only file system; remove them" in note
+
+
+def test_nothing_is_run_for_scripts_without_secrets() -> None:
+    host: Any = SimpleNamespace()  # without any method
+    SecretFiles(host, []).remove([Script(id="a", directory="/work", text="")])
