@@ -34,7 +34,7 @@ def load(
     A string is always a path; `loads` takes text. ``overrides``, one or several, are ``key=value`` with dotted keys; a
     value is read as TOML, else as a string. ``target`` names a table of the targets file.
 
-    Nothing is started and nothing is written. Raises SpecError with all errors of the spec.
+    Nothing is started and nothing is written. Raise SpecError with all errors of the spec.
     """
     if isinstance(spec, Mapping):
         return _load(spec, None, overrides, target)

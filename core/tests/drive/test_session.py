@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from llmb.drive.events import Event, Progress
-from llmb.drive.session import Pace
+from llmb.drive.poll_interval import PollInterval
 from llmb.drive.target_loop import TargetLoop
 
 from .fake_cluster import JobPlan
@@ -34,7 +34,7 @@ TWO = Scenario(
 def test_the_pause_grows_while_nothing_changes_and_a_growing_log_keeps_it_short(
     ticks: str, interval_s: tuple[float, float], pauses_s: list[float]
 ) -> None:
-    pace = Pace(interval_s)
+    pace = PollInterval(interval_s)
     found = []
     for tick in ticks.split():
         pace.next_tick(100.0, changed=tick == "state", reading=tick == "log")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 import pytest
-from attrs import evolve
+from attrs import evolve, frozen
 
 from llmb.drive.events import (
     AttemptStarted,
@@ -34,14 +34,12 @@ from llmb.drive.state_machine import (
 from llmb.drive.unit_state import (
     NOT_SUBMITTED,
     CancelDone,
-    CancelSeen,
     Checked,
     DependenciesSeen,
     Observation,
     Orphaned,
     ReferencesDropped,
     Rejected,
-    RunFinalized,
     Stage,
     State,
     Submitted,
@@ -62,6 +60,13 @@ DONE = JobStatus(state="ended", cause="completed")
 NEVER = JobStatus(state="pending", cause="impossible", reason="no such node")
 
 
+@frozen
+class CancelSeen:
+    """The user's last request to cancel the run."""
+
+    request: int
+
+
 def status(state: Any, **more: Any) -> JobStatus:
     return JobStatus(state=state, **more)
 
@@ -70,7 +75,7 @@ def advance(unit: Unit, state: State, *observed: Observation | CancelSeen) -> St
     """Return the state after these observations."""
     for seen in observed:
         if isinstance(seen, CancelSeen):
-            state = apply_cancel_request(state, seen)
+            state = apply_cancel_request(state, seen.request)
         else:
             for event in decide(unit, state, seen):
                 state = apply(state, event)
@@ -105,7 +110,7 @@ def test_a_run_goes_through_its_stages() -> None:
         (status("pending", job_id="7", reason="Priority"), [], "queued"),
         (status("running", job_id="7"), [Running], "running"),
         (status("ended", job_id="7", cause="completed"), [JobEnded], "ending"),
-        (RunFinalized(Ended(run_id="a", state="completed")), [Ended], "ended"),
+        (Ended(run_id="a", state="completed"), [Ended], "ended"),
     ]
     state = State()
     for seen, types, stage in story:
@@ -314,7 +319,7 @@ OF_RUNS: tuple[Observation, ...] = (
     CancelDone(5),
     CancelDone(9),
     ReferencesDropped(),
-    RunFinalized(Ended(state="completed")),
+    Ended(state="completed"),
 )
 OF_TASKS: tuple[Observation, ...] = (
     Checked(complete=True),
@@ -402,7 +407,7 @@ def test_replaying_the_events_gives_the_state(act: Callable[[list[Event]], list[
         status("running", job_id="7", attempt=1),
         CancelDone(5),
         status("ended", cause="cancelled", attempt=1),
-        RunFinalized(Ended(run_id="a", state="cancelled")),
+        Ended(run_id="a", state="cancelled"),
     ]
     for seen in story:
         for event in decide(RUN, state, seen):

@@ -100,7 +100,7 @@ def _discard(pending: PendingSweep) -> None:
 
 
 def complete_stale_sweeps() -> None:
-    """Create the records that processes which were killed meant to create."""
+    """Create the missing records of sweeps whose process was killed."""
     for pending in PendingSweep.find_stale(home_folder() / "recording"):
         try:
             with suppress(RecordError):  # a later call tries again

@@ -12,6 +12,7 @@ from functools import partial
 
 import attrs
 
+from llmb.drive.events import Ended
 from llmb.drive.finalize import finalize_run
 from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
@@ -26,7 +27,6 @@ from llmb.drive.unit_state import (
     Observation,
     Orphaned,
     ReferencesDropped,
-    RunFinalized,
     SecretsMissing,
     State,
     Unit,
@@ -126,7 +126,7 @@ class EffectRunner:
         return {
             task.key
             for run_id, run in self.runs.items()
-            if states[run_id].stage != "ended" and not run.record.cancel_requested
+            if states[run_id].stage != "ended" and not states[run_id].cancel_requested
             for task in run.plan.tasks
         }
 
@@ -206,13 +206,13 @@ class EffectRunner:
             finalize = partial(self._finalize_run, unit, state, provenance.get(unit.id))
             yield unit, failed.get(unit.id) or isolate(finalize)
 
-    def _finalize_run(self, unit: Unit, state: State, provenance: bytes | None) -> RunFinalized:
+    def _finalize_run(self, unit: Unit, state: State, provenance: bytes | None) -> Ended:
         run = self.runs[unit.id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
         run.record.sync_logs()
         assert state.job_status
-        return RunFinalized(finalize_run(run.plan, run.record, run.logs, state.job_status, self._registry))
+        return finalize_run(run.plan, run.record, run.logs, state.job_status, self._registry)
 
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":

@@ -27,7 +27,7 @@ class ProgressReporter:
                 self._reasons[unit.id] = "" if running_run else seen.reason
 
     def note_logs(self, run_id: str) -> None:
-        """Keep that the logs of this run grew."""
+        """Report the run again, because its logs grew."""
         self._shown.pop(run_id, None)
 
     def report(self, states: Mapping[str, State]) -> Iterator[Progress]:

@@ -116,7 +116,7 @@ class RunLogs:
                 self._add_notices(self._scheduler_parser.close())
 
     def superseded_until(self) -> dict[Path, int]:
-        """Return up to which byte of each measured log an error has no effect, because steps followed."""
+        """Return the offset in each measured log before which errors have no effect, because steps followed."""
         measured = {phase.name for phase in self._plan.job.phases if phase.measured}
         copies = [self._record.logs / log.copy for log in self.files if log.phase in measured]
         parse_log = partial(self._framework.parse_log, run=self._plan.run)

@@ -12,6 +12,7 @@ import attrs
 
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.events import Event, Note
+from llmb.drive.poll_interval import PollInterval
 from llmb.drive.record import RunRecord, stamp
 from llmb.drive.result import RunResult, read_result
 from llmb.drive.target_loop import TargetLoop
@@ -20,9 +21,6 @@ from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
 
 Until = Literal["ended", "submitted"]
-
-READ_INTERVAL_S = 0.25
-"""How often logs that grow are read on a target that may be polled this often."""
 
 RECORDING_PAUSE_S = 0.1
 """Pause between two ticks while records of a sweep are still being created."""
@@ -121,7 +119,7 @@ class Session:
 
     def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
-        paces = [Pace(loop.poll_interval_s) for loop in self._loops]
+        paces = [PollInterval(loop.poll_interval_s) for loop in self._loops]
         going = [each for each in zip(self._loops, paces, strict=True) if not _is_done(each[0], until)]
         errors, began_s, now_s = list[Exception](), time.monotonic(), 0.0
         while going:
@@ -145,26 +143,6 @@ class Session:
                 yield max(0.0, next_s - now_s)
                 now_s = max(next_s, time.monotonic() - began_s)
         return errors
-
-
-@attrs.define(eq=False)
-class Pace:
-    """The time of a loop's next tick. The pause grows while nothing changes."""
-
-    poll_interval_s: tuple[float, float]
-    due_s: float = 0.0
-    pause_s: float = attrs.field(default=attrs.Factory(lambda self: self.poll_interval_s[0], takes_self=True))
-
-    def next_tick(self, now_s: float, *, changed: bool, reading: bool) -> None:
-        """Set when the next tick is due."""
-        shortest, longest = self.poll_interval_s
-        if changed:
-            self.pause_s = shortest
-        elif reading:
-            self.pause_s = max(shortest, READ_INTERVAL_S)
-        else:
-            self.pause_s = min(self.pause_s * 1.5, longest)
-        self.due_s = now_s + self.pause_s
 
 
 def _is_done(loop: TargetLoop, until: Until) -> bool:

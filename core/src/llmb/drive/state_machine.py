@@ -29,14 +29,12 @@ from llmb.drive.unit_state import (
     IN_FLIGHT,
     NOT_SUBMITTED,
     CancelDone,
-    CancelSeen,
     Checked,
     DependenciesSeen,
     Observation,
     Orphaned,
     ReferencesDropped,
     Rejected,
-    RunFinalized,
     State,
     Submitted,
     TaskFinalized,
@@ -115,7 +113,7 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
 
 
 def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
-    """Return the events that an observation means. One that is late or repeated means none."""
+    """Return the events that follow from an observation. A late or repeated observation has none."""
     if isinstance(seen, JobStatus):
         yield from _decide_from_status(unit, state, seen)
     elif unit.kind == "run":
@@ -136,8 +134,8 @@ def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
             yield JobEnded(run_id=unit.id, status=_rejection(seen))
         case CancelDone() if next_effect(unit, state) == "cancel":
             yield CancelSent(run_id=unit.id, request=seen.request)
-        case RunFinalized() if state.stage == "ending":
-            yield seen.ending
+        case Ended() if state.stage == "ending":
+            yield seen
 
 
 def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
@@ -151,7 +149,7 @@ def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]
         case TaskFinalized() if state.stage == "ending" and state.job_status:
             yield _end_task(unit, state, state.job_status, seen)
         case Orphaned() if state.stage != "ended":
-            yield Planned(run_id=unit.id)
+            yield Planned(run_id=unit.id)  # a run that needs the task later starts with its check again
 
 
 def _decide_from_status(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
@@ -161,10 +159,14 @@ def _decide_from_status(unit: Unit, state: State, seen: JobStatus) -> Iterator[E
         yield from _follow_job(unit, state, seen)
 
 
-def apply_cancel_request(state: State, seen: CancelSeen) -> State:
+def apply_cancel_request(state: State, request: int) -> State:
     """Return the state with the user's request. Requests are files of their own and not events of the run."""
-    request = seen.request or state.cancel_sent  # a power failure may undo the file of a request that was sent
-    return state if state.stage == "ended" else evolve(state, cancel_requested=request)
+    request = request or state.cancel_sent  # a power failure may undo the file of a request that was sent
+    return (
+        state
+        if request == state.cancel_requested or state.stage == "ended"
+        else evolve(state, cancel_requested=request)
+    )
 
 
 def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterator[Event]:

@@ -18,7 +18,6 @@ from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.unit_state import (
     IN_FLIGHT,
     NOT_SUBMITTED,
-    CancelSeen,
     SecretsMissing,
     State,
     Unit,
@@ -84,10 +83,8 @@ class TargetLoop:
             yield from self._notes()
             if not isinstance(error, TargetError) or not self._has_jobs:
                 yield from self._note_unanswered(error)
-                left = (
-                    run.record for each, run in self.runner.runs.items() if self.units.states[each].stage != "ended"
-                )
-                raise with_recovery_hint(error, left) from error
+                left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
+                raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
             yield from self._connection.lost(error)
         else:
             yield from self._connection.restored()
@@ -126,10 +123,8 @@ class TargetLoop:
                     continue
                 if not run.record.locked:
                     yield from self._catch_up(run_id, run)
-                if run.record.locked:
-                    self.units.states[run_id] = apply_cancel_request(
-                        self.units.states[run_id], CancelSeen(run.record.cancel_requested)
-                    )
+                state = self.units.states[run_id]
+                self.units.states[run_id] = apply_cancel_request(state, run.record.cancel_requested)
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
                 yield self._skip(run_id, error)
         if self._recorder and not self.recording:

@@ -8,8 +8,14 @@ from contextlib import suppress
 from llmb.drive.events import Ended
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
-from llmb.drive.task_failure import describe_task_failure
-from llmb.drive.task_jobs import cancel_tasks, find_complete_tasks, poll_tasks, reject_without_space, submit_tasks
+from llmb.drive.task_jobs import (
+    cancel_tasks,
+    describe_task_failure,
+    find_complete_tasks,
+    poll_tasks,
+    reject_without_space,
+    submit_tasks,
+)
 from llmb.drive.task_references import add_references, list_references, remove_references
 from llmb.drive.unit_state import (
     Checked,

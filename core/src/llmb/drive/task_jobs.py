@@ -1,18 +1,34 @@
-"""Shared tasks on a target: their checks, the space they need, and their jobs."""
+"""Shared tasks on a target: their checks, the space they need, their jobs, and the reason of a failure."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.unit_state import Rejected, RunsOn
+from llmb.hookspecs import Host
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
 from llmb.planning import TaskPlan
 from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle, JobStatus
+
+_NEWEST = """
+log=
+newest() { # files: set log to the newest one that is not empty
+  local each
+  while read -r each; do [ -s "$each" ] && log=$each && return; done < <(ls -t -- "$@" 2>/dev/null)
+}
+"""
+
+TAIL_BYTES = 64 << 10
+"""How much of the end of a failed task's log is kept."""
+
+_ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
+"""Lines that tools print after an error, and that contain no cause."""
 
 
 def find_complete_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> set[str]:
@@ -79,6 +95,19 @@ def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
         cancel_detached(on_host, group.host)
     if on_scheduler:
         group.scheduler.cancel(tickets=on_scheduler, host=group.host)
+
+
+def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[str, str]:
+    """Return why a task failed, in one line, and the end of the log of its last phase. Raise TargetError."""
+    attempt = str(status.attempt)
+    phases = [[path.replace("{attempt}", attempt) for path in paths] for paths in plan.script.logs.values()]
+    find = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
+    result = host.run(f'{_NEWEST}{find}\necho "$log"\n[ -z "$log" ] || tail -c {TAIL_BYTES} -- "$log"')
+    log, _, end = result.stdout.partition("\n")
+    last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
+    from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
+    reason = ": ".join(each for each in (from_scheduler, last) if each)
+    return f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})", end
 
 
 def task_handle(task: TaskPlan) -> JobHandle:

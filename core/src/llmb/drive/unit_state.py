@@ -103,13 +103,6 @@ class Rejected:
 
 
 @attrs.frozen
-class CancelSeen:
-    """The user's last request to cancel the run."""
-
-    request: int
-
-
-@attrs.frozen
 class CancelDone:
     """The scheduler received this request."""
 
@@ -126,13 +119,6 @@ class Orphaned:
     """No run waits for the task any more, and its job was cancelled."""
 
 
-@attrs.frozen
-class RunFinalized:
-    """Logs are copied, secrets are removed and the result is written."""
-
-    ending: Ended
-
-
 @attrs.frozen(kw_only=True)
 class TaskFinalized:
     """The task was checked after its job ended. ``reason`` explains why it is not complete."""
@@ -142,17 +128,17 @@ class TaskFinalized:
     remedy: str = ""
 
 
+# A run whose logs are copied, secrets removed and result written is observed as its last event, `Ended`.
 Observation = (
     DependenciesSeen
     | Checked
     | Submitted
     | Rejected
     | JobStatus
-    | CancelSeen
     | CancelDone
     | ReferencesDropped
     | Orphaned
-    | RunFinalized
+    | Ended
     | TaskFinalized
 )
 
