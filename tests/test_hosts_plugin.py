@@ -110,8 +110,7 @@ def test_a_job_runs_on_all_its_hosts_phase_by_phase(hosts: Hosts) -> None:
 
 
 def test_a_rank_that_fails_ends_the_job_on_all_hosts(hosts: Hosts) -> None:
-    hosts.toy.gate.touch()
-    [run] = hosts.runs("run", hosts.spec(framework={"end": "exit 3", "end_step": 2, "end_rank": 3, "hang": True}))
+    [run] = hosts.runs("run", hosts.spec(framework={"end": "exit 3", "end_step": 2, "end_rank": 3, "gate_step": 3}))
     assert run["state"] == "failed"
     assert run["reason"].startswith("phase train, rank 3 on b: exit code 3 (after ")
     assert hosts.toy.wait(lambda: living(hosts.workdir / "runs" / run["run_id"]) == [])

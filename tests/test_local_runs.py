@@ -258,8 +258,24 @@ def test_the_time_limit_ends_a_run(toy: Any) -> None:
 def test_a_run_that_hangs_after_its_last_step_has_completed(toy: Any) -> None:
     run = toy.run(framework={"hang": True}, workload={"time_limit": "1s"})
     assert run["state"] == "completed"
-    assert run["reason"] == "all 5 of 5 steps were done, then it hung until its time limit"
+    assert run["notes"] == ["after the last of 5 steps, the job hung until its time limit"]
     assert run["metrics"]["step_time_s"] == 0.5
+
+
+def test_a_crash_after_the_last_step_is_a_note(toy: Any) -> None:
+    done = toy.llmb("run", toy.spec(framework={"end": "exit 3"}))
+    assert done.returncode == 0
+    [run] = toy.runs("runs")
+    assert (run["state"], run["failure"]) == ("completed", None)
+    assert (run["metrics"]["step_time_s"], run["window_complete"]) == (0.5, True)
+    [note] = run["notes"]
+    assert note == "after the last of 5 steps, the job failed: phase train, rank 0: exit code 3"
+    assert note in done.stdout
+    assert note in toy.llmb("show", run["run_id"]).stdout
+
+
+def test_a_run_without_trouble_has_no_notes(toy: Any) -> None:
+    assert toy.run()["notes"] == []
 
 
 def test_a_job_that_cannot_take_the_lock_fails_with_the_reason(toy: Any) -> None:

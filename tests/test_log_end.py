@@ -59,6 +59,8 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
         (JOB.replace(" ***\n", " DUE TO JOB REQUEUE ***\n"), "the scheduler took the job's nodes for another one"),
         ("srun: error: Node failure on node7\n", "a node of the job failed"),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=12.0.\n", "the host is out of memory"),
+        (EXITED, "the job failed"),
+        (EXITED.replace("Exited with exit code 3", "Segmentation fault"), "the job failed"),
         (OOM, "the accelerator is out of memory"),
         ("slurmstepd: error: pyxis: couldn't start container\n", "the container could not be started"),
         (ERROR.splitlines(keepends=True)[-1], "a process failed with ValueError"),
@@ -80,7 +82,6 @@ def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_
         IN_A_THREAD,
         IN_A_THREAD.replace("ValueError: no data", "EOFError") + TRACKER * 2,
         ERROR + "training goes on\n" * 10,
-        EXITED,
         SUCCEEDED + LIMIT,  # it hung at its exit
         LIMIT + steps(20, first=5),  # the scheduler began it again
         LIMIT + steps(4),  # the same, from the beginning
@@ -146,9 +147,10 @@ def test_steps_that_come_while_the_job_is_ended_change_nothing(llmb: Llmb, tmp_p
     )  # fmt: skip
 
 
-def test_a_log_with_all_its_steps_has_no_failure(llmb: Llmb, tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", [LIMIT, EXITED, ERROR, OOM])
+def test_a_log_with_the_last_of_a_known_number_of_steps_is_complete(llmb: Llmb, tmp_path: Path, end: str) -> None:
     path = tmp_path / "run.log"
-    path.write_text(steps(5) + LIMIT)
+    path.write_text(steps(5) + end)
 
     answer = llmb("parse", path, "--framework", "maxtext", "--steps", "5", "--json")
 
@@ -162,7 +164,8 @@ def test_a_log_with_all_its_steps_has_no_failure(llmb: Llmb, tmp_path: Path) -> 
         (LIMIT + OOM, "the accelerator is out of memory", 2),
         (ERROR + STEP, "a process failed with ValueError", 4),
         (STEP + ERROR, "the job was cancelled", 1),
-        (EXITED + STEP, None, None),  # srun ended the others
+        (EXITED + STEP, "the job failed", 1),  # srun ended the others
+        (ERROR + EXITED + STEP, "a process failed with ValueError", 4),
     ],
 )
 def test_a_scheduler_s_word_is_the_cause_unless_a_process_failed_before(
@@ -173,6 +176,7 @@ def test_a_scheduler_s_word_is_the_cause_unless_a_process_failed_before(
 
 CAUSES = {
     "failure/09": ("a container mount is invalid", 7),
+    "failure/10": ("a process failed with KeyError", 223),
     "failure/15": ("the job was cancelled", 27),
     "failure/17": ("the job was cancelled", 13),
     "failure/25": ("a step requests GPUs that the job does not have", 1),

@@ -42,6 +42,13 @@ def test_a_failed_rank_is_the_reason(toy_slurm: Any) -> None:
     assert "toy: giving up" in run["failure"]["evidence"]
 
 
+def test_a_crash_after_the_last_step_is_a_note(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(framework={"end": "exit 3"})
+    assert (run["state"], run["failure"]) == ("completed", None)
+    assert run["notes"] == ["after the last of 5 steps, the job failed: phase train, rank 0: exit code 3"]
+    assert run["metrics"]["step_time_s"] == 0.5
+
+
 def test_cancelled_with_scancel(toy_slurm: Any) -> None:
     run = toy_slurm.follow(at_gate(toy_slurm, order(toy_slurm, "scancel", "JOB")), framework=gated(toy_slurm))
     assert (run["state"], run["reason"]) == ("cancelled", "cancelled after 2 of 5 steps")
@@ -59,7 +66,7 @@ def test_a_time_limit_after_the_last_step(toy_slurm: Any) -> None:
     end_now = its_time_is_over(toy_slurm)
     run = toy_slurm.follow(at_gate(toy_slurm, end_now), framework={"hang": True})
     assert run["state"] == "completed"
-    assert run["reason"] == "all 5 of 5 steps were done, then it hung until its time limit"
+    assert run["notes"] == ["after the last of 5 steps, the job hung until its time limit"]
     assert run["metrics"]["step_time_s"] == 0.5
 
 
@@ -236,6 +243,7 @@ def test_a_rejected_job_fails_with_the_message_of_sbatch_and_a_remedy(
     ("end", "reason"), [("exit 3", "rank 1: exit code 3"), ("kill 9", "rank 1: killed by signal 9")]
 )
 def test_the_reason_is_the_rank_that_failed_first(toy_slurm: Any, end: str, reason: str) -> None:
-    run = toy_slurm.follow(framework={"end": end, "end_step": 2, "end_rank": 1, "hang": True}, workload={"gpus": 2})
+    waiting = {"gate": str(toy_slurm.gate), "gate_step": 3}
+    run = toy_slurm.follow(framework={"end": end, "end_step": 2, "end_rank": 1, **waiting}, workload={"gpus": 2})
     assert run["state"] == "failed"
     assert reason in run["reason"]

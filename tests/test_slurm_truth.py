@@ -40,6 +40,7 @@ def test_a_row_of_the_truth_table(row: list[str]) -> None:
         job_status(found),
         steps_done=5 if steps == "all" else 2,
         steps_requested=5,
+        only_exit_left=steps == "all",
         nan=nan == "yes",
         messages={message} if message else set(),  # type: ignore[arg-type]  # the kinds are those of the table
     )

@@ -48,7 +48,7 @@ def test_a_profiled_run_is_never_judged(toy: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "end_step", "whole"), [("last", 3, False), ([1, 3], 3, True), ([3, 4], 3, False), ("last", 5, True)]
+    ("window", "end_step", "whole"), [("last", 3, False), ([1, 3], 3, True), ([3, 4], 3, False), ([4, 4], 4, True)]
 )
 def test_a_failed_run_has_window_complete(toy: Any, window: object, end_step: int, whole: bool) -> None:
     framework = {"end": "exit 3", "end_step": end_step, "journal": "/dev/null"}

@@ -34,11 +34,45 @@ def ending(cause: str, *, steps: int = 5, reason: str = "", exit_code: int | Non
         ("lost", 0, False, "lost"),
         ("lost", 5, True, "failed"),
         *((cause, steps, False, "failed") for cause in ("failed", "out of memory", "preempted") for steps in (5, 2)),
+        ("failed", 5, True, "failed"),
         *((cause, 5, False, "failed") for cause in ("node failure", "launch failure", "dependency", "deadline")),
     ],
 )
 def test_the_state_follows_from_the_cause_and_the_steps(cause: str, steps: int, nan: bool, state: str) -> None:
     assert ending(cause, steps=steps, nan=nan, exit_code=0).state == state
+
+
+@pytest.mark.parametrize(
+    ("cause", "steps", "nan", "state"),
+    [
+        ("failed", 5, False, "completed"),
+        ("failed", 4, False, "failed"),
+        ("failed", 5, True, "failed"),
+        ("out of memory", 5, False, "completed"),
+        ("out of memory", 4, False, "failed"),
+        *((cause, 5, False, "failed") for cause in ("preempted", "node failure", "launch failure", "deadline")),
+        ("cancelled", 5, False, "cancelled"),
+        ("lost", 5, False, "lost"),
+    ],
+)
+def test_a_crash_with_only_the_exit_left_does_not_fail_a_run(cause: str, steps: int, nan: bool, state: str) -> None:
+    assert ending(cause, steps=steps, nan=nan, exit_code=3, only_exit_left=True).state == state
+
+
+@pytest.mark.parametrize(
+    ("found", "note"),
+    [
+        (ending("failed", exit_code=3, only_exit_left=True), "failed: exit code 3"),
+        (ending("failed", exit_code=139, reason="rank 1: exit code 139", only_exit_left=True),
+         "failed: rank 1: exit code 139"),
+        (ending("out of memory", exit_code=137, reason="rank 1", only_exit_left=True),
+         "failed: out of memory: rank 1 (exit code 137)"),
+        (ending("failed", reason="killed", only_exit_left=True), "failed: killed"),
+        (ending("timeout"), "hung until its time limit"),
+    ],
+)  # fmt: skip
+def test_an_error_after_the_last_step_is_described(found: Ending, note: str) -> None:
+    assert found.reason == f"after the last of 5 steps, the job {note}"
 
 
 @pytest.mark.parametrize("cause", [cause for cause in get_args(Cause) if cause])

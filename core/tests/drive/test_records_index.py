@@ -50,6 +50,7 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "verdict": None,
         "reason": "",
         "failure": None,
+        "notes": [],
         "refused": False,
         "created": "2026-01-01",
         "sweep": {},

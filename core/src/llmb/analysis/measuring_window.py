@@ -102,7 +102,7 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
         printed=len(chosen),
         first=chosen[0].step if chosen else None,
         last=chosen[-1].step if chosen else None,
-        complete=bool(chosen) and _is_measured(chosen[-1], steps) and _without_gaps(numbers, window),
+        complete=bool(chosen) and is_measured(chosen[-1], steps) and _without_gaps(numbers, window),
     )
 
 
@@ -120,7 +120,7 @@ def outlier_median_s(steps: Iterable[Step], summary: Summary) -> float | None:
     return median_s if median_s > 0 and not usual else None
 
 
-def _is_measured(last: Step, log: Iterable[Step]) -> bool:
+def is_measured(last: Step, log: Iterable[Step]) -> bool:
     """Whether the speed of this step is known, in what the log states of all."""
     if _times_s([last]):
         return True

@@ -1,15 +1,18 @@
 """Ending of a run: the state that follows from the scheduler's report and the log together.
 
-| cause of the job's end   | all steps | loss NaN | state of the run   |
-|--------------------------|-----------|----------|--------------------|
-| cancelled                | yes or no | any      | cancelled          |
-| any other                | yes or no | yes      | failed             |
-| completed                | yes       | no       | completed          |
-| completed                | no        | no       | failed             |
-| timeout                  | yes       | no       | completed          |
-| timeout                  | no        | no       | timeout            |
-| lost                     | yes or no | no       | lost               |
-| any other                | yes or no | no       | failed             |
+| cause of the job's end | all steps                    | loss NaN | state of the run       |
+|------------------------|------------------------------|----------|------------------------|
+| cancelled              | yes or no                    | any      | cancelled              |
+| any other              | yes or no                    | yes      | failed                 |
+| completed              | yes                          | no       | completed              |
+| completed              | no                           | no       | failed                 |
+| timeout                | yes                          | no       | completed, with a note |
+| timeout                | no                           | no       | timeout                |
+| failed, out of memory  | yes, and only exit is left   | no       | completed, with a note |
+| lost                   | yes or no                    | no       | lost                   |
+| any other              | yes or no                    | no       | failed                 |
+
+Only the exit is left if the last step was measured, and the job has no further phase or output to complete.
 
 If the scheduler reports only that the job failed, that its end is unknown, or that it completed although steps are
 missing, a message of the scheduler in the job's log replaces this cause. `CAUSES` contains the texts.
@@ -28,7 +31,7 @@ from llmb.values.steps import NoticeKind
 
 @attrs.frozen(kw_only=True)
 class Ending:
-    """State of a run that is over, and its explanation: empty if the run completed without trouble.
+    """State of a run that is over, and its explanation. ``reason`` of a completed run is an error after its last step.
 
     ``search_logs`` is True if the logs may contain a more precise cause.
     """
@@ -45,6 +48,7 @@ def determine_ending(
     *,
     steps_done: int,
     steps_requested: int,
+    only_exit_left: bool = False,
     nan: bool = False,
     messages: Set[NoticeKind] = frozenset(),
     parser_error: str = "",
@@ -57,12 +61,11 @@ def determine_ending(
     cause = _find_cause(status.cause or "failed", all_steps, messages)
     if cause == "cancelled":
         return Ending(state="cancelled", cause=cause, reason=f"cancelled after {done}")
-    if cause in ("completed", "timeout") and all_steps and not nan:
-        hung = f"all {done} were done, then it hung until its time limit"
-        return Ending(state="completed", cause=cause, reason=hung if cause == "timeout" else "")
     if nan:
         remedy = "check dtype, learning rate and data; a run that diverges measures nothing"
         ending = Ending(state="failed", cause=cause, reason=f"the loss was NaN ({done} done)", remedy=remedy)
+    elif all_steps and (cause in ("completed", "timeout") or (only_exit_left and CAUSES[cause].is_crash)):
+        return Ending(state="completed", cause=cause, reason=_describe_exit(status, cause, steps_requested))
     elif cause == "completed":
         return _end_with_missing_steps(status, done, parser_error)
     else:
@@ -81,14 +84,11 @@ def _find_cause(reported: Cause, all_steps: bool, messages: Set[NoticeKind]) -> 
 
 def _end_with_missing_steps(status: JobStatus, done: str, parser_error: str) -> Ending:
     if parser_error:
-        reason, remedy = (
-            f"{parser_error} ({done} read)",
-            "fix the plugin, then `llmb parse` the log in the run's record",
-        )
-    else:
-        reason = f"it ended without an error after {done}"
-        remedy = status.remedy or "see the end of the log: the framework stopped early, or printed no step times"
-    return Ending(state="failed", cause="completed", reason=reason, remedy=remedy, search_logs=not parser_error)
+        remedy = "fix the plugin, then `llmb parse` the log in the run's record"
+        return Ending(state="failed", cause="completed", reason=f"{parser_error} ({done} read)", remedy=remedy)
+    remedy = status.remedy or "see the end of the log: the framework stopped early, or printed no step times"
+    reason = f"it ended without an error after {done}"
+    return Ending(state="failed", cause="completed", reason=reason, remedy=remedy, search_logs=True)
 
 
 def _describe(status: JobStatus, cause: Cause, done: str) -> str:
@@ -100,6 +100,21 @@ def _describe(status: JobStatus, cause: Cause, done: str) -> str:
         return f"{status.reason or entry.text} ({done} done)"
     if not entry.search_logs:
         return entry.prefix + (status.reason or cause)
+    return f"{_describe_failure(status, cause)} (after {done})"
+
+
+def _describe_failure(status: JobStatus, cause: Cause) -> str:
     text = ": ".join(filter(None, ("" if cause == "failed" else cause, status.reason)))
-    exit_code = "it failed" if status.exit_code is None else f"exit code {status.exit_code}"
-    return f"{text or exit_code} (after {done})"
+    return text or ("it failed" if status.exit_code is None else f"exit code {status.exit_code}")
+
+
+def _describe_exit(status: JobStatus, cause: Cause, steps: int) -> str:
+    """Return one sentence on the end of a job after its last step, or "" if it exited with 0."""
+    if cause == "completed":
+        return ""
+    begin = f"after the last of {steps} steps, the job"
+    if cause == "timeout":
+        return f"{begin} hung until its time limit"
+    failure, exit_code = _describe_failure(status, cause), f"exit code {status.exit_code}"
+    is_named = status.exit_code is None or exit_code in failure
+    return f"{begin} failed: {failure}{'' if is_named else f' ({exit_code})'}"

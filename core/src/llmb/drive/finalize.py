@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
-from llmb.analysis.measuring_window import Summary, summarise
+from llmb.analysis.measuring_window import Summary, is_measured, summarise
 from llmb.analysis.metrics import Metrics, measure_run
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.verdict import judge
@@ -22,6 +23,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.values.failure import Failure
 from llmb.values.job_status import JobStatus, Verdict
 from llmb.values.run import Run
+from llmb.values.steps import Step
 
 
 def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ended:
@@ -31,7 +33,8 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
     """
     run = plan.run
     logs.close()
-    ending = _determine_ending(run, logs, status, registry)
+    ending = _determine_ending(plan, logs, status, registry)
+    completed = ending.state == "completed"
     steps = logs.series.steps
     summary = summarise(steps, run.window)
     if run.window == "last" and logs.series.count < run.steps:  # the last step in the log is not the run's last step
@@ -39,14 +42,14 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
     peak = peak_flops(run, plan.target, registry) if steps else None
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
     verdict, reason = _judge(run, metrics, summary, ending, logs.series.nan)
-    failure = _find_failure(logs, ending, registry) if ending.state != "completed" else None
     result = attrs.evolve(
         read_result(record),
         state=ending.state,
         metrics=metrics,
         verdict=verdict,
-        reason=ending.reason or reason,
-        failure=failure,
+        reason=reason if completed else ending.reason,
+        failure=None if completed else _find_failure(logs, ending, registry),
+        notes=(ending.reason,) if completed and ending.reason else (),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=summary.complete,
@@ -55,16 +58,23 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
     return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=verdict)
 
 
-def _determine_ending(run: Run[Any], logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ending:
+def _determine_ending(plan: RunPlan, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ending:
     remedy = status.remedy or (known_remedy(status.reason, registry.signatures()) if status.reason else "")
     return determine_ending(
         attrs.evolve(status, remedy=remedy),
         steps_done=logs.series.count,
-        steps_requested=run.steps,
+        steps_requested=plan.run.steps,
+        only_exit_left=_only_exit_left(plan, logs.series.steps),
         nan=logs.series.nan,
         messages={notice.kind for notice in logs.scheduler_notices},
         parser_error=logs.parser_error,
     )
+
+
+def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
+    """Check whether the last step was measured, and the job has no further phase or output to complete."""
+    last_phase = plan.job.phases[-1]
+    return last_phase.measured and not last_phase.outputs and bool(steps) and is_measured(steps[-1], steps)
 
 
 def _judge(

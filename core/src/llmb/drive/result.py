@@ -19,12 +19,16 @@ from llmb.values.typed import encode
 
 T = TypeVar("T")
 
-RESULT_KEYS = ("metrics", "verdict", "reason", "failure", "refused", "steps_done", "window_complete")
+RESULT_KEYS = ("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete")
 """Keys that only ``result.json`` has."""
 
 
 def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
     return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
+
+
+def _freeze_notes(value: Any) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()
 
 
 def _default_to_one(value: Any) -> int:
@@ -35,7 +39,8 @@ def _default_to_one(value: Any) -> int:
 class RunResult:
     """State and result of one run. The fields are the keys of ``llmb run --json``; unknown values are None.
 
-    ``directory`` is the record on this machine, ``created`` an ISO 8601 time in UTC. ``refused`` is True if the
+    ``notes`` are warnings about a completed run. ``directory`` is the record on this machine, ``created`` an ISO 8601
+    time in UTC. ``refused`` is True if the
     scheduler rejected the job. Values of the spec are None if the record's copy of the spec is damaged. ``sweep`` maps
     the dotted keys that the spec has as lists to this run's values, and this is run number ``repeat`` of ``repeats``
     with these values. ``steps`` were requested, ``steps_done`` were seen. If ``window_complete`` is False, the metrics
@@ -54,6 +59,7 @@ class RunResult:
     verdict: Verdict | None
     reason: str
     failure: Failure | None
+    notes: tuple[str, ...] = attrs.field(default=(), converter=_freeze_notes)
     refused: bool
     created: str | None
     sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_freeze_sweep)
@@ -73,6 +79,7 @@ class RunResult:
         return attrs.asdict(self, recurse=False) | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
+            "notes": list(self.notes),
             "sweep": encode(self.sweep),
         }
 

@@ -29,13 +29,15 @@ Cause = Literal[
 class CauseEntry:
     """Texts for a cause, and the state of a run that ends for this cause.
 
-    ``prefix`` precedes the scheduler's reason. ``search_logs`` is True if the logs may contain a more precise cause.
+    ``prefix`` precedes the scheduler's reason. ``is_crash`` is True if a process of the job failed. ``search_logs`` is
+    True if the logs may contain a more precise cause.
     """
 
     text: str
     remedy: str = "see the end of the log"
     state: Literal["failed", "cancelled", "timeout", "lost"] = "failed"
     prefix: str = ""
+    is_crash: bool = False
     search_logs: bool = False
 
 
@@ -58,6 +60,7 @@ CAUSES: Mapping[Cause, CauseEntry] = {
     "out of memory": CauseEntry(
         text="the host is out of memory",
         remedy="request more memory, or use less: a smaller micro batch, or more GPUs per model (tp, pp, fsdp)",
+        is_crash=True,
         search_logs=True,
     ),
     "cancelled": CauseEntry(text="the job was cancelled", remedy="run it again", state="cancelled"),
@@ -83,6 +86,6 @@ CAUSES: Mapping[Cause, CauseEntry] = {
         remedy="run it again with `llmb run` on its run.toml",
         state="lost",
     ),
-    "failed": CauseEntry(text="the job failed", search_logs=True),
+    "failed": CauseEntry(text="the job failed", is_crash=True, search_logs=True),
 }
 """All causes of an unsuccessful end. If messages in the logs name several causes, the first one here counts."""

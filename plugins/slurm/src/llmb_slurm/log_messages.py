@@ -65,8 +65,8 @@ class SlurmMessages(LineParser):
 class ForeignSlurmMessages(SlurmMessages):
     """Parser for the log of a job without a record.
 
-    There, a requeue explains the end of the log. So does a cancelled step, unless one of its tasks failed before: srun
-    then ends the other tasks.
+    There, a requeue explains the end of the log. So does a task that failed, or a cancelled step: but if a task failed
+    before, srun cancelled the step because of it.
     """
 
     needles = (*SlurmMessages.needles, TASK_ENDED)
@@ -77,9 +77,11 @@ class ForeignSlurmMessages(SlurmMessages):
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Record the meaning of a line. Return nothing until `close`."""
-        self._failed = self._failed or _TASK_FAILED.search(line) is not None
         if REQUEUED in line:
             self._keep("preempted", line)
+        elif _TASK_FAILED.search(line):
+            self._failed = True
+            self._keep("failed", line)
         elif _STEP_CANCELLED.search(line) and not self._failed:
             self._keep("cancelled", line)
         return super().read_line(line)

@@ -29,12 +29,12 @@ STYLES = {
 
 
 def print_results(results: Iterable[llmb.RunResult]) -> None:
-    """Print one block per run: state, metrics, verdict, reason, failure, and the folder of its record."""
+    """Print one block per run: state, metrics, verdict, reason, failure, notes, and the folder of its record."""
     console = output.console()
     for result in results:
         console.print(_heading(result), soft_wrap=True)
         rows = [*_sweep_rows(result), *_metric_rows(result), *_verdict_rows(result), *_failure_rows(result.failure)]
-        rows.append(("record", result.directory))
+        rows += [*(("note", note) for note in result.notes), ("record", result.directory)]
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
 
 
