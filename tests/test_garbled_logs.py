@@ -31,7 +31,7 @@ def test_it_can_be_cancelled_and_attached_to(toy: Any) -> None:
     [run_id] = session.run_ids
 
     def cancel_once_it_is_read(_pause_s: float) -> None:
-        if any(LINE in log.read_text() for log in (record / "logs").iterdir()):
+        if any(LINE in log.read_text() for log in (record / "logs").glob("*")):
             llmb.cancel([run_id]).close()
 
     session.wait(sleep=cancel_once_it_is_read)
