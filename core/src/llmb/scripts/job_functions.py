@@ -32,27 +32,7 @@ def script_template(text: str) -> "jinja2.Template":
 
 
 def job_functions() -> str:
-    """Return the bash functions that every job script needs.
-
-    In any directory:
-
-    - ``free_port FIRST`` prints the first free port from FIRST on.
-    - ``export_master ADDRESS PORT`` and ``export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE`` export
-      the variables that `Job` promises to each task.
-    - ``end_groups GRACE_S GROUP...`` ends process groups: SIGTERM, then SIGKILL after GRACE_S seconds.
-    - ``await_processes PID...`` waits for child processes, and returns the exit code of the first one that fails.
-    - ``print_node_provenance`` prints the node's host name, kernel, driver and GPUs as ``key=value`` lines.
-
-    In the run's directory:
-
-    - ``read_secrets`` exports the secrets that core placed there.
-    - ``record_failure REASON`` keeps the reason why the job fails, in the file ``failed``, from which `poll_detached`
-      returns it. Only the first call has an effect. A scheduler that keeps the reason elsewhere redefines the function.
-    - ``check_output PHASE FILE SECONDS`` ends the job if an output of a phase is missing or empty. It waits up to
-      SECONDS for a network file system to show the file.
-    - ``add_software_provenance PATTERN...`` appends the library versions and the environment that the first rank finds
-      to the file ``provenance``. It omits variables whose name matches a pattern or looks like a secret.
-    """
+    """Return the bash functions that every job script needs. docs/hooks.md describes them."""
     return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
 
 
