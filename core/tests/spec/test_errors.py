@@ -64,7 +64,7 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("workload", "steps", [1, 2], "[1, 2]", f'{EXPECT_POSITIVE}, or a list in [sweep] under "workload.steps"'),
         ("workload", "recipe", 5, "5", "a string"),
         ("workload", "gpu_type", False, "false", "a string"),
-        ("workload", "image", {}, "{...}", "a string"),
+        ("workload", "image", {}, "{...}", 'an image such as "registry.example/name:tag", without blanks'),
         (
             "workload",
             "time_limit",

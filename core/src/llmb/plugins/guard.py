@@ -197,11 +197,9 @@ class Plugin:
         return CheckedParser(result, self.guard) if name == "parse_log" and result is not None else result
 
 
-@contextlib.contextmanager
-def decoding_options(plugin: object) -> Iterator[None]:
+def decoding_options(plugin: object) -> contextlib.AbstractContextManager[None]:
     """Guard the decoding of [framework] or [target], which runs the converters and validators of ``plugin.options``."""
-    with plugin.guard.running("options") if isinstance(plugin, Plugin) else contextlib.nullcontext():
-        yield
+    return plugin.guard.running("options") if isinstance(plugin, Plugin) else contextlib.nullcontext()
 
 
 def _missing_ids(requested: Sequence[Script | JobHandle], result: Mapping[str, object]) -> list[str]:

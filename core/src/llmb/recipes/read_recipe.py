@@ -1,14 +1,16 @@
 """Read a recipe: TOML text to a checked `Recipe`. docs/recipes.md describes the file."""
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any
 
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
-from llmb.recipes.shared_tables import parse_toml, with_shared
-from llmb.values.error_text import nearest_name
+from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, RecipeError, located
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model_rules import check_model
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import decode
@@ -21,7 +23,7 @@ def read_recipe(
 
     ``shared`` has the texts of all shared files by name.
     """
-    table, errors = decode(with_shared(parse_toml(text, file), shared, file), RecipeTable, "")
+    table, errors = decode(_with_shared(_parse_toml(text, file), shared, file), RecipeTable, "")
     if table is None:
         raise RecipeError(*located(errors, file))
     rows, row_errors = read_baselines(table)
@@ -70,3 +72,31 @@ def _check_rows(rows: Mapping[PointKey, PublishedRow], points: Sequence[Point]) 
             nearest = nearest_name(point_name(key), known.values(), cutoff=0.4)
             message = f"{point_name(key)} is not a point of this recipe"
             yield Fault(message=message, key=f"{row.place}.gpus", nearest=nearest)
+
+
+def _with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
+    """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
+
+    ``shared`` has the texts of all shared files by name. Raise RecipeError for an unknown name.
+    """
+    names = tables.get("shared", [])
+    if not isinstance(names, list):
+        expected = "a list of names of shared files"
+        raise RecipeError(Fault(message=invalid_value(names), file=file, key="shared", expected=expected))
+    below: Mapping[str, Any] = FrozenMap()
+    for index, name in enumerate(names):
+        if name not in shared:
+            expected = f"one of {', '.join(sorted(shared))}" if shared else "a file shared/NAME.toml beside it"
+            message, nearest = invalid_value(name), nearest_name(str(name), shared)
+            error = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
+            raise RecipeError(error)
+        below = merged(below, _parse_toml(shared[name], str(PurePath(file).with_name("shared") / f"{name}.toml")))
+    return merged(below, {key: value for key, value in tables.items() if key != "shared"})
+
+
+def _parse_toml(text: str, file: str) -> dict[str, Any]:
+    """Parse TOML text into tables. Raise RecipeError, which names the file, if the text is invalid."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise RecipeError(Fault(message=f"invalid TOML: {error}", file=file)) from None

@@ -1,4 +1,4 @@
-"""Checks of single values beyond their types: images, environment variables, mounts, secrets, hosts and directories."""
+"""Checks of single values beyond their types: environment variables, mounts, secrets, hosts and directories."""
 
 import posixpath
 import re
@@ -21,7 +21,6 @@ SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|(^|_)(KEY|PAT)$", re.I)
 SET_BY_SCHEDULERS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
 """Environment variables that every scheduler sets for each task."""
 
-IMAGE = re.compile(r"[^\s\0]+")
 HOST = re.compile(
     r"([^\s@'\"`$;&|<>(){}\\]+@)?"
     r"([A-Za-z0-9_][A-Za-z0-9._-]*(:(?P<port>[0-9]{1,5}))?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.%a-z]*)"
@@ -30,13 +29,6 @@ HOST = re.compile(
 
 LAST_PORT = 65535
 """TCP has 16 bits for a port (RFC 9293). Port 0 accepts no connections."""
-
-
-def check_image(image: str | None) -> Iterator[Fault]:
-    """Yield an error if the image is empty or has blanks."""
-    if image is not None and not IMAGE.fullmatch(image):
-        expected = 'an image such as "registry.example/name:tag", without blanks'
-        yield Fault(message=invalid_value(image), key="workload.image", expected=expected)
 
 
 def check_env(env: Mapping[str, str]) -> Iterator[Fault]:

@@ -10,7 +10,6 @@ from llmb.plugins.guard import decoding_options
 from llmb.spec.check_values import (
     NO_SECRETS,
     check_env,
-    check_image,
     check_mounts,
     check_place,
     check_secrets,
@@ -65,7 +64,6 @@ def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetT
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
     measure = take("measure", MeasureTable)
     profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
-    errors += check_image(workload.image if workload else None)
     env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
     errors += [*check_env(env), *check_mounts(mounts)]
     errors += [error for name in TABLES if name != "env" for error in check_secrets(tables.get(name), name)]
@@ -76,7 +74,7 @@ def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetT
         return None, target, errors
     wrong = keys_of(errors)
     spec = SpecTables(
-        workload=attrs.evolve(workload, image=None) if "workload.image" in wrong else workload,
+        workload=workload,
         parallelism=parallelism,
         model=model,
         measure=measure,

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.spec.keys import SWEPT_KEYS, nearest_key
-from llmb.spec.read_toml import Document, flat
+from llmb.spec.read_toml import Document, flat, string_of, table_of
 from llmb.values.error_text import format_value, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
@@ -33,9 +33,7 @@ class Combination:
     @property
     def recipe(self) -> str | None:
         """The recipe's address; None if it is missing or not a string."""
-        workload = self.tables.get("workload")
-        recipe = workload.get("recipe") if isinstance(workload, dict) else None
-        return recipe if isinstance(recipe, str) else None
+        return string_of(self.tables, "workload", "recipe")
 
 
 @attrs.frozen
@@ -75,8 +73,7 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
 
 def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
     """Return the number of runs. Invalid repeats, which are reported elsewhere, count as one."""
-    workload = base.get("workload")
-    repeats = [workload.get("repeats") if isinstance(workload, dict) else None]
+    repeats = [table_of(base, "workload").get("repeats")]
     combinations = 1
     for axis in axes:
         if axis.key == "workload.repeats":
@@ -91,9 +88,8 @@ def _repeats(value: Any) -> int:
 
 
 def _lists(base: dict[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    workload = base.get("workload")
-    if isinstance(workload, dict):
-        yield from ((key, workload[key]) for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key])
+    workload = table_of(base, "workload")
+    yield from ((key, workload[key]) for key in SWEPT_KEYS if isinstance(workload.get(key), list) and workload[key])
 
 
 def _sweep(document: Document, errors: list[Fault]) -> Iterator[tuple[str, Any]]:

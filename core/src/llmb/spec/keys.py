@@ -1,13 +1,15 @@
 """The tables and keys of a workload spec: one attrs class for each table with keys of the core."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import attrs
 
 from llmb.values.error_text import nearest_name
 from llmb.values.run import Profile
-from llmb.values.scalars import Duration, Fraction, PositiveInt
+from llmb.values.scalars import Duration, Fraction, PositiveInt, matching
+
+ImageName = Annotated[str, matching('an image such as "registry.example/name:tag", without blanks', r"[^\s\0]+")]
 
 
 @attrs.frozen(kw_only=True)
@@ -20,7 +22,7 @@ class WorkloadTable:
     gpus: PositiveInt
     steps: PositiveInt | None = None
     repeats: PositiveInt | None = None
-    image: str | None = None
+    image: ImageName | None = None
     time_limit: Duration | None = None
 
 

@@ -84,6 +84,18 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise SpecError("invalid TOML: nested too deeply") from None
 
 
+def table_of(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table, or an empty one if it is missing or, which is reported elsewhere, not a table."""
+    table = tables.get(name)
+    return table if isinstance(table, dict) else {}
+
+
+def string_of(tables: Mapping[str, Any], name: str, key: str) -> str | None:
+    """Return a value of a table, or None if it is missing or, which is reported elsewhere, not a string."""
+    value = table_of(tables, name).get(key)
+    return value if isinstance(value, str) else None
+
+
 def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yield each dotted key whose value is not a table, with its value."""
     for key, value in table.items():

@@ -16,6 +16,7 @@ from llmb.spec.decode import decode_options, decode_tables
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.published_points import choose_point, published_points, select_variants
+from llmb.spec.read_toml import string_of, table_of
 from llmb.spec.suspect_keys import overlaps, suspect_keys
 from llmb.values.error_text import format_choices, nearest_name, unknown_name
 from llmb.values.errors import Fault, LlmbError, SpecError
@@ -74,8 +75,8 @@ class RunResolver:
         return tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)), []
 
     def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Names:
-        address, gpu_type = _string(tables, "workload", "recipe"), _string(tables, "workload", "gpu_type")
-        dtype, scheduler = _string(tables, "workload", "dtype"), _string(tables, "target", "scheduler")
+        address, gpu_type = string_of(tables, "workload", "recipe"), string_of(tables, "workload", "gpu_type")
+        dtype, scheduler = string_of(tables, "workload", "dtype"), string_of(tables, "target", "scheduler")
         recipe = self._load("workload.recipe", self._registry.recipe, address, errors)
         framework = self._load("workload.recipe", self._registry.framework, _framework(address), errors)
         accelerator = self._accelerator(gpu_type, errors) if gpu_type else None
@@ -114,18 +115,6 @@ def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:
     return {**accelerators(), **{each.name: each for each in registry.accelerators()}}
 
 
-def _table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table, or an empty one if its value, which is reported elsewhere, is not a table."""
-    table = tables.get(name)
-    return table if isinstance(table, dict) else {}
-
-
-def _string(tables: Mapping[str, Any], table: str, key: str) -> str | None:
-    """Return a value, or None if it is missing or not a string, which is reported elsewhere."""
-    value = _table(tables, table).get(key)
-    return value if isinstance(value, str) else None
-
-
 def _framework(address: str | None) -> str | None:
     name, slash, _ = (address or "").partition("/")
     return name if slash else None
@@ -145,7 +134,7 @@ def _points(
     dtype_fits = dtype is not None and _has_dtype(accelerator if gpu_fits else None, dtype, recipe, errors)
     if not (accelerator and recipe and dtype and gpu_fits and dtype_fits):
         return ()
-    own = "global_batch_size" in _table(tables, "parallelism")
+    own = "global_batch_size" in table_of(tables, "parallelism")
     points = published_points(recipe, accelerator.name, dtype, errors, own_parallelism=own)
     return select_variants(recipe, points, tables.get("framework"))
 
@@ -209,7 +198,7 @@ def _target(
     if names.scheduler is None or options is None:
         errors += check_place(table)
         return None
-    gpu_type = _string(tables, "workload", "gpu_type")
+    gpu_type = string_of(tables, "workload", "gpu_type")
     try:
         return assemble_target(table, names.scheduler, options, (gpu_type,) if gpu_type else ())
     except SpecError as error:

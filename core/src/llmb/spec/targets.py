@@ -55,12 +55,9 @@ class NamedTargets:
                 combination.source_map, places=FrozenMap({**combination.source_map.places, **places})
             ),
         )
-        return complete, () if "scheduler" in target else self._check_scheduler(name, named)
-
-    def _check_scheduler(self, name: str, named: dict[str, Any]) -> tuple[Fault, ...]:
-        if "scheduler" in named:
-            return ()
-        return (Fault(message="no scheduler", file=str(self._file), key=name, expected='scheduler = "..."'),)
+        if "scheduler" in target or "scheduler" in named:
+            return complete, ()
+        return complete, (Fault(message="no scheduler", file=str(self._file), key=name, expected='scheduler = "..."'),)
 
     def _find(self, name: str) -> dict[str, Any]:
         if self._known is None:

@@ -19,7 +19,7 @@ class FrozenMap(Mapping[K, V_co]):
     plain tables and lists.
     """
 
-    __slots__ = ("_deep", "_items", "checked_by")
+    __slots__ = ("_items", "checked_by", "deep")
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class FrozenMap(Mapping[K, V_co]):
         ``checked_by`` is the check that the items have passed: values that are made from others need it only once.
         """
         self._items: dict[K, V_co] = dict(items)
-        self._deep = deep
+        self.deep = deep
         self.checked_by = checked_by
 
     def __getitem__(self, key: K) -> V_co:
@@ -55,11 +55,6 @@ class FrozenMap(Mapping[K, V_co]):
 
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
-
-    @property
-    def deep(self) -> bool:
-        """True if everything in the items is known to be frozen too."""
-        return self._deep
 
     def __or__(self, other: Mapping[K, W]) -> "FrozenMap[K, V_co | W]":
         return FrozenMap(chain(self.items(), other.items())) if isinstance(other, Mapping) else NotImplemented

@@ -50,10 +50,6 @@ class InvalidValueError(ValueError):
     def __str__(self) -> str:
         return "; ".join(map(str, self.errors))
 
-    def below(self, prefix: str) -> tuple[Fault, ...]:
-        """Return the errors with this prefix before their keys."""
-        return with_prefix(prefix, self.errors)
-
 
 def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
     """Return the errors with this prefix before their relative keys."""

@@ -95,7 +95,7 @@ def _field_converter(cls: type, name: str) -> Callable[[Any], Any]:
         try:
             return field_type.convert(value)
         except InvalidValueError as error:
-            raise InvalidValueError(*error.below(f"{cls.__name__}.{name}")) from None
+            raise InvalidValueError(*with_prefix(f"{cls.__name__}.{name}", error.errors)) from None
 
     return check
 
@@ -208,7 +208,7 @@ def _convert_items(
         try:
             converted.append(convert(value))
         except InvalidValueError as error:
-            errors += error.below(key_of(index))
+            errors += with_prefix(key_of(index), error.errors)
     if errors:
         raise InvalidValueError(*errors)
     return converted
@@ -265,7 +265,7 @@ def _decode_fields(table: Any, cls: Any, *, required: bool = True) -> tuple[dict
             try:
                 values[name] = kind.convert(table[name])
             except InvalidValueError as error:
-                errors += error.below(f".{name}")
+                errors += with_prefix(f".{name}", error.errors)
         elif required and is_required:
             errors.append(Fault(message=REQUIRED_KEY, key=f".{name}", expected=kind.expected))
     errors += (unknown_key(f".{name}", name, fields) for name in table if name not in fields)

@@ -45,41 +45,49 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> No
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None) -> list[Text]:
     """Return the lines of a table, titles first. Without ``width`` the lines may be of any length."""
-    cells = _cells(columns, rows)
-    kept = _kept(columns, cells, width)
-    columns, cells = [columns[each] for each in kept], _only(cells, kept)
-    widths = _widths(columns, cells, width) or _least(columns, cells)
-    lines = _row([Text(column.title, "bold") for column in columns], columns, widths, at_bottom=True)
-    lines = lines if any(column.title for column in columns) else []
-    return lines + [line for row in cells for line in _row(row, columns, widths)]
+    kept = _fitting(_filled(columns, rows), width)
+    widths = _widths(kept, width) or [each.least_width for each in kept]
+    lines = _row([Text(each.column.title, "bold") for each in kept], kept, widths, at_bottom=True)
+    lines = lines if any(each.column.title for each in kept) else []
+    cells = zip(*(each.cells for each in kept), strict=True)
+    return lines + [line for row in cells for line in _row(row, kept, widths)]
 
 
 def left_out(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None) -> list[str]:
     """Return the titles of the columns that are not empty but do not fit."""
-    cells = _cells(columns, rows)
-    kept = _kept(columns, cells, width)
-    return [column.title for at, column in enumerate(columns) if at not in kept and _is_filled(at, cells)]
+    filled = _filled(columns, rows)
+    kept = _fitting(filled, width)
+    return [each.column.title for each in filled if each not in kept and not each.is_empty]
 
 
-def _cells(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[list[Text]]:
-    return [[_text(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+@attrs.frozen(eq=False)
+class _FilledColumn:
+    """A column with its cells."""
+
+    column: Column
+    cells: Sequence[Text]
+
+    @property
+    def is_empty(self) -> bool:
+        """True if no cell has a value."""
+        return all(cell.plain in ("", ABSENT) for cell in self.cells)
+
+    @property
+    def natural_width(self) -> int:
+        """The width at which nothing is broken."""
+        return max(len(self.column.title), *map(len, self.cells), 0)
+
+    @property
+    def least_width(self) -> int:
+        """The width with the title broken between words, and the cells of a wrapping column down to ``wraps``."""
+        widest = max(map(len, self.cells), default=0)
+        title = max(map(len, self.column.title.split()), default=0)
+        return max(title, widest if self.column.wraps is None else min(widest, self.column.wraps))
 
 
-def _kept(columns: Sequence[Column], cells: Sequence[Sequence[Text]], width: int | None) -> list[int]:
-    """Return the indices of the columns that are shown."""
-    kept = list(range(len(columns)))
-    if width is not None and _total(_natural(columns, cells)) > width:
-        kept = [each for each in kept if not columns[each].optional or _is_filled(each, cells)]
-    while _widths([columns[each] for each in kept], _only(cells, kept), width) is None:
-        optional = [each for each in kept if columns[each].optional]
-        if not optional:
-            break
-        kept.remove(optional[-1])
-    return kept
-
-
-def _is_filled(at: int, cells: Sequence[Sequence[Text]]) -> bool:
-    return any(row[at].plain not in ("", ABSENT) for row in cells)
+def _filled(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[_FilledColumn]:
+    cells = [[_text(cell, column) for cell, column in zip(row, columns, strict=True)] for row in rows]
+    return [_FilledColumn(column, [row[at] for row in cells]) for at, column in enumerate(columns)]
 
 
 def _text(cell: Cell, column: Column) -> Text:
@@ -87,38 +95,30 @@ def _text(cell: Cell, column: Column) -> Text:
     return Text(" ".join(text.splitlines()), column.style if isinstance(cell, str) else cell.style)
 
 
-def _only(rows: Sequence[Sequence[Text]], kept: Sequence[int]) -> list[list[Text]]:
-    return [[row[each] for each in kept] for row in rows]
+def _fitting(columns: Sequence[_FilledColumn], width: int | None) -> list[_FilledColumn]:
+    """Return the columns that are shown."""
+    kept = list(columns)
+    if width is not None and _total([each.natural_width for each in kept]) > width:
+        kept = [each for each in kept if not (each.column.optional and each.is_empty)]
+    while _widths(kept, width) is None and (optional := [each for each in kept if each.column.optional]):
+        kept.remove(optional[-1])
+    return kept
 
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + len(GAP) * (len(widths) - 1)
 
 
-def _natural(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[int]:
-    return [max(len(column.title), *(len(row[at]) for row in rows), 0) for at, column in enumerate(columns)]
-
-
-def _least(columns: Sequence[Column], rows: Sequence[Sequence[Text]]) -> list[int]:
-    """Return the least widths: titles are broken between words, cells of wrapping columns down to ``wraps``."""
-    least = []
-    for at, column in enumerate(columns):
-        widest = max((len(row[at]) for row in rows), default=0)
-        title = max(map(len, column.title.split()), default=0)
-        least.append(max(title, widest if column.wraps is None else min(widest, column.wraps)))
-    return least
-
-
-def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: int | None) -> list[int] | None:
+def _widths(columns: Sequence[_FilledColumn], width: int | None) -> list[int] | None:
     """Return the width of each column, or None if the columns do not fit. Give spare width to text, then to titles."""
-    natural = _natural(columns, rows)
+    natural = [each.natural_width for each in columns]
     if width is None or _total(natural) <= width:
         return natural
-    widths = _least(columns, rows)
+    widths = [each.least_width for each in columns]
     spare = width - _total(widths)
     if spare < 0:
         return None
-    for at in sorted(range(len(columns)), key=lambda each: columns[each].wraps is None):
+    for at in sorted(range(len(columns)), key=lambda each: columns[each].column.wraps is None):
         more = min(spare, natural[at] - widths[at])
         widths[at] += more
         spare -= more
@@ -126,7 +126,7 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Text]], width: in
 
 
 def _row(
-    cells: Sequence[Text], columns: Sequence[Column], widths: Sequence[int], *, at_bottom: bool = False
+    cells: Sequence[Text], columns: Sequence[_FilledColumn], widths: Sequence[int], *, at_bottom: bool = False
 ) -> list[Text]:
     """Return one row as lines. With ``at_bottom``, cells of fewer lines are aligned at the bottom, as in titles."""
     last = len(cells) - 1
@@ -136,9 +136,8 @@ def _row(
         broken = [[Text("")] * (height - len(each)) + each for each in broken]
     lines = []
     for parts in zip_longest(*broken, fillvalue=Text("")):
-        line = Text(GAP).join(
-            _padded(part, width, column.right) for part, width, column in zip(parts, widths, columns, strict=True)
-        )
+        padded = zip(parts, widths, columns, strict=True)
+        line = Text(GAP).join(_padded(part, width, each.column.right) for part, width, each in padded)
         line.rstrip()
         lines.append(line)
     return lines
