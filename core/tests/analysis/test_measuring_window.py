@@ -1,4 +1,4 @@
-"""Means over a measuring window, and whether it was measured whole."""
+"""Means over a measuring window, and whether the log covers it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_log_that_states_rates_in_the_place_of_times_is_measured_by_them(windo
         (range(10, 41, 10), (35, 50), False),  # 50 is due and not there
         ([1, *range(10, 51, 10)], (20, 50), True),  # and the first
         ([10, 20, 30, 50], (10, 50), False),  # 40 was lost
-        (range(10, 51, 10), (41, 49), False),  # nothing printed lies within
+        (range(10, 51, 10), (41, 49), False),  # no printed step is within
         ([0, 49], (10, 49), False),  # two lines are no rhythm
         (range(50), (60, 70), False),
     ],

@@ -34,8 +34,8 @@ MODELS: dict[str, tuple[Model, FlopFormula]] = {
     "nemotron4-340b": (NEMOTRON, "full-without-gqa"),
 }
 
-# Llama 3.1 70B BF16 at 2048 GPUs contradicts itself: beside a step time of 14.98 s stand the throughput, MFU and days
-# of a step of 14.92 s (which is the step time of the column before it).
+# Llama 3.1 70B BF16 at 2048 GPUs contradicts itself: its step time is 14.98 s, but its throughput, MFU and days are
+# those of a step of 14.92 s (the step time of the column before).
 CONTRADICTORY = ("llama3.1-70b", "bf16", "2048")
 STEP_TIME_OF_ITS_FIGURES = 14.92
 
@@ -62,7 +62,7 @@ def measured(row: dict[str, str], step_time_s: float) -> Metrics:
 
 
 def rounding(printed: str) -> float:
-    """How far the figure may be from what is printed: half a unit of the last digit."""
+    """Return half a unit of the last printed digit."""
     return 0.501 * 10.0 ** -len(printed.partition(".")[2])
 
 

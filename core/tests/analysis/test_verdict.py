@@ -30,7 +30,7 @@ def run_of(step_time_s: float | None, baseline: Baseline | None = PUBLISHED) -> 
 
 
 def judge(metrics: Metrics, tolerance: float, **doubts: bool) -> tuple[Verdict | None, str]:
-    """Of a run that counts, but for these doubts."""
+    """Judge a run that counts, except for these doubts."""
     counts = {"completed": True, "window_complete": True, "loss_nan": False, "profiled": False}
     return verdicts.judge(metrics, tolerance, **counts | doubts)
 

@@ -1,1 +1,1 @@
-"""Pure arithmetic: FLOPs, metrics, measuring windows and verdicts."""
+"""Pure arithmetic: FLOPs, metrics, measuring windows, endings and verdicts."""

@@ -15,13 +15,13 @@ from llmb.values.recipe import Window
 from llmb.values.steps import NumberedSteps, Step, rhythm
 
 UNUSUAL = 1.5
-"""Times the median, or its part: the steps of a steady run differ by less, one with a checkpoint by more."""
+"""Least ratio of an outlier to the median, or of the median to an outlier. A step with a checkpoint exceeds it."""
 
 NOT_PRINTED = ("complete", "mean_of", "printed", "first", "last")
 """Fields of `Summary` that are not part of its JSON."""
 
 ENOUGH = 5
-"""Steps, the first slow ones among them, of which the median is a usual one."""
+"""Least number of step times whose median is typical, although the first steps are slow."""
 
 
 @attrs.frozen(kw_only=True)
@@ -40,11 +40,11 @@ class MeasuredWindow:
 
 @attrs.frozen(kw_only=True)
 class Summary:
-    """Means and sample standard deviations over a window; seconds and TFLOP/s per GPU.
+    """Means and sample standard deviations of step time (s) and TFLOP/s per GPU over a window.
 
-    ``count`` is the number of steps in the mean of the step time, and ``printed`` of those in the log, with a time or
-    without. ``complete`` tells whether the whole window was measured; see `summarise`. ``mean_of`` is over how many
-    steps, at most, the framework averaged a printed time.
+    ``count`` is the number of step times in the mean, ``printed`` the number of steps of the window in the log, and
+    ``first`` and ``last`` are their numbers. ``complete`` is True if the log covers the window; see `summarise`.
+    ``mean_of`` is the largest number of steps over which the framework averaged a printed time.
     """
 
     window: Window
@@ -60,7 +60,7 @@ class Summary:
     last: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the object that ``--json`` prints."""
         table = attrs.asdict(self, filter=lambda field, _value: field.name not in NOT_PRINTED)
         return table | {"window": self.window if self.window == "last" else list(self.window)}
 
@@ -78,18 +78,17 @@ class Summary:
 
 
 def summarise(steps: Sequence[Step], window: Window) -> Summary:
-    """The steps of a run (in order, a later one of the same number replacing the earlier) over its window.
+    """Summarise the steps of a run, in the order of their numbers, over a window.
 
-    ``window`` is "last", or the first and last step, both included, in the framework's own numbers. A step without a
-    time (null, NaN, or none that a step can take, such as 0) is left out of the mean. The standard deviation is the
-    sample's (n - 1), null for one step.
+    ``window`` is "last", or the first and last step, both included, in the framework's own numbers. Times that are
+    None, NaN or out of range are left out of the mean. The standard deviation is that of a sample (n - 1), and None for
+    a single step.
 
-    A window is complete when the log printed it from edge to edge at its own rhythm, and its last step has a time; in
-    a log that states rates in the place of times, a rate. No step within the window, nor an edge of it, may be further
-    from the next one printed than `rhythm` of the whole log.
+    A window is complete if its last step is measured and no step is missing. A step is missing if a gap between two
+    printed steps, or between a printed step and an edge of the window, is wider than the `rhythm` of the log.
     """
     numbers = steps.numbers if isinstance(steps, NumberedSteps) else [step.step for step in steps]
-    chosen = [steps[place] for place in _places(numbers, window)]
+    chosen = [steps[index] for index in _indices(numbers, window)]
     times, tflops = _times_s(chosen), _known(possible(step.tflops_per_gpu, TFLOPS_PER_GPU) for step in chosen)
     return Summary(
         window=window,
@@ -107,9 +106,9 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
 
 
 def outlier_median_s(steps: Iterable[Step], summary: Summary) -> float | None:
-    """The median step time (s) of a run, where its window is one step that took far longer, or far less, than that.
+    """Return the median step time (s) of a run if the window is a single step that deviates far from the median.
 
-    Null for any other window, for a usual step, and for a run of too few steps to tell.
+    Return None for other windows, and if the run has too few steps for a typical median.
     """
     one_step = summary.window == "last" or summary.window[0] == summary.window[1]
     if not one_step or summary.step_time_s is None:
@@ -121,15 +120,15 @@ def outlier_median_s(steps: Iterable[Step], summary: Summary) -> float | None:
 
 
 def is_measured(last: Step, log: Iterable[Step]) -> bool:
-    """Whether the speed of this step is known, in what the log states of all."""
+    """Check whether the last step has a time, or a rate if no step of the log has a time."""
     if _times_s([last]):
         return True
     rates = (stated(last.tflops_per_gpu), stated(last.tokens_per_s_per_gpu))
     return any(rate is not None and rate > 0 for rate in rates) and all(stated(step.time_s) is None for step in log)
 
 
-def _places(numbers: Sequence[int], window: Window) -> range:
-    """Where the numbers of the window stand."""
+def _indices(numbers: Sequence[int], window: Window) -> range:
+    """Return the indices of the window's steps."""
     if window == "last":
         return range(len(numbers))[-1:]
     first, last = window
@@ -140,7 +139,7 @@ def _without_gaps(numbers: Sequence[int], window: Window) -> bool:
     if window == "last":
         return True
     first, last = window
-    edges = [first - 1, *(numbers[place] for place in _places(numbers, window)), last + 1]
+    edges = [first - 1, *(numbers[index] for index in _indices(numbers, window)), last + 1]
     widest = rhythm(numbers)
     return all(after - before <= widest for before, after in itertools.pairwise(edges))
 

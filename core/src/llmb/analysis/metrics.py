@@ -1,4 +1,4 @@
-"""How fast a run was, in the figures by which training is compared. SI units; fractions as fractions."""
+"""Metrics of a run: throughput, MFU, and the comparison with the baseline. SI units, fractions as fractions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS_PER_DAY = 86400
 
 @attrs.frozen(kw_only=True)
 class Comparison:
-    """What the publisher measured (seconds, tokens/s, a fraction, days), and measured / published step time."""
+    """Published metrics (seconds, tokens/s, a fraction, days), and ``step_time_ratio``: measured / published."""
 
     step_time_s: float
     tokens_per_s: float | None
@@ -32,10 +32,10 @@ class Comparison:
 
 @attrs.frozen(kw_only=True)
 class Metrics:
-    """The metrics of one run; its fields are the keys of the JSON. A figure that cannot be had is null.
+    """Metrics of one run. The fields are the keys of the JSON. Unknown metrics are None.
 
-    ``mfu`` is the one that the recipe's publisher uses: ``mfu_computed`` (from step time and formula) or
-    ``mfu_logged`` (from the TFLOP/s that the framework logs), never one in place of the other.
+    ``mfu`` is computed as the recipe's publisher does: it is ``mfu_computed`` (from step time and formula) or
+    ``mfu_logged`` (from the TFLOP/s that the framework logs). If that one is None, so is ``mfu``.
     """
 
     step_time_s: float | None
@@ -53,7 +53,7 @@ class Metrics:
     baseline: Comparison | None
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``--json`` prints them: absent figures as None, and NaN nowhere."""
+        """Return the object that ``--json`` prints, with None instead of NaN."""
         return {name: stated_only(value) for name, value in attrs.asdict(self).items()}
 
 
@@ -70,15 +70,13 @@ def measure(
     proxy: bool = False,
     baseline: Baseline | None = None,
 ) -> Metrics:
-    """The metrics of a run of this step time (s), of the logged model TFLOP/s per GPU, or of both.
+    """Compute the metrics of a run from its step time (s), from the logged model TFLOP/s per GPU, or from both.
 
-    Either follows from the other by TFLOP/s per GPU = FLOPs per sequence x global batch / (step time x GPUs x 1e12).
-    Where only TFLOP/s is given, the step time and all that rests on it is derived so: right as far as the framework
-    counts FLOPs by the recipe's formula. Where only the step time is given, ``model_tflops_per_gpu`` is derived, and
-    ``mfu_logged`` stays null, since nothing was logged. A figure that cannot be (outside STEP_TIME_S or
-    TFLOPS_PER_GPU) counts as absent, since a log may print any: NaN, or the 0 that rounding leaves of a small model.
-    ``peak_flops`` is the dense peak of one GPU in FLOP/s; without it every MFU is null.
-    Proxies have no days per 1T tokens: they train no real model.
+    TFLOP/s per GPU = FLOPs per sequence x global batch / (step time x GPUs x 1e12). If only TFLOP/s are given, the step
+    time is derived by this equation, which is exact if the framework counts FLOPs by the recipe's formula. If only the
+    step time is given, ``mfu_logged`` is None. Values outside STEP_TIME_S or TFLOPS_PER_GPU count as absent, because a
+    log may print NaN, or 0 for a small model. ``peak_flops`` is the dense peak of one GPU in FLOP/s. Without it, every
+    MFU is None. Proxies have no days per 1T tokens, because they train no real model.
     """
     flops = flops_per_sequence(model, flop_formula)
     flops_per_gpu = flops * global_batch_size / gpus

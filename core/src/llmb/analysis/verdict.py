@@ -1,4 +1,4 @@
-"""Whether a run was as fast as published."""
+"""Verdict on the step time of a run, compared with the published one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from llmb.analysis.metrics import Metrics
 from llmb.values.job_status import Verdict
 
 _ROUNDING = 1e-9
-"""So that a step time exactly at the limit passes, whatever its last binary digit."""
+"""Margin by which a step time exactly at the limit passes in spite of floating-point rounding."""
 
 
 def judge(
@@ -18,12 +18,11 @@ def judge(
     loss_nan: bool,
     profiled: bool,
 ) -> tuple[Verdict | None, str]:
-    """The verdict on a run, and one plain sentence of why.
+    """Return the verdict on a run, and its reason in one sentence.
 
-    Pass where measured / published step time <= 1 + ``tolerance``, else fail; faster than published is a pass, and
-    the sentence says so where it is by more than the tolerance. Null where there is nothing to be judged against: no
-    baseline, or a profile asked for. Undecided where the run cannot count: it did not complete, its loss was NaN, its
-    measuring window is not whole, or the steps of that window state no time.
+    The verdict is pass if measured / published step time <= 1 + ``tolerance``, else fail. The verdict is None if the
+    run has no baseline or is profiled. It is undecided if the run did not complete, its loss was NaN, or its measuring
+    window is incomplete or has no step time.
     """
     baseline = metrics.baseline
     if profiled or baseline is None:
@@ -40,7 +39,7 @@ def judge(
 
 
 def _doubt(completed: bool, loss_nan: bool, window_complete: bool) -> str | None:
-    """Why the run cannot count, if it cannot."""
+    """Return the reason for an undecided verdict, or None."""
     if not completed:
         return "the run did not complete"
     if loss_nan:
