@@ -162,8 +162,10 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     framework, scheduler = registry.framework(run.framework), registry.scheduler(target.scheduler)
     job, script = None, None
     errors: list[Fault] = []
-    with _collect(errors):
-        _check_window(run, framework)
+    if run.repeat == 1:  # the other repeats have the same parsers and the same window
+        with _collect(errors):
+            scheduler.parse_log(run=run)
+            _check_window(run, framework)
     environment, tasks = _prepare(framework, scheduler, run, target, errors)
     with _collect(errors):
         job = framework.build_job(run=run)

@@ -218,6 +218,7 @@ def test_a_later_record_that_fails_skips_its_run_and_is_created_by_the_next_proc
     runs_folder().mkdir(parents=True)
     (runs_folder() / "r2").touch()
     recorder = SweepRecorder({RunRecord(runs_folder() / name, {"workload": {}}): "job" for name in ("r1", "r2", "r3")})
+    assert not (runs_folder() / "r3").exists(), "threads that write it delay the first submission"
     recorder.finish()
     assert recorder.is_created("r1")
     with pytest.raises(RecordError, match=r"File exists; nothing is lost; .*`llmb attach r2`") as raised:

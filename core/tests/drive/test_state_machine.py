@@ -127,6 +127,10 @@ def test_a_run_goes_through_its_stages() -> None:
     [
         (tasks(), Preparing(run_id="a", task="image")),
         (tasks(image=TASK_DONE), Preparing(run_id="a", task="data")),
+        (
+            evolve(tasks(), names={"image": "image import"}),
+            Preparing(run_id="a", task="image", kind="image import"),
+        ),
         (tasks(image=TASK_DONE, data=TASK_DONE), Submitting(run_id="a")),
     ],
 )

@@ -38,6 +38,7 @@ class SweepRecorder:
         self._futures: dict[str, Future[None]] = {}
         self._finished = False
         records = list(jobs)
+        self._later = records[FIRST_RECORDS:]
         try:
             self._create(records[:FIRST_RECORDS], NOTHING_STARTED)
             for future in self._futures.values():
@@ -45,7 +46,11 @@ class SweepRecorder:
         except BaseException:  # Ctrl-C too
             self._take_back(records)
             raise
-        self._create(records[FIRST_RECORDS:])
+
+    def create_others(self) -> None:
+        """Begin to create the other records. Their threads would delay the first submission if they began before it."""
+        later, self._later = self._later, []
+        self._create(later)
 
     def _create(self, records: list[RunRecord], remedy: str = "") -> None:
         for record in records:
@@ -62,9 +67,10 @@ class SweepRecorder:
 
     def is_created(self, run_id: str) -> bool:
         """Check whether the run's record exists. Raise RecordError if it could not be created."""
-        if not self._futures[run_id].done():
+        future = self._futures.get(run_id)
+        if future is None or not future.done():
             return False
-        self._futures[run_id].result()
+        future.result()
         return True
 
     def finish(self, *, wait_for_all: bool = True) -> None:
@@ -72,8 +78,10 @@ class SweepRecorder:
 
         Wait for them, unless ``wait_for_all`` is False. Records that failed are left to the next process.
         """
-        if self._finished or not (wait_for_all or all(future.done() for future in self._futures.values())):
+        are_done = not self._later and all(future.done() for future in self._futures.values())
+        if self._finished or not (wait_for_all or are_done):
             return
+        self.create_others()
         wait(self._futures.values())
         self._finished = True
         self._writers.shutdown()

@@ -142,7 +142,7 @@ class EffectRunner:
         for key in unit.depends_on:
             if (ending := states[key].ending) and ending.state == "failed" and (log := self.tasks.logs.get(key)):
                 self.runs[unit.id].record.write_task_log(log.encode())
-        return DependenciesSeen(states)
+        return DependenciesSeen(states, {key: self.tasks.plans[key].task.kind for key in unit.depends_on})
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""

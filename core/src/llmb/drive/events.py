@@ -30,9 +30,10 @@ class Planned(Event):
 
 @attrs.frozen(kw_only=True)
 class Preparing(Event):
-    """The run waits for the shared task with the key ``task``."""
+    """The run waits for the shared task with the key ``task``. ``kind`` is its name in messages."""
 
     task: str
+    kind: str = ""
 
 
 @attrs.frozen(kw_only=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -29,6 +29,10 @@ RECENT_STEPS = 20
 
 WARM_UP_STEPS = 4
 """Steps before the time left is shown. The first times are wrong: compilation, asynchronous dispatch."""
+
+
+Source = Literal["framework", "scheduler"]
+"""The plugin whose parser reads a log."""
 
 
 @attrs.frozen
@@ -67,8 +71,7 @@ class RunLogs:
             for path in paths
         )
         """The logs of this attempt, in the order of the phases."""
-        self._parser: LogParser | None = self._framework.parse_log(run=self._plan.run)
-        self._scheduler_parser = self._scheduler.parse_log(run=self._plan.run)
+        self._parsers: dict[Source, LogParser | None] = {}  # made when the first bytes arrive
         self.series = StepSeries()
         self.parser_error = ""
         """Why a parser stopped. The copies are complete nevertheless."""
@@ -108,12 +111,8 @@ class RunLogs:
 
     def close(self) -> None:
         """Parse last lines that have no line end. The job is over."""
-        with self._catch_parser_error():
-            if self._parser:
-                self._add(self._parser, self._parser.close())
-        with self._catch_scheduler_parser_error():
-            if self._scheduler_parser:
-                self._add_notices(self._scheduler_parser.close())
+        self._collect("framework", lambda parser: parser.close())
+        self._collect("scheduler", lambda parser: parser.close())
 
     def superseded_until(self) -> dict[Path, int]:
         """Return the offset in each measured log before which errors have no effect, because steps followed."""
@@ -147,34 +146,30 @@ class RunLogs:
         measured = {phase.name: phase.measured for phase in self._plan.job.phases}
         if log.phase in measured:
             self.phase = log.phase
-        if measured.get(log.phase) and self._parser:
-            with self._catch_parser_error():
-                self._add(self._parser, self._parser.feed(data, log.copy))
-        if self._scheduler_parser:
-            with self._catch_scheduler_parser_error():
-                self._add_notices(self._scheduler_parser.feed(data, log.copy))
+        if measured.get(log.phase):
+            self._collect("framework", lambda parser: parser.feed(data, log.copy))
+        self._collect("scheduler", lambda parser: parser.feed(data, log.copy))
 
-    def _add(self, parser: LogParser, found: Iterable[Step | Notice]) -> None:
-        self.series.add(found)
-        self.series.first_step = parser.first_step  # the parser may know it only now
-
-    def _add_notices(self, found: Iterable[Step | Notice]) -> None:
-        self.scheduler_notices += [each for each in found if isinstance(each, Notice)]
+    def _collect(self, source: Source, parse: Callable[[LogParser], Iterable[Step | Notice]]) -> None:
+        """Collect the steps of the framework's parser, or the notices of the scheduler's."""
+        with self._catch_parser_error(source):
+            if source not in self._parsers:
+                plugin = self._framework if source == "framework" else self._scheduler
+                self._parsers[source] = plugin.parse_log(run=self._plan.run)
+            parser = self._parsers[source]
+            if parser and source == "scheduler":
+                self.scheduler_notices += [each for each in parse(parser) if isinstance(each, Notice)]
+            elif parser:
+                self.series.add(parse(parser))
+                self.series.first_step = parser.first_step  # the parser may know it only now
 
     @contextmanager
-    def _catch_parser_error(self) -> Iterator[None]:
-        """Stop parsing after the framework's parser failed. Steps that were found stay."""
+    def _catch_parser_error(self, source: Source = "framework") -> Iterator[None]:
+        """Stop parsing after a parser failed. Steps and notices that were found stay."""
         try:
             yield
         except PluginError as error:
-            self._parser, self.parser_error = None, self.parser_error or str(error)
-
-    @contextmanager
-    def _catch_scheduler_parser_error(self) -> Iterator[None]:
-        try:
-            yield
-        except PluginError as error:
-            self._scheduler_parser, self.parser_error = None, self.parser_error or str(error)
+            self._parsers[source], self.parser_error = None, self.parser_error or str(error)
 
     def _mfu(self, step: Step | None) -> float | None:
         """Return the MFU of one step, or None if it is above 1.

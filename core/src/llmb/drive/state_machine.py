@@ -174,7 +174,7 @@ def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterato
         ending = seen.states[key].ending
         if ending is None:
             if state.task != key or state.stage == "planned":
-                yield Preparing(run_id=unit.id, task=key)
+                yield Preparing(run_id=unit.id, task=key, kind=seen.names.get(key, ""))
             return
         if ending.state != "completed":
             status = JobStatus(state="ended", cause=ending.cause, reason=ending.reason, remedy=ending.remedy)

@@ -109,6 +109,8 @@ class TargetLoop:
         while due := self._due_effect(performed):
             performed.update((unit.id, due[0]) for unit, _ in due[1])
             yield from self._perform(*due)
+        if self._recorder:
+            self._recorder.create_others()  # if nothing was submitted
         self._update_references()
         yield from self._read_logs()
         yield from self._progress.report(self.units.states)
@@ -184,6 +186,8 @@ class TargetLoop:
         self.runner.tasks.note_references((state.task, unit.id) for unit, state in self.units.waiting())
         self._submitting = True
         submission = Background(lambda: list(self.runner.submit(units)), threaded=self._more)
+        if self._recorder:
+            self._recorder.create_others()
         try:
             yield from self._admit_ready_runs(BATCH)
             observed = submission.result()

@@ -74,9 +74,10 @@ class State:
 
 @attrs.frozen
 class DependenciesSeen:
-    """States of the tasks that a run depends on, by key."""
+    """States of the tasks that a run depends on, and their names in messages, by key."""
 
     states: Mapping[str, State]
+    names: Mapping[str, str] = attrs.field(factory=dict)
 
 
 @attrs.frozen
