@@ -92,13 +92,12 @@ def _check_records() -> DoctorCheck:
 
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
     plugins = registry.plugins()
-    if not any(each.error for each in plugins):
-        return [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]
-    return [
+    broken = [
         DoctorCheck(name=f"plugin {each.name}", ok=False, detail=each.error, remedy="upgrade or uninstall the plugin")
         for each in plugins
         if each.error
     ]
+    return broken or [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]
 
 
 def _check_target(target: Target[Any], table: Mapping[str, Any], registry: PluginRegistry) -> Iterator[DoctorCheck]:

@@ -13,11 +13,8 @@ from llmb.hookspecs import CommandResult, Host
 from llmb.hosts.file_transfer import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError
 
-FEW_FILES = 4
-"""Files that are written one after the other, without threads."""
-
 WRITERS = 16
-"""Threads that write many files."""
+"""Threads that write files. They mostly wait until the disk has synced a file."""
 
 
 class LocalHost:
@@ -70,12 +67,8 @@ class LocalHost:
             with _report_write_error(Path(name)):
                 write_atomically(Path(name), files[name].encode(), mode)
 
-        if len(files) <= FEW_FILES:
-            for name in files:
-                write(name)
-        else:
-            with ThreadPoolExecutor(WRITERS) as threads:  # they mostly wait until the disk has synced a file
-                list(threads.map(write, files))
+        with ThreadPoolExecutor(WRITERS) as threads:
+            list(threads.map(write, files))
 
     def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
         """Return the bytes of each file from its offset on, at most `read_limit` of them.

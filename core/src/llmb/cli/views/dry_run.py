@@ -8,8 +8,8 @@ from textwrap import shorten
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.numbers import counted
 from llmb.cli.views.sweep import describe_sweep
+from llmb.cli.views.tables import counted
 
 COMMAND_WIDTH = 120
 """The number of characters that are shown of a phase's command. The script contains all of it."""

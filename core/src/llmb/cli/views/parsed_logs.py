@@ -12,9 +12,8 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.numbers import counted, format_number
 from llmb.cli.views.steady_state import describe_steady_state
-from llmb.cli.views.tables import ABSENT, Column, print_table
+from llmb.cli.views.tables import ABSENT, Column, counted, format_number, print_table
 
 NAMED_FILES = 3
 """The number of passed-over files that a line names."""

@@ -9,9 +9,8 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import NAMED_VALUES, metric_rows
-from llmb.cli.views.numbers import counted, format_number
 from llmb.cli.views.sweep import describe_differences, describe_sweep
-from llmb.cli.views.tables import Column, print_table
+from llmb.cli.views.tables import Column, counted, format_number, print_table
 
 SWEEP_WIDTH = 18
 """The least width of the column of sweep values, in characters."""

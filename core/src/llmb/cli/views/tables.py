@@ -1,4 +1,4 @@
-"""Tables as text: they fit a terminal's width without breaking a number, and print complete lines into a pipe."""
+"""Tables and their numbers as text: a table fits a terminal's width, and is complete in a pipe."""
 
 from __future__ import annotations
 
@@ -31,6 +31,19 @@ class Column:
     wraps: int | None = None
     optional: bool = False
     style: str = ""
+
+
+def format_number(value: float | None, unit: str = "") -> str:
+    """Return at most four significant digits, with commas between thousands. Return nothing for None."""
+    if value is None:
+        return ""
+    text = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    return f"{text} {unit}".strip()
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a count such as ``1 GPU`` or ``8 GPUs``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
