@@ -19,7 +19,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError, PluginWarning
 from llmb.values.failure import Failure, Signature
-from llmb.values.steps import LogParser, Notice, Step
+from llmb.values.steps import Notice
 
 END = 1 << 20
 """Bytes at the end of a log that are searched for messages of schedulers, and for failures after the last step."""
@@ -70,13 +70,9 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
 def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:
     for parser in registry.message_parsers():
         try:
-            yield from (each for each in _items(parser, end) if isinstance(each, Notice))
+            yield from (each for each in [*parser.feed(end), *parser.close()] if isinstance(each, Notice))
         except PluginError as error:  # the user did not name this scheduler
             warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
-
-
-def _items(parser: LogParser, data: bytes) -> list[Step | Notice]:
-    return [*parser.feed(data), *parser.close()]
 
 
 def _size(path: Path) -> int:

@@ -25,7 +25,7 @@ Cause = Literal[
 ]
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen
 class CauseEntry:
     """Texts for a cause, and the state of a run that ends for this cause.
 
@@ -43,49 +43,37 @@ class CauseEntry:
 
 CAUSES: Mapping[Cause, CauseEntry] = {
     "timeout": CauseEntry(
-        text="the job's time limit came",
-        remedy="raise workload.time_limit, or run fewer steps",
-        state="timeout",
+        "the job's time limit came", "raise workload.time_limit, or run fewer steps", state="timeout"
     ),
     "preempted": CauseEntry(
-        text="the scheduler took the job's nodes for another one",
-        remedy="run it again where jobs are not preempted",
+        "the scheduler took the job's nodes for another one",
+        "run it again where jobs are not preempted",
         search_logs=True,
     ),
     "node failure": CauseEntry(
-        text="a node of the job failed",
-        remedy="run it again; if it fails again, exclude that node",
-        search_logs=True,
+        "a node of the job failed", "run it again; if it fails again, exclude that node", search_logs=True
     ),
     "out of memory": CauseEntry(
-        text="the host is out of memory",
-        remedy="request more memory, or use less: a smaller micro batch, or more GPUs per model (tp, pp, fsdp)",
+        "the host is out of memory",
+        "request more memory, or use less: a smaller micro batch, or more GPUs per model (tp, pp, fsdp)",
         is_crash=True,
         search_logs=True,
     ),
-    "cancelled": CauseEntry(text="the job was cancelled", remedy="run it again", state="cancelled"),
+    "cancelled": CauseEntry("the job was cancelled", "run it again", state="cancelled"),
     "deadline": CauseEntry(
-        text="the job's deadline passed",
-        remedy="run it again with a later deadline, or a shorter time limit",
-        search_logs=True,
+        "the job's deadline passed", "run it again with a later deadline, or a shorter time limit", search_logs=True
     ),
-    "launch failure": CauseEntry(text="the scheduler could not launch the job", search_logs=True),
-    "refused": CauseEntry(text="the scheduler rejected the job", remedy="correct [target]"),
+    "launch failure": CauseEntry("the scheduler could not launch the job", search_logs=True),
+    "refused": CauseEntry("the scheduler rejected the job", "correct [target]"),
     "impossible": CauseEntry(
-        text="the scheduler can never start the job",
-        remedy="correct [target]",
-        prefix="it would never have started: ",
+        "the scheduler can never start the job", "correct [target]", prefix="it would never have started: "
     ),
     "dependency": CauseEntry(
-        text="the job waits for a job that cannot end as required",
-        remedy="correct [target]",
+        "the job waits for a job that cannot end as required",
+        "correct [target]",
         prefix="it would never have started: ",
     ),
-    "lost": CauseEntry(
-        text="the end of the job is unknown",
-        remedy="run it again with `llmb run` on its run.toml",
-        state="lost",
-    ),
-    "failed": CauseEntry(text="the job failed", is_crash=True, search_logs=True),
+    "lost": CauseEntry("the end of the job is unknown", "run it again with `llmb run` on its run.toml", state="lost"),
+    "failed": CauseEntry("the job failed", is_crash=True, search_logs=True),
 }
 """All causes of an unsuccessful end. If messages in the logs name several causes, the first one here counts."""
