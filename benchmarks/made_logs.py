@@ -67,14 +67,22 @@ def notebook(size: int) -> Iterator[bytes]:
         size, step = size - len(block), step + 1
 
 
-def dense(size: int) -> Iterator[bytes]:
-    """Yield the step lines of eight ranks with srun's labels, and nothing between them."""
+def dense_maxtext(size: int) -> Iterator[bytes]:
+    """Yield step lines of one process, and nothing between them."""
     dice = random.Random(2)
-    step = 0
-    while size > 0:
-        block = b"".join(step_line(dice, step, f"{rank}: ") for rank in range(8))
-        yield block
-        size, step = size - len(block), step + 1
+    for step in _until(size, len(step_line(dice, 0, ABSL))):
+        yield step_line(dice, step, ABSL)
+
+
+def dense_nemo(size: int) -> Iterator[bytes]:
+    """Yield step lines of NeMo 2, and nothing between them."""
+    dice = random.Random(6)
+    for step in _until(size, 190):
+        yield (
+            f"Training epoch 0, iteration {step}/999999 | lr: 3.000e-06 | global_batch_size: 128 | global_step: {step} | "
+            f"reduced_train_loss: {dice.uniform(2, 12):.4g} | train_step_timing in s: {dice.uniform(5.6, 5.7):.4g} | "
+            f"consumed_samples: {128 * step}\n"
+        ).encode()
 
 
 def bars(size: int, every: int) -> Iterator[bytes]:

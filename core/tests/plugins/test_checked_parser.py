@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,11 @@ class Odd(LineParser):
     ("act", "message"),
     [
         (lambda: float("0.50.5"), "ValueError: could not convert string to float: '0.50.5'"),
-        (lambda: Step(step=10**23), "OverflowError: int too big to convert"),
-        (lambda: Step(step="3"), "TypeError: 'str' object cannot be interpreted as an integer"),  # type: ignore[arg-type]  # it is wrong
+        (
+            lambda: Step(step=10**23),
+            "ValueError: invalid number 100000000000000000000000 of a step; expected an integer of at least 0",
+        ),
+        (lambda: Step(step="3"), "ValueError: invalid number '3' of a step"),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="done"), "ValueError: 'kind' must be in ('total steps', "),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="total steps", value="50"), "ValueError: invalid value '50'; expected an integer"),  # type: ignore[arg-type]  # it is wrong
         (lambda: Notice(kind="total steps"), "ValueError: invalid value None; expected the number of steps"),
@@ -103,12 +107,17 @@ class Returning:
     [
         (None, "TypeError: 'NoneType' object is not iterable"),
         (["step 1"], "TypeError: 'step 1' is neither a Step nor a Notice"),
-        ([Step(step=1, time_s="0.5")], r"TypeError: must be real number, not str in Step\(step=1, time_s='0.5',"),  # type: ignore[arg-type]  # it is wrong
-        ([Step(step=1, figures={"lr": None})], "TypeError: must be real number, not NoneType in Step"),  # type: ignore[dict-item]  # it is wrong
+        (
+            [Step(step=1, time_s="0.5")],
+            r"TypeError: invalid value '0.5' of a step; expected a float in Step\(step=1, time_s='0.5',",
+        ),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, figures={"lr": None})], "TypeError: invalid value None of a step; expected a float in Step"),  # type: ignore[dict-item]  # it is wrong
+        ([Step(step=1, loss=Fraction(1, 2))], r"TypeError: invalid value Fraction\(1, 2\) of a step; .* in Step"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, figures={"lr": 10**400})], "OverflowError: int too large to convert to float in Step"),
         ([Step(step=1, figures={3: 0.5})], "TypeError: sequence item 0: expected str instance, int found in Step"),  # type: ignore[dict-item]  # it is wrong
-        ([Step(step=1, mean_of=2.5)], "TypeError: 'float' object cannot be interpreted as an integer in Step"),  # type: ignore[arg-type]  # it is wrong
-        ([Step(step=1, attempt="1")], "TypeError: 'str' object cannot be interpreted as an integer in Step"),  # type: ignore[arg-type]  # it is wrong
-        ([Step(step=1, attempt=-1)], "OverflowError: can't convert negative .* in Step"),
+        ([Step(step=1, mean_of=2.5)], "ValueError: invalid number 2.5 of a step; .* in Step"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, attempt="1")], "ValueError: invalid number '1' of a step; .* in Step"),  # type: ignore[arg-type]  # it is wrong
+        ([Step(step=1, attempt=-1)], "ValueError: invalid number -1 of a step; .* in Step"),
     ],
 )
 def test_a_result_of_a_wrong_type_is_an_error_of_the_plugin(result: Any, message: str) -> None:

@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-import math
-from array import array
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, overload
+from typing import overload
+
+import attrs
 
 from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 
 MOST_NOTICES = 1000
 """Different notices of a run that are kept."""
 
-Layout = tuple[Any, ...]
-"""Whether each field of a step is None, and the names of its figures. Most steps of a log have the same layout."""
 
-
-class StepTable(Sequence[Step]):
-    """Steps in the order of their numbers, each number once, in a fifth of the memory of a list of `Step`."""
+class SortedSteps(Sequence[Step]):
+    """Steps of one run in the order of their numbers, each number once."""
 
     def __init__(self, attempt: int) -> None:
         self.attempt = attempt
-        self.numbers = array("q")
+        self.numbers: list[int] = []
         """The number of each step, in ascending order."""
-        self._rows: list[bytes] = []  # doubles: the layout of the step, its fields with 0 for None, its figures
-        self._layouts: list[Layout] = []
-        self._layout_numbers: dict[Layout, int] = {}
+        self._steps: list[Step] = []
 
     def put(self, step: Step) -> None:
         """Add a step, or replace the step of the same number."""
-        figures = step.figures
-        time_s, loss, tflops, tokens = step.time_s, step.loss, step.tflops_per_gpu, step.tokens_per_s_per_gpu
-        layout = (time_s is None, loss is None, tflops is None, tokens is None, *figures)
-        number = self._layout_numbers.setdefault(layout, len(self._layouts))
-        if number == len(self._layouts):
-            self._layouts.append(layout)
-        values = (number, time_s or 0, loss or 0, tflops or 0, tokens or 0, step.mean_of or 0, *figures.values())
-        row = array("d", values).tobytes()
-        if not self.numbers or step.step > self.numbers[-1]:
-            self.numbers.append(step.step)
-            self._rows.append(row)
+        number = step.step
+        if not self.numbers or number > self.numbers[-1]:
+            self.numbers.append(number)
+            self._steps.append(step)
             return
-        place = bisect_left(self.numbers, step.step)
-        if self.numbers[place] == step.step:
-            self._rows[place] = row
+        place = bisect_left(self.numbers, number)
+        if self.numbers[place] == number:
+            self._steps[place] = step
         else:
-            self.numbers.insert(place, step.step)
-            self._rows.insert(place, row)
+            self.numbers.insert(place, number)
+            self._steps.insert(place, step)
 
     @property
     def rhythm(self) -> int:
@@ -55,7 +43,7 @@ class StepTable(Sequence[Step]):
         return rhythm(self.numbers)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._steps)
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -69,23 +57,12 @@ class StepTable(Sequence[Step]):
         return map(self._step, range(len(self)))
 
     def _step(self, place: int) -> Step:
-        number, time_s, loss, tflops, tokens, mean_of, *figures = array("d", self._rows[place])
-        no_time, no_loss, no_tflops, no_tokens, *names = self._layouts[int(number)]
-        return Step(
-            step=self.numbers[place],
-            time_s=None if no_time else time_s,
-            loss=None if no_loss else loss,
-            tflops_per_gpu=None if no_tflops else tflops,
-            tokens_per_s_per_gpu=None if no_tokens else tokens,
-            figures=dict(zip(names, figures, strict=True)),
-            mean_of=int(mean_of) or self._steps_since_before(place),
-            attempt=self.attempt,
-        )
-
-    def _steps_since_before(self, place: int) -> int:
-        """Return how many steps were run since the one printed before; for the first one, as many as usual."""
-        number = self.numbers[place]
-        return number - self.numbers[place - 1] if place else max(1, min(number, self.rhythm))
+        """Return a step. A mean since the step before is one of as many steps; the first one, of as many as usual."""
+        step, number = self._steps[place], self.numbers[place]
+        if step.mean_of is not None:
+            return step
+        before = self.numbers[place - 1] if place else number - max(1, min(number, self.rhythm))
+        return attrs.evolve(step, mean_of=number - before)
 
 
 class StepSeries:
@@ -101,27 +78,25 @@ class StepSeries:
         """True if a loss of the current run was NaN, according to its steps or to a notice."""
         self.total_steps: int | None = None
         """The number of steps that the log announces, if it does."""
-        self._table = StepTable(attempt=0)
+        self._steps = SortedSteps(attempt=0)
         self._notices: dict[Notice, None] = {}
 
     def add(self, items: Iterable[Step | Notice]) -> None:
         """Add what a parser returned."""
         for item in items:
-            if item.attempt is not None and item.attempt < self._table.attempt:
+            attempt = self._steps.attempt
+            if item.attempt is not None and item.attempt < attempt:
                 continue  # of an earlier run
             if isinstance(item, Notice):
                 self._note(item)
-            else:
-                self._take(item)
-
-    def _take(self, step: Step) -> None:
-        if step.attempt > self._table.attempt:
-            self._table = StepTable(step.attempt)
-            self._notices.clear()
-            self.nan = False
-        self._table.put(step)
-        if step.loss is not None and math.isnan(step.loss):
-            self.nan = True
+                continue
+            if item.attempt > attempt:
+                self._steps = SortedSteps(item.attempt)
+                self._notices.clear()
+                self.nan = False
+            self._steps.put(item)
+            if item.loss != item.loss:  # only NaN differs from itself
+                self.nan = True
 
     def _note(self, notice: Notice) -> None:
         if notice.kind == "total steps":
@@ -133,17 +108,17 @@ class StepSeries:
     @property
     def attempt(self) -> int:
         """The number of the current run, from 0. Runs that begin in one log are counted."""
-        return self._table.attempt
+        return self._steps.attempt
 
     @property
     def steps(self) -> Sequence[Step]:
         """The steps of the current run, in the order of their numbers."""
-        return self._table
+        return self._steps
 
     @property
     def last_step(self) -> Step | None:
         """The step with the highest number."""
-        return self._table[-1] if self._table else None
+        return self._steps[-1] if self._steps else None
 
     @property
     def count(self) -> int:
@@ -153,9 +128,9 @@ class StepSeries:
         belong to a resumed run or to a part of a log, so the last number counts. The last number also counts if it is
         not a multiple of the interval from the first one, for example if a log prints step 1 and every tenth step.
         """
-        if not self._table:
+        if not self._steps:
             return 0
-        numbers, rhythm = self._table.numbers, self._table.rhythm
+        numbers, rhythm = self._steps.numbers, self._steps.rhythm
         if numbers[0] <= rhythm and (numbers[-1] - numbers[0]) % rhythm == 0:
             return numbers[-1] - numbers[0] + rhythm
         first = min(numbers[0], 1) if self.first_step is None else self.first_step
@@ -164,7 +139,7 @@ class StepSeries:
     @property
     def rhythm(self) -> int:
         """The most common distance between printed steps, 1 if there is none."""
-        return self._table.rhythm
+        return self._steps.rhythm
 
     @property
     def notices(self) -> Sequence[Notice]:

@@ -52,7 +52,7 @@ def _step(text: bytes) -> Step | None:
     if not number.isdigit() or len(number) > _MOST_DIGITS:
         return None
     known: dict[str, float] = {}
-    more: dict[str, float] = {}
+    figures: dict[str, float] = {}
     for field in fields:
         name, _, text = field.partition(b": ")
         try:
@@ -65,8 +65,8 @@ def _step(text: bytes) -> Step | None:
         if name in _NAMES:
             known[_NAMES[name]] = value
         else:
-            more[name.decode(errors="replace")] = value
-    return Step(step=int(number), figures=more, **known) if known else None  # type: ignore[arg-type]  # names of floats
+            figures[name.decode(errors="replace")] = value
+    return Step(step=int(number), figures=figures, **known) if known else None  # type: ignore[arg-type]  # names of floats
 
 
 def _abort(text: bytes) -> Notice:

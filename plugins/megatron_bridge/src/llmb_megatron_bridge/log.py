@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import attrs
 
 from llmb import LineParser, Notice, Step
-from llmb_megatron_bridge.log_fields import Fields
+from llmb_megatron_bridge.log_fields import Meanings, read_fields
 from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
@@ -40,7 +40,7 @@ class MegatronLog(LineParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self._fields = Fields()
+        self._meanings = Meanings()
         self._step_times = StepTimes()
         self._totals: dict[str, bytes] = {}  # of each source, as printed
 
@@ -48,14 +48,12 @@ class MegatronLog(LineParser):
         """Return the steps of a line (several if ranks joined their lines), and its notices."""
         found: list[Step | Notice] = []
         if _TIME in line:
-            number = _ITERATION.search(line)
-            if number is None and (number := _ITERATION.search(self.line_before())):  # a record of two lines
-                line = number[0] + b" | " + line[line.index(_TIME) :]
-                number = _ITERATION.match(line)
-            while number:
-                following = _ITERATION.search(line, number.end())
-                self._read_record(number, line[number.end() : following.start() if following else len(line)], found)
-                number = following
+            _, *parts = _ITERATION.split(line)
+            if not parts and (begin := _ITERATION.search(self.line_before())):  # a record of two lines
+                parts = [*begin.groups(), b" " + line[line.index(_TIME) :]]
+            while parts:
+                number, total, text, *parts = parts
+                self._read_record(int(number), total, text, found)
         if _UTILIZATION in line:
             for time_s, tflops_per_gpu in _STEP_TIME.findall(line):
                 time = StepTime(float(time_s), float(tflops_per_gpu))
@@ -73,22 +71,22 @@ class MegatronLog(LineParser):
         """Return what was held back, and the step times of a log without step numbers."""
         return [*super().close(), *self._step_times.close()]
 
-    def _read_record(self, number: re.Match[bytes], text: bytes, found: list[Step | Notice]) -> None:
+    def _read_record(self, number: int, total: bytes, text: bytes, found: list[Step | Notice]) -> None:
         """Add the step of a record, the total number of steps and a NaN. A record without a time is skipped."""
-        known, figures = self._fields.read(text)
+        known, figures = read_fields(text, self._meanings)
         if "time_s" not in known:
             return
-        if self._totals.get(self.source) != number[2]:
-            self._totals[self.source] = number[2]
-            found.append(Notice(kind="total steps", value=int(number[2])))
-        time = self._step_times.take_time(int(number[1]), known["time_s"])
+        if self._totals.get(self.source) != total:
+            self._totals[self.source] = total
+            found.append(Notice(kind="total steps", value=int(total)))
+        time = self._step_times.take_time(number, known["time_s"])
         if time:
             known.setdefault("tflops_per_gpu", time.tflops_per_gpu)
-        step = Step(step=int(number[1]), figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
+        step = Step(step=number, figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
         found.append(step)
         if not time:
             self._step_times.keep_step(step)
         if math.isnan(figures.get("grad norm", 0)):
-            found.append(Notice(kind="nan", text=f"the gradient norm of iteration {step.step} is NaN"))
+            found.append(Notice(kind="nan", text=f"the gradient norm of iteration {number} is NaN"))
         elif figures.get("number of nan iterations"):
-            found.append(Notice(kind="nan", text=f"the loss of iteration {step.step} is NaN"))
+            found.append(Notice(kind="nan", text=f"the loss of iteration {number} is NaN"))

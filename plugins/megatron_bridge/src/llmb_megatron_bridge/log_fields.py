@@ -23,42 +23,39 @@ _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
 _MOST_NAMES = 1000  # limit of cached names; a real log has about 20
 
 
-class Fields:
-    """Reader of `` name: value`` fields that caches the meaning of each name, because all lines have the same names."""
+class Meanings(dict[bytes, tuple[str, float]]):
+    """Meanings of printed names, each with its divisor, which is 0 for a name that is not an attribute of a Step."""
 
-    def __init__(self) -> None:
-        self._meanings: dict[bytes, tuple[str, float]] = {}
-
-    def read(self, record: bytes) -> tuple[dict[str, float], dict[str, float]]:
-        """Return the attributes of a Step and the other values of a record.
-
-        Skip fields without a leading blank, which are the output of another rank.
-        """
-        known: dict[str, float] = {}
-        figures: dict[str, float] = {}
-        meanings = self._meanings
-        for field in record.split(b"|"):
-            name, _, text = field.partition(b": ")
-            meant, unit = meanings.get(name) or self._learn(name)
-            if not meant:
-                continue
-            try:
-                value = float(text)
-            except ValueError:
-                match = _NUMBER.match(text)  # other text follows directly, or the field has two values or a suffix
-                if match is None:
-                    continue
-                value = float(match[1]) * _SUFFIXES[match[2]]
-            if unit:
-                known.setdefault(meant, value if unit == 1 else round(value / unit, 9))
-            else:
-                figures[meant] = value
-        return known, figures
-
-    def _learn(self, name: bytes) -> tuple[str, float]:
-        """Return the meaning of a name and its divisor, which is 0 for a name that is not an attribute of a Step."""
+    def __missing__(self, name: bytes) -> tuple[str, float]:
+        """Return the meaning of a name that is read for the first time, and keep it, since all lines have the same."""
         stripped = name.strip() if name[:1] == b" " else b""
         meaning = _NAMES.get(stripped) or (stripped.decode(errors="replace"), 0.0)
-        if len(self._meanings) < _MOST_NAMES:
-            self._meanings[name] = meaning
+        if len(self) < _MOST_NAMES:
+            self[name] = meaning
         return meaning
+
+
+def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the attributes of a Step and the other values of a record, which consists of `` name: value`` fields.
+
+    Skip fields without a leading blank, which are the output of another rank.
+    """
+    known: dict[str, float] = {}
+    figures: dict[str, float] = {}
+    for field in record.split(b"|"):
+        name, _, text = field.partition(b": ")
+        meaning, divisor = meanings[name]
+        if not meaning:
+            continue
+        try:
+            value = float(text)
+        except ValueError:
+            match = _NUMBER.match(text)  # other text follows directly, or the field has two values or a suffix
+            if match is None:
+                continue
+            value = float(match[1]) * _SUFFIXES[match[2]]
+        if divisor:
+            known.setdefault(meaning, value if divisor == 1 else round(value / divisor, 9))
+        else:
+            figures[meaning] = value
+    return known, figures

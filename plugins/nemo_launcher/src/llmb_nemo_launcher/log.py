@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 
 import attrs
 
@@ -112,33 +112,27 @@ class NeMoLog(LineParser):
         """Return the steps of a line without a line end, but not a last number that may lack digits."""
         return self._read_iteration(line, torn=True) if _LINE in line else self.read_line(line)
 
-    def _read_iteration(self, line: bytes, *, torn: bool) -> Iterator[Step | Notice]:
+    def _read_iteration(self, line: bytes, *, torn: bool) -> list[Step | Notice]:
         match = _ITERATION.search(line)
-        if match is None:
-            return
-        step = _iteration(int(match[1]), line[match.end() :], torn=torn)
-        if step is None:
-            return
+        step = match and _iteration(int(match[1]), line[match.end() :], torn=torn)
+        if not match or not step:
+            return []
         if not self._begun:
             self._has_times = step.time_s is not None
+            self._begin(0, (_LINE,))
         elif torn and self._has_times and step.time_s is None:
-            return  # cut off before its time
-        self._begin(0, (_LINE,))
-        yield from self._total_steps(match[2], int(match[2]) + 1)
-        yield step
+            return []  # cut off before its time
+        return [step] if match[2] == self._total else [self._total_steps(match[2], int(match[2]) + 1), step]
 
-    def _read_bar(self, text: bytes) -> Iterator[Step | Notice]:
+    def _read_bar(self, text: bytes) -> list[Step | Notice]:
         bar = _Bar.find(text)
-        if bar is None or not self._drawn_here().is_new_step(bar):
-            return
-        step = self._bar_step(bar)
-        if step is None:
-            return
-        self._begin(1, (_TIME,) if _TIME in bar.fields else (_LOSS,))
+        step = bar and self._drawn_here().is_new_step(bar) and self._bar_step(bar)
+        if not bar or not step:
+            return []
+        if not self._begun:
+            self._begin(1, (_TIME,) if _TIME in bar.fields else (_LOSS,))
         _, _, total = bar.place.partition(b"/")
-        if total.isdigit():
-            yield from self._total_steps(total, int(total))
-        yield step
+        return [self._total_steps(total, int(total)), step] if total.isdigit() and total != self._total else [step]
 
     def _bar_step(self, bar: _Bar) -> Step | None:
         count = _PLACE.fullmatch(bar.place)
@@ -164,13 +158,11 @@ class NeMoLog(LineParser):
 
     def _begin(self, first_step: int, needles: tuple[bytes, ...]) -> None:
         """Note the generation of the log, and search for nothing else."""
-        if not self._begun:
-            self._begun, self.first_step, self.needles = True, first_step, needles
+        self._begun, self.first_step, self.needles = True, first_step, needles
 
-    def _total_steps(self, printed: bytes, total: int) -> Iterator[Notice]:
-        if printed != self._total:
-            self._total = printed
-            yield Notice(kind="total steps", text=f"{total} steps", value=total)
+    def _total_steps(self, printed: bytes, total: int) -> Notice:
+        self._total = printed
+        return Notice(kind="total steps", text=f"{total} steps", value=total)
 
 
 def _iteration(iteration: int, text: bytes, *, torn: bool) -> Step | None:
@@ -206,14 +198,8 @@ def _is_complete(field: str) -> bool:
     return _NAMES.get(name) in ("time_s", "loss") and _FOUR_DIGITS.fullmatch(value) is not None
 
 
-def _step(number: int, values: Mapping[str, float], mean_of: int = 1) -> Step:
-    known: dict[str, float] = {}
-    more: dict[str, float] = {}
-    for name, value in values.items():
-        if name in _NAMES:
-            known[_NAMES[name]] = value
-        else:
-            more[name] = value
-    if "loss" in more:  # Lightning's own loss, before NeMo printed another one
-        known.setdefault("loss", more.pop("loss"))
-    return Step(step=number, mean_of=mean_of, figures=more, **known)  # type: ignore[arg-type]  # names of floats
+def _step(number: int, values: dict[str, float], mean_of: int = 1) -> Step:
+    known = {attribute: values.pop(name) for name, attribute in _NAMES.items() if name in values}
+    if "loss" in values:  # Lightning's own loss, before NeMo printed another one
+        known.setdefault("loss", values.pop("loss"))
+    return Step(step=number, mean_of=mean_of, figures=values, **known)  # type: ignore[arg-type]  # names of floats
