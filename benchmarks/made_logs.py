@@ -69,20 +69,24 @@ def notebook(size: int) -> Iterator[bytes]:
 
 def dense_maxtext(size: int) -> Iterator[bytes]:
     """Yield step lines of one process, and nothing between them."""
-    dice = random.Random(2)
-    for step in _until(size, len(step_line(dice, 0, ABSL))):
-        yield step_line(dice, step, ABSL)
+    dice, step = random.Random(2), 0
+    while size > 0:
+        line = step_line(dice, step, ABSL)
+        yield line
+        size, step = size - len(line), step + 1
 
 
 def dense_nemo(size: int) -> Iterator[bytes]:
     """Yield step lines of NeMo 2, and nothing between them."""
-    dice = random.Random(6)
-    for step in _until(size, 190):
-        yield (
-            f"Training epoch 0, iteration {step}/999999 | lr: 3.000e-06 | global_batch_size: 128 | global_step: {step} | "
+    dice, step = random.Random(6), 0
+    while size > 0:
+        line = (
+            f"Training epoch 0, iteration {step}/999999 | lr: 3.0e-06 | global_batch_size: 128 | global_step: {step} | "
             f"reduced_train_loss: {dice.uniform(2, 12):.4g} | train_step_timing in s: {dice.uniform(5.6, 5.7):.4g} | "
             f"consumed_samples: {128 * step}\n"
         ).encode()
+        yield line
+        size, step = size - len(line), step + 1
 
 
 def bars(size: int, every: int) -> Iterator[bytes]:

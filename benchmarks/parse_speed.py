@@ -4,11 +4,11 @@
 
 Parsing is compared with ``grep -c`` for the text of a step line, and diagnosis with ``grep -cFf`` for all signatures.
 The CPU time of both sides is measured in turns, and the best of several repeats counts, because other processes slow
-down both. The speed of grep depends on the text between the steps by a factor of two. A step takes about 10 us here and
-0.03 us in grep, so the ratio depends on how many steps a log has.
+down both. The speed of grep depends on the text between the steps by a factor of two. A step takes 7 to 12 us here and
+0.03 us in grep, so the ratio depends on the number of steps in a log.
 
-The bar is for logs of jobs that run the published recipes. Such a log reaches hundreds of megabytes because many
-processes write more than steps, for example with NCCL_DEBUG=INFO:
+Sparse logs are those of jobs that run the published recipes. Such a log reaches hundreds of megabytes because many
+processes write more than steps, for example with NCCL_DEBUG=INFO. The bars against grep are for these logs:
 
 - ``ranks``, MaxText: every process prints each step, with srun's label. 512 processes (the published jobs have 64 to
   2048) with 50 steps print 25,600 step lines in 500 MB, one in 19.5 kB.
@@ -17,15 +17,15 @@ processes write more than steps, for example with NCCL_DEBUG=INFO:
 - ``pairs``, Megatron-Bridge: two processes print a line each per step, with a step in 50 kB too.
 - ``failed`` and ``incomplete`` are ``ranks`` with and without a failure at the end, of more steps than they contain.
 
-Denser logs have no bar against grep:
+Other real logs are denser:
 
 - ``ranks-2048``: as many processes as the largest published job, so one step line in 4.9 kB.
 - ``bars-alone``: six complete logs of jobs on 8 to 64 GPUs have a step in 5 to 11 kB, 8 kB on average.
 - ``pairs-alone``: six complete logs of Megatron-LM have an iteration in 0.8 to 36 kB, 5.5 kB in the median.
 - ``notebook``, MaxText: the densest complete log of a real run (one process on TPUs) has a step line in 394 bytes.
-- ``dense-pairs``, Megatron-Bridge: nothing but step lines. It is compared with a loop that searches each line for three
-  regular expressions, as other tools read two numbers per step.
-- ``dense``, MaxText: nothing but the step lines of eight ranks, which no real log has.
+
+``dense-maxtext``, ``dense-nemo`` (NeMo 2) and ``dense-pairs`` contain nothing but step lines, which no real log does.
+The last one is also compared with a loop that searches each line for three regular expressions, as llmb-run does.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ from made_logs import (
     RANKS_2048_EVERY,
     RANKS_EVERY,
     bars,
-    dense,
+    dense_maxtext,
+    dense_nemo,
     failed,
     notebook,
     pairs,
@@ -106,8 +107,9 @@ LOGS = (
     Log("bars-alone", "nemo_launcher", partial(bars, every=BARS_EVERY)),
     Log("pairs-alone", "megatron_bridge", partial(pairs, every=PAIRS_EVERY)),
     Log("notebook", "maxtext", notebook, share=0.1),
+    Log("dense-maxtext", "maxtext", dense_maxtext, share=0.1),
+    Log("dense-nemo", "nemo_launcher", dense_nemo, share=0.1),
     Log("dense-pairs", "megatron_bridge", partial(pairs, every=PAIR), share=0.1),
-    Log("dense", "maxtext", dense, share=0.1),
 )
 
 
@@ -124,7 +126,7 @@ def write(path: Path, blocks: Iterable[bytes]) -> Path:
 
 
 def parse(path: Path, framework: str) -> None:
-    """Read a log and all its steps, as `llmb parse` does."""
+    """Read a log and all its steps."""
     parser, series = registry().framework(framework).parse_log(run=None), StepSeries()
     for block in blocks_of(path):
         series.add(parser.feed(block))
