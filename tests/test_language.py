@@ -27,19 +27,6 @@ LONGEST_SUBJECT = 72
 # Paths that are not clean yet. Whoever cleans a folder removes its line.
 PENDING: tuple[str, ...] = (
     "benchmarks/RESULTS.md",
-    "benchmarks/parse_speed.py",
-    "core/src/llmb/logs/",
-    "core/src/llmb/parsing/compressed.py",
-    "core/src/llmb/parsing/directories.py",
-    "core/src/llmb/parsing/file_names.py",
-    "core/src/llmb/parsing/parse_log.py",
-    "core/src/llmb/values/log_files.py",
-    "core/tests/logs/",
-    "examples/plugins/llmb-torchtitan/src/llmb_torchtitan/log.py",
-    "plugins/maxtext/src/llmb_maxtext/log.py",
-    "plugins/maxtext/tests/test_log.py",
-    "plugins/nemo_launcher/tests/test_log.py",
-    "plugins/nemo_launcher/tests/test_log_files.py",
 )
 
 OPENINGS = {"What", "Whether", "How", "Where", "Which", "Why", "When", "That", "Those", "Who"}

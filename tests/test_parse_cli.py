@@ -310,7 +310,7 @@ def test_in_a_directory_logs_with_a_failure_count_and_other_files_are_listed_as_
     assert (answer.status, answer.out.splitlines()[-1]) == (0, "1 succeeded, 2 failed; mean of the last step")
     rows = [" ".join(row.split()) for row in answer.out.splitlines()]
     assert "broken Failed (no step) the accelerator is out of memory" in rows
-    other = "no step of maxtext is in it; is it the log of another framework?"
+    other = "no maxtext steps found; check --framework"
     assert answer.err.splitlines() == [
         f"llmb: {folder}: passed over 1 file (checkpoint.log): is binary, and not a log of maxtext",
         f"llmb: {folder}: passed over 1 file (empty.log): is empty",
@@ -343,7 +343,7 @@ def test_logs_without_steps_are_listed_and_the_exit_code_is_1(parse: Llmb, folde
     answer = parse(folder / "a" / "log.out", empty, nothing)
 
     assert (answer.status, answer.out.splitlines()[-1]) == (1, "1 succeeded, 1 failed; mean of the last step")
-    lines = [f"llmb: {empty}: is empty", f"llmb: {nothing}: no file in it has a step of maxtext"]
+    lines = [f"llmb: {empty}: is empty", f"llmb: {nothing}: no file with maxtext steps found; check --framework"]
     assert answer.err.splitlines() == lines
 
 
@@ -389,8 +389,11 @@ def test_without_a_log_the_framework_needs_a_log_directory(parse: Llmb) -> None:
     [
         (b"", "is empty"),
         (bytes(range(256)) * 1000, "is binary, and not a log of maxtext"),
-        (b"Training epoch 0, iteration 0/19 | lr: 1e-06 | global_step: 0\n", "is it the log of another framework?"),
-        (b"x" * 3_000_000, "is it the log of another framework?"),
+        (
+            b"Training epoch 0, iteration 0/19 | lr: 1e-06 | global_step: 0\n",
+            "no maxtext steps found; check --framework",
+        ),
+        (b"x" * 3_000_000, "no maxtext steps found; check --framework"),
         (b"\x28\xb5\x2f\xfd\0", "is compressed by zstd; unpack it first"),
         (gzip.compress(b""), "is empty"),
     ],
@@ -424,9 +427,7 @@ def test_a_run_that_failed_before_its_first_step_has_a_cause(
     log.write_text(f"begin\n{text}\n")
     answer = parse(log)
 
-    message = (
-        f"llmb: {log}: no step of maxtext is in it; it broke before the first, or is the log of another framework\n"
-    )
+    message = f"llmb: {log}: no maxtext steps found; failed before the first step, or is the log of another framework\n"
     assert (answer.status, answer.err) == (1, message)
     assert answer.out.startswith(f"{cause}: {text} (line 2); ")
     document = parse(log, "--json").json
@@ -437,7 +438,7 @@ def test_a_directory_without_a_log_is_one_line_and_exit_1(parse: Llmb, tmp_path:
     answer = parse(tmp_path)
 
     assert (answer.status, answer.out) == (1, "")
-    assert answer.err == f"llmb: {tmp_path}: no file in it has a step of maxtext\n"
+    assert answer.err == f"llmb: {tmp_path}: no file with maxtext steps found; check --framework\n"
     assert parse(tmp_path, "--json").json == {"logs": [], "summary": {"succeeded": 0, "failed": 0}}
 
 

@@ -1,4 +1,4 @@
-"""A log's text without its colours, wherever the blocks are cut."""
+"""Removal of escape sequences from logs, in blocks that end anywhere."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from llmb.values.steps import Step
         (b"\x1b[12\nnone of these \x1b]0;is\none", b"\x1b[12\nnone of these \x1b]0;is\none"),
     ],
 )
-def test_a_sequence_vanishes_and_a_move_to_another_place_ends_a_line(data: bytes, text: bytes) -> None:
+def test_sequences_are_removed_and_a_move_of_the_cursor_ends_a_line(data: bytes, text: bytes) -> None:
     assert without_escapes(data) == (text, b"")
 
 
 @pytest.mark.parametrize("end", [b"\x1b", b"\x1b[", b"\x1b[1;3", b"\x1b(", b"\x1b]8;;https://ho", b"\x1b]0;title\x1b"])
-def test_what_may_go_on_in_the_next_block_waits_for_it(end: bytes) -> None:
+def test_an_unfinished_sequence_waits_for_the_next_block(end: bytes) -> None:
     assert without_escapes(b"\x1b[1mtext" + end) == (b"text", end)
 
 
 class Coloured(LineParser):
-    """``step N: T s``, and the line before it as its only figure."""
+    """Parser of ``step N: T s`` that also keeps the line before."""
 
     needles = (b"step ",)
 

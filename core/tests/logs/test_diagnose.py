@@ -1,4 +1,4 @@
-"""Why a run broke: made-up logs for the rules, real ones for the causes that the table knows."""
+"""Causes of failed runs: made logs for the rules, real logs for the signatures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cause_of(folder: Path, **logs: str) -> str | None:
     return found.cause if found else None
 
 
-def test_a_known_text_is_told_with_its_line_and_what_to_do(tmp_path: Path) -> None:
+def test_a_signature_gives_cause_line_and_remedy(tmp_path: Path) -> None:
     found = diagnose(write(tmp_path, run=f"one\ntwo\r\n3: {OOM}\nfour\n"))
 
     assert found is not None
@@ -48,7 +48,7 @@ def test_a_known_text_is_told_with_its_line_and_what_to_do(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "all is well\n", "\0\1\2" * 1000])
-def test_a_log_that_knows_no_cause_has_none(tmp_path: Path, text: str) -> None:
+def test_a_log_without_a_signature_has_no_cause(tmp_path: Path, text: str) -> None:
     assert diagnose([*write(tmp_path, run=text), tmp_path / "missing.log", tmp_path]) is None
 
 
@@ -57,13 +57,13 @@ def test_the_earliest_cause_counts(tmp_path: Path) -> None:
     assert cause_of(tmp_path, run=f"{OOM}\nthe sky fell\n") == "the accelerator is out of memory"
 
 
-def test_a_cause_counts_before_what_follows_from_another(tmp_path: Path) -> None:
+def test_a_primary_signature_counts_more_than_a_secondary_one(tmp_path: Path) -> None:
     assert cause_of(tmp_path, run="it shook\nthe sky fell\n") == "the sky"
     assert cause_of(tmp_path, first="it shook\n", second="x" * 10_000 + "the sky fell\n") == "the sky"
     assert cause_of(tmp_path, run=f"it shook\n{WATCHDOG}\n") == "a shock"
 
 
-def test_of_two_that_begin_at_one_place_the_longer_text_counts(tmp_path: Path) -> None:
+def test_the_longer_of_two_texts_at_one_place_counts(tmp_path: Path) -> None:
     exact = Signature(needle="the sky fell twice", cause="two skies", remedy="")
     found = diagnose(write(tmp_path, run="the sky fell twice\n"), [FALLEN, exact])
 
@@ -90,7 +90,7 @@ def test_a_text_that_begins_with_the_end_of_a_line_is_on_the_next(tmp_path: Path
 
 
 @pytest.mark.parametrize("before", ["x" * 100_000, "bar |####| 3/9\r" * 1000], ids=["long line", "bar drawn anew"])
-def test_evidence_of_a_long_line_is_the_part_that_tells(tmp_path: Path, before: str) -> None:
+def test_evidence_of_a_long_line_is_the_part_around_the_signature(tmp_path: Path, before: str) -> None:
     found = diagnose(write(tmp_path, run=f"one\n{before}the sky fell{' on us' * 1000}\n"), [FALLEN])
 
     assert found is not None
@@ -101,7 +101,7 @@ def test_evidence_of_a_long_line_is_the_part_that_tells(tmp_path: Path, before: 
 # Processes that die because another one did
 
 
-def test_a_process_that_is_ended_because_another_died_is_no_cause(tmp_path: Path) -> None:
+def test_a_process_that_was_killed_after_another_died_is_no_cause(tmp_path: Path) -> None:
     found = diagnose(write(tmp_path, rank0=VICTIM))
 
     assert found is not None
@@ -110,9 +110,7 @@ def test_a_process_that_is_ended_because_another_died_is_no_cause(tmp_path: Path
 
 
 @pytest.mark.parametrize("order", [("rank0", "rank1"), ("rank1", "rank0")])
-def test_where_another_process_ended_with_an_exception_that_is_the_cause(
-    tmp_path: Path, order: tuple[str, ...]
-) -> None:
+def test_an_exception_before_a_secondary_signature_is_the_cause(tmp_path: Path, order: tuple[str, ...]) -> None:
     logs = {"rank0": VICTIM, "rank1": "one\nTraceback (most recent call last):\nValueError: 7 is no mesh\n" + VICTIM}
     found = diagnose(write(tmp_path, **{name: logs[name] for name in order}))
 
@@ -131,7 +129,7 @@ def test_where_another_process_ended_with_an_exception_that_is_the_cause(
         "KeyboardInterrupt",
     ],
 )
-def test_an_exception_that_another_process_brought_about_is_evidence_and_no_cause(tmp_path: Path, error: str) -> None:
+def test_an_exception_about_a_lost_connection_is_evidence_and_no_cause(tmp_path: Path, error: str) -> None:
     found = diagnose(write(tmp_path, rank0=VICTIM, rank1=error + "\n"))
     assert found is not None
     assert (found.cause, found.evidence) == ("another process of the run died", error)
@@ -141,7 +139,7 @@ def test_an_exception_that_another_process_brought_about_is_evidence_and_no_caus
     )
 
 
-def test_the_exception_that_tells_of_another_process_in_its_own_line_is_no_cause(tmp_path: Path) -> None:
+def test_an_exception_that_is_a_secondary_signature_is_no_cause(tmp_path: Path) -> None:
     line = "RuntimeError: [transport/tcp/pair.cc:553] Connection closed by peer [::1]:42\n"
     assert cause_of(tmp_path, rank0=line) == "another process of the run died"
     assert cause_of(tmp_path, rank0=f"KeyError: 7\n{line}") == "a process failed with KeyError"
@@ -150,7 +148,7 @@ def test_the_exception_that_tells_of_another_process_in_its_own_line_is_no_cause
 # The table itself
 
 
-def test_the_table_names_its_sources_and_no_text_twice() -> None:
+def test_signatures_have_sources_and_different_texts() -> None:
     signatures = known_signatures()
 
     assert all(each.source and each.remedy and each.cause for each in signatures)
@@ -158,7 +156,7 @@ def test_the_table_names_its_sources_and_no_text_twice() -> None:
     assert max(len(each.needle) for each in signatures) < module.OVERLAP
 
 
-def test_the_table_names_no_framework_and_no_scheduler() -> None:
+def test_signatures_name_no_framework_and_no_scheduler() -> None:
     rooms = sorted((Path(module.__file__).parent / "signatures").iterdir())
     text = "".join(file.read_text().lower() for file in rooms)
 
@@ -174,7 +172,7 @@ def test_the_table_names_no_framework_and_no_scheduler() -> None:
         "NCCL WARN [Proxy Service 8] Failed to execute operation Close from rank 10, retcode 3\n",
     ],
 )
-def test_what_only_looks_like_a_failure_is_none(tmp_path: Path, text: str) -> None:
+def test_harmless_lines_are_no_failure(tmp_path: Path, text: str) -> None:
     assert diagnose(write(tmp_path, run=text)) is None
 
 
@@ -184,7 +182,7 @@ CAUSES: Mapping[str, tuple[str, int]] = {
     "01": ("the accelerator is out of memory", 7),
     "11": ("the processes are bound to CPU cores that the node does not have", 11),
     "13": ("a process crashed (segmentation fault)", 3),
-    "19": ("a GPU has a hardware fault (uncorrectable ECC error)", 12),
+    "19": ("a GPU has a hardware error (uncorrectable ECC error)", 12),
     "21": ("a GPU or its driver failed", 2),
     "23": ("the accelerator is out of memory", 16),
     "27": ("a process failed with FileNotFoundError", 26),
@@ -195,7 +193,7 @@ CAUSES: Mapping[str, tuple[str, int]] = {
     "51": ("the accelerator is out of memory", 1),
     "53": ("another process of the run died", 1),
     "55": ("the loss became NaN", 1),
-    "57": ("the driver reports a GPU fault (Xid)", 1),
+    "57": ("the driver reports a GPU error (Xid)", 1),
 }
 
 

@@ -1,4 +1,4 @@
-"""Where a log's last steps begin, wherever the blocks end in which it is read."""
+"""Position of the last steps of a log that is read in blocks of any size."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llmb.values.steps import LogParser, Notice, Step
 
 
 class Numbered(LineParser):
-    """``step N``."""
+    """Parser of ``step N``."""
 
     needles = (b"step ",)
 
@@ -23,7 +23,7 @@ class Numbered(LineParser):
 
 
 class AtTheEnd(LineParser):
-    """``time``, which has no number."""
+    """Parser of ``time``, a step without a number."""
 
     needles = (b"time",)
 
@@ -45,7 +45,7 @@ def steps(*numbers: int) -> list[bytes]:
 
 
 def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes]) -> bytes:
-    """The line behind which no more than two new steps come."""
+    """Return the line after which at most two new steps come."""
     text = b"".join(lines)
     log.write_bytes(text)
     begin = find_last_steps(log, new_parser, 2)
@@ -63,7 +63,7 @@ def line_of_last_steps(log: Path, new_parser: type[LogParser], lines: list[bytes
     ],
 )
 @pytest.mark.parametrize("block", [1, 10, 16, 1000])
-def test_they_begin_with_the_same_line_however_the_log_is_cut(
+def test_the_last_steps_are_the_same_for_all_block_sizes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[bytes], last: set[bytes], block: int
 ) -> None:
     monkeypatch.setattr(files, "BLOCK", block)
@@ -71,8 +71,6 @@ def test_they_begin_with_the_same_line_however_the_log_is_cut(
 
 
 @pytest.mark.parametrize(("count", "last"), [(0, b"begin"), (1, b"0 time"), (9, b"6 time")])
-def test_they_are_found_too_where_a_parser_tells_all_of_them_at_the_end(
-    tmp_path: Path, count: int, last: bytes
-) -> None:
+def test_steps_that_a_parser_returns_at_the_end_are_found(tmp_path: Path, count: int, last: bytes) -> None:
     lines = [b"begin\n", *(b"%d time\n" % number for number in range(count)), b"end\n"]
     assert line_of_last_steps(tmp_path / "run.log", AtTheEnd, lines) == last

@@ -1,4 +1,4 @@
-"""What a log said last."""
+"""The last error or the last lines of a log."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_the_error_is_preferred_to_what_is_printed_after_it(tmp_path: Path, erro
     assert words(tmp_path, labelled) == (label + error).strip()
 
 
-def test_an_error_in_colours_is_told_without_them(tmp_path: Path) -> None:
+def test_an_error_is_shown_without_colours(tmp_path: Path) -> None:
     trace = PYTHON_TRACE.replace('"/opt/train.py"', '\x1b[35m"/opt/train.py"\x1b[0m').replace(
         "net", "\x1b[31mnet\x1b[0m"
     )
@@ -72,7 +72,7 @@ def test_an_error_in_colours_is_told_without_them(tmp_path: Path) -> None:
     assert words(tmp_path, f"{trace}\x1b[31mlast\x1b[0m\n") == "last"
 
 
-def test_of_several_errors_the_last_counts(tmp_path: Path) -> None:
+def test_the_last_of_several_errors_counts(tmp_path: Path) -> None:
     assert words(tmp_path, f"OSError: first\n{PYTHON_TRACE}ValueError: last\n") == "ValueError: last"
 
 
@@ -84,29 +84,29 @@ def test_native_stack_traces_do_not_bury_the_error(tmp_path: Path) -> None:
     assert words(tmp_path, NATIVE_TRACE) == "Fatal Python error: Aborted"
 
 
-def test_without_an_error_the_last_lines_are_told_and_no_frames(tmp_path: Path) -> None:
+def test_the_last_lines_without_frames_are_shown_if_there_is_no_error(tmp_path: Path) -> None:
     text = f"zero\none\n\ntwo\n{PYTHON_TRACE}three\n{NATIVE_TRACE.replace('Fatal Python error: Aborted', '')}"
 
     assert words(tmp_path, text) == "one | two | three"
 
 
-def test_an_error_of_long_ago_is_an_old_story(tmp_path: Path) -> None:
+def test_an_error_far_from_the_end_does_not_count(tmp_path: Path) -> None:
     text = "ValueError: retried\n" + "".join(f"step {number}\n" for number in range(RECENT))
 
     assert words(tmp_path, text) == f"step {RECENT - 3} | step {RECENT - 2} | step {RECENT - 1}"
 
 
-def test_the_rank_that_has_an_error_is_asked_first(tmp_path: Path) -> None:
+def test_the_first_log_with_an_error_counts(tmp_path: Path) -> None:
     assert words(tmp_path, "waiting\n", "", "RuntimeError: mine\n") == "RuntimeError: mine"
     assert words(tmp_path, "", "waiting\n") == "waiting"
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", PYTHON_TRACE.partition("\n")[0]])
-def test_a_log_without_words_has_none(tmp_path: Path, text: str) -> None:
+def test_an_empty_log_has_no_last_lines(tmp_path: Path, text: str) -> None:
     assert words(tmp_path, text) == ""
 
 
-def test_what_is_told_is_short_and_text(tmp_path: Path) -> None:
+def test_the_last_lines_are_short_text(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"\xff" * 1_000_000)
 

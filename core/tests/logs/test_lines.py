@@ -1,4 +1,4 @@
-"""Lines found in bytes that arrive cut anywhere, for a parser that adds only what a line means."""
+"""`LineParser`: lines in bytes that are cut anywhere."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from llmb.values.steps import LogParser, Notice, Step
 
 
 class ToyParser(LineParser):
-    """``step N took S s, loss L``, and ``of N`` for the total; ``torn`` is kept apart."""
+    """Parser of ``step N took S s, loss L``, and of ``of N`` for the total."""
 
     needles = (b"step ", b"of ")
 
@@ -30,7 +30,7 @@ class ToyParser(LineParser):
 
 
 class Echo(ToyParser):
-    """Says what it was given to read."""
+    """Parser that returns each line as a notice."""
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         return [Notice(kind="finished", text=line.decode())]
@@ -55,7 +55,7 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
 
 
 class Pairs(LineParser):
-    """A step for each line with a needle, its time the length of the line before."""
+    """Parser that returns a step for each needle. Its time is the length of the line before."""
 
     needles = (b"needle",)
 
@@ -92,11 +92,11 @@ def test_lines_end_with_lf_crlf_or_cr(end: bytes) -> None:
     assert times(log_of(range(3), end)) == [(0, 1.5), (1, 1.5), (2, 1.5)]
 
 
-def test_a_bar_that_is_drawn_anew_is_a_line_each_time() -> None:
+def test_a_bar_that_is_drawn_again_is_another_line() -> None:
     assert times(b"\rstep 1 took 2 s\rstep 1 took 3 s\nnoise\n") == [(1, 2), (1, 3)]
 
 
-def test_a_step_comes_out_with_the_block_that_ends_its_line() -> None:
+def test_the_block_that_ends_a_line_returns_its_step() -> None:
     parser = ToyParser()
 
     assert list(parser.feed(b"step 1 took 1")) == []
@@ -104,7 +104,7 @@ def test_a_step_comes_out_with_the_block_that_ends_its_line() -> None:
     assert list(parser.feed(b" 2 took 2 s\r\n")) == [Step(step=2, time_s=2)]
 
 
-def test_a_last_line_without_an_end_counts_when_the_log_is_closed() -> None:
+def test_close_returns_the_step_of_a_line_without_an_end() -> None:
     parser = ToyParser()
 
     assert list(parser.feed(b"step 1 took 1.5 s")) == []
@@ -112,11 +112,11 @@ def test_a_last_line_without_an_end_counts_when_the_log_is_closed() -> None:
     assert list(parser.close()) == []
 
 
-def test_a_step_held_back_is_told_when_the_log_is_closed() -> None:
+def test_close_returns_a_step_that_was_held_back() -> None:
     assert [number for number, _ in times(log_of([*range(5), 0]))] == [0, 1, 2, 3, 4, 0]
 
 
-def test_a_parser_may_know_better_about_a_line_that_is_cut() -> None:
+def test_a_parser_may_skip_a_torn_line() -> None:
     class Careful(ToyParser):
         def read_torn_line(self, line: bytes) -> Iterable[Step | Notice]:
             return ()
@@ -172,7 +172,7 @@ def test_each_source_has_its_own_unfinished_line_and_its_own_numbering() -> None
 
 @pytest.mark.parametrize("label", ["%d: ", "  %d: ", "[default%d]:", "[rank%d]: ", "[1,%d]<stdout>:", "10.0.0.%d: ",
                                    "node-%d: ", "tail-of-role/%d ", "3: [default%d]:"])  # fmt: skip
-def test_ranks_that_label_their_lines_are_told_apart(label: str) -> None:
+def test_labelled_ranks_are_distinguished(label: str) -> None:
     ranks = [[f"{label % rank}step {number} took 1.5 s\n" for number in range(20)] for rank in (0, 1)]
     found = parse("".join(ranks[0] + ranks[1]).encode())
 
@@ -182,7 +182,7 @@ def test_ranks_that_label_their_lines_are_told_apart(label: str) -> None:
 @pytest.mark.parametrize(
     "prefix", ["", "10:00:%02d ", "INFO: ", "%d.25: ", "I0317 10:00:%02d.224641 9 trainer.py:1] ", "# "]
 )
-def test_what_stands_before_a_line_and_is_no_label_does_not_hide_a_new_run(prefix: str) -> None:
+def test_a_prefix_that_is_no_label_does_not_hide_a_new_run(prefix: str) -> None:
     text = "".join(
         f"{prefix % number if '%' in prefix else prefix}step {number} took 1.5 s\n" for number in [*range(9)] * 2
     )
@@ -200,7 +200,7 @@ def test_a_loss_that_is_nan_survives_and_is_noted_once_a_run() -> None:
 
 
 class Norms(ToyParser):
-    """A step line may say besides that a norm is NaN."""
+    """Parser of step lines that may contain a norm that is NaN."""
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         yield from super().read_line(line)
@@ -212,7 +212,7 @@ class Norms(ToyParser):
     ("again", "nan"),
     [([0, 1, 2], True), ([0], True), ([], False)],  # a new run, perhaps one, and none
 )
-def test_what_is_said_beside_the_first_step_of_a_new_run_is_of_that_run(again: list[int], nan: bool) -> None:
+def test_a_notice_beside_the_first_step_of_a_new_run_belongs_to_that_run(again: list[int], nan: bool) -> None:
     series = StepSeries()
     series.add(parse(log_of(range(9)), log_of(again).replace(b" s\n", b" s, norm nan\n", 1), parser=Norms()))
 
@@ -220,7 +220,7 @@ def test_what_is_said_beside_the_first_step_of_a_new_run_is_of_that_run(again: l
     assert series.count == (3 if len(again) > 1 else 9)
 
 
-def test_what_one_rank_said_of_an_earlier_run_is_not_said_of_the_last() -> None:
+def test_a_notice_of_an_earlier_run_does_not_count_for_the_last_run() -> None:
     parser, series = Norms(), StepSeries()
     for source in ("rank 0", "rank 1"):
         first = log_of(range(9)).replace(b" s\n", b" s, norm nan\n", 1)
@@ -230,7 +230,7 @@ def test_what_one_rank_said_of_an_earlier_run_is_not_said_of_the_last() -> None:
     assert (series.attempt, series.count, series.nan) == (1, 3, False)
 
 
-def test_a_line_of_any_length_costs_bounded_memory_and_hides_nothing() -> None:
+def test_a_line_of_any_length_takes_bounded_memory_and_hides_no_step() -> None:
     parser, mib, found = ToyParser(), bytes(1 << 20), []
     for block in (b"step 1 took 1 s\n", *[mib] * 64, b"step 2 took 2 s", *[mib] * 64, b"\nstep 3 took 3 s\n"):
         found += parser.feed(block)
@@ -266,7 +266,7 @@ PIECES = st.lists(
 
 @given(pieces=PIECES, places=st.lists(st.integers(0, 500), max_size=12))
 @pytest.mark.parametrize(("before", "after"), [(4096, 16384), (8, 40)], ids=["real limits", "small limits"])
-def test_how_the_bytes_are_cut_changes_nothing(
+def test_the_result_does_not_depend_on_block_sizes(
     before: int, after: int, pieces: Sequence[bytes], places: Sequence[int]
 ) -> None:
     data = b"".join(pieces)
@@ -280,14 +280,14 @@ def test_how_the_bytes_are_cut_changes_nothing(
             assert repr(parse(*cut(data, range(len(data))), parser=parser())) == whole
 
 
-def test_of_a_long_line_only_what_is_around_the_needle_is_read() -> None:
+def test_a_long_line_is_read_only_around_the_needle() -> None:
     found = parse(b"a" * 99_999 + b"step " + b"b" * 99_999 + b"\n", parser=Echo())
 
     assert [len(item.text) for item in found if isinstance(item, Notice)] == [lines.BEFORE + lines.AFTER]
 
 
 @given(pieces=PIECES)
-def test_the_steps_are_those_of_each_line_by_itself(pieces: Sequence[bytes]) -> None:
+def test_each_line_gives_its_own_steps(pieces: Sequence[bytes]) -> None:
     data = b"".join(pieces)
     expected = [
         (int(number), float(time_s))

@@ -1,4 +1,4 @@
-"""complete, incomplete, no_data or nan."""
+"""Status of a log: complete, incomplete, no_data or nan."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def test_a_nan_loss_makes_the_log_nan_however_far_it_got() -> None:
 
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize(("steps", "status"), [(49, "incomplete"), (50, "complete"), (51, "complete")])
-def test_steps_asked_for_must_be_reached(first: int, steps: int, status: str) -> None:
+def test_the_requested_steps_must_be_reached(first: int, steps: int, status: str) -> None:
     assert log_status(series_of(steps, first=first), 50) == status
 
 
 @pytest.mark.parametrize(("steps", "status"), [(49, "incomplete"), (50, "complete")])
-def test_so_must_the_total_that_the_log_states(steps: int, status: str) -> None:
+def test_the_total_that_the_log_announces_must_be_reached(steps: int, status: str) -> None:
     assert log_status(series_of(steps, Notice(kind="total steps", value=50))) == status
 
 
-def test_what_was_asked_for_counts_more_than_what_is_stated() -> None:
+def test_requested_steps_count_more_than_announced_ones() -> None:
     assert log_status(series_of(50, Notice(kind="total steps", value=100)), 50) == "complete"
     assert log_status(series_of(50, Notice(kind="total steps", value=50)), 100) == "incomplete"
 
@@ -50,7 +50,7 @@ def test_a_failure_after_all_steps_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("kind", ["failed", "timeout", "node failure", "out of memory", "preempted", "cancelled"])
-def test_where_nobody_says_how_many_a_failure_tells(kind: NoticeKind) -> None:
+def test_a_failure_makes_a_log_of_unknown_length_incomplete(kind: NoticeKind) -> None:
     assert log_status(series_of(5)) == "complete"
     assert log_status(series_of(5, Notice(kind=kind))) == "incomplete"
     assert log_status(series_of(5, Notice(kind="finished"), Notice(kind=kind))) == "complete"

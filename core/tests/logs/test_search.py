@@ -1,4 +1,4 @@
-"""Texts found in blocks of bytes."""
+"""Search for texts in blocks of bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_every_byte_where_a_text_begins_is_found_unless_it_overlaps_the_one_befo
     assert TextSearch(text.encode() for text in texts).find_all(data.encode()) == sorted(expected)
 
 
-def test_a_search_begins_where_asked() -> None:
+def test_a_search_may_begin_anywhere() -> None:
     assert TextSearch([b"ab"]).find_all(b"abab" * 10, 36) == [36, 38]
 
 

@@ -1,4 +1,4 @@
-"""When a step number that goes back is a step printed again, and when a new run begins."""
+"""Step numbers that go back: steps printed again, and new runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FURTHEST_APART = FIRST_LINE_LOST - 1  # steps; in truth ranks are never more tha
 
 
 def run_of(printed: Iterable[tuple[str, int]]) -> StepSeries:
-    """The run that a log shows whose lines are these ranks and numbers; each step's time is its place in the log."""
+    """Return the run in a log with these ranks and numbers. The time of a step is its position in the log."""
     numbering, series = Numbering(), StepSeries()
     for place, (label, number) in enumerate(printed):
         series.add(numbering.take(Step(step=number, time_s=place), label.encode()))
@@ -29,7 +29,7 @@ def numbers(*printed: Iterable[int]) -> list[int]:
 
 
 def by_turns(*ranks: Sequence[int], late: int = 0) -> list[int]:
-    """Ranks that print by turns, each one ``late`` steps behind the one before."""
+    """Return the lines of ranks that print in turn, each ``late`` steps behind the rank before."""
     turns = range(max(map(len, ranks)) + late * len(ranks))
     places = [(turn - late * rank, each) for turn in turns for rank, each in enumerate(ranks)]
     return [each[place] for place, each in places if 0 <= place < len(each)]
@@ -58,7 +58,7 @@ def test_a_late_line_does_not_make_a_restart_of_a_rewind_after_it() -> None:
     assert numbers(range(8), [0], range(8, 12), range(3, 6)) == list(range(12))
 
 
-def test_a_run_began_where_its_last_rank_began() -> None:
+def test_a_run_begins_with_the_lowest_first_step_of_its_ranks() -> None:
     assert numbers([6, 5, 7, 6, 8, 7, 9, 8, 9], range(5, 7)) == [5, 6]
 
 
@@ -97,7 +97,7 @@ def test_two_ranks_one_step_apart_never_look_like_a_restart() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("ranks", [1, 3])
-def test_numbering_that_starts_afresh_begins_a_new_run_and_the_last_one_counts(
+def test_numbers_that_start_again_begin_a_new_run_and_the_last_run_counts(
     profiled: Sequence[int], measured: Sequence[int], ranks: int
 ) -> None:
     printed = [*by_turns(*[profiled] * ranks), *by_turns(*[measured] * ranks)]

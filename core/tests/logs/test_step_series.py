@@ -1,4 +1,4 @@
-"""The steps of the current run: what is kept, replaced and counted."""
+"""Steps of the current run: kept, replaced and counted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def series_of(numbers: Iterable[int], first_step: int | None = None) -> StepSeri
 
 
 @given(st.lists(STEPS))
-def test_it_holds_the_last_step_given_of_each_number_in_order(steps: list[Step]) -> None:
+def test_the_last_step_of_each_number_is_kept_in_order(steps: list[Step]) -> None:
     series = StepSeries()
     series.add(steps)
 
@@ -52,7 +52,7 @@ def test_steps_are_a_sequence() -> None:
         steps[10]
 
 
-def test_a_loss_that_is_nan_is_not_one_that_is_missing() -> None:
+def test_a_nan_loss_is_not_a_missing_loss() -> None:
     series = StepSeries()
     series.add([Step(step=0), Step(step=1, loss=math.nan, figures={"lr": math.nan})])
 
@@ -62,7 +62,7 @@ def test_a_loss_that_is_nan_is_not_one_that_is_missing() -> None:
     assert math.isnan(series.steps[1].figures["lr"])
 
 
-def test_a_later_attempt_leaves_nothing_of_the_one_before() -> None:
+def test_a_later_attempt_replaces_the_one_before() -> None:
     series = StepSeries()
     series.add([Step(step=step, loss=math.nan) for step in range(9)])
     series.add([Notice(kind="nan"), Notice(kind="total steps", value=9), Notice(kind="failed", text="it broke")])
@@ -73,14 +73,14 @@ def test_a_later_attempt_leaves_nothing_of_the_one_before() -> None:
     assert series.total_steps == 9
 
 
-def test_what_a_rank_still_says_of_an_earlier_attempt_is_left_out() -> None:
+def test_late_steps_of_an_earlier_attempt_are_skipped() -> None:
     series = StepSeries()
     series.add([Step(step=0, attempt=1), Step(step=7, attempt=0)])
 
     assert [step.step for step in series.steps] == [0]
 
 
-def test_nan_is_remembered_also_where_the_step_is_printed_again() -> None:
+def test_nan_is_remembered_if_the_step_is_printed_again() -> None:
     series = StepSeries()
     series.add([Step(step=3, loss=math.nan), Step(step=3, loss=1.0)])
 
@@ -94,7 +94,7 @@ def test_a_notice_of_nan_is_enough() -> None:
     assert series.nan
 
 
-def test_notices_are_kept_once_each_and_not_without_end() -> None:
+def test_each_notice_is_kept_once_up_to_a_limit() -> None:
     series = StepSeries()
     series.add([Notice(kind="failed", text="a"), Notice(kind="finished"), Notice(kind="failed", text="a")])
     assert series.notices == (Notice(kind="failed", text="a"), Notice(kind="finished"))
@@ -122,7 +122,7 @@ def test_notices_are_kept_once_each_and_not_without_end() -> None:
     ],
     ids=str,
 )
-def test_how_many_steps_were_run(numbers: Iterable[int], first_step: int | None, count: int) -> None:
+def test_the_number_of_steps_that_were_run(numbers: Iterable[int], first_step: int | None, count: int) -> None:
     assert series_of(numbers, first_step).count == count
 
 

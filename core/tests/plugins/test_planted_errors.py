@@ -85,7 +85,7 @@ IN_ATTRIBUTES = [
               "log_files = LogFiles(training='*.log')"),
     framework("a pattern that is no pattern", f"{IMPORT}error: missing ), unterminated subpattern",
               "log_files = LogFiles(experiment='(')"),
-    framework("a pattern without a group", f"{IMPORT}ValueError: LogFiles.experiment is 'run', without a group",
+    framework("a pattern without a group", f"{IMPORT}ValueError: invalid LogFiles.experiment 'run'; expected a ",
               "log_files = LogFiles(experiment='run')"),
     framework("no options", f"{HOOKS}options is None, not an attrs class", "options = None"),
     framework("options that are no attrs class", f"{HOOKS}options is <class 'dict'>, not an attrs class",

@@ -1,4 +1,4 @@
-"""MaxText's logs, of every version: the figures that real ones hold, and what happens to them on the way."""
+"""MaxText's logs of every version: values of real logs, and torn, joined and garbled lines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def steps(*blocks: bytes) -> list[Step]:
 
 
 def last_run(*blocks: bytes) -> dict[int, str]:
-    """The steps that count, without the number of their run; as text, in which NaN is like itself."""
+    """Return the steps of the last run as text, because NaN does not equal itself, without their attempt."""
     found = steps(*blocks)
     last = max(step.attempt for step in found)
     kept = {step.step: repr(attrs.evolve(step, attempt=0)) for step in found if step.attempt == last}
@@ -61,7 +61,7 @@ def one(line: str) -> Step | None:
 
 
 def interleaved(data: bytes, ranks: int, label: str = "", late: int = 0) -> bytes:
-    """The log as several ranks print it into one file, each ``late`` lines behind the one before."""
+    """Return the log of several ranks in one file, each ``late`` lines behind the rank before."""
     lines = data.splitlines()
     labels = [label.replace("N", str(rank)).encode() for rank in range(ranks)]
     turns = range(len(lines) + late * ranks)
@@ -77,7 +77,7 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
 # What a line means
 
 
-def test_a_line_of_today() -> None:
+def test_a_line_of_the_present_version() -> None:
     line = (
         "I0706 16:50:26.230209 140110937163584 metric_logger.py:214] completed step: 1, seconds: 24.930, "
         "TFLOP/s/device: 0.861, Tokens/s/device: 164.297, total_weights: 6965, loss: 0.693, lm_loss: 0.000, "
@@ -144,7 +144,7 @@ def test_what_is_no_step(line: str) -> None:
 
 
 @pytest.mark.parametrize("glue", ["", " ", "I0317 10:00:13.2 12 x.py:1] ", "node-1:77:88 [0] NCCL INFO Channel 00 "])
-def test_lines_that_ranks_glued_together_are_still_two(glue: str) -> None:
+def test_lines_that_ranks_joined_are_two(glue: str) -> None:
     first, second = "completed step: 1, seconds: 1.500, loss: 3.250", "completed step: 1, seconds: 1.600, loss: 3.250"
 
     found = steps(f"{first}{glue}{second}\n\n".encode())
@@ -162,7 +162,7 @@ def test_a_loss_of_nan_is_a_step_and_a_notice() -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b""])
 @pytest.mark.parametrize(("word", "kind"), [("NaN", "nan"), ("Inf", "failed")])
-def test_training_that_was_aborted_says_so(word: str, kind: str, end: bytes) -> None:
+def test_aborted_training_gives_a_notice(word: str, kind: str, end: bytes) -> None:
     text = f"Aborting training due to {word} loss."
 
     assert [(n.kind, n.text) for n in parse(b"I0317 10:00:34.2 12 x.py:9] " + text.encode() + end)
@@ -172,13 +172,13 @@ def test_training_that_was_aborted_says_so(word: str, kind: str, end: bytes) -> 
 # The end of a log that is cut
 
 
-def test_a_last_line_may_lack_its_end() -> None:
+def test_a_last_line_without_an_end_is_a_step() -> None:
     line = b"completed step: 9, seconds: 5.667, TFLOP/s/device: 134.924, total_weights: 196608, loss: 10.374"
 
     assert steps(line) == steps(line + b"\n")
 
 
-def test_a_figure_that_may_lack_digits_is_left_out() -> None:
+def test_a_value_that_may_lack_digits_is_skipped() -> None:
     line = b"completed step: 9, seconds: 15.667, TFLOP/s/device: 134.924, total_weights: 196608, loss: 10.374\n"
     whole = steps(line)[0]
 
@@ -208,7 +208,7 @@ FIGURES = {
 
 
 @pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
-def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
+def test_a_real_log_has_the_steps_in_its_index(log: Path) -> None:
     with (SHARED / "INDEX.tsv").open() as file:
         rows = {row["file"]: row for row in csv.DictReader(file, delimiter="\t")}
     stated = int(rows[f"maxtext/{log.name}"]["steps"])
@@ -218,7 +218,7 @@ def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
 
 
 @pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
-def test_a_real_log_holds_these_figures(log: Path) -> None:
+def test_a_real_log_has_these_values(log: Path) -> None:
     if (expected := FIGURES.get(log.name[:2])) is None:
         pytest.skip("its figures are not written down here")
     found = steps(log.read_bytes())
@@ -316,7 +316,7 @@ def test_a_measured_run_shorter_than_its_profile_run_is_all_that_counts() -> Non
     assert last_run(profiled + measured) == last_run(measured)
 
 
-def test_a_rewind_to_a_checkpoint_goes_on_with_the_run() -> None:
+def test_a_rewind_to_a_checkpoint_continues_the_run() -> None:
     lines = [b"completed step: %d, seconds: 1.000, loss: 1.000\n" % step for step in [*range(10), *range(5, 12)]]
 
     assert list(last_run(b"".join(lines))) == list(range(12))
@@ -331,7 +331,7 @@ def test_how_the_bytes_are_cut_does_not_matter(log: Path, places: Sequence[int])
 
 
 @given(places=st.lists(st.integers(min_value=0), max_size=60), ranks=st.integers(1, 3), crlf=st.booleans())
-def test_nor_does_it_where_ranks_are_interleaved(places: Sequence[int], ranks: int, crlf: bool) -> None:
+def test_how_interleaved_ranks_are_cut_does_not_matter(places: Sequence[int], ranks: int, crlf: bool) -> None:
     data = interleaved(SOME.encode(), ranks, "N: ")
     data = data.replace(b"\n", b"\r\n") if crlf else data
 
@@ -341,12 +341,12 @@ def test_nor_does_it_where_ranks_are_interleaved(places: Sequence[int], ranks: i
 
 @pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_nor_does_the_size_of_the_blocks(log: Path, size: int) -> None:
+def test_the_size_of_the_blocks_does_not_matter(log: Path, size: int) -> None:
     data = log.read_bytes()[-50_000:]
 
     assert repr(parse(*cut(data, range(0, len(data), size)))) == repr(parse(data))
 
 
-def test_a_garbled_log_is_read_as_far_as_it_can_be() -> None:
+def test_a_garbled_log_does_not_stop_the_parser() -> None:
     for log in garbled(SOME.encode()):
         read(MaxTextLog, log)

@@ -1,4 +1,4 @@
-"""MaxText's logs as files: that grow, that are no logs, and of a size that no memory holds."""
+"""MaxText's log files: growing, of ranks that print in bursts, and larger than memory."""
 
 from __future__ import annotations
 

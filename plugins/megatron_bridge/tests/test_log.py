@@ -1,4 +1,4 @@
-"""Megatron's logs, of every version and fork: what their lines hold, and what happens to them on the way."""
+"""Megatron's logs of every version and fork: values of their lines, and torn, joined and garbled lines."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
 # What a line means
 
 
-def test_an_iteration_line_gives_its_figures() -> None:
+def test_an_iteration_line_gives_its_values() -> None:
     [step] = series(lines(iteration(7))).steps
     assert step == Step(
         step=7,
@@ -122,7 +122,7 @@ def test_an_iteration_line_gives_its_figures() -> None:
         ("iteration time: 270.125 s samples/sec: 3.8", "iteration time", 270.125),
     ],
 )  # fmt: skip
-def test_the_words_of_every_fork_are_understood(field: str, name: str, value: float) -> None:
+def test_the_names_of_every_fork_are_known(field: str, name: str, value: float) -> None:
     time = "" if "elapsed" in field else " elapsed time per iteration (ms): 10.0 |"
     [step] = series(f" iteration  3/ 50 | consumed samples:  8 |{time} {field} | x\n".encode()).steps
     assert step.figures.get(name, getattr(step, name, None)) == value
@@ -133,12 +133,12 @@ def test_the_words_of_every_fork_are_understood(field: str, name: str, value: fl
     ["", "  3: ", "[default7]:", "[default0]: ", "192.168.205.202: ", "ain_fp8_mx/0 ", "noise of another rank 1.5 |"],
 )
 @pytest.mark.parametrize("end", ["|", "|Number of parameters in billions:  6.98", "|[rank3]:[W1222 22:07:28] x: 4", ""])
-def test_what_stands_before_and_behind_a_line_changes_nothing(prefix: str, end: str) -> None:
+def test_text_around_a_line_changes_nothing(prefix: str, end: str) -> None:
     plain, dressed = series(lines(iteration(3))).steps, series(lines(prefix + iteration(3, end=end))).steps
     assert list(dressed) == list(plain)
 
 
-def test_lines_glued_by_two_ranks_are_two() -> None:
+def test_lines_that_two_ranks_joined_are_two() -> None:
     assert brief(lines(iteration(3) + iteration(4, time_ms=80.0))) == [(3, 5.7415, None), (4, 0.08, None)]
     assert brief(lines(iteration(3) + step_time(5.74, 1636.8))) == [(3, 5.7415, 1636.8)]
 
@@ -161,11 +161,11 @@ def test_a_skipped_step_has_no_loss_and_is_a_step() -> None:
         "completed step: 3, seconds: 2.0, TFLOP/s/device: 400.0, loss: 8.0",
     ],
 )  # fmt: skip
-def test_what_is_no_step_gives_none(line: str) -> None:
+def test_other_lines_give_no_step(line: str) -> None:
     assert brief(lines(line)) == []
 
 
-def test_a_record_that_goes_on_in_the_next_line_is_one() -> None:
+def test_a_record_of_two_lines_is_one_step() -> None:
     whole = iteration(50)
     first, second = whole.split("| elapsed")
     assert brief(lines(f'"{first}| ",', f'     "elapsed{second}')) == [(50, 5.7415, None)]
@@ -178,7 +178,7 @@ def test_a_record_that_goes_on_in_the_next_line_is_one() -> None:
         ("grad norm: 1.5", "1", "the loss of iteration 3 is NaN"),
     ],
 )
-def test_a_run_with_nan_says_so(norm: str, skipped: str, words: str) -> None:
+def test_a_run_with_nan_gives_a_notice(norm: str, skipped: str, words: str) -> None:
     text = (
         iteration(3).replace("grad norm: 10.275", norm).replace("nan iterations:   0", f"nan iterations:   {skipped}")
     )
@@ -263,7 +263,7 @@ def test_step_times_alone_are_counted_from_1_when_the_log_is_over() -> None:
 # Several runs, and how the bytes come
 
 
-def test_of_runs_appended_to_one_file_the_last_counts() -> None:
+def test_the_last_of_several_runs_in_one_file_counts() -> None:
     first, second = kinds(), [iteration(number, time_ms=80.0 + number) for number in range(1, 9)]
     found = series(lines(*first[0], "=== END ===", *second))
     assert (found.attempt, found.count) == (1, 8)
@@ -279,14 +279,14 @@ def test_iterations_repeated_after_a_restart_replace_the_earlier() -> None:
 
 
 @given(places=st.lists(st.integers(min_value=0), max_size=30), ending=st.sampled_from(["\n", "\r\n"]))
-def test_the_same_is_found_however_the_bytes_are_cut(places: list[int], ending: str) -> None:
+def test_the_result_does_not_depend_on_block_sizes(places: list[int], ending: str) -> None:
     iterations, step_times = kinds()
     text = ending.join(["noise", *[line for pair in zip(step_times, iterations, strict=True) for line in pair], ""])
     assert brief(*cut(text.encode(), places)) == PAIRS
 
 
 @given(place=st.integers(min_value=0))
-def test_a_log_that_is_cut_off_tells_no_figure_that_was_not_printed(place: int) -> None:
+def test_a_truncated_log_gives_no_value_that_was_not_printed(place: int) -> None:
     text = lines(step_time(5.74, 1636.8), iteration(1), step_time(5.74, 1636.8), iteration(2))
     kept = text[: place % len(text)]
     for step in series(kept).steps:
@@ -300,7 +300,7 @@ def test_a_log_that_is_cut_off_tells_no_figure_that_was_not_printed(place: int) 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")
 @pytest.mark.parametrize("name", EXPECTED)
-def test_a_real_log_gives_what_its_source_states(name: str) -> None:
+def test_a_real_log_has_the_values_of_its_source(name: str) -> None:
     data = (SHARED / f"{name}.log").read_bytes()
     found = series(data)
     last = found.last_step
@@ -325,7 +325,7 @@ def test_a_real_log_gives_the_same_with_crlf_labels_and_any_chunks(
     assert same(series(*cut(text, places))) == same(series(data + b"\n"))
 
 
-def test_every_real_log_is_looked_at() -> None:
+def test_every_real_log_is_tested() -> None:
     if SHARED.is_dir():
         assert {path.stem for path in SHARED.glob("*.log")} == set(EXPECTED)
 
@@ -370,7 +370,7 @@ def test_a_step_time_whose_figures_are_none_is_no_step(figures: str) -> None:
 
 
 @pytest.mark.parametrize("numbered", [True, False])
-def test_a_garbled_log_is_read_as_far_as_it_can_be(numbered: bool) -> None:
+def test_a_garbled_log_does_not_stop_the_parser(numbered: bool) -> None:
     lines = [iteration(number) if numbered else "" for number in range(1, 6)]
     for log in garbled("".join(f"{line}\n{step_time(5.74, 1636.8)}\n" for line in lines).encode()):
         read(MegatronLog, log)

@@ -1,4 +1,4 @@
-"""What NeMo's bars and lines mean, and what happens to them on the way."""
+"""NeMo's bars and lines: their values, and torn, joined and garbled ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_bar() -> None:
     ],
     ids=["2023", "total unknown", "question mark", "rounded and overwritten", "no timing", "nan", "label"],
 )  # fmt: skip
-def test_bars_of_every_age(line: str, step: int, time_s: float | None, loss: float | None) -> None:
+def test_bars_of_every_version(line: str, step: int, time_s: float | None, loss: float | None) -> None:
     [found] = steps(line + "\n")
 
     assert (found.step, found.time_s) == (step, time_s)
@@ -76,13 +76,13 @@ def test_what_is_no_step(line: str) -> None:
     assert steps(line + "\n") == []
 
 
-def test_a_redraw_with_the_figures_of_the_step_before_is_no_step() -> None:
+def test_a_redraw_with_the_values_of_the_step_before_is_no_step() -> None:
     found = steps(bar("1/20", OLD), bar("2/20"), bar("2/20", OLD), bar("2/20", BAR), bar("2/20", BAR), "\n")
 
     assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (2, 24.8)]
 
 
-def test_figures_that_are_rounded_may_look_the_same_for_a_new_step() -> None:
+def test_rounded_values_may_be_the_same_for_a_new_step() -> None:
     rounded = "reduced_train_loss=2.10, global_step=3.1e+4, consumed_samples=4e+6, train_step_timing in s=4.700"
     found = steps(*(bar(f"{step}/40000", rounded) for step in (31000, 31001, 31001, 31002, 31002)), "\n")
 
@@ -96,7 +96,7 @@ def test_a_framework_that_logs_each_tenth_step_has_each_tenth_step() -> None:
     assert [step.step for step in found] == [10, 20]
 
 
-def test_what_dllogger_prints_in_full_counts_more_than_the_bar() -> None:
+def test_full_numbers_of_dllogger_count_more_than_the_bar() -> None:
     exact = "DLL 2025-06-11 01:56:01.007935 - 1 reduced_train_loss : 11.159525  grad_norm : 44.6  epoch : 0 \n"
     first, second = steps(bar("2/20", BAR) + exact, bar("3/20", OLD) + exact)
 
@@ -104,7 +104,7 @@ def test_what_dllogger_prints_in_full_counts_more_than_the_bar() -> None:
     assert (second.step, second.loss) == (3, 11.3)  # it is of another step
 
 
-def test_a_record_that_was_printed_into_a_bar_cuts_its_figures() -> None:
+def test_a_record_inside_a_bar_cuts_its_values() -> None:
     saved = "Epoch 0, global step 1: saved as epoch=0-val_loss=8.56.ckpt"
     glued = bar("2/20", BAR).replace("11.20, ", f"11.{saved}20, ")
     found = steps(bar("1/20", OLD), glued, bar("3/20", BAR), "\n")
@@ -112,7 +112,7 @@ def test_a_record_that_was_printed_into_a_bar_cuts_its_figures() -> None:
     assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (3, 24.8)]
 
 
-def test_bars_that_were_glued_together_are_all_read() -> None:
+def test_joined_bars_are_all_read() -> None:
     found = steps(f"{bar('1/20', OLD)}{bar('2/20', BAR)}\n".replace("\r", ""))
 
     assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (2, 24.8)]
@@ -130,7 +130,7 @@ def test_bars_that_were_glued_together_are_all_read() -> None:
     ],
     ids=["raw", "recipe", "log", "label", "another buffer", "the recipe is believed"],
 )
-def test_a_step_says_over_how_many_steps_its_time_is_a_mean(head: str, buffer: int | None, means: list[int]) -> None:
+def test_a_step_has_the_number_of_steps_in_its_mean(head: str, buffer: int | None, means: list[int]) -> None:
     bars = [bar(f"{step}/7", f"reduced_train_loss=1.{step}, train_step_timing in s=4.7") for step in range(1, 8)]
 
     assert [step.mean_of for step in steps(head, *bars, "\n", buffer=buffer)] == means
@@ -174,7 +174,7 @@ def test_a_line_without_a_timing_is_a_step_without_a_time() -> None:
     assert (step.step, step.time_s, step.loss, step.figures) == (2, None, 2.464, {"lr": 0.0})
 
 
-def test_text_that_is_glued_to_the_last_figure_is_left_out() -> None:
+def test_text_directly_after_the_last_value_is_skipped() -> None:
     [step] = steps("Training epoch 0, iteration 2/9 | global_step: 2 | consumed_samples: 384[NeMo W 2025] Dropping\n")
 
     assert step.figures["consumed_samples"] == 384.0
@@ -188,7 +188,7 @@ def test_validation_is_no_training_step() -> None:
 
 
 @pytest.mark.parametrize("whole", [LINE.replace("46.84", "46.80"), bar("2/20", BAR)[1:]], ids=["NeMo 2", "NeMo 1"])
-def test_a_figure_that_may_lack_digits_is_left_out(whole: str) -> None:
+def test_a_value_that_may_lack_digits_is_skipped(whole: str) -> None:
     [expected] = steps(whole + "\n")
 
     for length in range(len(whole)):
@@ -198,7 +198,7 @@ def test_a_figure_that_may_lack_digits_is_left_out(whole: str) -> None:
             assert step.figures.items() <= expected.figures.items() | {("global_step", 29.0)}
 
 
-def test_a_last_line_without_an_end_keeps_a_time_that_is_whole() -> None:
+def test_a_last_line_without_an_end_keeps_a_complete_time() -> None:
     [step] = steps("Training epoch 0, iteration 0/19 | global_step: 0 | train_step_timing in s: 10.31")
 
     assert step.time_s == 10.31
@@ -216,7 +216,7 @@ NEMO_2 = "Training epoch 0, iteration {0}/19 | lr: 1e-05 | global_step: {0} | re
 
 
 @pytest.mark.parametrize("step", ["9" * 23, "nan", "inf", "1e999", "-3"])
-def test_a_step_that_no_step_can_be_is_none(step: str) -> None:
+def test_an_impossible_step_number_gives_no_step(step: str) -> None:
     whole, wrong = (f"{NEMO_2.format(n)}train_step_timing in s: 10.31" for n in (1, step))
 
     assert [found.step for found in steps(f"{whole}\n{wrong.replace(step, '2', 1)}\n")] == [1]
@@ -230,6 +230,6 @@ def test_a_step_that_no_step_can_be_is_none(step: str) -> None:
     ],
     ids=["2", "1"],
 )
-def test_a_garbled_log_is_read_as_far_as_it_can_be(log: str) -> None:
+def test_a_garbled_log_does_not_stop_the_parser(log: str) -> None:
     for each in garbled(log.encode()):
         read(NeMoLog, each)

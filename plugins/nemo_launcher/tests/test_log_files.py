@@ -1,4 +1,4 @@
-"""Logs of NeMo that others made: the figures that their index states, however they come."""
+"""Existing NeMo logs: they have the values in their index, for all line ends, labels and block sizes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def parse(*blocks: bytes, source: str = "") -> list[Step | Notice]:
 
 
 def last_run(*blocks: bytes) -> dict[int, str]:
-    """The steps that count, without the number of their run; as text, in which NaN is like itself."""
+    """Return the steps of the last run as text, because NaN does not equal itself, without their attempt."""
     found = [item for item in parse(*blocks) if isinstance(item, Step)]
     last = max(step.attempt for step in found)
     kept = {step.step: repr(attrs.evolve(step, attempt=0)) for step in found if step.attempt == last}
@@ -75,7 +75,7 @@ def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
 
 
 def labelled(data: bytes, label: str, ranks: int = 1, late: int = 0) -> bytes:
-    """The log as several ranks print it into one file, each ``late`` lines behind the one before."""
+    """Return the log of several ranks in one file, each ``late`` lines behind the rank before."""
     lines = data.splitlines()
     turns = range(len(lines) + late * ranks)
     places = [(rank, turn - late * rank) for turn in turns for rank in range(ranks)]
@@ -87,8 +87,8 @@ def labelled(data: bytes, label: str, ranks: int = 1, late: int = 0) -> bytes:
 
 
 @pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
-def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
-    """Of the log with the unknown total the index counts every bar, of two runs, of which 2 x 3 are drawn again."""
+def test_a_real_log_has_the_steps_in_its_index(log: Path) -> None:
+    """Compare the number of steps. For the log with an unknown total, the index also counts 6 bars drawn again."""
     with (SHARED / "INDEX.tsv").open() as file:
         stated = {row["file"]: row["steps"] for row in csv.DictReader(file, delimiter="\t")}
     expected = int(stated[f"nemo/{log.name}"])
@@ -97,7 +97,7 @@ def test_a_real_log_holds_the_steps_that_its_index_states(log: Path) -> None:
 
 
 @pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
-def test_a_real_log_holds_these_figures(log: Path) -> None:
+def test_a_real_log_has_these_values(log: Path) -> None:
     if (expected := FIGURES.get(log.name[:2])) is None:
         pytest.skip("its figures are not written down here")
     found = parse_run([log], "nemo_launcher", PluginRegistry())
@@ -157,21 +157,21 @@ def test_how_the_bytes_are_cut_does_not_matter(log: Path, places: Sequence[int])
 
 @pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_nor_does_the_size_of_the_blocks(log: Path, size: int) -> None:
+def test_the_size_of_the_blocks_does_not_matter(log: Path, size: int) -> None:
     data = log.read_bytes()[-30_000:]
 
     assert repr(parse(*cut(data, range(0, len(data), size)))) == repr(parse(data))
 
 
 def drawn(step: int, total: int = 50) -> bytes:
-    """A step's three bars, as on a terminal."""
+    """Return the three bars of a step, as on a terminal."""
     head = f"\rEpoch 0: :   2%|▏ | {step}/{total} [00:49<07:25"
     figures = "reduced_train_loss={0}.500, global_step={0}.000, train_step_timing in s=14.{0:02d}"
     stale = f"{head}, {figures.format(step - 1)}]" if step > 1 else ""
     return f"{head}]{stale}{head}, {figures.format(step)}]".encode()
 
 
-def test_a_run_of_bars_alone_is_complete_and_each_step_has_its_own_figures() -> None:
+def test_a_run_of_bars_is_complete_and_each_step_has_its_own_values() -> None:
     series = StepSeries()
     series.add(parse(*(drawn(step) for step in range(1, 51)), b"\n"))
 
@@ -179,7 +179,7 @@ def test_a_run_of_bars_alone_is_complete_and_each_step_has_its_own_figures() -> 
     assert (series.total_steps, series.count) == (50, 50)
 
 
-def test_a_run_that_begins_anew_in_the_same_log_is_the_one_that_counts() -> None:
+def test_a_second_run_in_the_same_log_counts() -> None:
     data = b"".join(drawn(step) for step in [*range(1, 31), *range(1, 21)])
     found = last_run(data + b"\n")
 

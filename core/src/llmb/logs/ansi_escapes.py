@@ -1,4 +1,4 @@
-"""What a log holds for a terminal alone: colours, links, moves of the cursor (ECMA-48, and xterm's OSC)."""
+"""Removal of terminal escape sequences: colours, links, moves of the cursor (ECMA-48, and xterm's OSC)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import re
 ESCAPE = b"\x1b"
 
 LONGEST = 4 << 10
-"""Bytes that a sequence may have: a link holds an address."""
+"""Most bytes of a sequence. A link contains an address."""
 
 _MOVE = re.compile(rb"\x1b\[(?:[\d;]*[ABEFHf]|[01]?G)")
 _SEQUENCE = re.compile(
     rb"""\x1b(?: \[ [0-?]* [\ -/]* [@-~]                    # CSI
                | \] [^\x07\x1b\r\n]* (?: \x07 | \x1b\\ )    # OSC
-               | [\ -/]* [0-Z\\^-~]                         # others, all of them short
+               | [\ -/]* [0-Z\\^-~]                         # other sequences, which are short
              )""",
     re.VERBOSE,
 )
@@ -21,7 +21,10 @@ _UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\r\n]*\x1b?|[ -/]*
 
 
 def without_escapes(data: bytes) -> tuple[bytes, bytes]:
-    """The text alone, and the sequence at the end that may go on; a move of the cursor to another place ends a line."""
+    """Return the text without escape sequences, and an unfinished sequence at the end of ``data``.
+
+    A move of the cursor to another line or column ends a line.
+    """
     unfinished = _UNFINISHED.search(data, max(0, len(data) - LONGEST))
     end = unfinished.start() if unfinished else len(data)
     return _SEQUENCE.sub(b"", _MOVE.sub(b"\r", data[:end])), data[end:]

@@ -12,7 +12,7 @@ from typing import Final
 import attrs
 
 from llmb.logs.files import blocks_of
-from llmb.logs.log_tail import TAIL, final_error, last_error, meaningful, own_exception, shown
+from llmb.logs.log_tail import TAIL, as_evidence, final_error, last_error, meaningful_lines, own_exception
 from llmb.logs.search import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Failure, Signature
 from llmb.values.frozen import FrozenMap
@@ -138,7 +138,7 @@ def _errors(
             tail = file.read(end - start)
         if path in hits:
             tail = tail[: tail.rfind(b"\n") + 1]
-        if error := find(meaningful(tail)):
+        if error := find(meaningful_lines(tail)):
             yield _Error(path, start + tail.rindex(error), error)
 
 
@@ -155,4 +155,4 @@ def _line_at(path: Path, offset: int) -> tuple[int, str]:
     prefix = re.split(rb"[\r\n]", before)[-1]
     if len(prefix) == len(before) == PREFIX:  # the line begins further ahead
         prefix = b""
-    return number, shown(prefix + re.split(rb"[\r\n]", after)[0])
+    return number, as_evidence(prefix + re.split(rb"[\r\n]", after)[0])

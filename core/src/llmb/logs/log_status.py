@@ -1,4 +1,4 @@
-"""How a log stands: what ``status`` means in the output of ``llmb parse``."""
+"""``status`` of a log in the output of ``llmb parse``."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ LogStatus = Literal["complete", "incomplete", "no_data", "nan"]
 
 
 def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
-    """Whether a log holds all of its run: ``steps_asked`` steps, else as many as the log itself says there will be.
+    """Return whether a log contains all steps of its run: ``steps_asked``, else the number that the log announces.
 
-    ``no_data``: not one step. ``nan``: a loss of the run was NaN, however far it got. ``complete``: all its steps,
-    whatever came after them; or, where nobody says how many, no word of a failure before it said that it finished.
+    ``no_data`` means that there is no step, and ``nan`` that a loss was NaN at any step. ``complete`` means that all
+    steps are there, even if a failure follows them. If the number of steps is unknown, a log is ``complete`` unless it
+    reports a failure without reporting that the run finished.
     """
     if not series.steps:
         return "no_data"

@@ -1,4 +1,4 @@
-"""What a log said last, without the stack traces that bury it."""
+"""The last messages of a log, without stack traces."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from llmb.logs.files import end_of
 from llmb.logs.rank_labels import label_of
 
 TAIL = 64 << 10
-"""Bytes at the end of a log that are looked at."""
+"""Bytes at the end of a log that are read."""
 
 RECENT = 40
-"""Lines, stack traces not counted, in which an error is taken for the end of the log rather than for an old story."""
+"""Lines at the end, without stack traces, in which an error counts as the reason of the end."""
 
 AT_THE_END = 6
-"""Lines, stack traces not counted, that an error's own message and the launcher's word of the end take at most."""
+"""Most lines, without stack traces, that an error message and the launcher's report of it take."""
 
 LAST_LINES = 3
 LONGEST_LINE = 400
@@ -34,16 +34,16 @@ _ERROR = re.compile(
 _EXCEPTION = re.compile(rb"(?:[A-Za-z_]\w*\.)*([A-Za-z_]\w*(?:Error|Exception))(?:: |$)")
 
 _REPORTED = re.compile(rb"Exception ignored (?:in|while)|Exception in thread |--- Logging error ---")
-"""How Python begins an exception that goes by: in a finalizer, in another thread than the first, in a log handler."""
+"""Lines before exceptions that do not end the process: in a finalizer, in another thread, in a log handler."""
 
 _TRACKER = b'multiprocessing/resource_tracker.py"'
-"""In a frame of the process that cleans up after others: what it fails at was cleaned up before."""
+"""Part of a stack frame of the process that cleans up for others. Its exceptions mean nothing."""
 
 _FROM_OTHERS = re.compile(
     rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|[Gg]loo"
-    rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # as gRPC calls them
+    rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # the status codes of gRPC
 )
-"""What a process tells when another one died, or never came."""
+"""Errors of a process that lost the connection to another process, or never reached it."""
 
 _TRACE = re.compile(
     rb"""\s*(?: frame\ \#\d+: | \#?\d+\ +0x[0-9a-f]+ | @\s+0x[0-9a-f]+ | PC:\ @ | 0x[0-9a-f]+:\     # C++
@@ -56,23 +56,23 @@ _TRACE = re.compile(
 
 
 def log_tail(logs: Iterable[Path]) -> str:
-    """The error that ended a log, of the first log that has one; else the last lines of the first log that has any."""
-    told = [lines for path in logs if (lines := meaningful(end_of(path, TAIL)))]
-    for lines in told:
+    """Return the last error of the first log that has one, else the last lines of the first log that is not empty."""
+    tails = [lines for path in logs if (lines := meaningful_lines(end_of(path, TAIL)))]
+    for lines in tails:
         if error := last_error(lines):
-            return shown(error)
-    return " | ".join(shown(line) for line in told[0][-LAST_LINES:]) if told else ""
+            return as_evidence(error)
+    return " | ".join(as_evidence(line) for line in tails[0][-LAST_LINES:]) if tails else ""
 
 
 def last_error(lines: Sequence[bytes]) -> bytes | None:
-    """The last line that is an exception or a fatal message, if it is among the recent ones."""
+    """Return the last line that is an exception or a fatal message, if it is among the last `RECENT` ones."""
     return next((line for line in reversed(lines[-RECENT:]) if _is_error(line)), None)
 
 
 def final_error(lines: Sequence[bytes]) -> bytes | None:
-    """As `last_error`, of the very last lines, and one that ended the process: what Python only reports goes by."""
-    with_those_before = reversed([*pairwise([b"", *lines])][-AT_THE_END:])
-    return next((line for before, line in with_those_before if _is_error(line) and not _REPORTED.search(before)), None)
+    """Return the last error among the last `AT_THE_END` lines, except errors that do not end the process."""
+    with_line_before = reversed([*pairwise([b"", *lines])][-AT_THE_END:])
+    return next((line for before, line in with_line_before if _is_error(line) and not _REPORTED.search(before)), None)
 
 
 def _is_error(line: bytes) -> bool:
@@ -80,16 +80,13 @@ def _is_error(line: bytes) -> bool:
 
 
 def own_exception(line: bytes) -> str:
-    """The name of the exception that this line tells; empty where another process brought it about, or it is none."""
-    told = _EXCEPTION.match(_unlabelled(line).strip())
-    return told[1].decode() if told and not _FROM_OTHERS.search(line) else ""
+    """Return the name of the exception in a line, or "" if there is no exception or another process caused it."""
+    match = _EXCEPTION.match(_unlabelled(line).strip())
+    return match[1].decode() if match and not _FROM_OTHERS.search(line) else ""
 
 
-def meaningful(tail: bytes) -> list[bytes]:
-    """The lines without empty ones and without what is only a stack trace, its lines of code included.
-
-    Nor is the exception of Python's resource tracker there, which means nothing.
-    """
+def meaningful_lines(tail: bytes) -> list[bytes]:
+    """Return the lines without empty lines, stack traces and exceptions of Python's resource tracker."""
     kept: list[bytes] = []
     code_follows = of_tracker = False
     for line in tail.splitlines():
@@ -106,12 +103,12 @@ def meaningful(tail: bytes) -> list[bytes]:
     return kept
 
 
-def shown(line: bytes) -> str:
-    """A line as evidence: text without colours, and not too long."""
+def as_evidence(line: bytes) -> str:
+    """Return a line as text without colours, at most `LONGEST_LINE` characters of it."""
     return without_escapes(line)[0].decode(errors="replace").strip()[:LONGEST_LINE]
 
 
 def _unlabelled(line: bytes) -> bytes:
-    """What the process itself wrote, without colours."""
+    """Return a line without rank labels and colours."""
     text = without_escapes(line)[0] if ESCAPE in line else line
     return text[len(label_of(text)) :]

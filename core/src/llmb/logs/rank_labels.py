@@ -1,4 +1,4 @@
-"""Labels at the start of a line, by which launchers tell which rank it is from."""
+"""Labels at the beginning of a line, with which launchers mark the rank that printed it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LABEL = re.compile(
         )++""",
     re.VERBOSE,
 )
-"""All labels of a line, since launchers stand within launchers."""
+"""All labels of a line. A launcher that starts another launcher adds a second label."""
 
 
 def label_of(line: bytes) -> bytes:
-    """What the line begins with if that is a label; else nothing."""
+    """Return the labels at the beginning of a line, or nothing."""
     label = LABEL.match(line)
     return label[0] if label else b""

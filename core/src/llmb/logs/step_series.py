@@ -138,7 +138,7 @@ class StepSeries:
 
     @property
     def rhythm(self) -> int:
-        """The most common distance between printed steps, 1 if there is none."""
+        """The most common distance between printed steps, or 1 if no distance occurs twice."""
         return self._steps.rhythm
 
     @property

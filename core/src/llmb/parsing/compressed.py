@@ -13,25 +13,25 @@ from llmb.parsing.file_names import beginning
 from llmb.values.errors import Fault, LogError
 
 KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-"""How compressed files begin."""
+"""The first bytes of compressed files."""
 
 MODULES = {"gzip": "gzip", "bzip2": "bz2", "xz": "lzma"}
-"""Which of the standard library opens them."""
+"""The modules of the standard library that open them."""
 
 BLOCK = 1 << 20
 
 
 def compression(begin: bytes) -> str | None:
-    """By what a file that begins so is compressed; null where it is not."""
+    """Return the compression of a file with this beginning, or None if it is not compressed."""
     return next((kind for magic, kind in KINDS.items() if begin.startswith(magic)), None)
 
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """A temporary file with what a compressed log holds; the log itself where nothing is to be, or can be, unpacked.
+    """Unpack a compressed log into a temporary file. Yield its path, or ``path`` if Python cannot unpack the log.
 
-    What ended a run is looked for from place to place of its log, back and forth: in a compressed one each would cost
-    another pass. Raises LogError where the log is damaged, or there is no room for the file.
+    The cause of a failure is searched forwards and backwards, which takes a pass for each step in a compressed file.
+    Raise LogError if the log is damaged or the disk is full.
     """
     stream = _opened(path)
     if stream is None:
@@ -49,7 +49,7 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def beginning_unpacked(path: Path) -> bytes:
-    """The first bytes of a log, of a compressed one those of what it holds. Raises LogError where it is damaged."""
+    """Return the first bytes of a log, unpacked if it is compressed. Raise LogError if the log is damaged."""
     stream = _opened(path)
     if stream is None:
         return beginning(path)
@@ -63,7 +63,7 @@ def _opened(path: Path) -> IO[bytes] | None:
         return None
     try:
         opened: IO[bytes] = import_module(module).open(path)
-    except ImportError:  # Python can be built without it
+    except ImportError:  # Python was built without this module
         return None
     return opened
 
@@ -72,5 +72,5 @@ def _blocks(stream: IO[bytes], path: Path) -> Iterator[bytes]:
     try:
         while block := stream.read(BLOCK):
             yield block
-    except Exception as error:  # each of the modules has errors of its own
+    except Exception as error:  # each module has its own errors
         raise LogError(Fault(message=f"cannot be unpacked: {error}", file=str(path))) from error

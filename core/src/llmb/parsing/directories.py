@@ -1,4 +1,4 @@
-"""What is in a log that somebody names, or in the logs of a directory."""
+"""Parsing of a path: one log, or all logs of a directory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 from llmb.parsing.compressed import beginning_unpacked
 from llmb.parsing.file_names import beginning, files_below, is_named_like_a_log, is_training_log
-from llmb.parsing.parse_log import ParsedLog, parse_run, why_no_step
+from llmb.parsing.parse_log import ParsedLog, explain_missing_steps, parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError, PluginError
 from llmb.values.log_files import LogFiles
@@ -18,7 +18,7 @@ from llmb.values.recipe import Window
 
 @attrs.frozen(kw_only=True)
 class PassedOver:
-    """A file of a directory that one could take for a log, and why it is none of the framework's."""
+    """A file of a directory that is named like a log, and the reason why it is not a log of the framework."""
 
     path: Path
     reason: str
@@ -26,23 +26,25 @@ class PassedOver:
 
 @attrs.frozen(kw_only=True)
 class ParsedPath:
-    """The logs at one path, what was passed over there, and what could not be read. ``path`` is as it was named."""
+    """The logs at a path as the user named it, the files that were passed over, and the errors of unreadable files."""
 
     path: Path
     logs: tuple[ParsedLog, ...]
     passed_over: tuple[PassedOver, ...]
     faults: tuple[Fault, ...]
 
-    def why_no_step(self, framework: str) -> str | None:
-        """Why not one step of the framework was found; null where one was, or where a fault says it."""
+    def explain_missing_steps(self, framework: str) -> str | None:
+        """Return the reason why the path has no step of the framework. Return None if it has one, or an error."""
         if self.faults or any(log.no_step is None for log in self.logs):
             return None
-        return f"no file in it has a step of {framework}" if self.path.is_dir() else self.logs[0].no_step
+        return (
+            f"no file with {framework} steps found; check --framework" if self.path.is_dir() else self.logs[0].no_step
+        )
 
 
 @attrs.frozen(kw_only=True)
 class LogReader:
-    """How logs are to be read: as those of which framework, over which window, and of how many steps a whole one is."""
+    """Reader of one framework's logs. ``steps_asked`` is the number of steps in a complete log, if the user sets it."""
 
     framework: str
     registry: PluginRegistry
@@ -50,10 +52,7 @@ class LogReader:
     steps_asked: int | None = None
 
     def read(self, path: Path) -> ParsedPath:
-        """A log, or those of a directory; there the framework's by their names, and what else has a step of it.
-
-        So is what people would take for a log, where it tells of a failure: that run broke before its first step.
-        """
+        """Read a log, or the logs in a directory: docs/parse.md lists which files of a directory are logs."""
         found = list(self._found(path))
         return ParsedPath(
             path=path,
@@ -89,5 +88,5 @@ class LogReader:
         log = self._parse(path) if begin and b"\0" not in begin else None
         if log and (log.no_step is None or (like_a_log and log.failure)):
             return log
-        reason = log.no_step if log else why_no_step(begin, self.framework)
+        reason = log.no_step if log else explain_missing_steps(begin, self.framework)
         return PassedOver(path=path, reason=reason) if like_a_log and reason else None

@@ -11,24 +11,24 @@ from llmb.values.errors import Fault, LogError
 from llmb.values.log_files import LogFiles
 
 BEGIN = 64 << 10
-"""Bytes of a file by which one sees that it is no text."""
+"""Bytes at the beginning of a file that show whether it is text."""
 
 PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
-"""How the names of compressed files end."""
+"""The endings of compressed files."""
 
 LIKE_A_LOG = re.compile(
     r"""(?:^|[._-])(?:log|out|err|txt|output|console|stdout|stderr|[oe]\d+)
-        (?:[.-]\d+)*$  # a rank, a date, how often it was rotated
+        (?:[.-]\d+)*$  # a rank, a date, the number of a rotated log
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""How the names of logs end: nobody takes a script, a lock, a table or a checkpoint for one."""
+"""The endings of logs. Scripts, locks, tables and checkpoints have other endings."""
 
 
 def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
-    """The files in a folder and below it, but for those that the framework knows to be other things than logs.
+    """Yield the files in a folder and below it, sorted by path, except files that the framework excludes.
 
-    In the order of their paths. Raises LogError where the folder cannot be read.
+    Raise LogError if the folder is unreadable.
     """
     try:
         files = sorted(path for path in folder.rglob("*") if path.is_file())
@@ -40,24 +40,24 @@ def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
 
 
 def is_training_log(path: Path, known: LogFiles) -> bool:
-    """Whether it is a log by its name, although it may not have a single step."""
+    """Check whether the framework knows the file name as that of a log, even if the log has no step."""
     return _is_any(_name(path), known.training)
 
 
 def is_named_like_a_log(path: Path) -> bool:
-    """Whether people would take it for a log of whatever process."""
+    """Check whether a file is named like a log of any process."""
     return LIKE_A_LOG.search(_name(path)) is not None
 
 
 def experiment(path: Path, known: LogFiles) -> str:
-    """The name by which people know a log."""
+    """Return the name of the experiment of a log, by default the file name without its ending."""
     name = _name(path)
     match = re.search(known.experiment, name) if known.experiment else None
     return match[1] if match else Path(name).stem
 
 
 def beginning(path: Path) -> bytes:
-    """The first bytes of a file; a question mark where there is no asking, as of a pipe that has been read."""
+    """Return the first bytes of a file, or a question mark if it is unreadable or a pipe."""
     if not path.is_file():
         return b"?"
     try:
@@ -68,7 +68,7 @@ def beginning(path: Path) -> bytes:
 
 
 def _name(path: Path) -> str:
-    """Its name, as it was before it was compressed."""
+    """Return the file name without the ending of a compressed file."""
     return PACKED.sub("", path.name)
 
 

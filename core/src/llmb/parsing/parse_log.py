@@ -1,4 +1,4 @@
-"""Logs that somebody else made, read with a framework's parser."""
+"""Parsing of existing logs with a framework's parser."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from llmb.values.steps import Step
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
-    """One run: how far it got, its steps, the mean over the window, and why it broke if it did.
+    """The last run in a log, or in the logs of its ranks: status, steps, means over the window, and cause of a failure.
 
-    Of one log, whose last run it is, or of the logs of one run's ranks. ``steps_asked`` is what the caller takes for a
-    whole run, null where the log itself is believed; ``no_step`` is why not one step was found, where that is so.
+    ``steps_asked`` is the number of steps in a complete run, or None if the log announces it. ``no_step`` is the reason
+    why there is no step, or None if there is one.
     """
 
     paths: tuple[Path, ...]
@@ -48,29 +48,29 @@ class ParsedLog:
 
     @property
     def path(self) -> Path:
-        """The log, the first of several."""
+        """The path of the first log."""
         return self.paths[0]
 
     @property
     def steps(self) -> Sequence[Step]:
-        """The steps of the run, in the order of their numbers; each is made when it is asked for."""
+        """The steps of the run, in the order of their numbers."""
         return self.series.steps
 
     @property
     def succeeded(self) -> bool:
-        """Whether it is a result: every step of the window, of a whole run.
+        """True if the log contains a result: all steps of the window, and a complete run.
 
-        Where a window of steps is behind it, a run that goes on, or was cut off and nothing says that it broke, has
-        its result too; unless the caller asked for more steps.
+        An incomplete run without a failure also has a result, unless the window is the last step or the caller set the
+        number of steps.
         """
         if not self.summary.complete:
             return False
-        passed = self.summary.window != "last" and self.steps_asked is None and self.failure is None
-        return self.status == "complete" or (self.status == "incomplete" and passed)
+        has_result = self.summary.window != "last" and self.steps_asked is None and self.failure is None
+        return self.status == "complete" or (self.status == "incomplete" and has_result)
 
     @property
     def reason(self) -> str | None:
-        """Why it is no result, in a few words; null where it is one."""
+        """The reason why the log contains no result, or None if it contains one."""
         if self.succeeded:
             return None
         if self.failure:
@@ -106,7 +106,7 @@ class ParsedLog:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``llmb parse --json`` prints it."""
+        """Return the table that ``llmb parse --json`` prints."""
         return {
             "framework": self.framework,
             "status": self.status,
@@ -124,14 +124,14 @@ def parse_run(
     window: Window | None = None,
     steps_asked: int | None = None,
 ) -> ParsedLog:
-    """Read the log of a run, or those of its ranks, to their present end.
+    """Read the log of a run, or the logs of its ranks, to their present end.
 
-    Raises LogError where one cannot be read, and PluginError where the framework's parser fails at it.
+    Raise LogError if a log is unreadable, and PluginError if the framework's parser fails.
     """
     if not paths:
         raise LogError("no log is named")
     framework = registry.framework(name)
-    with _naming(paths), ExitStack() as stack:
+    with _naming_the_log(paths), ExitStack() as stack:
         plain = {path: stack.enter_context(unpacked(path)) for path in paths}
         series, last_steps = _read_steps(framework, plain)
         status, failure = classify_log_end(framework, registry, series, last_steps, steps_asked)
@@ -144,7 +144,9 @@ def parse_run(
             failure=failure,
             experiment=experiment(paths[0], framework.log_files),
             steps_asked=steps_asked,
-            no_step=None if series.steps else why_no_step(_begin(plain.values()), name, broke=failure is not None),
+            no_step=None
+            if series.steps
+            else explain_missing_steps(_begin(plain.values()), name, broke=failure is not None),
         )
 
 
@@ -178,7 +180,7 @@ def _blocks(path: Path, text: Path) -> Iterator[bytes]:
 
 
 @contextmanager
-def _naming(paths: Sequence[Path]) -> Iterator[None]:
+def _naming_the_log(paths: Sequence[Path]) -> Iterator[None]:
     try:
         yield
     except PluginError as error:
@@ -186,14 +188,14 @@ def _naming(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _begin(texts: Iterable[Path]) -> bytes:
-    """How the first of them begins that is not empty."""
+    """Return the first bytes of the first text that is not empty."""
     return next(filter(None, map(beginning, texts)), b"")
 
 
-def why_no_step(begin: bytes, name: str, *, broke: bool = False) -> str:
-    """What one can say of a log that begins so, in which there is not one step of this framework.
+def explain_missing_steps(begin: bytes, name: str, *, broke: bool = False) -> str:
+    """Return the reason why a log with this beginning has no step of the framework ``name``.
 
-    ``broke``: it tells of a failure, which may have come before the first step.
+    ``broke`` means that the log contains a failure, which may have come before the first step.
     """
     if not begin:
         return "is empty"
@@ -202,12 +204,12 @@ def why_no_step(begin: bytes, name: str, *, broke: bool = False) -> str:
     if b"\0" in begin:
         return f"is binary, and not a log of {name}"
     if broke:
-        return f"no step of {name} is in it; it broke before the first, or is the log of another framework"
-    return f"no step of {name} is in it; is it the log of another framework?"
+        return f"no {name} steps found; failed before the first step, or is the log of another framework"
+    return f"no {name} steps found; check --framework"
 
 
 def _step(step: Step) -> dict[str, Any]:
-    """A step as JSON: what has a name of its own, then whatever else was printed; NaN is null."""
+    """Return a step as a JSON table: its attributes, then the other printed values. NaN becomes None."""
     named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
     table = {name: getattr(step, name) for name in named} | dict(step.figures)
     stated: dict[str, Any] = stated_only(table)

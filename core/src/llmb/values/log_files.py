@@ -1,4 +1,4 @@
-"""Where a framework's logs lie when nobody says so, and which files of a directory are its logs."""
+"""Directory and file names of a framework's logs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from llmb.values.typed import typed_fields
 
 def _has_group(_files: object, field: attrs.Attribute[Any], pattern: str) -> None:
     if re.compile(pattern).groups == 0:
-        raise ValueError(f"LogFiles.{field.name} is {pattern!r}, without a group")
+        raise ValueError(f"invalid LogFiles.{field.name} {pattern!r}; expected a regular expression with a group")
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class LogFiles:
-    """What a framework knows of the files that its own launcher leaves behind.
+    """Names of the files that a framework's own launcher writes.
 
-    ``directory`` is the folder, here, that is looked through where no log is named; null where there is no such
-    habit. Patterns are of file names, as a shell has them: a file of ``training`` is a log also without a single step
-    (its run broke early); one of ``other`` is none, whatever it holds. ``experiment`` is a regular expression, whose
-    first group is the name by which people know a log; where it does not match, the file's name without its ending is.
+    ``directory`` is the folder in the current directory that ``llmb parse`` searches without a LOG, or None if the
+    launcher has no default. ``training`` and ``other`` are shell patterns of file names. A file of ``training`` is a
+    log even without a step, because its run may have failed early. A file of ``other`` is never a log. ``experiment``
+    is a regular expression whose first group is the name of the experiment. If it does not match, the name is the file
+    name without its ending.
     """
 
     directory: str | None = None

@@ -26,8 +26,8 @@ _COMPLETE = re.compile(rb"-?(?:\d+\.\d{3,}|(?:nan|inf)\b)")
 class MaxTextLog(LineParser):
     """``completed step: N, seconds: S, TFLOP/s/device: X, Tokens/s/device: Y, total_weights: W, loss: L, ...``.
 
-    Names and order of the fields depend on the version. Fields without an attribute in a Step become its figures. A
-    step line without any field of a Step is skipped, because it was cut or shortened by hand.
+    Names and order of the fields depend on the version. Fields without an attribute in a Step become its ``figures``.
+    A step line without any field of a Step is skipped, because it was cut or shortened by hand.
     """
 
     needles = (_STEP, _ABORT)

@@ -54,7 +54,7 @@ def parse(
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
-    without_steps = [(each.path, reason) for each in parsed if (reason := each.why_no_step(framework))]
+    without_steps = [(each.path, reason) for each in parsed if (reason := each.explain_missing_steps(framework))]
     for path, reason in without_steps:
         output.print_message(f"{path}: {reason}")
     if error or without_steps:

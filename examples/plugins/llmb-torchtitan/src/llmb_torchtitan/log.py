@@ -1,4 +1,4 @@
-"""torchtitan's step lines, of every version since April 2024."""
+"""Parser of torchtitan's step lines, of every version since April 2024."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from llmb import LineParser, Notice, Step
 
 _TOTAL, _END = b"total steps ", b"Training completed"
-_FIGURE = b"mfu: "  # the last one of a step line, and in no line of a validation
+_LAST_FIELD = b"mfu: "  # of a step line; lines of a validation do not have it
 
 _FIELD = re.compile(rb"\b(\w+): +(-?(?:\d[\d,]*(?:\.\d+)?|nan|inf))(?:GiB|%)?")
 _TOTAL_STEPS = re.compile(rb"total steps (\d{1,15})\b")
-_MOST_STEPS = 10**15  # what has more digits is garbled
+_MOST_STEPS = 10**15  # a longer number is garbled
 
 _NAMES = {"tps": "tokens_per_s_per_gpu", "wps": "tokens_per_s_per_gpu", "tflops": "tflops_per_gpu", "loss": "loss"}
 _OTHERS = {"mfu": "mfu_percent", "memory": "memory_gib"}
@@ -22,11 +22,11 @@ _OTHERS = {"mfu": "mfu_percent", "memory": "memory_gib"}
 class TorchTitanLog(LineParser):
     """``step: 10  loss: 7.1  grad_norm: 1.2  memory: 76.80GiB(80.83%)  tps: 5,762  tflops: 300.1  mfu: 30.3%``.
 
-    The first step is printed, then each tenth (as ``metrics.log_freq`` says), with rates since the line before.
-    ``tokens_per_step`` is what one GPU takes of a global batch; without it steps have no time.
+    torchtitan prints the first step and then each tenth (``metrics.log_freq``), with rates since the line before.
+    ``tokens_per_step`` is the number of tokens of a global batch for one GPU. Without it, steps have no time.
     """
 
-    needles = (_FIGURE, _TOTAL, _END)
+    needles = (_LAST_FIELD, _TOTAL, _END)
     first_step = 1
 
     def __init__(self, tokens_per_step: float | None = None) -> None:
@@ -35,23 +35,25 @@ class TorchTitanLog(LineParser):
         self._last: dict[tuple[str, bytes], int] = {}
 
     def read_line(self, line: bytes) -> Iterator[Step | Notice]:
-        """One step, or how many there will be, or that there will be no more."""
+        """Yield the step of a line, the total number of steps, or the end of the training."""
         if total := _TOTAL_STEPS.search(line):
             yield Notice(kind="total steps", value=int(total[1]))
         elif _END in line:
             yield Notice(kind="finished")
-            if last := self._last.get((self.source, self.label)):  # of 95 steps the ninetieth is the last to be printed
+            if last := self._last.get((self.source, self.label)):  # of 95 steps, the last printed one is 90
                 yield Notice(kind="total steps", value=last)
-        elif _FIGURE in line:
-            fields = {name.decode(): _number(figure) for name, figure in _FIELD.findall(line)}
+        elif _LAST_FIELD in line:
+            fields = {name.decode(): _number(text) for name, text in _FIELD.findall(line)}
             number = fields.pop("step", math.nan)
             if number.is_integer() and 0 <= number < _MOST_STEPS and ("tps" in fields or "wps" in fields):
                 yield self._step(int(number), fields)
 
     def read_torn_line(self, line: bytes) -> Iterator[Step | Notice]:
-        """As `read_line`, without a last figure, of which digits may be missing."""
+        """Yield the same as `read_line`, without a last value that may lack digits."""
         if _TOTAL not in line:
-            yield from self.read_line(line[: line.rfind(_FIGURE) + len(_FIGURE)] if _FIGURE in line else line)
+            yield from self.read_line(
+                line[: line.rfind(_LAST_FIELD) + len(_LAST_FIELD)] if _LAST_FIELD in line else line
+            )
 
     def _step(self, number: int, fields: dict[str, float]) -> Step:
         known = {_NAMES[name]: value for name, value in fields.items() if name in _NAMES}
@@ -69,5 +71,5 @@ class TorchTitanLog(LineParser):
         )
 
 
-def _number(figure: bytes) -> float:
-    return float(figure.replace(b",", b""))
+def _number(text: bytes) -> float:
+    return float(text.replace(b",", b""))
