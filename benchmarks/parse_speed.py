@@ -239,9 +239,8 @@ def memory(small: Path, large: Path, log: Log) -> Figure:
 def peak_mb(path: Path, framework: str) -> float:
     """Return the peak memory of a process that parses this log."""
     code = (
-        # voice: ``figure`` is the name of a module
-        "import sys, pathlib; sys.path[:0] = sys.argv[3:]; import figure, parse_speed; "
-        "parse_speed.parse(pathlib.Path(sys.argv[1]), sys.argv[2]); print(figure.own_peak_mb())"  # voice: a module
+        "import sys, pathlib; sys.path[:0] = sys.argv[3:]; import figure, parse_speed; "  # voice: module name
+        "parse_speed.parse(pathlib.Path(sys.argv[1]), sys.argv[2]); print(figure.own_peak_mb())"  # voice: module name
     )
     command = [sys.executable, "-c", code, str(path), framework, str(Path(__file__).parent), *sys.path]
     return float(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
