@@ -25,9 +25,7 @@ FIRST_CHECKED_COMMIT = "68b3642"
 LONGEST_SUBJECT = 72
 
 # Paths that are not clean yet. Whoever cleans a folder removes its line.
-PENDING: tuple[str, ...] = (
-    "benchmarks/RESULTS.md",
-)
+PENDING: tuple[str, ...] = ("benchmarks/RESULTS.md",)
 
 OPENINGS = {"What", "Whether", "How", "Where", "Which", "Why", "When", "That", "Those", "Who"}
 OPENINGS_OF_FUNCTIONS = OPENINGS | {"All", "As", "One", "Of"}
