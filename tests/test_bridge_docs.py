@@ -13,7 +13,7 @@ from parts.script_tables import DOCS, dry_run, rows
 
 DOCUMENT = (DOCS / "megatron-bridge.md").read_text()
 SPEC: dict[str, dict[str, Any]] = {
-    "workload": {"recipe": "megatron_bridge/llama3.1-405b", "gpu_type": "gb200", "dtype": "fp8", "gpus": 128},
+    "workload": {"recipe": "megatron_bridge/llama3.1-405b@25.10", "gpu_type": "gb200", "dtype": "fp8", "gpus": 128},
     "target": {"scheduler": "slurm", "workdir": "/lustre/me"},
 }
 

@@ -16,11 +16,12 @@ from llmb_megatron_bridge.plugin import MegatronBridge
 
 HERE = Path(__file__).parent
 LoadRun = Callable[..., "Run[Any]"]
-FIRST, NEXT = "megatron-bridge-f23d790cf6ff", "megatron-bridge-15927667edd2"
+FIRST, FIXED = "megatron-bridge-f23d790cf6ff", "megatron-bridge-d7dfa7642caf"
+NEXT, NEXT_FIXED = "megatron-bridge-15927667edd2", "megatron-bridge-4df8c97392bc"
 POINTS = [
     *[(f"llama3.1-{size}{release}", gpu, dtype, 1024 if (size, gpu) == ("405b", "h100") else 128)
       for size in ("8b", "70b", "405b") for gpu in ("gb300", "gb200", "b200", "h100") for dtype in ("fp8", "bf16")
-      for release in ("", "@25.12")],
+      for release in ("@25.10", "@25.12")],
     *[(f"llama3.1-{size}@25.12", gpu, "nvfp4", 128) for size in ("8b", "70b", "405b") for gpu in ("gb300", "b200")],
 ]  # fmt: skip
 
@@ -69,7 +70,7 @@ def test_the_script_accepts_every_argument(
 ) -> None:
     run = load_run(recipe, gpu_type, dtype, gpus)
     options, overrides = split(train_of(run))
-    assert set(options) <= published_options(run.release)
+    assert set(options) <= published_options(run.release[:5])
     assert options["--gpu"] == gpu_type
     assert options.get("-ng", options.get("--num_gpus")) == str(gpus)
     assert options["--global_batch_size"] == str(run.parallelism.global_batch_size)
@@ -79,7 +80,7 @@ def test_the_script_accepts_every_argument(
 
 @pytest.mark.parametrize(
     ("recipe", "gpu_type", "dtype", "gpus"),
-    [("llama3.1-405b", "gb200", "fp8", 128), ("llama3.1-70b", "h100", "fp8", 64), ("llama3.1-8b", "b200", "bf16", 8),
+    [("llama3.1-405b@25.10", "gb200", "fp8", 128), ("llama3.1-70b@25.10", "h100", "fp8", 64), ("llama3.1-8b@25.10", "b200", "bf16", 8),
      ("llama3.1-70b@25.12", "gb300", "nvfp4", 64)],
 )  # fmt: skip
 def test_the_command_equals_the_golden_text(
@@ -92,7 +93,7 @@ def test_the_command_equals_the_golden_text(
 
 
 def test_the_configuration_file_of_25_10_contains_the_settings_without_arguments(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-405b", "gb200", "fp8", 256)
+    run = load_run("llama3.1-405b@25.10", "gb200", "fp8", 256)
     config = config_of(run)
     matrix = config["perf_matrix"]["gb200"]["num_gpus_256"]["common"]
     assert (matrix["use_megatron_fsdp"], matrix["cpu_offloading_num_layers"], matrix["cuda_graphs"]) == (
@@ -108,7 +109,7 @@ def test_the_configuration_file_of_25_10_contains_the_settings_without_arguments
 
 @pytest.mark.parametrize(
     ("recipe", "gpu_type", "key", "value"),
-    [("llama3.1-8b", "h100", "cuda_graphs", False), ("llama3.1-70b", "h100", "recompute_num_layers", None)],
+    [("llama3.1-8b@25.10", "h100", "cuda_graphs", False), ("llama3.1-70b@25.10", "h100", "recompute_num_layers", None)],
 )
 def test_25_10_follows_the_code_if_table_and_code_differ(
     load_run: LoadRun, recipe: str, gpu_type: str, key: str, value: object
@@ -120,8 +121,8 @@ def test_25_10_follows_the_code_if_table_and_code_differ(
 
 
 def test_fp8_means_current_scaling_and_mx_is_an_option(load_run: LoadRun) -> None:
-    plain = load_run("llama3.1-70b", "gb200", "fp8", 64)
-    mx = load_run("llama3.1-70b", "gb200", "fp8", 64, framework={"fp8_recipe": "mx"})
+    plain = load_run("llama3.1-70b@25.10", "gb200", "fp8", 64)
+    mx = load_run("llama3.1-70b@25.10", "gb200", "fp8", 64, framework={"fp8_recipe": "mx"})
     assert split(train_of(plain))[0]["--fp8_recipe"] == "cs"
     options, _ = split(train_of(mx))
     assert (options["--fp8_recipe"], options["--tensor_parallel_size"], mx.parallelism.fsdp) == ("mx", "2", 1)
@@ -132,7 +133,7 @@ def test_fp8_means_current_scaling_and_mx_is_an_option(load_run: LoadRun) -> Non
 
 
 def test_overrides_of_the_spec_reach_the_command_and_the_file(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-405b", "gb200", "fp8", 256, parallelism={"tp": 4, "fsdp": 1, "cp": 2, "pp": 8, "vp": 8},
+    run = load_run("llama3.1-405b@25.10", "gb200", "fp8", 256, parallelism={"tp": 4, "fsdp": 1, "cp": 2, "pp": 8, "vp": 8},
                    framework={"config": {"optimizer.lr": 1e-4}}, workload={"steps": 60})  # fmt: skip
     options, overrides = split(train_of(run))
     assert (options["--tensor_parallel_size"], options["--virtual_pipeline_parallel_size"]) == ("4", "8")
@@ -160,11 +161,11 @@ def test_interleaving_is_overridden_if_the_spec_disables_it(
 
 
 def test_the_sizes_of_a_proxy_are_overrides(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-70b", "gb200", "fp8", 64, model={"layers": 8, "seq_len": 4096})
+    run = load_run("llama3.1-70b@25.10", "gb200", "fp8", 64, model={"layers": 8, "seq_len": 4096})
     _, overrides = split(train_of(run))
     assert (overrides["model.num_layers"], overrides["model.seq_length"]) == ("8", "4096")
     assert overrides["dataset.sequence_length"] == "4096"
-    assert "model.num_layers" not in split(train_of(load_run("llama3.1-70b", "gb200", "fp8", 64)))[1]
+    assert "model.num_layers" not in split(train_of(load_run("llama3.1-70b@25.10", "gb200", "fp8", 64)))[1]
 
 
 # Placement and environment
@@ -179,13 +180,16 @@ def test_nodes_tasks_and_nvlink_domains(
     load_run: LoadRun, gpu_type: str, gpus: int, nodes: int, per_node: int, domain: int | None, numa_gpus: str
 ) -> None:
     chosen = {"global_batch_size": 2 * gpus, "fsdp": gpus} if gpus == 72 else {}
-    job = job_of(load_run("llama3.1-70b", gpu_type, "fp8", gpus, parallelism=chosen))
+    job = job_of(load_run("llama3.1-70b@25.10", gpu_type, "fp8", gpus, parallelism=chosen))
     assert (job.nodes, job.tasks_per_node, job.gpus_per_node, job.domain_nodes) == (nodes, per_node, per_node, domain)
     assert job.phases[-1].env["NUMA_GPUS"] == numa_gpus
     assert (job.phases[-1].ranks, job.phases[-1].measured, job.time_limit_s) == ("all", True, 1800)
 
 
-@pytest.mark.parametrize(("release", "folder"), [("", FIRST), ("@25.12", NEXT)])
+@pytest.mark.parametrize(
+    ("release", "folder"),
+    [("@25.10.00", FIRST), ("@25.10", FIXED), ("@25.12.00", NEXT), ("@25.12", NEXT_FIXED), ("", NEXT_FIXED)],
+)
 def test_the_scripts_come_from_the_repository_at_its_commit(load_run: LoadRun, release: str, folder: str) -> None:
     run = load_run(f"llama3.1-8b{release}", "h100", "fp8", 8)
     environment, job = MegatronBridge().prepare_env(run), job_of(run)
@@ -199,25 +203,25 @@ def test_the_scripts_come_from_the_repository_at_its_commit(load_run: LoadRun, r
 
 
 def test_the_folder_of_the_scripts_cannot_be_set_in_env(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-8b", "h100", "fp8", 8, env={"SCRIPTS": "/mine", "NUMA_GPUS": "8"})
+    run = load_run("llama3.1-8b@25.10", "h100", "fp8", 8, env={"SCRIPTS": "/mine", "NUMA_GPUS": "8"})
     assert set(errors_of(run)) == {"env.SCRIPTS"}
 
 
 def test_image_token_and_cache_of_the_hub(load_run: LoadRun) -> None:
-    first = load_run("llama3.1-8b", "h100", "fp8", 8)
+    first = load_run("llama3.1-8b@25.10", "h100", "fp8", 8)
     environment = MegatronBridge().prepare_env(first)
     assert (environment.base, environment.secrets) == (Image(ref="nvcr.io/nvidia/nemo:25.09.00"), ())
     assert (job_of(first).env["HF_HOME"], job_of(first).env["TRANSFORMERS_OFFLINE"]) == ("/w/cache/huggingface", "1")
-    online = load_run("llama3.1-8b@25.12", "h100", "fp8", 8)
+    online = load_run("llama3.1-8b@25.12.01", "h100", "fp8", 8)
     assert MegatronBridge().prepare_env(online).secrets == ("HF_TOKEN",)
     assert job_of(online).env["TRANSFORMERS_OFFLINE"] == "0"
-    without = load_run("llama3.1-8b@25.12", "h100", "fp8", 8, framework={"hf_token": False})
+    without = load_run("llama3.1-8b@25.12.01", "h100", "fp8", 8, framework={"hf_token": False})
     assert MegatronBridge().prepare_env(without).secrets == ()
     assert job_of(without).env["TRANSFORMERS_OFFLINE"] == "1"
 
 
 def test_vboost_is_a_phase_on_each_node_before_the_training(load_run: LoadRun) -> None:
-    boost, train = job_of(load_run("llama3.1-8b", "h100", "fp8", 8, framework={"vboost": True})).phases
+    boost, train = job_of(load_run("llama3.1-8b@25.10", "h100", "fp8", 8, framework={"vboost": True})).phases
     assert boost.command == ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
     assert (boost.ranks, boost.measured, boost.contained, train.name) == ("node", False, False, "train")
 
@@ -232,7 +236,7 @@ def nsys_words(phase: Phase) -> tuple[str, ...]:
 
 
 def test_a_capture_covers_steps_45_to_50_of_all_ranks(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-8b", "h100", "fp8", 16, profile={"tool": "nsys"})
+    run = load_run("llama3.1-8b@25.10", "h100", "fp8", 16, profile={"tool": "nsys"})
     phase = train_of(run)
     _, overrides = split(phase)
     assert (overrides["profiling.profile_step_start"], overrides["profiling.profile_step_end"]) == ("45", "50")
@@ -241,7 +245,7 @@ def test_a_capture_covers_steps_45_to_50_of_all_ranks(load_run: LoadRun) -> None
     assert (report, ranks, metrics) == ("/w/runs/RUN/nsys_profile/profile_RUN", ",".join(map(str, range(16))), "")
     assert (nsys[:4], nsys[-2:]) == (["nsys", "profile", "-t", "cuda"], ["-s", "none"])
     assert phase.outputs == tuple(f"{report}_{node}_{local}.nsys-rep" for node in (0, 1) for local in range(8))
-    assert train_of(load_run("llama3.1-8b", "h100", "fp8", 16)).command[1] == "/w/runs/RUN/numa_rank_wrapper.sh"
+    assert train_of(load_run("llama3.1-8b@25.10", "h100", "fp8", 16)).command[1] == "/w/runs/RUN/numa_rank_wrapper.sh"
 
 
 def test_a_spec_selects_steps_ranks_and_metrics_of_a_capture(load_run: LoadRun) -> None:
@@ -261,23 +265,23 @@ def test_a_spec_selects_steps_ranks_and_metrics_of_a_capture(load_run: LoadRun) 
 @pytest.mark.parametrize(
     ("recipe", "tables", "key", "words"),
     [
-        ("llama3.1-8b", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe",
+        ("llama3.1-8b@25.10", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe",
          'no configuration for "mx" on h100 in fp8'),
-        ("llama3.1-8b", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
-        ("llama3.1-8b", {"parallelism": {"tp": 16}}, "parallelism.tp", "8 query groups are not divisible by tp = 16"),
+        ("llama3.1-8b@25.10", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
+        ("llama3.1-8b@25.10", {"parallelism": {"tp": 16}}, "parallelism.tp", "8 query groups are not divisible by tp = 16"),
         ("llama3.1-8b@25.12", {"parallelism": {"tp": 16}}, "parallelism.tp", "expected a divisor of 8"),
-        ("llama3.1-8b", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
-        ("llama3.1-8b", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
+        ("llama3.1-8b@25.10", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
+        ("llama3.1-8b@25.10", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
          "workload.steps instead"),
-        ("llama3.1-8b", {"framework": {"config": {"++model.num_layers": 5}}}, "framework.config.++model.num_layers",
+        ("llama3.1-8b@25.10", {"framework": {"config": {"++model.num_layers": 5}}}, "framework.config.++model.num_layers",
          "model.layers instead"),
-        ("llama3.1-8b", {"framework": {"config": {"profiling.use_nsys_profiler": True}}},
+        ("llama3.1-8b@25.10", {"framework": {"config": {"profiling.use_nsys_profiler": True}}},
          "framework.config.profiling.use_nsys_profiler", "[profile] instead"),
-        ("llama3.1-8b", {"framework": {"config": {"optimzer.lr": 1e-4}}}, "framework.config.optimzer.lr",
+        ("llama3.1-8b@25.10", {"framework": {"config": {"optimzer.lr": 1e-4}}}, "framework.config.optimzer.lr",
          "did you mean 'optimizer'?"),
-        ("llama3.1-8b", {"framework": {"config": {"optimizer": 1}}}, "framework.config.optimizer",
+        ("llama3.1-8b@25.10", {"framework": {"config": {"optimizer": 1}}}, "framework.config.optimizer",
          "would replace a table; expected one of its keys, as optimizer.name"),
-        ("llama3.1-8b", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
+        ("llama3.1-8b@25.10", {"profile": {"tool": "nccl-trace"}}, "profile.tool", 'expected "nsys"'),
         ("llama3-tiny", {"profile": {"tool": "nsys"}}, "profile", "runs without a profiler"),
         ("llama3-tiny", {"parallelism": {"cp": 2}}, "parallelism.cp", "does not support it"),
     ],
@@ -296,10 +300,10 @@ def test_disabling_fsdp_is_an_error_if_the_script_sets_it(load_run: LoadRun) -> 
 
 
 def test_all_errors_of_a_run_are_reported_in_one_pass(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-8b", "h100", "fp8", 16, framework={"fp8_recipe": "mx"}, parallelism={"fsdp": 4})
+    run = load_run("llama3.1-8b@25.10", "h100", "fp8", 16, framework={"fp8_recipe": "mx"}, parallelism={"fsdp": 4})
     assert set(errors_of(run)) == {"framework.fp8_recipe", "parallelism.fsdp"}
 
 
 def test_the_job_does_not_depend_on_a_scheduler(load_run: LoadRun) -> None:
-    job = job_of(load_run("llama3.1-405b", "gb200", "fp8", 128, profile={"tool": "nsys"}))
+    job = job_of(load_run("llama3.1-405b@25.10", "gb200", "fp8", 128, profile={"tool": "nsys"}))
     assert "SLURM" not in repr(attrs.asdict(job))

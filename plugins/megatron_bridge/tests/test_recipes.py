@@ -39,7 +39,8 @@ README = {
 BATCH = {"8b": lambda gpus: 16 * gpus, "70b": lambda gpus: 2 * gpus, "405b": lambda gpus: gpus // 2}
 
 
-SEED = {size: load_recipe(f"megatron_bridge/llama3.1-{size}") for size in SIZES}
+SEED = {size: load_recipe(f"megatron_bridge/llama3.1-{size}@25.10") for size in SIZES}
+FIRST = load_recipe("megatron_bridge/llama3.1-405b@25.10.00")
 NEXT = {size: load_recipe(f"megatron_bridge/llama3.1-{size}@25.12") for size in SIZES}
 
 
@@ -85,13 +86,23 @@ def test_every_point_runs_on_a_gpu_that_supports_its_dtype(recipe: Recipe) -> No
     assert {dict(point.options)["fp8_recipe"] for point in recipe.variants} == {"mx"}
 
 
+@pytest.mark.parametrize(
+    ("written", "exact"),
+    [("", "25.12.02"), ("@25.12", "25.12.02"), ("@25.12.01", "25.12.01"), ("@25.12.00", "25.12.00"),
+     ("@25.10", "25.10.02"), ("@25.10.01", "25.10.01"), ("@25.10.00", "25.10.00")],
+)  # fmt: skip
+def test_an_address_names_a_release_or_the_last_fix_of_one(written: str, exact: str) -> None:
+    recipe = load_recipe(f"megatron_bridge/llama3.1-70b{written}")
+    assert (recipe.address, recipe.release) == (f"megatron_bridge/llama3.1-70b@{exact}", exact)
+
+
 @pytest.mark.parametrize("size", SIZES)
 def test_a_release_is_data(size: str) -> None:
     releases = [(recipe.release, recipe.image, recipe.points[0].settings["repository"]["commit"])
                 for recipe in (SEED[size], NEXT[size])]  # fmt: skip
     assert releases == [
-        ("25.10", llmb.Image(ref="nvcr.io/nvidia/nemo:25.09.00"), "f23d790cf6ff26f7731c637925656ed7f94473ba"),
-        ("25.12", llmb.Image(ref="nvcr.io/nvidia/nemo:25.11.01"), "15927667edd2ff6f37b0b06f485f9d812775124b"),
+        ("25.10.02", llmb.Image(ref="nvcr.io/nvidia/nemo:25.09.00"), "d7dfa7642caf7c8e70547394895f0fb7777b5173"),
+        ("25.12.02", llmb.Image(ref="nvcr.io/nvidia/nemo:25.11.01"), "4df8c97392bc9c3906739e658f203f6810008821"),
     ]
     assert "nvfp4" in {point.dtype for point in NEXT[size].points}
     assert "nvfp4" not in {point.dtype for point in SEED[size].points}
@@ -120,9 +131,11 @@ ENVIRONMENT = [
                                   "NCCL_P2P_NET_CHUNKSIZE": "2097152", "NVTE_NORM_FWD_USE_CUDNN": "1"}, ()),
     (SEED["405b"], "h100", "fp8", {"TORCH_NCCL_HIGH_PRIORITY": "1"}, ("NVTE_NORM_FWD_USE_CUDNN",)),
     (SEED["405b"], "gb200", "fp8", {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True",
-                                    "CUDA_DEVICE_MAX_CONNECTIONS": "32", "NCCL_NET_GDR_LEVEL": "PHB",
-                                    "NVTE_BWD_LAYERNORM_SM_MARGIN": "16"}, ("NCCL_P2P_NET_CHUNKSIZE",)),
-    (SEED["405b"], "gb300", "bf16", {"NCCL_NET_GDR_C2C": "1"}, ("PYTORCH_CUDA_ALLOC_CONF",)),
+                                    "CUDA_DEVICE_MAX_CONNECTIONS": "32",
+                                    "NVTE_BWD_LAYERNORM_SM_MARGIN": "16"},
+     ("NCCL_P2P_NET_CHUNKSIZE", "NCCL_NET_GDR_LEVEL")),
+    (FIRST, "gb300", "bf16", {"NCCL_NET_GDR_C2C": "1", "NCCL_NET_GDR_LEVEL": "PHB"}, ("PYTORCH_CUDA_ALLOC_CONF",)),
+    (FIRST, "b200", "bf16", {}, ("NCCL_NET_GDR_LEVEL",)),
     (SEED["8b"], "h100", "fp8", {"NCCL_NVLS_ENABLE": "1", "NCCL_CTA_POLICY": "1"}, ("CUDA_DEVICE_MAX_CONNECTIONS",)),
     (SEED["8b"], "b200", "bf16", {"NCCL_NVLS_ENABLE": "0", "NVTE_FUSED_ATTN": "1"}, ("NCCL_NET_GDR_LEVEL",)),
     (NEXT["8b"], "h100", "fp8", {"NCCL_NVLS_ENABLE": "0", "NCCL_CTA_POLICY": "1", "CUDA_DEVICE_MAX_CONNECTIONS": "8",
@@ -147,7 +160,7 @@ def test_the_environment_depends_on_release_gpu_size_and_dtype(
 
 def test_the_published_example_is_reproduced_and_its_two_mfu_differ() -> None:
     found = llmb.metrics(
-        "megatron_bridge/llama3.1-405b",
+        "megatron_bridge/llama3.1-405b@25.10",
         gpu_type="gb200", dtype="fp8", gpus=128, step_time_s=5.74147, tflops_per_gpu=1636.80,
     )  # fmt: skip
     assert found.mfu == found.mfu_logged == pytest.approx(0.3340, abs=5e-5)
@@ -160,7 +173,7 @@ def test_the_published_example_is_reproduced_and_its_two_mfu_differ() -> None:
 
 @pytest.mark.parametrize(("size", "flops"), [("8b", 4.2165e14), ("70b", 3.68e15), ("405b", 2.068e16)])
 def test_flops_equal_those_of_the_framework(size: str, flops: float) -> None:
-    found = llmb.metrics(f"megatron_bridge/llama3.1-{size}", gpu_type="h100", dtype="fp8", gpus=1024 if size == "405b"
+    found = llmb.metrics(f"megatron_bridge/llama3.1-{size}@25.10", gpu_type="h100", dtype="fp8", gpus=1024 if size == "405b"
                          else 64, step_time_s=10.0)  # fmt: skip
     assert found.flops_per_sequence == pytest.approx(flops, rel=1e-3)
     assert found.peak_flops == 1979e12

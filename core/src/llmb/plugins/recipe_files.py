@@ -1,18 +1,24 @@
-"""The recipe files that framework plugins ship, found and read without importing a plugin."""
+"""The recipe files that framework plugins ship, found and read without importing a plugin.
 
+The file ``NAME.toml`` or ``NAME@LINE.toml`` contains one release line of a recipe: a release, and the fixes of it.
+"""
+
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+import attrs
+
 from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.load import choose
-from llmb.recipes.read_recipe import read_recipe
+from llmb.recipes.read_recipe import read_recipe, read_releases
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.recipe import Recipe
 
 
 def load_recipe(address: str) -> Recipe:
-    """Return the recipe at ``framework/name`` or ``framework/name@release``.
+    """Return the recipe at ``framework/name`` (the newest release), ``framework/name@release`` or ``...@line``.
 
     Raise RecipeError if there is no such recipe or its file is invalid, and PluginError if the framework is not
     installed.
@@ -20,8 +26,12 @@ def load_recipe(address: str) -> Recipe:
     return find_recipe(address, find_plugins())
 
 
-def find_recipe(address: str, installed: Sequence[PluginEntry]) -> Recipe:
-    """Return a recipe like `load_recipe`, of these plugins."""
+def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: bool = False) -> Recipe:
+    """Return a recipe like `load_recipe`, of these plugins.
+
+    In a ``recorded`` run, an address that names no exact release means the oldest release that it fits. Only records of
+    the first version of llmb contain such addresses.
+    """
     framework, slash, name = address.partition("/")
     if not slash or not name:
         raise RecipeError(
@@ -33,11 +43,23 @@ def find_recipe(address: str, installed: Sequence[PluginEntry]) -> Recipe:
         )
     plugin = choose("framework", framework, installed)
     files = dict(_files(plugin))
-    if address not in files and (recipe := _default_release(address, files, framework)):
-        return recipe
-    if address not in files:
-        raise RecipeError(unknown_name(f"{plugin} has no recipe {address!r}", address, files))
-    return _read(files[address], address, framework)
+    name, _, wanted = name.partition("@")
+    lines = [_read_line(each, file) for each, file in files.items() if _name_of(each) == f"{framework}/{name}"]
+    found = _choose_release(sorted(lines, key=_age), wanted, oldest=recorded)
+    if found is None:
+        known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases] or list(files)
+        raise RecipeError(unknown_name(f"{plugin} has no recipe {address!r}", address, known))
+    line, release = found
+    only = len(lines) == 1 and not line.name and len(line.releases) == 1
+    exact = f"{framework}/{name}" if only else f"{framework}/{name}@{release}"
+    return read_recipe(
+        _text(line.file),
+        address=exact,
+        framework=framework,
+        file=str(line.file),
+        shared=_shared(line.file),
+        release=release,
+    )
 
 
 def recipe_addresses() -> tuple[str, ...]:
@@ -46,9 +68,43 @@ def recipe_addresses() -> tuple[str, ...]:
 
 
 def addresses_of(installed: Sequence[PluginEntry]) -> tuple[str, ...]:
-    """Return the addresses of the recipes of these plugins, sorted."""
+    """Return the addresses of the recipes of these plugins, one for each release line, sorted."""
     frameworks = [plugin for plugin in installed if plugin.kind == "framework"]
     return tuple(sorted({address for plugin in frameworks for address, _ in _files(plugin)}))
+
+
+@attrs.frozen
+class _ReleaseLine:
+    """A recipe file: the part of its name after ``@``, and the exact releases in it, the oldest first."""
+
+    name: str
+    file: Path
+    releases: tuple[str, ...]
+
+
+def _read_line(address: str, file: Path) -> _ReleaseLine:
+    releases = read_releases(_text(file), str(file), _shared(file))
+    return _ReleaseLine(address.partition("@")[2], file, releases)
+
+
+def _age(line: _ReleaseLine) -> list[int]:
+    """Return the numbers of a release, by which releases are ordered."""
+    return [int(number) for number in re.findall(r"\d+", line.releases[0])]
+
+
+def _choose_release(lines: Sequence[_ReleaseLine], wanted: str, *, oldest: bool) -> tuple[_ReleaseLine, str] | None:
+    """Return the line and the release that ``wanted`` names: an exact release, a line or, if empty, any line."""
+    for line in lines:
+        if wanted in line.releases:
+            return line, wanted
+    fitting = [line for line in lines if wanted in ("", line.name)]
+    if not fitting:
+        return None
+    return (fitting[0], fitting[0].releases[0]) if oldest else (fitting[-1], fitting[-1].releases[-1])
+
+
+def _name_of(address: str) -> str:
+    return address.partition("@")[0]
 
 
 def _files(plugin: PluginEntry) -> Iterator[tuple[str, Path]]:
@@ -59,17 +115,8 @@ def _files(plugin: PluginEntry) -> Iterator[tuple[str, Path]]:
         yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
 
 
-def _default_release(address: str, files: Mapping[str, Path], framework: str) -> Recipe | None:
-    """Return the recipe without a release in its file name if the address names the release that the file states."""
-    name, _, release = address.rpartition("@")
-    unreleased = name in files and "@" not in name
-    recipe = _read(files[name], address, framework) if unreleased else None
-    return recipe if recipe and recipe.release == release else None
-
-
-def _read(file: Path, address: str, framework: str) -> Recipe:
-    shared = {each.name.removesuffix(".toml"): _text(each) for each in (file.parent / "shared").glob("*.toml")}
-    return read_recipe(_text(file), address=address, framework=framework, file=str(file), shared=shared)
+def _shared(file: Path) -> Mapping[str, str]:
+    return {each.name.removesuffix(".toml"): _text(each) for each in (file.parent / "shared").glob("*.toml")}
 
 
 def _text(file: Path) -> str:

@@ -79,6 +79,13 @@ class PluginRegistry:
             self._recipes[address] = find_recipe(address, self.installed)
         return self._recipes[address]
 
+    def recorded_address(self, address: str) -> str:
+        """Return the exact address that an address in the record of a run means, or the same if there is no recipe."""
+        try:
+            return find_recipe(address, self.installed, recorded=True).address
+        except LlmbError:
+            return address
+
     def recipes(self) -> list[Recipe]:
         """Return all recipes, sorted by address. One that cannot be read is left out with a PluginWarning."""
         recipes: list[Recipe] = []

@@ -52,7 +52,6 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
         errors += wrong
         if parallelism is not None:
             divided[gpus] = parallelism
-    settings = merged(recipe.framework, table.framework)
     points = [
         Point(
             gpu_type=gpu_type,
@@ -64,13 +63,22 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
             recompute_layers=table.recompute_layers,
             offload_layers=table.offload_layers,
             cuda_graphs=table.cuda_graphs,
-            settings=settings,
+            settings=_settings(table, recipe, gpu_type, dtype),
             options=table.options,
         )
         for gpu_type, dtype in itertools.product(table.gpu_type, table.dtype)
         for gpus, parallelism in divided.items()
     ]
     return points, errors
+
+
+def _settings(table: PointTable, recipe: RecipeTable, gpu_type: str, dtype: str) -> Mapping[str, Any]:
+    """Return the settings of a point: those of the recipe, of [[settings]] and of the point, each over the others."""
+    settings: Mapping[str, Any] = recipe.framework
+    for each in recipe.settings:
+        if each.applies(gpu_type, dtype):
+            settings = merged(settings, each.framework)
+    return merged(settings, table.framework)
 
 
 def _model(table: PointTable, model: Model, key: str) -> tuple[Model | None, list[Fault]]:

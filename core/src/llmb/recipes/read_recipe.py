@@ -8,6 +8,7 @@ from typing import Any
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
+from llmb.recipes.releases import at_release, releases_of
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
@@ -16,14 +17,27 @@ from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import decode
 
 
-def read_recipe(
-    text: str, *, address: str, framework: str, file: str, shared: Mapping[str, str] = FrozenMap()
-) -> Recipe:
-    """Return the recipe in this TOML text. Raise RecipeError with all errors, which name ``file``.
+def read_releases(text: str, file: str, shared: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the releases in a recipe file, the oldest first. Raise RecipeError."""
+    return releases_of(_with_shared(_parse_toml(text, file), shared, file), file)
 
-    ``shared`` has the texts of all shared files by name.
+
+def read_recipe(
+    text: str,
+    *,
+    address: str,
+    framework: str,
+    file: str,
+    shared: Mapping[str, str] = FrozenMap(),
+    release: str | None = None,
+) -> Recipe:
+    """Return the recipe in this TOML text at one release; None means the last.
+
+    ``shared`` has the texts of all shared files by name. Raise RecipeError with all errors, which name ``file``.
     """
-    table, errors = decode(_with_shared(_parse_toml(text, file), shared, file), RecipeTable, "")
+    tables = _with_shared(_parse_toml(text, file), shared, file)
+    releases = releases_of(tables, file)
+    table, errors = decode(at_release(tables, release, file), RecipeTable, "")
     if table is None:
         raise RecipeError(*located(errors, file))
     rows, row_errors = read_baselines(table)
@@ -35,6 +49,7 @@ def read_recipe(
         address=address,
         framework=framework,
         release=table.release,
+        releases=releases,
         description=table.description,
         source=table.source,
         model=table.model,

@@ -79,6 +79,19 @@ def _not_empty(_table: object, _field: object, tables: tuple[Any, ...]) -> None:
 
 
 @attrs.frozen(kw_only=True)
+class SettingsTable:
+    """A table of [[settings]]: a part of [framework] for the points of these GPU types and dtypes."""
+
+    gpu_type: _Words | None = None
+    dtype: _Words | None = None
+    framework: Mapping[str, Any]
+
+    def applies(self, gpu_type: str, dtype: str) -> bool:
+        """Check whether the settings are for this GPU type and dtype."""
+        return (not self.gpu_type or gpu_type in self.gpu_type) and (not self.dtype or dtype in self.dtype)
+
+
+@attrs.frozen(kw_only=True)
 class PointTable:
     """A table of [[points]]: every combination of gpu_type, dtype and gpus."""
 
@@ -138,5 +151,6 @@ class RecipeTable:
     image: Image | None = None
     model: Model
     framework: Mapping[str, Any] = FrozenMap()
+    settings: tuple[SettingsTable, ...] = ()
     points: tuple[PointTable, ...] = attrs.field(validator=_not_empty)
     baselines: tuple[BaselineTable, ...] = ()

@@ -59,7 +59,7 @@ def assemble_run(
     model = override_model(point.model, spec.model)
     return Run(
         id="",
-        name=f"{workload.recipe.partition('/')[2]}-{workload.gpu_type}-{workload.dtype}-{workload.gpus}".lower(),
+        name=f"{recipe.address.partition('/')[2]}-{workload.gpu_type}-{workload.dtype}-{workload.gpus}".lower(),
         recipe=recipe.address,
         release=recipe.release,
         gpu_type=workload.gpu_type,

@@ -20,6 +20,8 @@ from llmb.values.workload import RunSpec, SourceMap, Workload
 def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tuple[Fault, ...]]:
     """Return a workload of the runs whose own values are valid, and the errors of the spec, each once."""
     combinations, sweep_errors = expand(document)
+    if "provenance" in document.tables and "workload.recipe" not in document.origins:
+        combinations = [_with_recorded_release(each, registry) for each in combinations]
     errors = [*document.errors, *sweep_errors]
     suspects = {key.removeprefix("sweep.") for key in keys_of(sweep_errors)}
     if mixed := _mixed_frameworks(document, combinations):
@@ -42,6 +44,14 @@ def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tup
 def _is_record(document: Document) -> bool:
     """Check whether a spec is a run's record. The record has all keys of its target, which may no longer be known."""
     return "provenance" in document.tables and "target.name" not in document.origins
+
+
+def _with_recorded_release(combination: Combination, registry: PluginRegistry) -> Combination:
+    """Return the combination with the exact release that a record means, so that a rerun uses the same release."""
+    if combination.recipe is None:
+        return combination
+    workload = {**combination.tables["workload"], "recipe": registry.recorded_address(combination.recipe)}
+    return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
 
 
 def _locate(error: Fault, source_map: SourceMap) -> Fault:

@@ -57,6 +57,7 @@ class Point:
 class Recipe:
     """All points of one release of a recipe.
 
+    ``releases`` are the releases of its line, the oldest first: a release and the fixes of it.
     ``variants`` replace points if the [framework] of a spec selects them: another FP8 recipe may need another division
     over GPUs. ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` is
     the source of the published MFU: step time and formula, or the TFLOP/s that the framework logs. ``profile_steps`` is
@@ -67,6 +68,7 @@ class Recipe:
     address: str
     framework: str
     release: str
+    releases: tuple[str, ...] = ()
     description: str
     source: str
     model: Model
