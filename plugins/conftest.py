@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
+import subprocess
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -76,3 +79,21 @@ def is_golden() -> Callable[[str, Path], None]:
             pytest.fail("\n".join([*changes, "", advice]), pytrace=False)
 
     return compare
+
+
+@pytest.fixture(scope="session")
+def python_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return a function that returns a Python with one more package. Skip the test if the package is not available."""
+
+    @functools.cache
+    def install(requirement: str) -> str:
+        folder = tmp_path_factory.mktemp("python")
+        venv.create(folder, symlinks=True, with_pip=True)
+        python = str(folder / "bin/python")
+        command = [python, "-m", "pip", "install", "-q", requirement]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"{requirement} cannot be installed: {done.stderr.strip().splitlines()[-1]}")
+        return python
+
+    return install

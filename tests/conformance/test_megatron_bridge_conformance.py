@@ -86,7 +86,15 @@ def script_arguments(words: Sequence[str]) -> tuple[dict[str, str], dict[str, st
     return options, overrides
 
 
-def found_differences(plan: llmb.RunPlan, release: Mapping[str, Any], size: str, row: Mapping[str, Any]) -> Differences:
+def changed_env(plan: llmb.RunPlan, fix: Mapping[str, Any]) -> dict[str, str | None]:
+    """Return the variables that a fix changes for the GPU type of a run; None means no longer set."""
+    changes = (each for each in fix.get("changes", ()) if plan.run.gpu_type in each["gpu_types"])
+    return {each["what"].removeprefix("env."): each["is"] for each in changes if each["what"].startswith("env.")}
+
+
+def found_differences(
+    plan: llmb.RunPlan, release: Mapping[str, Any], size: str, row: Mapping[str, Any], fix: Mapping[str, Any]
+) -> Differences:
     gpus = plan.run.gpus
     column = row["gpus"].index(gpus)
     model, train = release["models"][size], plan.job.phases[-1]
@@ -97,6 +105,7 @@ def found_differences(plan: llmb.RunPlan, release: Mapping[str, Any], size: str,
     ours, our_overrides = script_arguments(train.command[start + 1 :])
     if row["fp8_recipe"] is None:
         theirs.pop("--fp8_recipe", None)  # a default that BF16 and NVFP4 do not use
+    published_env = {**model["env"], **row["env"], **release["launch_env"], **changed_env(plan, fix)}
     env = {**job_env(plan), **dict.fromkeys(plan.job.environment.secrets, "dummy")}
     repeated = {name: value for name, value in our_overrides.items() if str(config.get(name)) == value}
     layout = {
@@ -106,13 +115,13 @@ def found_differences(plan: llmb.RunPlan, release: Mapping[str, Any], size: str,
         "numa": (row["ranks_per_numa_node"], int(train.env["NUMA_GPUS"])),
         "image": (release["image"].replace("#", "/"), plan.run.image.ref if plan.run.image else None),
         "time": (release["time"], directives(plan)["time"]),
-        "commit": (True, any(release["bridge_commit"] in task.script.text for task in plan.tasks)),
+        "commit": (True, any({**release, **fix}["bridge_commit"] in task.script.text for task in plan.tasks)),
     }
     srun = dict.fromkeys(["--no-container-mount-home"], "") | {"--mpi": "pmix"}
     assert sorted(release["srun_args"]) == ["--mpi=pmix", "--no-container-mount-home"]
     return {
         **differences("config", {key: config[key] for key in stated}, stated),
-        **differences("env", {**model["env"], **row["env"], **release["launch_env"]}, env),
+        **differences("env", {name: value for name, value in published_env.items() if value is not None}, env),
         **differences("argument", theirs, {name: value for name, value in ours.items() if name in theirs}),
         **differences("override", {**their_overrides, **repeated}, our_overrides),
         **{f"layout.{name}": pair for name, pair in layout.items() if pair[0] != pair[1]},
@@ -120,18 +129,22 @@ def found_differences(plan: llmb.RunPlan, release: Mapping[str, Any], size: str,
     }
 
 
-@pytest.mark.parametrize(("release", "count"), [("25.10", 142), ("25.12", 174)])
-def test_every_published_point_resolves_as_published(release: str, count: int) -> None:
+@pytest.mark.parametrize(
+    ("release", "exact", "count"),
+    [("25.10", "25.10.00", 142), ("25.10", "25.10.02", 142), ("25.12", "25.12.00", 174), ("25.12", "25.12.02", 174)],
+)
+def test_every_published_point_resolves_as_published(release: str, exact: str, count: int) -> None:
     published = facts(f"megatron_bridge-{release}")
+    fix = published["fix_release"] if published["fix_release"]["tag"] == f"v{exact}" else {}
     reasons = {**REASONS, **REASONS_OF_RELEASE[release]}
     found = {}
     for size, model in published["models"].items():
         for row in model["points"]:
             scaling = {"framework": {"fp8_recipe": row["fp8_recipe"]}} if row["fp8_recipe"] == "mx" else {}
-            address = f"megatron_bridge/llama3.1-{size}" + ("@25.12" if release == "25.12" else "")
+            address = f"megatron_bridge/llama3.1-{size}@{exact}"
             for plan in plan_runs(address, row["gpu_type"], row["dtype"], row["gpus"], **scaling):
                 name = f"{size}, {row['gpu_type']} {row['dtype']} {row['fp8_recipe'] or ''} {plan.run.gpus}"
-                found[name] = found_differences(plan, published, size, row)
+                found[name] = found_differences(plan, published, size, row, fix)
                 flops = flops_per_sequence(plan.run.model, plan.run.flop_formula)
                 assert flops == pytest.approx(row["flops_per_sequence"], rel=1e-4), name
 

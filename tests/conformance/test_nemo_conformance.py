@@ -44,8 +44,9 @@ REASONS = {
     "config.model.data.data_prefix": PATH,
     "config.model.tokenizer.type": PATH,
     "config.model.tokenizer.model": PATH,
-    "config.model.tokenizer.vocab_file": PATH,
-    "config.model.tokenizer.merge_file": PATH,
+    "config.model.tokenizer.library": "405B: 24.11 cannot load GPT-2's files; llmb follows 25.02",
+    "config.model.tokenizer.vocab_file": "as library",
+    "config.model.tokenizer.merge_file": "as library",
 }
 
 

@@ -80,7 +80,8 @@ def test_the_script_accepts_every_argument(
 
 @pytest.mark.parametrize(
     ("recipe", "gpu_type", "dtype", "gpus"),
-    [("llama3.1-405b@25.10", "gb200", "fp8", 128), ("llama3.1-70b@25.10", "h100", "fp8", 64), ("llama3.1-8b@25.10", "b200", "bf16", 8),
+    [("llama3.1-405b@25.10", "gb200", "fp8", 128), ("llama3.1-70b@25.10", "h100", "fp8", 64),
+     ("llama3.1-8b@25.10", "b200", "bf16", 8),
      ("llama3.1-70b@25.12", "gb300", "nvfp4", 64)],
 )  # fmt: skip
 def test_the_command_equals_the_golden_text(
@@ -133,7 +134,8 @@ def test_fp8_means_current_scaling_and_mx_is_an_option(load_run: LoadRun) -> Non
 
 
 def test_overrides_of_the_spec_reach_the_command_and_the_file(load_run: LoadRun) -> None:
-    run = load_run("llama3.1-405b@25.10", "gb200", "fp8", 256, parallelism={"tp": 4, "fsdp": 1, "cp": 2, "pp": 8, "vp": 8},
+    chosen = {"tp": 4, "fsdp": 1, "cp": 2, "pp": 8, "vp": 8}
+    run = load_run("llama3.1-405b@25.10", "gb200", "fp8", 256, parallelism=chosen,
                    framework={"config": {"optimizer.lr": 1e-4}}, workload={"steps": 60})  # fmt: skip
     options, overrides = split(train_of(run))
     assert (options["--tensor_parallel_size"], options["--virtual_pipeline_parallel_size"]) == ("4", "8")
@@ -268,12 +270,14 @@ def test_a_spec_selects_steps_ranks_and_metrics_of_a_capture(load_run: LoadRun) 
         ("llama3.1-8b@25.10", {"framework": {"fp8_recipe": "mx"}}, "framework.fp8_recipe",
          'no configuration for "mx" on h100 in fp8'),
         ("llama3.1-8b@25.10", {"parallelism": {"fsdp": 4}}, "parallelism.fsdp", "expected 1 or 16"),
-        ("llama3.1-8b@25.10", {"parallelism": {"tp": 16}}, "parallelism.tp", "8 query groups are not divisible by tp = 16"),
+        ("llama3.1-8b@25.10", {"parallelism": {"tp": 16}}, "parallelism.tp",
+         "8 query groups are not divisible by tp = 16"),
         ("llama3.1-8b@25.12", {"parallelism": {"tp": 16}}, "parallelism.tp", "expected a divisor of 8"),
         ("llama3.1-8b@25.10", {"parallelism": {"etp": 2}}, "parallelism.etp", "the model has no experts"),
         ("llama3.1-8b@25.10", {"framework": {"config": {"train.train_iters": 5}}}, "framework.config.train.train_iters",
          "workload.steps instead"),
-        ("llama3.1-8b@25.10", {"framework": {"config": {"++model.num_layers": 5}}}, "framework.config.++model.num_layers",
+        ("llama3.1-8b@25.10", {"framework": {"config": {"++model.num_layers": 5}}},
+         "framework.config.++model.num_layers",
          "model.layers instead"),
         ("llama3.1-8b@25.10", {"framework": {"config": {"profiling.use_nsys_profiler": True}}},
          "framework.config.profiling.use_nsys_profiler", "[profile] instead"),

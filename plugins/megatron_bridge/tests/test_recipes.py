@@ -173,7 +173,7 @@ def test_the_published_example_is_reproduced_and_its_two_mfu_differ() -> None:
 
 @pytest.mark.parametrize(("size", "flops"), [("8b", 4.2165e14), ("70b", 3.68e15), ("405b", 2.068e16)])
 def test_flops_equal_those_of_the_framework(size: str, flops: float) -> None:
-    found = llmb.metrics(f"megatron_bridge/llama3.1-{size}@25.10", gpu_type="h100", dtype="fp8", gpus=1024 if size == "405b"
-                         else 64, step_time_s=10.0)  # fmt: skip
+    address, gpus = f"megatron_bridge/llama3.1-{size}@25.10", 1024 if size == "405b" else 64
+    found = llmb.metrics(address, gpu_type="h100", dtype="fp8", gpus=gpus, step_time_s=10.0)
     assert found.flops_per_sequence == pytest.approx(flops, rel=1e-3)
     assert found.peak_flops == 1979e12

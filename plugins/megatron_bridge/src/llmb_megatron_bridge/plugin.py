@@ -26,6 +26,7 @@ from llmb import (
     with_paths,
 )
 from llmb_megatron_bridge.config_yaml import config_yaml
+from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
@@ -120,6 +121,7 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
     texts = {f"{run.paths.run}/{name}": resource_text(__package__, name) for name in run.settings["files"]}
+    texts |= hub_files(run)
     if name := run.settings.get("config_file"):
         texts[f"{run.paths.run}/{name}"] = config_yaml(run)
     if run.profile:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from llmb import Repository, Run, Task, assignments, content_key, resource_text
+from llmb import Repository, Run, Task, assignments, content_key, resource_text, with_paths
 from llmb_nemo_launcher.target_paths import target_paths
 
 CHECK = "tokenizer_check.sh"
+
+CONFIG = "tokenizer_config.json"
+"""The file that names the class of a tokenizer. If the repository lacks it, the recipe has its content."""
 
 
 def tokenizer_task(run: Run[Any]) -> Task:
@@ -17,12 +21,14 @@ def tokenizer_task(run: Run[Any]) -> Task:
     tokenizer, folder = run.settings["tokenizer"], target_paths(run)["tokenizer"]
     repository = Repository.of(run.settings)
     script, settings = _copy(run, repository) if repository else _download(run)
-    lines = [assignments(folder=folder, **settings), f"files=({shlex.join(tokenizer['files'])})"]
+    config = json.dumps(with_paths(tokenizer["config"], run.paths)) if "config" in tokenizer else ""
+    lines = [assignments(folder=folder, config=config, **settings), f"files=({shlex.join(tokenizer['files'])})"]
     lines += [resource_text(__package__, CHECK), resource_text(__package__, script)]
-    comment = f"# {folder} contains {' and '.join(tokenizer['files'])}"
-    complete = " && ".join(f"is_complete {shlex.quote(f'{folder}/{name}')}" for name in tokenizer["files"])
+    names = [*tokenizer["files"], *([CONFIG] if config else [])]
+    comment = f"# {folder} contains {' and '.join(names)}"
+    complete = " && ".join(f"is_complete {shlex.quote(f'{folder}/{name}')}" for name in names)
     return Task(
-        key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'])}",
+        key=f"tokenizer-{content_key(tokenizer['repository'], *tokenizer['files'], *([config] if config else []))}",
         kind=f"tokenizer of {tokenizer['repository']}",
         work="\n".join(lines),
         check=f"{comment}\n{resource_text(__package__, CHECK)}\n{complete}",

@@ -1,6 +1,6 @@
 # Download the files of a Hugging Face repository into a folder: all files or none.
-# Set by the caller: folder, repository, gated ("yes" or empty), files, is_complete. The last printed line is the cause
-# of a failure.
+# Set by the caller: folder, repository, gated ("yes" or empty), files, config (the text of tokenizer_config.json, or
+# empty), is_complete. The last printed line is the cause of a failure.
 set -eu
 site=${HF_ENDPOINT:-https://huggingface.co}
 partial=$folder.partial.$$
@@ -33,6 +33,7 @@ fetch() { # file
 }
 
 for file in "${files[@]}"; do fetch "$file"; done
+[ -z "$config" ] || printf '%s\n' "$config" >"$partial/tokenizer_config.json"
 mkdir -p "$(dirname "$folder")"
 rm -rf "$folder"
 mv "$partial" "$folder"
