@@ -77,7 +77,8 @@ class Bench:
     @property
     def env(self) -> dict[str, str]:
         path = os.pathsep.join([str(ROOT / "tests/toy"), os.environ.get("PYTHONPATH", "")])
-        return {**os.environ, **self.server.env, "LLMB_HOME": str(self.home), "PYTHONPATH": path}
+        compiled = {"PYTHONDONTWRITEBYTECODE": ""}  # as for users: an installed llmb is compiled once
+        return {**os.environ, **self.server.env, **compiled, "LLMB_HOME": str(self.home), "PYTHONPATH": path}
 
     def llmb(self, *arguments: str) -> float:
         """Run ``llmb`` to its end. Return its time in seconds."""
