@@ -126,7 +126,7 @@ class EffectRunner:
         return {
             task.key
             for run_id, run in self.runs.items()
-            if states[run_id].stage != "ended" and not states[run_id].cancel_requested
+            if states[run_id].stage != "ended" and not run.record.is_cancelled()  # also runs that are skipped
             for task in run.plan.tasks
         }
 

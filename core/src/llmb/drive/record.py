@@ -29,8 +29,7 @@ from llmb.paths import home_folder
 from llmb.values.errors import RecordError
 from llmb.values.steps import Step
 
-TASK_LOG = "preparation.log"
-"""Name of the copy of a failed task's log."""
+TASK_LOG = "preparation.log"  # the copy of a failed task's log
 
 
 class RunRecord:
@@ -202,6 +201,12 @@ class RunRecord:
         with _report_read_errors(file):
             return file.stat().st_mtime_ns
         return 0
+
+    def is_cancelled(self) -> bool:
+        """Check whether the user requested to cancel the run. A request that is unreadable counts as none."""
+        with suppress(RecordError):
+            return self.cancel_requested > 0
+        return False
 
     @property
     def locked(self) -> bool:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 
 import attrs
 
 from llmb.drive.events import Event, TargetBack, TargetLost
 from llmb.drive.record import RunRecord
-from llmb.values.errors import LlmbError, RecordError, TargetError
+from llmb.values.errors import LlmbError, TargetError
 
 NAMED_RUNS = 5
 """How many runs an error names. ``llmb attach`` without ids resumes all."""
@@ -42,16 +41,10 @@ class ConnectionReporter:
 
 def with_recovery_hint(error: LlmbError, left: Iterable[RunRecord]) -> LlmbError:
     """Return the error with the commands that resume or cancel the runs in ``left``."""
-    cancelled = {record.run_id: _is_cancelled(record) for record in left}
+    cancelled = {record.run_id: record.is_cancelled() for record in left}
     *others, last = error.faults
     hints = "; ".join([last.message, *_hints(cancelled)])
     return type(error)(*others, attrs.evolve(last, message=hints))
-
-
-def _is_cancelled(record: RunRecord) -> bool:
-    with suppress(RecordError):  # the user sees the first error
-        return record.cancel_requested > 0
-    return False
 
 
 def _hints(cancelled: dict[str, bool]) -> Iterator[str]:
