@@ -6,6 +6,7 @@ from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
 from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
+from .api import grade as grade
 from .api import list_recipes as list_recipes
 from .api import load as load
 from .api import loads as loads
@@ -51,6 +52,12 @@ from .hosts.detached import poll_detached as poll_detached
 from .hosts.detached import submit_detached as submit_detached
 from .hosts.venv import venv_folder as venv_folder
 from .hosts.venv import venv_task as venv_task
+from .judging.grade import Grade as Grade
+from .judging.grade import GradedRepeat as GradedRepeat
+from .judging.grade import MeasuredOver as MeasuredOver
+from .judging.sets import RepeatSet as RepeatSet
+from .judging.sets import find_repeats as find_repeats
+from .judging.sets import judge_sets as judge_sets
 from .logs.lines import LineParser as LineParser
 from .logs.log_status import LogStatus as LogStatus
 from .logs.step_series import StepSeries as StepSeries

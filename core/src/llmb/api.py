@@ -11,17 +11,19 @@ from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.drive.result import RunResult
 from llmb.drive.session import Until
 from llmb.drive.start import start
+from llmb.judging.grade import Grade, Grader
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.planning import plan
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.assemble_run import TOLERANCE
 from llmb.spec.published_points import published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
-from llmb.values.errors import Fault, LlmbError, SpecError
+from llmb.values.errors import Fault, LlmbError, LogError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.workload import Workload
 
@@ -133,6 +135,39 @@ def metrics(
         proxy=point.proxy,
         baseline=point.baseline,
     )
+
+
+def grade(
+    logs: str | Path | Iterable[str | Path],
+    *,
+    recipe: str,
+    gpu_type: str,
+    dtype: str,
+    gpus: int,
+    window: Window | None = None,
+    tolerance: float = TOLERANCE,
+    steps: int | None = None,
+    repeats: bool = False,
+) -> Grade:
+    """Judge the logs of one run's ranks against a published configuration; with ``repeats``, each path is one run.
+
+    A directory contains one log per rank. ``window`` is by default that of the recipe, and ``steps`` is the one of
+    `parse`. Raise RecipeError for an unpublished configuration, PluginError for an unknown framework, and LogError if
+    a log cannot be read.
+    """
+    paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(log) for log in logs]
+    if not paths:
+        raise LogError("no log is named")
+    found = load_recipe(recipe)
+    grader = Grader(
+        recipe=found,
+        point=published_point(found, gpu_type, dtype, gpus),
+        registry=PluginRegistry(),
+        window=window or found.window,
+        tolerance=tolerance,
+        steps=steps,
+    )
+    return grader.grade([[path] for path in paths] if repeats else [paths])
 
 
 def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:

@@ -1,88 +1,106 @@
-"""The verdict, and the sentence that goes with it."""
+"""The objections to a verdict, and repeats that are left out of one."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
-from llmb.analysis import verdict as verdicts
-from llmb.analysis.metrics import Metrics, measure
-from llmb.values.job_status import Verdict
-from llmb.values.model import Model
-from llmb.values.recipe import Baseline
-
-LLAMA2_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=32000, seq_len=4096)
-PUBLISHED = Baseline(step_time_s=6.999, release="24.11", source="README")
-
-
-def run_of(step_time_s: float | None, baseline: Baseline | None = PUBLISHED) -> Metrics:
-    return measure(
-        model=LLAMA2_70B,
-        flop_formula="full",
-        mfu_from="step time",
-        global_batch_size=128,
-        gpus=64,
-        step_time_s=step_time_s,
-        peak_flops=989e12,
-        baseline=baseline,
-    )
-
-
-def judge(metrics: Metrics, tolerance: float, **doubts: bool) -> tuple[Verdict | None, str]:
-    """Judge a run that counts, except for these doubts."""
-    counts = {"completed": True, "window_complete": True, "loss_nan": False, "profiled": False}
-    return verdicts.judge(metrics, tolerance, **counts | doubts)
+from llmb.analysis.measuring_window import MeasuredWindow, summarise
+from llmb.analysis.repeats import Judgement, Repeat
+from llmb.analysis.steady_state import find_steady_state
+from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
+from llmb.values.recipe import Window
+from llmb.values.steps import Step
 
 
 @pytest.mark.parametrize(
-    ("step_time_s", "verdict", "reason"),
+    ("facts", "verdict", "reason"),
     [
-        (7.01, "pass", "step time 7.01 s is 1.002 x the published 6.999 s (24.11), within 5 %"),
-        (6.9, "pass", "step time 6.9 s is 0.986 x the published 6.999 s (24.11), within 5 %"),
-        (7.908, "fail", "step time 7.908 s is 1.130 x the published 6.999 s (24.11), slower by more than 5 %"),
+        ({"profiled": True, "completed": False}, None, "profiled runs are not judged"),
+        ({"published": False, "completed": False}, None, "no baseline is published for this run"),
         (
-            3.5,
-            "pass",
-            "step time 3.5 s is 0.500 x the published 6.999 s (24.11), faster by more than 5 %: "
-            "check that the same work was done",
+            {"differences": ("env.A", "model.layers"), "completed": False},
+            "undecided",
+            "not comparable with the baseline: env.A, model.layers differ from the recipe",
         ),
+        ({"completed": False, "loss_nan": True}, "undecided", "the run did not complete"),
+        ({"loss_nan": True, "missing_window": "no"}, "undecided", "the loss was NaN, so the run trained nothing"),
+        ({"missing_window": "the window is missing"}, "undecided", "the window is missing"),
     ],
 )
-def test_a_run_is_judged_by_its_step_time(step_time_s: float, verdict: str, reason: str) -> None:
-    assert judge(run_of(step_time_s), 0.05) == (verdict, reason)
+def test_the_first_objection_prevents_a_verdict(facts: dict[str, Any], verdict: str | None, reason: str) -> None:
+    found = find_objection(**{"published": True, **facts})
+    assert found == Judgement(verdict=verdict, reason=reason)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "tolerance", "verdict"),
-    [(1.05, 0.05, "pass"), (1.0501, 0.05, "fail"), (1.0501, 0.06, "pass"), (1.1, 0.1, "pass")],
-)
-def test_the_limit_itself_passes(ratio: float, tolerance: float, verdict: str) -> None:
-    assert judge(run_of(6.999 * ratio), tolerance)[0] == verdict
+def test_a_complete_run_with_a_baseline_has_no_objection() -> None:
+    assert find_objection(published=True) is None
 
 
-@pytest.mark.parametrize(
-    ("doubt", "reason"),
-    [
-        ({"completed": False}, "the run did not complete"),
-        ({"loss_nan": True}, "the loss was NaN, so the run trained nothing"),
-        ({"window_complete": False}, "the measuring window is not complete"),
-    ],
-)
-@pytest.mark.parametrize("step_time_s", [7.0, 70.0])
-def test_a_run_that_cannot_count_is_neither_passed_nor_failed(
-    doubt: dict[str, Any], reason: str, step_time_s: float
-) -> None:
-    assert judge(run_of(step_time_s), 0.05, **doubt) == ("undecided", reason)
+def measured(step_time_s: float) -> Candidate:
+    window = MeasuredWindow(first=50, last=50, count=1, step_time_s=step_time_s, step_time_std_s=None)
+    return Candidate(repeat=Repeat(window=window, steady_state=None))
+
+
+def failed(name: str) -> Candidate:
+    return Candidate(name=name, objection=Judgement(verdict="undecided", reason="hit the time limit"))
+
+
+def test_repeats_are_judged_without_those_that_did_not_complete() -> None:
+    found = judge_set([failed("repeat 1"), measured(10.0), measured(10.1)], 10.0, 0.05)
+    assert (found.verdict, found.left_out) == ("pass", (0,))
+    assert found.ratio == pytest.approx(1.005)
+    assert "repeat 1 is left out: hit the time limit" in found.reason
+
+
+def test_repeats_of_which_none_counts_have_the_first_reason() -> None:
+    found = judge_set([failed("repeat 1"), failed("repeat 2")], 10.0, 0.05)
+    assert (found.verdict, found.reason, found.interval) == ("undecided", "hit the time limit", None)
 
 
 def test_a_run_without_step_time_is_undecided() -> None:
-    assert judge(run_of(None), 0.05) == ("undecided", "there is no step time to compare")
+    assert judge_set([Candidate()], 10.0, 0.05).reason == "there is no step time to compare"
 
 
-def test_without_a_baseline_there_is_no_verdict() -> None:
-    assert judge(run_of(7.0, baseline=None), 0.05, completed=False)[0] is None
-
-
-def test_a_profiled_run_is_not_judged() -> None:
-    assert judge(run_of(7.0), 0.05, profiled=True)[0] is None
+@pytest.mark.parametrize(
+    ("times_s", "window", "reason"),
+    [
+        (
+            [20.0] + [2.226] * 19,
+            (35, 44),
+            "steps 35 to 44 are not in the log (it has 1 to 20); "
+            "the steady state, steps 2 to 20, takes 2.226 s per step, 0.998 x the published step time",
+        ),
+        (
+            [2.0] * 5,
+            (35, 44),
+            "steps 35 to 44 are not in the log (it has 1 to 5); "
+            "there is no steady state, because fewer than 8 steps have a time",
+        ),
+        (
+            [2.0] * 40,
+            (35, 44),
+            "steps 35 to 44 are not all measured (the log has 1 to 40); "
+            "the steady state, steps 1 to 40, takes 2 s per step, 0.897 x the published step time",
+        ),
+        (
+            [2.0] * 12 + [None],
+            "last",
+            "the last step has no time; "
+            "the steady state, steps 1 to 12, takes 2 s per step, 0.897 x the published step time",
+        ),
+        (
+            [2.0] * 12,
+            "last",
+            "the last step of the run is not in the log (it has 1 to 12); "
+            "the steady state, steps 1 to 12, takes 2 s per step, 0.897 x the published step time",
+        ),
+    ],
+)
+def test_a_missing_window_is_described_next_to_the_steady_state(
+    times_s: Sequence[float | None], window: Window, reason: str
+) -> None:
+    steps = [Step(step=number, time_s=time_s) for number, time_s in enumerate(times_s, start=1)]
+    assert describe_missing_window(summarise(steps, window), steps, find_steady_state(steps), 2.2305) == reason

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import attrs
 import pytest
 
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.views.results import print_results, print_run_list
 from llmb.drive.result import RunResult
+from llmb.judging.sets import judge_sets
 from llmb.values.errors import LlmbError, SpecError, TargetError
 
 METRICS = {
@@ -152,7 +154,7 @@ def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.Capt
     [
         ("failed", None, "reason rank 0: exit code 1 cause too little memory"),
         ("failed", "undecided", "verdict undecided reason rank 0: exit code 1 cause too little memory"),
-        ("completed", None, "verdict none: rank 0: exit code 1"),
+        ("completed", None, "no verdict rank 0: exit code 1"),
     ],
 )
 def test_the_reason_of_a_failure_is_separate_from_its_verdict(
@@ -172,6 +174,11 @@ def test_piped_lines_are_complete_and_have_no_trailing_blanks(capsys: pytest.Cap
     assert all(line == line.rstrip() for line in lines)
 
 
+def numbered(results: list[RunResult]) -> list[RunResult]:
+    """Return the results with different run ids."""
+    return [attrs.evolve(each, run_id=f"run{number}") for number, each in enumerate(results)]
+
+
 @pytest.mark.parametrize(
     ("results", "check", "exit_code"),
     [
@@ -186,7 +193,8 @@ def test_piped_lines_are_complete_and_have_no_trailing_blanks(capsys: pytest.Cap
     ],
 )
 def test_the_exit_code_is_the_worst_of_all_runs(results: list[RunResult], check: bool, exit_code: int) -> None:
-    assert combined_exit_code(results, check=check) == exit_code
+    sets = judge_sets(numbered(results)) if check else ()
+    assert combined_exit_code(results, sets=sets) == exit_code
 
 
 @pytest.mark.parametrize(
@@ -202,7 +210,7 @@ def test_the_exit_code_is_the_worst_of_all_runs(results: list[RunResult], check:
 def test_an_error_does_not_hide_a_worse_result_of_another_run(
     results: list[RunResult], error: LlmbError, exit_code: int
 ) -> None:
-    assert combined_exit_code(results, check=True, error=error) == exit_code
+    assert combined_exit_code(results, sets=judge_sets(numbered(results)), error=error) == exit_code
 
 
 def test_a_result_survives_json() -> None:

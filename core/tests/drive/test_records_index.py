@@ -58,6 +58,11 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "repeats": 1,
         "steps": None,
         "steps_done": None,
+        "interval": None,
+        "window": None,
+        "steady_state": None,
+        "tolerance": None,
+        "first_repeat": None,
         "window_complete": None,
     }
 

@@ -82,12 +82,12 @@ def judge_repeats(repeats: Sequence[Repeat], published_s: float, tolerance: floa
     windows = [(each.window.step_time_s, each.noise) for each in kept or repeats]
     judgement = _judge_times(windows, published_s, tolerance)
     if any(repeat.steady_state is None for repeat in repeats):
-        judgement = _add(judgement, "the noise is assumed, because a log has fewer than 8 step times")
+        judgement = add_clause(judgement, "the noise is assumed, because a log has fewer than 8 step times")
     if not kept:
         return _compare_with_steady_states(judgement, repeats, published_s, tolerance)
     left_out = tuple(index for index, repeat in enumerate(repeats) if repeat.is_off)
     for index in left_out:
-        judgement = _add(judgement, f"{repeats[index].name} is left out: {describe_difference(repeats[index])}")
+        judgement = add_clause(judgement, f"{repeats[index].name} is left out: {describe_difference(repeats[index])}")
     return attrs.evolve(judgement, left_out=left_out)
 
 
@@ -102,6 +102,11 @@ def describe_difference(repeat: Repeat) -> str:
         f"the window ({steps}, {window.step_time_s:.4g} s) took {1 + repeat.difference:.3g} x the steady state "
         f"({steady.step_time_s:.4g} s, steps {steady.first} to {steady.last}); {cause}"
     )
+
+
+def add_clause(judgement: Judgement, clause: str) -> Judgement:
+    """Return the judgement with one more clause in its reason."""
+    return attrs.evolve(judgement, reason=f"{judgement.reason}; {clause}")
 
 
 def _judge_times(times: Sequence[tuple[float, float]], published_s: float, tolerance: float) -> Judgement:
@@ -120,12 +125,12 @@ def _judge_times(times: Sequence[tuple[float, float]], published_s: float, toler
     if high <= limit + ROUNDING:
         doubt = f"faster by more than {100 * tolerance:g} %, check that the same work was done"
         judgement = attrs.evolve(judgement, verdict="pass")
-        return _add(judgement, doubt) if ratio < 1 - tolerance - ROUNDING else judgement
+        return add_clause(judgement, doubt) if ratio < 1 - tolerance - ROUNDING else judgement
     if low > limit + ROUNDING:
         return attrs.evolve(judgement, verdict="fail")
     more = repeats_to_settle(group, abs(ratio - limit) / ratio, MOST_REPEATS)
     advice = f"about {more} more repeat{'s' if more > 1 else ''} would settle it" if more else TOO_CLOSE
-    return attrs.evolve(_add(judgement, advice), more_repeats=more)
+    return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
 
 
 def _compare_with_steady_states(
@@ -140,7 +145,7 @@ def _compare_with_steady_states(
     if len(repeats) > 1:
         difference = f"no window represents its steady state; in {repeats[0].name}, {difference}"
     if steady.verdict == judgement.verdict:
-        return _add(judgement, difference)
+        return add_clause(judgement, difference)
     return attrs.evolve(judgement, verdict="undecided", reason=difference, more_repeats=None)
 
 
@@ -148,8 +153,3 @@ def _format_ratio(ratio: float, limit: float) -> str:
     """Return a ratio with three decimals, or with four if it would look like the limit."""
     text = f"{ratio:.3f}"
     return f"{ratio:.4f}" if float(text) == limit and abs(ratio - limit) > ROUNDING else text
-
-
-def _add(judgement: Judgement, clause: str) -> Judgement:
-    """Return the judgement with one more clause in its reason."""
-    return attrs.evolve(judgement, reason=f"{judgement.reason}; {clause}")

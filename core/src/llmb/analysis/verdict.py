@@ -1,56 +1,91 @@
-"""Verdict on the step time of a run, compared with the published one."""
+"""Verdict on a run: a reason that prevents one, or else the comparison of its step time with the published one."""
 
 from __future__ import annotations
 
-from llmb.analysis.metrics import Metrics
-from llmb.values.job_status import Verdict
+from collections.abc import Sequence
 
-_ROUNDING = 1e-9
-"""Margin by which a step time exactly at the limit passes in spite of floating-point rounding."""
+import attrs
+
+from llmb.analysis.measuring_window import Summary
+from llmb.analysis.repeats import Judgement, Repeat, add_clause, judge_repeats
+from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
+from llmb.values.steps import Step
 
 
-def judge(
-    metrics: Metrics,
-    tolerance: float,
+@attrs.frozen(kw_only=True)
+class Candidate:
+    """One run of a set of repeats: its step times, or the objection that prevents a verdict on them."""
+
+    name: str = "the run"
+    repeat: Repeat | None = None
+    objection: Judgement | None = None
+
+
+def find_objection(
     *,
-    completed: bool,
-    window_complete: bool,
-    loss_nan: bool,
-    profiled: bool,
-) -> tuple[Verdict | None, str]:
-    """Return the verdict on a run, and its reason in one sentence.
+    published: bool,
+    profiled: bool = False,
+    differences: Sequence[str] = (),
+    completed: bool = True,
+    loss_nan: bool = False,
+    missing_window: str = "",
+) -> Judgement | None:
+    """Return the first reason that prevents a verdict on a run's step time, or None.
 
-    The verdict is pass if measured / published step time <= 1 + ``tolerance``, else fail. The verdict is None if the
-    run has no baseline or is profiled. It is undecided if the run did not complete, its loss was NaN, or its measuring
-    window is incomplete or has no step time.
+    The verdict is None if the run cannot be compared with a baseline, and undecided if it could be but does not count.
+    ``differences`` are the keys in which the run differs from the published configuration.
     """
-    baseline = metrics.baseline
-    if profiled or baseline is None:
-        return None, "profiled runs are not judged" if profiled else "no baseline is published for this run"
-    doubt = _doubt(completed, loss_nan, window_complete)
-    if doubt:
-        return "undecided", doubt
-    if baseline.step_time_ratio is None:
-        return "undecided", "there is no step time to compare"
-    ratio = baseline.step_time_ratio
-    measured, published = f"{metrics.step_time_s:.4g} s", f"{baseline.step_time_s:.4g} s ({baseline.release})"
-    reason = f"step time {measured} is {ratio:.3f} x the published {published}, {_distance(ratio, tolerance)}"
-    return ("fail" if ratio > 1 + tolerance + _ROUNDING else "pass"), reason
+    if profiled or not published:
+        reason = "profiled runs are not judged" if profiled else "no baseline is published for this run"
+        return Judgement(verdict=None, reason=reason)
+    reasons = {
+        f"not comparable with the baseline: {', '.join(differences)} differ from the recipe": bool(differences),
+        "the run did not complete": not completed,
+        "the loss was NaN, so the run trained nothing": loss_nan,
+        missing_window: bool(missing_window),
+    }
+    reason = next((reason for reason, applies in reasons.items() if applies), "")
+    return Judgement(verdict="undecided", reason=reason) if reason else None
 
 
-def _doubt(completed: bool, loss_nan: bool, window_complete: bool) -> str | None:
-    """Return the reason for an undecided verdict, or None."""
-    if not completed:
-        return "the run did not complete"
-    if loss_nan:
-        return "the loss was NaN, so the run trained nothing"
-    return None if window_complete else "the measuring window is not complete"
+def judge_set(candidates: Sequence[Candidate], published_s: float | None, tolerance: float) -> Judgement:
+    """Judge the repeats of a run together, without those that do not count, as long as one remains."""
+    counted = {index: each.repeat for index, each in enumerate(candidates) if each.repeat and not each.objection}
+    objections = [each.objection for each in candidates if each.objection]
+    if published_s is None or not counted:
+        return (
+            objections[0] if objections else Judgement(verdict="undecided", reason="there is no step time to compare")
+        )
+    judgement = judge_repeats(list(counted.values()), published_s, tolerance)
+    left_out = [list(counted)[index] for index in judgement.left_out]
+    for index, each in enumerate(candidates):
+        if each.objection:
+            judgement = add_clause(judgement, f"{each.name} is left out: {each.objection.reason}")
+            left_out.append(index)
+    return attrs.evolve(judgement, left_out=tuple(sorted(left_out)))
 
 
-def _distance(ratio: float, tolerance: float) -> str:
-    percent = f"{100 * tolerance:g} %"
-    if ratio > 1 + tolerance + _ROUNDING:
-        return f"slower by more than {percent}"
-    if ratio < 1 - tolerance - _ROUNDING:
-        return f"faster by more than {percent}: check that the same work was done"
-    return f"within {percent}"
+def describe_missing_window(
+    summary: Summary, steps: Sequence[Step], steady: SteadyState | None, published_s: float | None
+) -> str:
+    """Return why a log has no mean over the window, and the steady state that it has instead."""
+    steady_text = f"there is no steady state, because fewer than {LEAST_STEPS} steps have a time"
+    if steady:
+        ratio = f", {steady.step_time_s / published_s:.3f} x the published step time" if published_s else ""
+        numbers = f"steps {steady.first} to {steady.last}"
+        steady_text = f"the steady state, {numbers}, takes {steady.step_time_s:.4g} s per step{ratio}"
+    return f"{_describe_missing_steps(summary, steps)}; {steady_text}"
+
+
+def _describe_missing_steps(summary: Summary, steps: Sequence[Step]) -> str:
+    contained = f"{steps[0].step} to {steps[-1].step}"
+    if summary.window == "last":
+        known = summary.step_time_s is not None
+        return (
+            f"the last step of the run is not in the log (it has {contained})" if known else "the last step has no time"
+        )
+    first, last = summary.window
+    window = f"step {first} is" if first == last else f"steps {first} to {last} are"
+    if not summary.printed:
+        return f"{window} not in the log (it has {contained})"
+    return f"{window} not all measured (the log has {contained})"

@@ -45,13 +45,15 @@ def print_attach_command(session: llmb.Session) -> None:
 def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> list[llmb.RunResult]:
     """Print all runs or, after an error, the runs that have ended and then the error. Return all results."""
     results = session.results
+    sets = llmb.judge_sets(llmb.find_repeats(results))
     if as_json:
         errors = {"errors": output.error_documents(error)} if error else {}
-        output.print_json({"runs": [result.as_dict() for result in results], **errors})
+        documents = {"runs": [result.as_dict() for result in results], "sets": [each.as_dict() for each in sets]}
+        output.print_json(documents | errors)
         return results
     from llmb.cli.views.results import print_results
 
-    print_results(result for result in results if result.ended or not error)
+    print_results([result for result in results if result.ended or not error], sets)
     if error:
         output.print_error(error)
     return results

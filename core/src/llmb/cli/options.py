@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+import llmb
+
 Spec = Annotated[
     Path,
     typer.Argument(
@@ -26,6 +28,9 @@ TargetName = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 if a verdict is fail.")]
+
+WINDOW = "last|35:44"
+"""How the help shows the value of --window."""
 
 OneRun = Annotated[str, typer.Argument(metavar="RUN", help="Run id or unique prefix.", show_default=False)]
 Runs = Annotated[list[str], typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default=False)]
@@ -48,3 +53,13 @@ def reject_combination(options: Mapping[str, bool]) -> None:
     given = [name for name, is_given in options.items() if is_given]
     if len(given) > 1:
         raise OptionsError(f"{' and '.join(given)} cannot be combined")
+
+
+def parse_window(text: str | None) -> llmb.Window | None:
+    """Return the value of --window, or None if it is not set. Raise BadParameter if it is invalid."""
+    if text is None or text == "last":
+        return "last" if text else None
+    first, colon, last = text.partition(":")
+    if colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
+        return int(first), int(last)
+    raise typer.BadParameter(f"{text!r}; expected last, or FIRST:LAST such as 35:44", param_hint="--window")

@@ -8,9 +8,11 @@ from typing import Any
 import attrs
 
 from llmb.analysis.measuring_window import Summary, is_measured, summarise
-from llmb.analysis.metrics import Metrics, measure_run
+from llmb.analysis.metrics import measure_run
+from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
-from llmb.analysis.verdict import judge
+from llmb.analysis.steady_state import SteadyState, find_steady_state
+from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.drive.events import Ended
 from llmb.drive.record import RunRecord
 from llmb.drive.result import read_result
@@ -21,7 +23,7 @@ from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.failure import Failure
-from llmb.values.job_status import JobStatus, Verdict
+from llmb.values.job_status import JobStatus
 from llmb.values.run import Run
 from llmb.values.steps import Step
 
@@ -41,21 +43,28 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
         summary = attrs.evolve(summary, complete=False)
     peak = peak_flops(run, plan.target, registry) if steps else None
     metrics = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, peak) if steps else None
-    verdict, reason = _judge(run, metrics, summary, ending, logs.series.nan)
+    window = summary.measured(metrics.step_time_s if metrics else None)
+    steady = find_steady_state(steps)
+    objection = _find_objection(run, logs, summary, steady, completed=completed)
+    repeat = Repeat(window=window, steady_state=steady) if window else None
+    judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
     result = attrs.evolve(
         read_result(record),
         state=ending.state,
         metrics=metrics,
-        verdict=verdict,
-        reason=reason if completed else ending.reason,
+        verdict=judgement.verdict,
+        reason=judgement.reason if completed else ending.reason,
         failure=None if completed else _find_failure(logs, ending, registry),
         notes=(ending.reason,) if completed and ending.reason else (),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=summary.complete,
+        interval=judgement.interval,
+        window=window,
+        steady_state=steady,
     )
     record.write_result(result.as_dict(), steps)
-    return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=verdict)
+    return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
 
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ending:
@@ -77,23 +86,32 @@ def _only_exit_left(plan: RunPlan, steps: Sequence[Step]) -> bool:
     return last_phase.measured and not last_phase.outputs and bool(steps) and is_measured(steps[-1], steps)
 
 
-def _judge(
-    run: Run[Any], metrics: Metrics | None, summary: Summary, ending: Ending, nan: bool
-) -> tuple[Verdict | None, str]:
-    if metrics is None:
-        return ("undecided" if run.baseline and not run.profile else None), "no step was measured"
-    if run.baseline and run.differences and not run.profile:
-        return "undecided", f"not comparable with the baseline: {', '.join(run.differences)} differ from the recipe"
-    verdict, reason = judge(
-        metrics,
-        run.tolerance,
-        completed=ending.state == "completed",
-        window_complete=summary.complete,
-        loss_nan=nan,
+def _find_objection(
+    run: Run[Any], logs: RunLogs, summary: Summary, steady: SteadyState | None, *, completed: bool
+) -> Judgement | None:
+    """Return the reason that prevents a verdict on the step time of a run, or None."""
+    steps, published_s = logs.series.steps, run.baseline.step_time_s if run.baseline else None
+    if not steps:
+        return Judgement(
+            verdict="undecided" if run.baseline and not run.profile else None, reason="no step was measured"
+        )
+    missing = "" if summary.complete else describe_missing_window(summary, steps, steady, published_s)
+    return find_objection(
+        published=run.baseline is not None,
         profiled=run.profile is not None,
+        differences=run.differences,
+        completed=completed,
+        loss_nan=logs.series.nan,
+        missing_window=f"the measuring window is not complete: {missing}" if missing else "",
     )
-    printed = f" (the framework prints means of {summary.mean_of} steps)" if summary.mean_of > 1 else ""
-    return verdict, reason + printed
+
+
+def _judge(run: Run[Any], candidate: Candidate, summary: Summary) -> Judgement:
+    published_s = run.baseline.step_time_s if run.baseline else None
+    judgement = judge_set([candidate], published_s, run.tolerance)
+    if summary.mean_of > 1 and judgement.interval:
+        return add_clause(judgement, f"the framework prints means of {summary.mean_of} steps")
+    return judgement
 
 
 def _find_failure(logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure:

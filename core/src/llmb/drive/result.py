@@ -7,7 +7,9 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
+from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
+from llmb.analysis.steady_state import Spike, SteadyState
 from llmb.drive.find_records import find_record
 from llmb.drive.record import RunRecord
 from llmb.drive.unit_state import State
@@ -19,7 +21,10 @@ from llmb.values.typed import encode
 
 T = TypeVar("T")
 
-RESULT_KEYS = ("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete")
+RESULT_KEYS = (
+    *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),
+    *("interval", "window", "steady_state"),
+)
 """Keys that only ``result.json`` has."""
 
 
@@ -40,11 +45,11 @@ class RunResult:
     """State and result of one run. The fields are the keys of ``llmb run --json``; unknown values are None.
 
     ``notes`` are warnings about a completed run. ``directory`` is the record on this machine, ``created`` an ISO 8601
-    time in UTC. ``refused`` is True if the
-    scheduler rejected the job. Values of the spec are None if the record's copy of the spec is damaged. ``sweep`` maps
-    the dotted keys that the spec has as lists to this run's values, and this is run number ``repeat`` of ``repeats``
-    with these values. ``steps`` were requested, ``steps_done`` were seen. If ``window_complete`` is False, the metrics
-    cover only a part of the measuring window.
+    time in UTC. ``refused`` is True if the scheduler rejected the job. Values of the spec are None if the record's copy
+    of the spec is damaged. ``sweep`` maps the dotted keys that the spec has as lists to this run's values, and this is
+    run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. ``steps`` were
+    requested, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the measuring
+    window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step time.
     """
 
     run_id: str
@@ -68,6 +73,11 @@ class RunResult:
     steps: int | None = None
     steps_done: int | None = None
     window_complete: bool | None = None
+    interval: tuple[float, float] | None = None
+    window: MeasuredWindow | None = None
+    steady_state: SteadyState | None = None
+    tolerance: float | None = None
+    first_repeat: str | None = None
 
     @property
     def ended(self) -> bool:
@@ -79,6 +89,8 @@ class RunResult:
         return attrs.asdict(self, recurse=False) | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
+            "window": attrs.asdict(self.window) if self.window else None,
+            "steady_state": attrs.asdict(self.steady_state) if self.steady_state else None,
             "notes": list(self.notes),
             "sweep": encode(self.sweep),
         }
@@ -86,12 +98,17 @@ class RunResult:
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> RunResult:
         """Return the run that `as_dict` of this or another version described. Missing keys are None."""
-        metrics = table.get("metrics") or {}
+        metrics, steady = table.get("metrics") or {}, table.get("steady_state") or {}
+        spikes = tuple(Spike(**spike) for spike in steady.get("spikes", ()))
+        interval = table.get("interval")
         return cls(
             **{field.name: table.get(field.name) for field in attrs.fields(cls)}
             | {
                 "metrics": _build(Metrics, metrics | {"baseline": _build(Comparison, metrics.get("baseline"))}),
                 "failure": _build(Failure, table.get("failure")),
+                "window": _build(MeasuredWindow, table.get("window")),
+                "steady_state": _build(SteadyState, steady | {"spikes": spikes}) if steady else None,
+                "interval": (interval[0], interval[1]) if interval else None,
                 "reason": table.get("reason") or "",
                 "refused": bool(table.get("refused")),
             }
@@ -119,7 +136,7 @@ def read_result(record: RunRecord) -> RunResult:
         result = record.result() or {}
     except RecordError as error:  # one damaged record does not hide the others
         result = {"reason": str(error)}
-    workload, provenance = (_table(spec, name) for name in ("workload", "provenance"))
+    workload, measure, provenance = (_table(spec, name) for name in ("workload", "measure", "provenance"))
     unanswered = state is not None and state.stage == "submitting"
     return RunResult.from_dict(
         {
@@ -130,7 +147,8 @@ def read_result(record: RunRecord) -> RunResult:
             "state": state.run_state if state else "lost",
             "job_id": state.job_id if state else None,
             "directory": str(record.directory),
-            **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats")},
+            **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats", "first_repeat")},
+            "tolerance": measure.get("tolerance"),
         }
     )
 

@@ -54,7 +54,11 @@ def start(workload: Workload) -> Session:
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
-        records = [RunRecord(runs_folder() / each.run.id, _spec_tables(each, registry)) for each in plans]
+        first_repeats = _first_repeat_ids(plans)
+        records = [
+            RunRecord(runs_folder() / each.run.id, _spec_tables(each, first, registry))
+            for each, first in zip(plans, first_repeats, strict=True)
+        ]
         runs = [_driven(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return _session(runs, groups, hosts, registry, notes, recorder=recorder)
@@ -76,8 +80,16 @@ def _plan_all(
     return [plans[run_id] for run_id in specs]
 
 
-def _spec_tables(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
-    """Return the tables of a new run's run.toml."""
+def _first_repeat_ids(plans: Sequence[RunPlan]) -> list[str]:
+    """Return for each run the id of the first of its repeats, which precedes the others."""
+    ids: list[str] = []
+    for each in plans:
+        ids.append(each.run.id if each.run.repeat == 1 else ids[-1])
+    return ids
+
+
+def _spec_tables(each: RunPlan, first_repeat: str, registry: PluginRegistry) -> dict[str, Any]:
+    """Return the tables of a new run's run.toml. Repeats name the first of them, so that they are judged together."""
     wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
     used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
     image = each.run.image
@@ -86,6 +98,7 @@ def _spec_tables(each: RunPlan, registry: PluginRegistry) -> dict[str, Any]:
         "plugins": {entry.distribution: entry.version for entry in used},
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": image.digest} if image and image.digest else {}),
+        **({"first_repeat": first_repeat} if each.spec.repeats > 1 else {}),
     }
     return export_run(each.spec, provenance)
 

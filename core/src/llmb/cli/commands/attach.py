@@ -18,5 +18,6 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
         if not session.run_ids and not as_json:
             output.print_message("no unfinished runs; `llmb runs` lists all runs")
         results = print_runs(session, error, as_json=as_json)
-    results = [result for result in results if result.ended or not error]
-    raise typer.Exit(combined_exit_code(results, check=check, error=error))
+    counted = [result for result in results if result.ended or not error]
+    sets = llmb.judge_sets(llmb.find_repeats(results)) if check else ()
+    raise typer.Exit(combined_exit_code(counted, sets=sets, error=error))

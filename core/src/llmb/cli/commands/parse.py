@@ -10,7 +10,7 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.options import AsJson, OptionsError, reject_combination
+from llmb.cli.options import WINDOW, AsJson, OptionsError, parse_window, reject_combination
 
 Logs = Annotated[
     list[Path] | None,
@@ -27,9 +27,7 @@ def parse(
     logs: Logs = None,
     window: Annotated[
         str | None,
-        typer.Option(
-            "--window", metavar="last|35:44", help="Steps of the mean. [default: the framework's usual window]"
-        ),
+        typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the framework's usual window]"),
     ] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
@@ -45,7 +43,7 @@ def parse(
     """Read training logs: every step, and the mean over a window."""
     reject_combination({"--json": as_json, "--csv": as_csv})
     paths = [STANDARD_INPUT if str(each) == "-" else each for each in logs or [_log_directory(framework)]]
-    parsed = llmb.parse_paths(paths, framework=framework, window=_parse_window(window), steps=steps)
+    parsed = llmb.parse_paths(paths, framework=framework, window=parse_window(window), steps=steps)
     faults = [fault for each in parsed for fault in each.faults]
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):
@@ -100,12 +98,3 @@ def _log_directory(framework: str) -> Path:
     if not Path(name).is_dir():
         raise OptionsError(f"missing argument 'LOG': no directory {name} here, where {framework} writes its logs")
     return Path(name)
-
-
-def _parse_window(text: str | None) -> llmb.Window | None:
-    if text is None or text == "last":
-        return "last" if text else None
-    first, colon, last = text.partition(":")
-    if colon and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
-        return int(first), int(last)
-    raise typer.BadParameter(f"{text!r}; expected last, or FIRST:LAST such as 35:44", param_hint="--window")

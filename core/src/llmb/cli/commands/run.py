@@ -35,7 +35,7 @@ def run(
     if detach and not as_json and not error:
         print_attach_command(session)
     counted = [result for result in results if result.ended or not (detach or error)]
-    raise typer.Exit(combined_exit_code(counted, check=check, error=error))
+    raise typer.Exit(combined_exit_code(counted, sets=llmb.judge_sets(results) if check else (), error=error))
 
 
 def _dry_run(workload: llmb.Workload, as_json: bool) -> None:

@@ -33,12 +33,17 @@ def metric_rows(metrics: llmb.Metrics | None) -> list[tuple[str, str]]:
         ("tokens/s", format_number(metrics.tokens_per_s)),
         ("TFLOP/s per GPU", _tflops(metrics)),
         ("MFU", _mfu(metrics)),
-        ("note", _missing_mfu_note(metrics)),
-        ("note", _two_mfu_note(metrics)),
-        ("note", _high_mfu_note(metrics)),
+        *(("note", note) for note in metric_notes(metrics)),
         ("days to 1T tokens", format_number(metrics.days_per_1t_tokens)),
     ]
     return [(name, value) for name, value in rows if value]
+
+
+def metric_notes(metrics: llmb.Metrics | None) -> list[str]:
+    """Return notes on a missing or doubtful MFU."""
+    if metrics is None:
+        return []
+    return list(filter(None, (_missing_mfu_note(metrics), _two_mfu_note(metrics), _high_mfu_note(metrics))))
 
 
 def _tflops(metrics: llmb.Metrics) -> str:

@@ -8,9 +8,12 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.metrics import NAMED_VALUES, metric_rows
+from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
+from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_differences, describe_sweep
 from llmb.cli.views.tables import Column, counted, format_number, print_table
+from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
+from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
 SWEEP_WIDTH = 18
 """The least width of the column of sweep values, in characters."""
@@ -21,20 +24,30 @@ STYLES = {
     "timeout": "red",
     "lost": "red",
     "cancelled": "yellow",
-    "pass": "green",
-    "fail": "red",
-    "undecided": "yellow",
+    **VERDICT_STYLES,
 }
 
 
-def print_results(results: Iterable[llmb.RunResult]) -> None:
-    """Print one block per run: state, metrics, verdict, reason, failure, notes, and the folder of its record."""
+def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatSet] = ()) -> None:
+    """Print one block per run: state, verdict, metrics, failure, notes, and the folder of its record.
+
+    After the runs, print the verdict on each set of several repeats.
+    """
     console = output.console()
     for result in results:
         console.print(_heading(result), soft_wrap=True)
-        rows = [*_sweep_rows(result), *_metric_rows(result), *_verdict_rows(result), *_failure_rows(result.failure)]
+        if result.state == "completed" and result.reason:
+            print_verdict(result.verdict, result.reason)
+        rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *_failure_rows(result.failure)]
         rows += [*(("note", note) for note in result.notes), ("record", result.directory)]
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
+    for each in sets:
+        if each.repeats > 1:
+            heading = Text(f"{each.repeats} repeats", style="bold").append(
+                f"  {', '.join(each.runs)}", style="not bold"
+            )
+            console.print(heading, soft_wrap=True)
+            print_verdict(each.verdict, each.reason)
 
 
 def _heading(result: llmb.RunResult) -> Text:
@@ -50,24 +63,30 @@ def _sweep_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
 
 def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     """Return the metrics, each marked if the measuring window is incomplete."""
+    steady = ("steady state", describe_steady_state(result.steady_state) if result.steady_state else "")
+    if result.state == "completed" and result.window:
+        window = window_row(result.window, "the window of this run")
+        notes = [("note", note) for note in metric_notes(result.metrics)]
+        return _filled(published_row(result.metrics), window, steady, rates_row(result.metrics), *notes)
     rows = metric_rows(result.metrics)
     if result.metrics is None or result.window_complete is not False:
         return rows
     if not rows:
-        return [("metrics", "none: no step of the measuring window was measured")]
+        return _filled(("metrics", "none: no step of the measuring window was measured"), steady)
     mark, explanation = "in part", "the measuring window is incomplete"
     if result.steps and result.steps_done is not None and result.steps_done < result.steps:
         mark = "so far"
         explanation = f"{result.steps_done} of {counted(result.steps, 'step')}: {explanation}"
-    return [(mark, explanation), *((name if name == "note" else f"{name} {mark}", value) for name, value in rows)]
+    rows = [(name if name == "note" else f"{name} {mark}", value) for name, value in rows]
+    return _filled((mark, explanation), *rows, steady)
 
 
-def _verdict_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
+def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
+    """Return the verdict on a run that did not complete, and why it ended."""
+    if result.state == "completed":
+        return []
     cause = result.failure.cause if result.failure else None
-    reason = "" if result.reason == cause else result.reason
-    if result.verdict is None and result.state == "completed":
-        return [("verdict", f"none: {reason}")] if reason else []
-    return _filled(("verdict", result.verdict), ("reason", reason))
+    return _filled(("verdict", result.verdict), ("reason", "" if result.reason == cause else result.reason))
 
 
 def _failure_rows(failure: llmb.Failure | None) -> list[tuple[str, str]]:

@@ -1,0 +1,66 @@
+"""``llmb grade``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.exit_codes import FAILED, SLOWER
+from llmb.cli.options import WINDOW, AsJson, WithCheck, parse_window
+
+Logs = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="LOG",
+        help="Logs of the run's ranks, or a directory with one log per rank.",
+        show_default=False,
+        readable=False,  # llmb itself reports a file that cannot be read
+    ),
+]
+
+
+def grade(
+    logs: Logs,
+    recipe: Annotated[str, typer.Option("--recipe", metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.")],
+    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
+    dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
+    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
+    window: Annotated[
+        str | None, typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the recipe's window]")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", metavar="X", min=0, help="Accepted slowdown, as a fraction.")
+    ] = 0.05,
+    steps: Annotated[
+        int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
+    ] = None,
+    repeats: Annotated[bool, typer.Option("--repeats", help="Each LOG is a repeat of the run.")] = False,
+    check: WithCheck = False,
+    as_json: AsJson = False,
+) -> None:
+    """Judge the log of a run against a published configuration."""
+    graded = llmb.grade(
+        logs,
+        recipe=recipe,
+        gpu_type=gpu_type,
+        dtype=dtype,
+        gpus=gpus,
+        window=parse_window(window),
+        tolerance=tolerance,
+        steps=steps,
+        repeats=repeats,
+    )
+    if as_json:
+        output.print_json(graded.as_dict())
+    else:
+        from llmb.cli.views.grades import print_grade
+
+        print_grade(graded, own_window=window is None)
+    if graded.failed:
+        raise typer.Exit(FAILED)
+    if check and graded.verdict == "fail":
+        raise typer.Exit(SLOWER)

@@ -1,0 +1,49 @@
+"""A grade as text: the verdict, the step times, and what the reader should know about the logs."""
+
+from __future__ import annotations
+
+import llmb
+from llmb.cli.views.metrics import NAMED_VALUES, metric_notes
+from llmb.cli.views.steady_state import describe_steady_state
+from llmb.cli.views.tables import format_number, print_table
+from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
+
+
+def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
+    """Print the grade. ``own_window`` is True if the window is that of the recipe."""
+    print_verdict(grade.verdict, grade.reason)
+    rows = [
+        published_row(grade.metrics),
+        window_row(grade.window, _origin(grade, own_window)),
+        ("steady state", describe_steady_state(grade.steady_state) if grade.steady_state else ""),
+        *_repeat_rows(grade),
+        rates_row(grade.metrics),
+        *_failure_rows(grade),
+        *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics))),
+    ]
+    print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows if value])
+
+
+def _origin(grade: llmb.Grade, own_window: bool) -> str:
+    if len(grade.repeats) > 1:
+        return "the mean of the repeats that count"
+    return "the window of this recipe" if own_window else "--window"
+
+
+def _repeat_rows(grade: llmb.Grade) -> list[tuple[str, str]]:
+    if len(grade.repeats) < 2:
+        return []
+    return [(f"repeat {number}", _describe_repeat(each)) for number, each in enumerate(grade.repeats, start=1)]
+
+
+def _describe_repeat(repeat: llmb.GradedRepeat) -> str:
+    steady = format_number(repeat.steady_step_time_s, "s")
+    parts = [format_number(repeat.step_time_s, "s"), f"steady state {steady}" if steady else "", repeat.path]
+    return ", ".join(filter(None, parts)) + ("; left out" if repeat.left_out else "")
+
+
+def _failure_rows(grade: llmb.Grade) -> list[tuple[str, str]]:
+    if (failure := grade.failure) is None:
+        return []
+    line = f" (line {failure.line})" if failure.line else ""
+    return [("cause", failure.cause), ("log", f"{failure.evidence}{line}"), ("remedy", failure.remedy)]

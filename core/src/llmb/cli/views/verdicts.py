@@ -1,0 +1,70 @@
+"""A verdict with its reason, and the step times that it is based on."""
+
+from __future__ import annotations
+
+import textwrap
+
+from rich.text import Text
+
+import llmb
+from llmb.cli import output
+from llmb.cli.views.tables import format_number
+
+STYLES = {"pass": "green", "fail": "red", "undecided": "yellow"}
+WORD_WIDTH = 9
+"""Characters of the longest verdict."""
+
+
+def print_verdict(verdict: llmb.Verdict | None, reason: str) -> None:
+    """Print the verdict and its reason, aligned and as wide as the terminal. Keep lines in a pipe complete."""
+    console = output.console()
+    word = verdict or "no verdict"
+    indent = max(WORD_WIDTH, len(word)) + 2
+    clean = output.without_escapes(reason)
+    lines = fill_clauses(clean, console.width - indent) if console.is_terminal else [clean]
+    for number, line in enumerate(lines):
+        begin = (word.ljust(indent), STYLES.get(word, "")) if number == 0 else " " * indent
+        console.print(Text.assemble(begin, line), soft_wrap=True)
+
+
+def fill_clauses(text: str, width: int) -> list[str]:
+    """Break a text into lines. A clause after a semicolon stays on one line if it fits."""
+    lines = [""]
+    for clause in text.split("; "):
+        joined = f"{lines[-1]}; {clause}" if lines[-1] else clause
+        if len(joined) <= width:
+            lines[-1] = joined
+        else:
+            lines += textwrap.wrap(clause, max(width, 1), break_long_words=False, break_on_hyphens=False)
+    return lines if lines[0] else lines[1:]
+
+
+def published_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
+    """Return the published step time and its release."""
+    baseline = metrics.baseline if metrics else None
+    text = f"{format_seconds(baseline.step_time_s)} per step (release {baseline.release})" if baseline else ""
+    return "published", text
+
+
+def window_row(window: llmb.MeasuredWindow | None, origin: str) -> tuple[str, str]:
+    """Return the mean step time over the window."""
+    if window is None:
+        return "measured", ""
+    steps = f"step {window.last}" if window.first == window.last else f"steps {window.first} to {window.last}"
+    return "measured", f"{format_seconds(window.step_time_s)}, {steps} ({origin})"
+
+
+def rates_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
+    """Return tokens/s, MFU and days to 1T tokens, as far as they are known."""
+    if metrics is None:
+        return "tokens/s", ""
+    parts = [format_number(metrics.tokens_per_s)]
+    parts.append(f"MFU {100 * metrics.mfu:.2f} %" if metrics.mfu is not None else "")
+    days = format_number(metrics.days_per_1t_tokens)
+    parts.append(f"days to 1T tokens {days}" if days else "")
+    return "tokens/s", "    ".join(filter(None, parts))
+
+
+def format_seconds(time_s: float) -> str:
+    """Return a time with four significant digits, so that times in a column are equally precise."""
+    return f"{time_s:#.4g} s" if 1e-4 <= time_s < 1000 else format_number(time_s, "s")

@@ -1,0 +1,240 @@
+"""Grading existing logs against a published configuration, without a cluster."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+
+from llmb.analysis.measuring_window import MeasuredWindow, summarise
+from llmb.analysis.metrics import Metrics, measure
+from llmb.analysis.repeats import Judgement, Repeat
+from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
+from llmb.judging.read_logs import read_run
+from llmb.logs.log_status import LogStatus
+from llmb.parsing.parse_log import ParsedLog
+from llmb.plugins.find_peak_flops import known_peak_flops
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.resolve_run import known_accelerators
+from llmb.values.failure import Failure
+from llmb.values.job_status import Verdict
+from llmb.values.recipe import Point, Recipe, Window
+
+MeasuredOver = Literal["window", "steady_state"]
+
+SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
+"""The status of several logs is the first of these that one of them has."""
+
+
+@attrs.frozen(kw_only=True)
+class GradedRepeat:
+    """One run of a grade. ``step_time_s`` is the mean over the window, None if the log does not contain the window."""
+
+    path: str
+    step_time_s: float | None
+    steady_step_time_s: float | None
+    left_out: bool
+
+
+@attrs.frozen(kw_only=True)
+class Grade:
+    """The judgement of one run or of several repeats. The fields are the keys of ``llmb grade --json``.
+
+    With several repeats, ``window`` is the mean of their windows, with the standard deviation between them, and
+    ``steady_state`` is None. ``limit`` is the highest ratio that passes; it is not part of the JSON.
+    """
+
+    status: LogStatus
+    metrics: Metrics | None
+    verdict: Verdict | None
+    reason: str
+    failure: Failure | None
+    steady_state: SteadyState | None
+    framework: str
+    window: MeasuredWindow | None
+    measured_over: MeasuredOver | None
+    interval: tuple[float, float] | None
+    more_repeats: int | None
+    repeats: tuple[GradedRepeat, ...]
+    notes: tuple[str, ...]
+    limit: float
+
+    @property
+    def failed(self) -> bool:
+        """True if a log has no step, or its run failed."""
+        return self.failure is not None or self.status in ("no_data", "nan")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that ``llmb grade --json`` prints."""
+        return attrs.asdict(self, filter=lambda field, _value: field.name != "limit") | {
+            "metrics": self.metrics.as_dict() if self.metrics else None,
+            "steady_state": self.steady_state.as_dict() if self.steady_state else None,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class Grader:
+    """The published configuration and the settings against which logs are graded."""
+
+    recipe: Recipe
+    point: Point
+    registry: PluginRegistry
+    window: Window
+    tolerance: float
+    steps: int | None = None
+
+    def grade(self, runs: Sequence[Sequence[Path]]) -> Grade:
+        """Grade one run, or several repeats of it, each given by the logs of its ranks. Raise LogError."""
+        names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
+        graded = [self._measure(paths, name) for paths, name in zip(runs, names, strict=True)]
+        judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
+        kept = [each for index, each in enumerate(graded) if index not in judgement.left_out] or graded
+        over = next((each.measured_over for each in kept if each.measured_over), None)
+        logs = [each.log for each in graded]
+        return Grade(
+            status=min((log.status for log in logs), key=SEVERITY.index),
+            metrics=self._metrics([each for each in kept if each.measured_over == over]) if over else None,
+            verdict=judgement.verdict,
+            reason=judgement.reason,
+            failure=next((log.failure for log in logs if log.failure), None),
+            steady_state=graded[0].steady_state if len(graded) == 1 else None,
+            framework=logs[0].framework,
+            window=_mean_window([each.window for each in kept if each.window]),
+            measured_over=over,
+            interval=judgement.interval,
+            more_repeats=judgement.more_repeats,
+            repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
+            notes=tuple(dict.fromkeys(note for log in logs for note in _notes(log))),
+            limit=1 + self.tolerance,
+        )
+
+    @property
+    def _published_s(self) -> float | None:
+        return self.point.baseline.step_time_s if self.point.baseline else None
+
+    def _measure(self, paths: Sequence[Path], name: str) -> _GradedRun:
+        """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""
+        log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps)
+        steady, summary, over = log.steady_state, log.summary, _measured_over(log)
+        if over == "steady_state" and steady:
+            summary = attrs.evolve(summarise(log.steps, (steady.first, steady.last)), step_time_s=steady.step_time_s)
+        run = _GradedRun(log=log, name=name, steady_state=steady, measured_over=over)
+        if over is None:
+            return attrs.evolve(run, objection=self._find_objection(log, steady))
+        step_time_s = self._measure_metrics(summary.step_time_s, summary.tflops_per_gpu).step_time_s
+        window = log.summary.measured(step_time_s) if over == "window" else None
+        return attrs.evolve(
+            run,
+            measured_over=over if step_time_s is not None else None,
+            window=window,
+            step_time_s=step_time_s,
+            tflops_per_gpu=summary.tflops_per_gpu,
+            objection=self._find_objection(log, steady, has_window=window is not None),
+        )
+
+    def _find_objection(
+        self, log: ParsedLog, steady: SteadyState | None, *, has_window: bool = False
+    ) -> Judgement | None:
+        if log.no_step:
+            return Judgement(verdict="undecided" if self._published_s else None, reason=log.no_step)
+        if log.framework != self.recipe.framework:
+            reason = f"written by {log.framework}; the recipe is for {self.recipe.framework}"
+            return Judgement(verdict=None, reason=reason)
+        missing = "" if has_window else describe_missing_window(log.summary, log.steps, steady, self._published_s)
+        objection = find_objection(
+            published=self._published_s is not None,
+            completed=log.failure is None and _ended(log),
+            loss_nan=log.status == "nan",
+            missing_window=missing,
+        )
+        if objection and objection.reason == "the run did not complete" and (log.failure or log.reason):
+            cause = log.failure.cause if log.failure else log.reason
+            return attrs.evolve(objection, reason=f"{objection.reason}: {cause}")
+        return objection
+
+    def _metrics(self, runs: Sequence[_GradedRun]) -> Metrics:
+        """Return the metrics of the mean step time of runs that were measured in the same way."""
+        tflops = [run.tflops_per_gpu for run in runs if run.tflops_per_gpu is not None]
+        return self._measure_metrics(
+            statistics.fmean(run.step_time_s for run in runs if run.step_time_s is not None),
+            statistics.fmean(tflops) if tflops else None,
+        )
+
+    def _measure_metrics(self, step_time_s: float | None, tflops_per_gpu: float | None) -> Metrics:
+        point, recipe = self.point, self.recipe
+        accelerator = known_accelerators(self.registry).get(point.gpu_type)
+        return measure(
+            model=point.model,
+            flop_formula=recipe.flop_formula,
+            mfu_from=recipe.mfu_from,
+            global_batch_size=point.parallelism.global_batch_size,
+            gpus=point.gpus,
+            step_time_s=step_time_s,
+            tflops_per_gpu=tflops_per_gpu,
+            peak_flops=known_peak_flops(point.gpu_type, point.dtype, accelerator, recipe.framework, self.registry),
+            proxy=point.proxy,
+            baseline=point.baseline,
+        )
+
+
+@attrs.frozen(kw_only=True)
+class _GradedRun:
+    """One run: its log, the step time that its metrics are based on, and the objection to a verdict, if any."""
+
+    log: ParsedLog
+    name: str
+    steady_state: SteadyState | None
+    measured_over: MeasuredOver | None
+    window: MeasuredWindow | None = None
+    step_time_s: float | None = None
+    tflops_per_gpu: float | None = None
+    objection: Judgement | None = None
+
+    @property
+    def candidate(self) -> Candidate:
+        """The run as one of the repeats that are judged."""
+        repeat = Repeat(window=self.window, steady_state=self.steady_state, name=self.name) if self.window else None
+        return Candidate(name=self.name, repeat=repeat, objection=self.objection)
+
+    def describe(self, left_out: bool) -> GradedRepeat:
+        """Return the run's part of the grade."""
+        return GradedRepeat(
+            path=str(self.log.path),
+            step_time_s=self.window.step_time_s if self.window else None,
+            steady_step_time_s=self.steady_state.step_time_s if self.steady_state else None,
+            left_out=left_out,
+        )
+
+
+def _ended(log: ParsedLog) -> bool:
+    """Check whether the log covers the run, as far as the window needs it: a window of steps may end before the run."""
+    return log.status != "incomplete" or (log.summary.window != "last" and log.steps_asked is None)
+
+
+def _measured_over(log: ParsedLog) -> MeasuredOver | None:
+    """Return what the metrics of a log are based on."""
+    if log.summary.complete and (log.summary.window != "last" or log.status != "incomplete"):
+        return "window"
+    return "steady_state" if log.steady_state else None
+
+
+def _mean_window(windows: Sequence[MeasuredWindow]) -> MeasuredWindow | None:
+    """Return the window of one run, or the mean of the windows of several."""
+    if len(windows) < 2:
+        return windows[0] if windows else None
+    times_s = [window.step_time_s for window in windows]
+    return attrs.evolve(windows[0], step_time_s=statistics.fmean(times_s), step_time_std_s=statistics.stdev(times_s))
+
+
+def _notes(log: ParsedLog) -> list[str]:
+    """Return what a reader of the grade should know about a log."""
+    notes = []
+    if log.summary.mean_of > 1:
+        notes.append(f"the framework prints means of {log.summary.mean_of} steps")
+    if log.status == "incomplete" and not log.failure:
+        notes.append(f"the log is incomplete: {log.reason or f'it ends with step {log.steps[-1].step}'}")
+    return notes

@@ -1,0 +1,65 @@
+"""Reading the logs of one run for `llmb.grade`, whichever installed framework wrote them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from llmb.parsing.directories import LogReader
+from llmb.parsing.parse_log import ParsedLog, parse_run
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.errors import Fault, LogError, PluginError, PluginWarning
+from llmb.values.recipe import Window
+
+
+def read_run(
+    paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
+) -> ParsedLog:
+    """Parse the logs of one run's ranks. A directory contains one log per rank.
+
+    If the logs have no step of ``framework``, the installed framework that finds most steps is used. Raise LogError if
+    a log cannot be read, and PluginError if the framework is unknown.
+    """
+    log = _read(paths, framework, registry, window, steps)
+    if log.steps:
+        return log
+    others = [_read_quietly(paths, other, registry, window, steps) for other in _other_frameworks(framework, registry)]
+    return max((other for other in others if other and other.steps), key=lambda other: len(other.steps), default=log)
+
+
+def _read(
+    paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
+) -> ParsedLog:
+    reader = LogReader(framework=framework, registry=registry, window=window, steps_asked=steps)
+    files = [file for path in paths for file in (_files_of_ranks(path, reader) if path.is_dir() else [path])]
+    return parse_run(files, framework, registry, window, steps)
+
+
+def _files_of_ranks(folder: Path, reader: LogReader) -> list[Path]:
+    """Return the logs in a directory; without any, all files that are named like logs. Raise LogError."""
+    found = reader.read(folder)
+    if found.faults:
+        raise LogError(*found.faults)
+    files = [log.path for log in found.logs] or [file.path for file in found.passed_over]
+    if not files:
+        raise LogError(Fault(message="no logs found", file=str(folder), expected="a directory with one log per rank"))
+    return files
+
+
+def _read_quietly(
+    paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
+) -> ParsedLog | None:
+    """Parse with a framework that the user did not name. Warn if its plugin is broken, and return None."""
+    try:
+        return _read(paths, framework, registry, window, steps)
+    except PluginError as error:
+        warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
+    except LogError:
+        return None
+    return None
+
+
+def _other_frameworks(framework: str, registry: PluginRegistry) -> list[str]:
+    names = [entry.name for entry in registry.installed if entry.kind == "framework" and entry.name != framework]
+    return list(dict.fromkeys(names))

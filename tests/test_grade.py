@@ -1,0 +1,259 @@
+"""``llmb grade``: the judgement of existing logs against a published configuration."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from parts.command_line import Answer, Llmb, command_line
+from rich.console import Console
+
+import llmb as library
+from llmb.cli import output
+
+SHARED = Path(__file__).parents[2] / "shared" / "logs"
+PUBLISHED_S = 6.999  # maxtext/llama2-70b, h100, bf16, 64 GPUs
+POINT = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+KEYS = [
+    *("status", "metrics", "verdict", "reason", "failure", "steady_state", "framework", "window", "measured_over"),
+    *("interval", "more_repeats", "repeats", "notes"),
+]
+ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
+OUT_OF_MEMORY = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.95GiB\n"
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+@pytest.fixture
+def grade(llmb: Llmb) -> Llmb:
+    """Run ``llmb grade`` against a published configuration of maxtext, with more arguments."""
+    return lambda *arguments: llmb("grade", *arguments, *POINT)
+
+
+def write(path: Path, times_s: Sequence[float], end: str = "") -> Path:
+    lines = [
+        f"completed step: {step}, seconds: {time_s:.4f}, TFLOP/s/device: {3641.5 / time_s:.3f}, loss: 8.0\n"
+        for step, time_s in enumerate(times_s)
+    ]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(lines) + end)
+    return path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Callable[..., Path]:
+    """Return a log of 50 steps of so many seconds, after a slow first one."""
+    return lambda time_s, name="run.log", **more: write(tmp_path / name, [40.0, *[time_s] * 49], **more)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "verdict", "more", "status"),
+    [(1.0, "pass", None, 0), (1.03, "pass", None, 0), (1.045, "undecided", 4, 0), (1.08, "fail", None, 3)],
+)
+def test_a_log_is_judged_with_a_margin(
+    grade: Llmb, log: Callable[..., Path], ratio: float, verdict: str, more: int | None, status: int
+) -> None:
+    answer = grade(log(PUBLISHED_S * ratio), "--check", "--json")
+    document = answer.json
+
+    assert (answer.status, list(document)) == (status, KEYS)
+    assert (document["verdict"], document["more_repeats"], document["measured_over"]) == (verdict, more, "window")
+    low, high = document["interval"]
+    assert low < ratio < high
+    assert document["window"].keys() == {"first", "last", "count", "step_time_s", "step_time_std_s"}
+    assert document["metrics"]["baseline"]["step_time_ratio"] == pytest.approx(ratio, abs=1e-4)
+    assert (document["steady_state"]["first"], document["status"]) == (1, "complete")
+
+
+def test_without_check_a_slow_log_exits_with_0(grade: Llmb, log: Callable[..., Path]) -> None:
+    assert grade(log(PUBLISHED_S * 1.5)).status == 0
+
+
+def test_the_tolerance_is_an_option(grade: Llmb, log: Callable[..., Path]) -> None:
+    assert grade(log(PUBLISHED_S * 1.08), "--tolerance", "0.1", "--json").json["verdict"] == "pass"
+
+
+def test_a_checkpoint_in_the_window_is_not_a_failure(grade: Llmb, tmp_path: Path) -> None:
+    path = write(tmp_path / "run.log", [40.0, *[7.0] * 48, 30.0])
+    document = grade(path, "--check", "--json").json
+    assert (document["verdict"], document["more_repeats"]) == ("undecided", None)
+    assert document["reason"].startswith("the window (step 49, 30 s) took 4.29 x the steady state (7 s, steps 1 to 49)")
+    assert grade(path, "--window", "35:44", "--json").json["verdict"] == "pass"
+
+
+def test_repeats_are_judged_together_and_one_with_a_checkpoint_is_left_out(
+    grade: Llmb, log: Callable[..., Path], tmp_path: Path
+) -> None:
+    stalled = write(tmp_path / "b.log", [40.0, *[7.0] * 48, 30.0])
+    paths = [log(7.0, "a.log"), stalled, log(7.1, "c.log")]
+    document = grade(*paths, "--repeats", "--json").json
+    assert (document["verdict"], document["steady_state"]) == ("pass", None)
+    assert [(each["path"], each["left_out"]) for each in document["repeats"]] == [
+        (str(path), path == stalled) for path in paths
+    ]
+    assert document["window"]["step_time_s"] == document["metrics"]["step_time_s"] == pytest.approx(7.05)
+    assert "repeat 2 is left out: the window (step 49, 30 s)" in document["reason"]
+
+
+def test_more_repeats_narrow_the_interval(grade: Llmb, log: Callable[..., Path]) -> None:
+    widths = []
+    for count in (1, 2, 4):
+        low, high = grade(*(log(7.0, f"{each}.log") for each in range(count)), "--repeats", "--json").json["interval"]
+        widths.append(high - low)
+    assert widths == sorted(widths, reverse=True)
+    assert widths[0] > 2 * widths[2]
+
+
+def test_a_directory_of_one_log_per_rank_is_one_run(grade: Llmb, tmp_path: Path) -> None:
+    for rank in range(3):
+        write(tmp_path / "ranks" / f"rank{rank}.log", [40.0, *[7.0] * 49])
+    document = grade(tmp_path / "ranks", "--json").json
+    assert (document["verdict"], len(document["repeats"]), document["window"]["last"]) == ("pass", 1, 49)
+    both = grade(tmp_path / "ranks", tmp_path / "ranks", "--repeats", "--json").json
+    assert (both["verdict"], len(both["repeats"])) == ("pass", 2)
+
+
+def test_a_missing_window_is_undecided_and_metrics_are_those_of_the_steady_state(grade: Llmb, tmp_path: Path) -> None:
+    document = grade(write(tmp_path / "short.log", [40.0, *[7.0] * 19]), "--window", "35:44", "--json").json
+    assert (document["verdict"], document["window"], document["interval"]) == ("undecided", None, None)
+    assert (document["measured_over"], document["metrics"]["step_time_s"]) == ("steady_state", 7.0)
+    assert document["reason"] == (
+        "steps 35 to 44 are not in the log (it has 0 to 19); "
+        "the steady state, steps 1 to 19, takes 7 s per step, 1.000 x the published step time"
+    )
+
+
+def test_a_log_without_window_and_steady_state_has_no_metrics(grade: Llmb, tmp_path: Path) -> None:
+    document = grade(write(tmp_path / "short.log", [7.0] * 5), "--window", "35:44", "--json").json
+    assert (document["verdict"], document["metrics"], document["measured_over"]) == ("undecided", None, None)
+    assert document["reason"].endswith("there is no steady state, because fewer than 8 steps have a time")
+
+
+def test_the_log_of_another_framework_is_recognised_and_gets_no_verdict(llmb: Llmb, log: Callable[..., Path]) -> None:
+    point = ("--recipe", "nemo_launcher/llama3.1-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+    answer = llmb("grade", log(7.0), *point, "--json")
+    assert (answer.status, answer.json["framework"], answer.json["verdict"]) == (0, "maxtext", None)
+    assert answer.json["reason"] == "written by maxtext; the recipe is for nemo_launcher"
+    assert answer.json["metrics"]["step_time_s"] == 7.0
+
+
+def test_a_failed_run_is_undecided_with_its_cause(grade: Llmb, log: Callable[..., Path]) -> None:
+    path = log(7.0, end=OUT_OF_MEMORY)
+    answer = grade(path, "--steps", "100", "--json")
+    assert (answer.status, answer.json["verdict"]) == (1, "undecided")
+    cause = answer.json["failure"]["cause"]
+    assert answer.json["reason"] == f"the run did not complete: {cause}"
+    assert f"cause         {cause}\n" in grade(path, "--steps", "100").out
+
+
+def test_a_nan_loss_is_a_failed_run(grade: Llmb, tmp_path: Path) -> None:
+    path = write(tmp_path / "run.log", [7.0] * 20, end="completed step: 20, seconds: 7.0, loss: nan\n")
+    answer = grade(path, "--json")
+    assert (answer.status, answer.json["verdict"]) == (1, "undecided")
+    assert answer.json["reason"] == "the loss was NaN, so the run trained nothing"
+
+
+def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
+    path = tmp_path / "other.log"
+    path.write_text("hello\n")
+    answer = grade(path, "--json")
+    assert (answer.status, answer.json["verdict"], answer.json["status"]) == (1, "undecided", "no_data")
+    assert answer.json["metrics"] is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["missing.log", *POINT], "missing.log"),
+        (["missing.log", *POINT[:-1], "65"], "has no configuration for 65 GPUs"),
+        (["missing.log", *POINT, "--window", "5:2"], "expected last, or FIRST:LAST"),
+        (["missing.log", "--recipe", "maxtext/nothing", *POINT[2:]], "maxtext/nothing"),
+        ([*POINT], "LOG"),
+    ],
+)
+def test_invalid_arguments_exit_with_2(llmb: Llmb, arguments: list[str], message: str) -> None:
+    answer = llmb("grade", *arguments)
+    assert (answer.status, answer.out) == (2, "")
+    assert message in answer.err
+
+
+def test_the_library_returns_what_json_prints(grade: Llmb, log: Callable[..., Path]) -> None:
+    path = log(7.2)
+    found = library.grade(path, recipe="maxtext/llama2-70b", gpu_type="h100", dtype="bf16", gpus=64)
+    assert json.loads(json.dumps(found.as_dict())) == grade(path, "--json").json
+
+
+UNDECIDED_80 = """\
+undecided  ratio 1.039, between 1.026 and 1.051; the limit is 1.05
+           about 1 more repeat would settle it
+  published     6.999 s per step (release 24.11)
+  measured      7.270 s, step 49 (the window of this recipe)
+  steady state  7.269 s, steps 1 to 49; no spikes, drift +0.0 %
+  tokens/s      72,117    MFU 50.64 %    days to 1T tokens 160.5
+"""
+UNDECIDED_200 = """\
+undecided  ratio 1.039, between 1.026 and 1.051; the limit is 1.05; about 1 more repeat would settle it
+"""
+CHECKPOINT_80 = """\
+undecided  the window (step 49, 30 s) took 4.29 x the steady state (7 s, steps 1
+           to 49); it may include a checkpoint
+  published     6.999 s per step (release 24.11)
+"""
+
+
+def screen(grade: Llmb, monkeypatch: pytest.MonkeyPatch, width: int, *arguments: object, color: bool = False) -> Answer:
+    """Return the answer on a terminal of this width."""
+
+    def console(**_options: object) -> Console:
+        system = "standard" if color else None
+        return Console(file=sys.stdout, width=width, force_terminal=True, color_system=system, highlight=False)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "console", console)
+        return grade(*arguments)
+
+
+def test_the_screen_of_an_undecided_log(grade: Llmb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(3)
+    path = write(tmp_path / "run.log", [40.0, *(draw.gauss(7.27, 0.007) for _ in range(48)), 7.27])
+    narrow = screen(grade, monkeypatch, 80, path).out
+    assert narrow == UNDECIDED_80
+    assert screen(grade, monkeypatch, 200, path).out == UNDECIDED_200 + "".join(narrow.splitlines(keepends=True)[2:])
+    coloured = screen(grade, monkeypatch, 80, path, color=True).out
+    assert coloured.startswith("\x1b[33mundecided  \x1b[0m")
+    assert ESCAPE.sub("", coloured) == narrow
+
+
+def test_the_screen_of_a_window_with_a_checkpoint(grade: Llmb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "run.log", [40.0, *[7.0] * 48, 30.0])
+    assert screen(grade, monkeypatch, 80, path).out.startswith(CHECKPOINT_80)
+
+
+def test_the_screen_of_repeats(grade: Llmb, log: Callable[..., Path]) -> None:
+    shown = grade(log(8.0, "a.log"), log(8.1, "b.log"), "--repeats").out
+    assert re.match(r"fail       ratio 1.150, between 1.139 and 1.161; the limit is 1.05\n", shown)
+    assert "  measured   8.050 s, step 49 (the mean of the repeats that count)\n" in shown
+    assert re.search(r"  repeat 2   8.1 s, steady state 8.1 s, /\S+/b.log\n", shown)
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")
+@pytest.mark.parametrize(
+    "recipe", ["maxtext/llama2-70b", "nemo_launcher/llama3.1-70b", "megatron_bridge/llama3.1-70b@25.12"]
+)
+def test_every_real_log_has_a_verdict_or_a_reason(llmb: Llmb, recipe: str) -> None:
+    folders = {"maxtext": "maxtext", "nemo_launcher": "nemo", "megatron_bridge": "megatron"}
+    logs = [*SHARED.glob(f"{folders[recipe.partition('/')[0]]}/*.log"), *SHARED.glob("failure/*.log")]
+    for path in logs:
+        point = ("--recipe", recipe, "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+        answer = llmb("grade", path, *point, "--json")
+        assert answer.status in (0, 1), path
+        assert answer.json["verdict"] in (None, "pass", "fail", "undecided"), path
+        assert answer.json["reason"], path
