@@ -13,7 +13,7 @@ from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import merged
 from llmb.values.model import Model, Parallelism
-from llmb.values.model_rules import check_model, check_parallelism
+from llmb.values.parallelism_rules import check_model, check_parallelism
 from llmb.values.recipe import Point
 from llmb.values.typed import decode_fields
 

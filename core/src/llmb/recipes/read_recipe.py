@@ -12,7 +12,7 @@ from llmb.recipes.releases import at_release, releases_of
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
-from llmb.values.model_rules import check_model
+from llmb.values.parallelism_rules import check_model
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import decode
 
