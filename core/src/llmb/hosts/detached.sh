@@ -8,7 +8,8 @@ any_alive() { ! flock -n -s "$1/alive" true; }
 submit() {
   (
     cd "$1" && exec 9>>submit && flock 9 || exit 1
-    if any_alive .; then exit 0; fi
+    # the supervisor of a job that has ended may still exit; the next one waits for it
+    if [ ! -e ended ] && any_alive .; then exit 0; fi
     if [ -e started ]; then
       [ "$4" = again ] || { forget_secrets . && exit 0; }
       rm -f started begun ended failed cancelled timed_out no_grace
