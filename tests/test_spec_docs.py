@@ -40,7 +40,7 @@ def load(folder: Path, tables: dict[str, Any], *overrides: str) -> tuple[llmb.Ru
     targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb/targets.toml")
     targets.parent.mkdir(parents=True)
     [eos] = (text for text in EXAMPLES if text.startswith("[eos]"))
-    targets.write_text(eos + eos.replace("[eos]", "[tahoe]"))
+    targets.write_text(eos + eos.replace("[eos", "[tahoe"))
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(BASE | tables))
     return llmb.load(file, overrides=overrides).runs

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -15,8 +16,16 @@ from llmb.spec.run_ids import draw_run_ids
 from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Job, Phase, Script, Task
+from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
+from llmb.values.target_settings import (
+    locate_in_target,
+    settings_as_dict,
+    with_settings,
+    with_target_differences,
+    with_target_secrets,
+    with_target_settings,
+)
 from llmb.values.typed import encode
 from llmb.values.workload import RunSpec, Workload
 
@@ -109,6 +118,7 @@ class RunPlan:
                 "scheduler": target.scheduler,
                 "host": target.host,
                 "workdir": target.workdir,
+                **settings_as_dict(target),
                 **encode(target.options),
             },
             "job": self.job.as_dict(),
@@ -158,7 +168,8 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
 
     Raise SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
     """
-    run, target = spec.run, spec.target
+    target = spec.target
+    run = with_target_settings(spec.run, target)
     framework, scheduler = registry.framework(run.framework), registry.scheduler(target.scheduler)
     job, script = None, None
     errors: list[Fault] = []
@@ -170,7 +181,8 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     with _collect(errors):
         job = framework.build_job(run=run)
     if environment and job:
-        job = _complete_job(job, run, environment)
+        spec = attrs.evolve(spec, run=with_target_differences(spec.run, target, job))
+        job = _complete_job(job, run, target, environment)
         with _collect(errors):
             script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
             _check_log_names(script, target.scheduler)
@@ -179,7 +191,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
         with _collect(errors):
             planned_tasks.append((task_plans or TaskPlans()).plan(task, target, scheduler))
     if errors or job is None or script is None:
-        raise SpecError(*errors)
+        raise SpecError(*(locate_in_target(error, spec.run, target) for error in errors))
     return RunPlan(spec=spec, job=job, script=script, tasks=tuple(planned_tasks))
 
 
@@ -203,7 +215,7 @@ def _prepare(
     environment = None
     tasks: list[Task] = []
     with _collect(errors):
-        environment = framework.prepare_env(run=run)
+        environment = with_target_secrets(framework.prepare_env(run=run), target)
         tasks += (repository_task(repository, target.cache) for repository in environment.repositories)
         tasks += scheduler.prepare_env(environment=environment, target=target)
     with _collect(errors):
@@ -236,35 +248,22 @@ def _with_run_ids(workload: Workload) -> Workload:
     return workload if all(spec.run.id for spec in workload.runs) else draw_run_ids(workload)
 
 
-def _complete_job(job: Job, run: Run[Any], environment: Environment) -> Job:
-    """Return the framework's job with its environment and with the [env] and [mounts] of the spec.
+def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Environment) -> Job:
+    """Return the framework's job with its environment, and with the variables and mounts of target and spec.
 
     Raise PluginError if the framework sets the environment itself.
     """
-    if job.environment not in (Environment(), environment):
+    if job.environment != Environment() and with_target_secrets(job.environment, target) != environment:
         raise PluginError(f"{run.framework}: build_job() sets Job.environment; prepare_env() has to return it")
-    return attrs.evolve(
-        job,
-        environment=environment,
-        env=FrozenMap({**job.env, **run.env}),
-        phases=tuple(_without(phase, run.env) for phase in job.phases),
-        mounts=(*job.mounts, *run.mounts),
-    )
-
-
-def _without(phase: Phase, names: Container[str]) -> Phase:
-    """Return the phase without these variables, so that the job's variables apply in it."""
-    if not any(name in names for name in phase.env):
-        return phase
-    return attrs.evolve(phase, env=FrozenMap((name, value) for name, value in phase.env.items() if name not in names))
+    return with_settings(attrs.evolve(job, environment=environment), run.env, run.mounts)
 
 
 def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
     if isinstance(task.work, str):
-        script = _host_script(task, f"{target.workdir}/tasks/{task.key}", task.work)
-        return TaskPlan(task=task, script=script, on="host")
-    secrets = tuple(dict.fromkeys((*task.work.environment.secrets, *task.secrets)))
+        return TaskPlan(task=task, script=_host_script(task, target, task.work), on="host")
+    secrets = tuple(dict.fromkeys((*task.work.environment.secrets, *task.secrets, *target.secrets)))
     job = attrs.evolve(task.work, environment=attrs.evolve(task.work.environment, secrets=secrets))
+    job = with_settings(job, target.env, target.mounts)
     script = attrs.evolve(scheduler.build_job(job=job, target=target), check=task.check)
     return TaskPlan(task=task, script=_with_secrets(script, secrets), on="scheduler")
 
@@ -283,16 +282,19 @@ def _check_log_names(script: Script, scheduler: str) -> None:
         raise PluginError(message)
 
 
-def _host_script(task: Task, directory: str, work: str) -> Script:
+def _host_script(task: Task, target: Target[Any], work: str) -> Script:
     """Return a script for the target's host. It checks first whether another process has completed the task."""
-    secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if task.secrets else ""
+    directory = f"{target.workdir}/tasks/{task.key}"
+    secrets = tuple(dict.fromkeys((*task.secrets, *target.secrets)))
+    read_secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if secrets else ""
+    env = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in target.env.items())
     check = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
-    text = f"#!/usr/bin/env bash\n: >begun\n{secrets}{check}{work}\n"
+    text = f"#!/usr/bin/env bash\n: >begun\n{env}{read_secrets}{check}{work}\n"
     return Script(
         id=task.key,
         directory=directory,
         text=text,
         check=task.check,
-        secrets=task.secrets,
+        secrets=secrets,
         logs=FrozenMap({task.kind: (f"{directory}/out.log",)}),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -198,6 +199,19 @@ def test_the_interpreter_is_a_suitable_one(
     creation.start()
     output = creation.end()
     assert output.strip().endswith(f"with {tmp_path / chosen}" if chosen else "with >=3.97")
+
+
+def test_a_python_that_uv_cannot_download_is_the_last_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failing = tmp_path / "uv"
+    failing.write_text("#!/bin/bash\necho 'error: HTTP status client error (404 Not Found)' >&2\nexit 2\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr(uv, "find_uv_bin", lambda: str(failing))
+    pythons(tmp_path, monkeypatch, "3.11")
+    creation = Creation(tmp_path, Venv(lock=TINY.lock, python=">=3.97"))
+    creation.start()
+    *_, error, last = creation.end().splitlines()
+    assert error == "error: HTTP status client error (404 Not Found)"
+    assert re.fullmatch(r"no Python >=3\.97 on \S+, and uv cannot download one", last)
 
 
 def test_a_missing_uv_is_installed_into_the_cache_once(tmp_path: Path) -> None:

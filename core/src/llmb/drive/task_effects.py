@@ -105,12 +105,12 @@ class TaskEffects:
         complete = find_complete_tasks(plans, self._group)
         for unit, state in units:
             assert state.job_status
-            reason = ""
-            if unit.id not in complete:
-                plan = self.plans[unit.id]
-                reason, self.logs[unit.id] = describe_task_failure(plan, state.job_status, self._group.host)
-            remedy = state.job_status.remedy
-            yield unit, TaskFinalized(complete=unit.id in complete, reason=reason, remedy=remedy)
+            if unit.id in complete:
+                yield unit, TaskFinalized(complete=True)
+                continue
+            failure = describe_task_failure(self.plans[unit.id], state.job_status, self._group.host)
+            self.logs[unit.id] = failure.log_end
+            yield unit, TaskFinalized(complete=False, reason=failure.reason, remedy=failure.remedy)
 
     # The runs that wait for tasks
 

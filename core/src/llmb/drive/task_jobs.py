@@ -6,13 +6,17 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import attrs
+
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.unit_state import Rejected, RunsOn
 from llmb.hookspecs import Host
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
+from llmb.logs.diagnose import preparation_failure
 from llmb.planning import TaskPlan
+from llmb.values.error_text import hide_passwords
 from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle, JobStatus
 
@@ -97,17 +101,28 @@ def cancel_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> None:
         group.scheduler.cancel(tickets=on_scheduler, host=group.host)
 
 
-def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> tuple[str, str]:
-    """Return why a task failed, in one line, and the end of the log of its last phase. Raise TargetError."""
+@attrs.frozen
+class TaskFailure:
+    """Reason for which a task failed, in one line, with its remedy and the end of the log of its last phase."""
+
+    reason: str
+    remedy: str
+    log_end: str
+
+
+def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> TaskFailure:
+    """Return why a task failed. Passwords in URLs are hidden. Raise TargetError."""
     attempt = str(status.attempt)
     phases = [[path.replace("{attempt}", attempt) for path in paths] for paths in plan.script.logs.values()]
     find = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
     result = host.run(f'{_NEWEST}{find}\necho "$log"\n[ -z "$log" ] || tail -c {TAIL_BYTES} -- "$log"')
-    log, _, end = result.stdout.partition("\n")
+    log, _, end = hide_passwords(result.stdout).partition("\n")
+    known = preparation_failure(end)
     last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""
-    reason = ": ".join(each for each in (from_scheduler, last) if each)
-    return f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})", end
+    reason = ": ".join(each for each in (from_scheduler, known.cause if known else "", last) if each)
+    reason = f"{reason or status.reason or f'exit code {status.exit_code}'} (log: {log or phases[0][0]})"
+    return TaskFailure(reason, status.remedy or (known.remedy if known else ""), end)
 
 
 def task_handle(task: TaskPlan) -> JobHandle:

@@ -8,6 +8,9 @@ find_uv() {
     if [ -n "$each" ] && command -v "$each"; then return; fi
   done
   mkdir -p "$cache/tools"
+  # pip takes other variables than uv for the index and for certificates
+  if [ -n "${UV_INDEX_URL-}" ]; then export PIP_INDEX_URL=${PIP_INDEX_URL:-$UV_INDEX_URL}; fi
+  if [ -n "${SSL_CERT_FILE-}" ]; then export PIP_CERT=${PIP_CERT:-$SSL_CERT_FILE}; fi
   if { python3 -m venv "$tools.$$" && "$tools.$$/bin/pip" install --quiet uv; } >&2; then :; else
     rm -rf "$tools.$$"
     python3 -m pip install --quiet --target "$tools.$$" uv >&2 || { rm -rf "$tools.$$" && return 1; }
@@ -41,8 +44,11 @@ create_venv() {
 
 output=''
 
-# at_exit: remove an incomplete environment, then print the output, for which a full disk may have had no room.
+# at_exit: remove an incomplete environment, then print the output, for which a full disk may have had no room. If no
+# suitable Python was found, the output is that of its download.
 at_exit() {
+  [ "$python" != "$wanted" ] || [ -e "$venv/bin/python" ] ||
+    output+=$'\n'"no Python $wanted on $HOSTNAME, and uv cannot download one"
   [ -e "$venv/complete" ] || rm -rf "$venv"
   [ -z "$output" ] || echo "$output" >&2
 }

@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,17 @@ class _Error:
 def known_signatures() -> tuple[Signature, ...]:
     """Return the signatures that core ships."""
     tables = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
-    return tuple(Signature(**entry) for file in tables for entry in tomllib.loads(file.read_text())["signatures"])
+    return tuple(each for file in tables for each in _signatures_in(file))
+
+
+def preparation_failure(log: str) -> Signature | None:
+    """Return the first known cause for which a task fails, such as no route to a server, or None."""
+    signatures = _signatures_in(files("llmb.logs").joinpath("preparation.toml"))
+    return next((each for each in signatures if each.needle in log), None)
+
+
+def _signatures_in(file: Traversable) -> Iterator[Signature]:
+    return (Signature(**entry) for entry in tomllib.loads(file.read_text())["signatures"])
 
 
 def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:

@@ -1,5 +1,6 @@
 """Assemble a run and its target from the valid values of a spec and the recipe's published point."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -36,6 +37,9 @@ def assemble_target(
         workdir=table.workdir or str(home_folder() / "work"),
         options=options,
         gpu_types=gpu_types,
+        env=table.env,
+        mounts=_mounts(table.mounts),
+        secrets=table.secrets,
     )
     host = scheduler.host(target=target)
     if errors := list(check_place(attrs.evolve(table, host=host))):
@@ -81,7 +85,7 @@ def assemble_run(
         image=_image(workload.image, recipe.image),
         time_limit_s=workload.time_limit or recipe.time_limit_s,
         env=spec.env,
-        mounts=tuple(_mount(source, target) for source, target in spec.mounts.items()),
+        mounts=_mounts(spec.mounts),
         profile=with_published_capture(spec.profile, recipe),
         settings=point.settings,
         options=options,
@@ -129,6 +133,7 @@ def _image(wanted: str | None, published: Image | None) -> Image | None:
     return Image(ref=wanted)
 
 
-def _mount(source: str, target: str) -> Mount:
-    path, _, mode = target.partition(":")
-    return Mount(source=source, target=path, read_only=mode == "ro")
+def _mounts(table: Mapping[str, str]) -> tuple[Mount, ...]:
+    """Return the mounts of a table ``{"/outside": "/inside"}`` or ``{"/outside": "/inside:ro"}``."""
+    pairs = ((source, *target.partition(":")[::2]) for source, target in table.items())
+    return tuple(Mount(source=source, target=path, read_only=mode == "ro") for source, path, mode in pairs)

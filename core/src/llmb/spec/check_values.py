@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from llmb.spec.keys import TargetTable
-from llmb.values.error_text import REQUIRED_KEY, invalid_value
+from llmb.values.error_text import REQUIRED_KEY, hide_passwords, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.scalars import VARIABLE_NAME
 
 NO_SECRETS = "secrets are not allowed in a spec, because llmb records it"
+URL_WITH_CREDENTIALS = "a URL with a password is a secret, and llmb records the spec"
 
 SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
 """Keys of any table that hold a secret. ``key`` alone is not one: a plugin may have a key of that name."""
@@ -31,14 +32,17 @@ LAST_PORT = 65535
 """TCP has 16 bits for a port (RFC 9293). Port 0 accepts no connections."""
 
 
-def check_env(env: Mapping[str, str]) -> Iterator[Fault]:
+def check_env(env: Mapping[str, str], table: str = "env") -> Iterator[Fault]:
     """Yield an error for each variable that no shell can set, that holds a secret, or that llmb sets itself."""
     for name, value in env.items():
-        key = f"env.{name}"
+        key = f"{table}.{name}"
         if not re.fullmatch(VARIABLE_NAME, name):
             yield Fault(message="invalid variable name", key=key, expected="letters, digits and _")
         elif SECRET_VARIABLE.search(name):
             yield Fault(message=f"{NO_SECRETS}; export {name} before running llmb", key=key)
+        elif hide_passwords(value) != value:
+            message = f"{URL_WITH_CREDENTIALS}; export {name} before running llmb, and add it to target.secrets"
+            yield Fault(message=message, key=key)
         elif SET_BY_SCHEDULERS.fullmatch(name):
             yield Fault(message="llmb sets this variable for each task; remove it", key=key)
         if "\0" in value:
@@ -46,32 +50,41 @@ def check_env(env: Mapping[str, str]) -> Iterator[Fault]:
 
 
 def check_secrets(table: Any, key: str) -> Iterator[Fault]:
-    """Yield an error for each string whose key names a secret: it would reach records and command lines."""
-    for name, value in table.items() if isinstance(table, Mapping) else ():
+    """Yield an error for each string that is a secret, as its key or a password in a URL shows.
+
+    The string would reach records and command lines. `check_env` checks tables of environment variables.
+    """
+    if isinstance(table, str) and hide_passwords(table) != table:
+        yield Fault(message=URL_WITH_CREDENTIALS, key=key, expected="a URL without a password")
+    for index, value in enumerate(table) if isinstance(table, list) else ():
+        yield from check_secrets(value, f"{key}[{index}]")
+    for name, value in table.items() if isinstance(table, Mapping) and key not in ("env", "target.env") else ():
         if isinstance(value, str) and SECRET_NAME.search(name):
             message = f"{NO_SECRETS}; export it as an environment variable before running llmb"
             yield Fault(message=message, key=f"{key}.{name}")
-        yield from check_secrets(value, f"{key}.{name}")
+        else:
+            yield from check_secrets(value, f"{key}.{name}")
 
 
-def check_mounts(mounts: Mapping[str, str]) -> Iterator[Fault]:
+def check_mounts(mounts: Mapping[str, str], table: str = "mounts") -> Iterator[Fault]:
     """Yield an error for each mount without absolute paths, and for two mounts at one path."""
     expected = '"/path/outside" = "/path/inside" or "/path/inside:ro"'
     sources: dict[str, str] = {}  # by path inside
     for source, target in mounts.items():
         path, _, mode = target.partition(":")
+        key = mount_key(source, table)
         if not source.startswith("/"):
-            yield Fault(message="not an absolute path", key=mount_key(source), expected=expected)
+            yield Fault(message="not an absolute path", key=key, expected=expected)
         elif not path.startswith("/") or mode not in ("", "ro", "rw"):
-            yield Fault(message=invalid_value(target), key=mount_key(source), expected=expected)
+            yield Fault(message=invalid_value(target), key=key, expected=expected)
         elif (first := sources.setdefault(posixpath.normpath(path), source)) != source:
             message = f'"{first}" is already mounted at {path}'
-            yield Fault(message=message, key=mount_key(source), expected="another path inside")
+            yield Fault(message=message, key=key, expected="another path inside")
 
 
-def mount_key(source: str) -> str:
+def mount_key(source: str, table: str = "mounts") -> str:
     """Return the key of a mount."""
-    return f'mounts."{source}"'
+    return f'{table}."{source}"'
 
 
 def check_place(target: TargetTable) -> Iterator[Fault]:

@@ -66,7 +66,7 @@ def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetT
     profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
     env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
     errors += [*check_env(env), *check_mounts(mounts)]
-    errors += [error for name in TABLES if name != "env" for error in check_secrets(tables.get(name), name)]
+    errors += [error for name in TABLES for error in check_secrets(tables.get(name), name)]
     target, gpus_per_node = decode_target(tables["target"], errors) if "target" in tables else (None, None)
     if not isinstance(framework := tables.get("framework", {}), dict):
         errors.append(Fault(message=invalid_value(framework), key="framework", expected="a table"))
@@ -101,6 +101,7 @@ def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, 
     if wrong:
         place_errors = (error for error in check_place(target) if error.key not in keys_of(wrong))
         wrong = (*wrong, *place_errors)
+    wrong = (*wrong, *check_env(target.env, "target.env"), *check_mounts(target.mounts, "target.mounts"))
     if "name" in table:  # the error of the name, or of its table, covers missing keys
         wrong = tuple(error for error in wrong if error.message != REQUIRED_KEY)
     errors.extend(wrong)

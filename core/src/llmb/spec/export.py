@@ -1,5 +1,6 @@
 """Export a run as a spec of its own, with every default written out, and import it again from its record."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTab
 from llmb.spec.read_toml import Document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.values.errors import RecordError, SpecError
+from llmb.values.job import Mount
 from llmb.values.run import Run, Target
 from llmb.values.typed import encode
 from llmb.values.workload import RunSpec
@@ -24,9 +26,9 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "model": _named(run.model, ModelTable),
         "framework": encode(run.options),
         "env": dict(run.env),
-        "mounts": {each.source: each.target + (":ro" if each.read_only else "") for each in run.mounts},
+        "mounts": _mounts(run.mounts),
         "measure": _named(run, MeasureTable),
-        "target": {**_named(target, TargetTable), **encode(target.options)},
+        "target": _target(target),
         "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec)},
     }
     if run.profile:
@@ -59,6 +61,16 @@ def _of_sweep(spec: RunSpec) -> dict[str, Any]:
 def _workload(run: Run[Any]) -> dict[str, Any]:
     table = {**_named(run, WorkloadTable), "time_limit": run.time_limit_s}
     return {**table, "image": run.image.ref} if run.image else table
+
+
+def _target(target: Target[Any]) -> dict[str, Any]:
+    """Return the table of the target, with [target.env] and [target.mounts] only if they have keys."""
+    table = {**_named(target, TargetTable), **encode(target.options), "mounts": _mounts(target.mounts)}
+    return {key: value for key, value in table.items() if key not in ("env", "mounts", "secrets") or value}
+
+
+def _mounts(mounts: Iterable[Mount]) -> dict[str, str]:
+    return {mount.source: mount.target + (":ro" if mount.read_only else "") for mount in mounts}
 
 
 def _parallelism(run: Run[Any]) -> dict[str, Any]:

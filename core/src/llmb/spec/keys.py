@@ -6,8 +6,9 @@ from typing import Annotated, Any, Literal
 import attrs
 
 from llmb.values.error_text import nearest_name
+from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile
-from llmb.values.scalars import Duration, Fraction, PositiveInt, matching
+from llmb.values.scalars import Duration, Fraction, PositiveInt, VariableName, matching
 
 ImageName = Annotated[str, matching('an image such as "registry.example/name:tag", without blanks', r"[^\s\0]+")]
 
@@ -66,13 +67,19 @@ class MeasureTable:
 
 @attrs.frozen(kw_only=True)
 class TargetTable:
-    """[target]: the keys that the core reads. The scheduler plugin reads the other keys."""
+    """[target]: the keys that the core reads. The scheduler plugin reads the other keys.
+
+    ``env`` and ``mounts`` are for every job on the target. ``secrets`` are variables of llmb's environment for them.
+    """
 
     scheduler: str
     name: str | None = None
     host: str | None = None
     workdir: str | None = None
     gpus_per_node: PositiveInt | None = None
+    env: Mapping[str, str] = FrozenMap()
+    mounts: Mapping[str, str] = FrozenMap()
+    secrets: tuple[VariableName, ...] = ()
 
 
 @attrs.frozen(kw_only=True)

@@ -9,7 +9,7 @@ import attrs
 from llmb.paths import config_folder
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
-from llmb.spec.check_values import check_place
+from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.read_toml import read_toml
@@ -46,11 +46,11 @@ class NamedTargets:
         if isinstance(own, str) and isinstance(its, str) and own != its:
             message = f"{name} in {self._file} has scheduler {its}, not {own}"
             return combination, (Fault(message=message, key="target.scheduler", expected=f'"{its}", or no name'),)
-        added = {key: value for key, value in named.items() if key not in target}
+        merged, added = _merge(named, target)
         places = {f"target.{key}": (str(self._file), f"{name}.{key}") for key in added}
         complete = attrs.evolve(
             combination,
-            tables={**combination.tables, "target": {**target, **added}},
+            tables={**combination.tables, "target": merged},
             source_map=attrs.evolve(
                 combination.source_map, places=FrozenMap({**combination.source_map.places, **places})
             ),
@@ -83,6 +83,20 @@ class NamedTargets:
             if isinstance(error.__context__, FileNotFoundError):
                 return {}
             raise
+
+
+def _merge(named: Mapping[str, Any], target: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the table of a target over a named one, and the dotted keys that only the named one has.
+
+    The tables ``env`` and ``mounts`` of both are merged by key.
+    """
+    merged, added = {**named, **target}, [key for key in named if key not in target]
+    for key in ("env", "mounts"):
+        table, own = named.get(key), target.get(key)
+        if isinstance(table, dict) and isinstance(own, dict):
+            merged[key] = {**table, **own}
+            added += (mount_key(each) if key == "mounts" else f"{key}.{each}" for each in table if each not in own)
+    return merged, added
 
 
 def load_target(table: Mapping[str, Any], registry: PluginRegistry) -> tuple[Target[Any], dict[str, Any]]:

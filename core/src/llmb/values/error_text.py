@@ -2,6 +2,7 @@
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -13,6 +14,9 @@ UNKNOWN_KEY = "unknown key"
 REQUIRED_KEY = "required key is missing"
 LONGEST_TEXT = 500
 """Characters of an exception's message in an error of llmb."""
+
+URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/@]+(?=@)")
+"""The password in ``scheme://user:password@host``."""
 
 SHORTEST_BEGINNING = 3
 """The fewest letters that are matched with the beginning of a name."""
@@ -65,8 +69,13 @@ def format_value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(format_value, value))}]"[:60]
     if isinstance(value, str):
-        return json.dumps(value[:60], ensure_ascii=False)[:60]  # JSON escapes what TOML does
+        return json.dumps(hide_passwords(value)[:60], ensure_ascii=False)[:60]  # JSON escapes what TOML does
     return f"a {type(value).__name__}" if attrs.has(type(value)) else str(value)[:60]
+
+
+def hide_passwords(text: str) -> str:
+    """Return text with the password of each URL replaced by ``***``."""
+    return URL_PASSWORD.sub(r"\g<user>:***", text)
 
 
 def exception_text(error: BaseException) -> str:

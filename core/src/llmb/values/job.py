@@ -41,11 +41,11 @@ class Phase:
     """A command of a job. A phase starts after the previous phase succeeded on all ranks; a failure ends the job.
 
     ``command`` is a list of words, which schedulers quote. If ranks need different words, the command is a script among
-    the job's files that reads the rank's environment. ``env`` is added to the job's environment. The [env] of the spec
-    overrides both, so a framework rejects variables there that a phase must set itself (`forbid_env`). ``ranks``: the
-    phase runs on all tasks, on the first task, or once on each node. ``outputs`` must exist and must not be empty at
-    the end of the phase. Metrics come from the logs of ``measured`` phases alone. A phase that is not ``contained``
-    runs on the node, outside the container or virtual environment.
+    the job's files that reads the rank's environment. ``env`` is added to the job's environment. [target.env] and [env]
+    of the spec override both, so a framework rejects variables there that a phase must set itself (`forbid_env`).
+    ``ranks``: the phase runs on all tasks, on the first task, or once on each node. ``outputs`` must exist and must not
+    be empty at the end of the phase. Metrics come from the logs of ``measured`` phases alone. A phase that is not
+    ``contained`` runs on the node, outside the container or virtual environment.
     """
 
     name: Name

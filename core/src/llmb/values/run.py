@@ -10,7 +10,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.recipe import Baseline, MfuSource, ProfileTool, Window
-from llmb.values.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
 from llmb.values.typed import typed_fields
 
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
@@ -135,8 +135,9 @@ class Target(Generic[OptionsT]):
 
     ``gpu_types`` are the GPU types of the runs. ``images`` is False if no run has an image, so that a probe need not
     check for container engines. ``gpus_per_node`` is the run's value: that of [target], else that of the GPU type, and
-    at most the run's number of GPUs. It is None without a run, as for ``llmb doctor``. ``facts`` are the lines that the
-    scheduler's probe printed; they are empty in a dry run, which starts nothing.
+    at most the run's number of GPUs. It is None without a run, as for ``llmb doctor``. Core adds ``env``, ``mounts``
+    and ``secrets`` to every job on the target. ``facts`` are the lines that the scheduler's probe printed; they are
+    empty in a dry run, which starts nothing.
     """
 
     scheduler: str
@@ -147,6 +148,9 @@ class Target(Generic[OptionsT]):
     gpu_types: tuple[str, ...] = ()
     images: bool = True
     gpus_per_node: PositiveInt | None = None
+    env: Mapping[str, str] = attrs.field(factory=FrozenMap)
+    mounts: tuple[Mount, ...] = ()
+    secrets: tuple[VariableName, ...] = ()
     facts: Mapping[str, str] = attrs.field(factory=FrozenMap)
 
     def paths(self, run_id: str) -> Paths:

@@ -37,6 +37,10 @@ def _describe(plan: llmb.RunPlan) -> Iterable[str]:
         yield f"{consequence}: {', '.join(run.differences)}"
     if run.profile:
         yield f"profiled with {_describe_profile(run.profile, run.steps)}: recorded without a verdict"
+    for name, value in plan.target.env.items():
+        yield f"target.env: {name}={value}"
+    for mount in plan.target.mounts:
+        yield f"target.mounts: {mount.source} at {mount.target}{' (read only)' if mount.read_only else ''}"
     yield from plan.script.notes
     for task in plan.tasks:
         yield f"first, if not complete: {task.task.kind} {task.key}{_describe_needs(task.task)}"
