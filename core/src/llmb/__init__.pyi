@@ -1,11 +1,13 @@
 """The public names of llmb, each with the module that defines it. They are imported when they are first used."""
 
+from .analysis.change import Call as Call
 from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
 from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
 from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
+from .api import compare as compare
 from .api import grade as grade
 from .api import list_recipes as list_recipes
 from .api import load as load
@@ -52,6 +54,11 @@ from .hosts.detached import poll_detached as poll_detached
 from .hosts.detached import submit_detached as submit_detached
 from .hosts.venv import venv_folder as venv_folder
 from .hosts.venv import venv_task as venv_task
+from .judging.compare import ComparedSide as ComparedSide
+from .judging.compare import PointChange as PointChange
+from .judging.compare import RankTest as RankTest
+from .judging.compare import RunComparison as RunComparison
+from .judging.differences import Difference as Difference
 from .judging.grade import Grade as Grade
 from .judging.grade import GradedRepeat as GradedRepeat
 from .judging.grade import MeasuredOver as MeasuredOver

@@ -11,7 +11,9 @@ from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.drive.result import RunResult
 from llmb.drive.session import Until
 from llmb.drive.start import start
+from llmb.judging.compare import RunComparison, compare_runs, compare_with_baseline
 from llmb.judging.grade import Grade, Grader
+from llmb.judging.select_runs import select_runs
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.planning import plan
@@ -168,6 +170,17 @@ def grade(
         steps=steps,
     )
     return grader.grade([[path] for path in paths] if repeats else [paths])
+
+
+def compare(a: str, b: str) -> RunComparison:
+    """Compare recorded runs. Each side is a run id, several joined by commas, or filters of `llmb runs` in braces.
+
+    ``b`` may also be "baseline", for the published configuration of each run in ``a``. Raise RecordError for a run that
+    does not exist, and SpecError for an invalid filter.
+    """
+    if b == "baseline":
+        return compare_with_baseline(select_runs(a))
+    return compare_runs(select_runs(a), select_runs(b))
 
 
 def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:

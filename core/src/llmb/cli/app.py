@@ -13,6 +13,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.commands.attach import attach
 from llmb.cli.commands.cancel import cancel
+from llmb.cli.commands.compare import compare
 from llmb.cli.commands.doctor import doctor
 from llmb.cli.commands.grade import grade
 from llmb.cli.commands.logs import logs
@@ -26,7 +27,7 @@ from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 
-COMMANDS = (run, validate, attach, cancel, runs, show, logs, parse, grade, metrics, recipes, plugins, doctor)
+COMMANDS = (run, validate, attach, cancel, runs, show, logs, parse, grade, compare, metrics, recipes, plugins, doctor)
 """The subcommands, in the order of ``llmb --help``."""
 
 app = typer.Typer(

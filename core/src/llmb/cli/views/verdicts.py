@@ -67,4 +67,9 @@ def rates_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
 
 def format_seconds(time_s: float) -> str:
     """Return a time with four significant digits, so that times in a column are equally precise."""
-    return f"{time_s:#.4g} s" if 1e-4 <= time_s < 1000 else format_number(time_s, "s")
+    return f"{four_digits(time_s)} s"
+
+
+def four_digits(value: float) -> str:
+    """Return a number with four significant digits, including zeros at the end."""
+    return f"{value:#.4g}" if 1e-4 <= value < 1000 else format_number(value)

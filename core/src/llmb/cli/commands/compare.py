@@ -1,0 +1,44 @@
+"""``llmb compare``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.exit_codes import FAILED, SLOWER
+from llmb.cli.options import AsJson
+
+
+def compare(
+    a: Annotated[
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A run, several runs joined by commas, or filters in braces such as '{image=*25.12* since=7d}'.",
+            show_default=False,
+        ),
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="The same, or the word baseline.", show_default=False)],
+    check: Annotated[
+        bool, typer.Option("--check", help="Exit with 3 if B is slower than A by more than the tolerance.")
+    ] = False,
+    tolerance: Annotated[
+        float, typer.Option("--tolerance", metavar="X", min=0, help="Accepted slowdown, as a fraction.")
+    ] = 0.02,
+    as_json: AsJson = False,
+) -> None:
+    """Compare recorded runs: step time, noise, and what differs between them."""
+    found = llmb.compare(a, b)
+    if as_json:
+        output.print_json(found.as_dict())
+    else:
+        from llmb.cli.views.comparisons import print_comparison
+
+        print_comparison(found)
+    if not found.points:
+        raise typer.Exit(FAILED)
+    if check and any(point.call == "slower" and point.change > tolerance for point in found.points):
+        raise typer.Exit(SLOWER)

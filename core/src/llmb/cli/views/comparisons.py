@@ -1,0 +1,95 @@
+"""A comparison of runs as text: a table of points, then what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+import llmb
+from llmb.cli import output
+from llmb.cli.views.tables import Column, counted, print_table
+from llmb.cli.views.verdicts import four_digits
+
+CALLS = {"slower": Text("slower", "red"), "faster": Text("faster", "green"), "none": Text("~")}
+
+VALUE_WIDTH = 12
+"""The least width of a column of values, in characters."""
+
+
+def print_comparison(found: llmb.RunComparison) -> None:
+    """Print the points that both sides have, the differences, and the runs that could not be compared."""
+    if found.points:
+        _print_points(found)
+        _print_footnotes(found)
+    for name, runs in (("A", found.only_a), ("B", found.only_b)):
+        if runs:
+            output.print_text(f"not compared, only in {name} or without a step time: {', '.join(runs)}")
+    if not found.points:
+        other = "a published step time" if found.b == "baseline" else "a point in common"
+        output.print_message(f"nothing to compare: no run has {other}")
+    if found.differences:
+        output.print_text("")
+        _print_differences(found.differences, len(found.points))
+
+
+def _print_points(found: llmb.RunComparison) -> None:
+    title = "baseline" if found.b == "baseline" else f"B: {counted(len(found.b), 'run')}"
+    columns = [Column("step time (s)"), Column(f"A: {counted(len(found.a), 'run')}", right=True)]
+    columns += [Column(title, right=True), Column("change"), Column()]
+    rows: list[tuple[str | Text, ...]] = []
+    heading, width = "", max(len(str(point.gpus)) for point in found.points)
+    for point in found.points:
+        if heading != (heading := _heading(point)):
+            rows.append((heading, "", "", "", ""))
+        rows.append(_row(point, width))
+    if found.geometric_mean_change is not None and len(found.points) > 1:
+        rows.append(("geometric mean", "", "", _percent(found.geometric_mean_change), ""))
+    print_table(columns, rows)
+
+
+def _heading(point: llmb.PointChange) -> str:
+    recipe = (point.recipe or "").partition("/")[2]
+    return " ".join(filter(None, (recipe, point.gpu_type, point.dtype, point.variant)))
+
+
+def _row(point: llmb.PointChange, width: int) -> tuple[str | Text, ...]:
+    change = f"{_percent(point.change)} +- {100 * point.margin:.1f} %"
+    call = CALLS[point.call]
+    if point.test:
+        call = call + Text(f"  (U test: p = {point.test.p:.2g})")
+    times = (four_digits(side.step_time_s) for side in (point.a, point.b))
+    gpus = counted(point.gpus or 0, "GPU").rjust(width + len(" GPUs"))
+    return (f"  {gpus}", *times, change, call)
+
+
+def _percent(change: float) -> str:
+    return f"{round(100 * change, 1) + 0.0:+} %"
+
+
+def _print_footnotes(found: llmb.RunComparison) -> None:
+    if any(point.call == "none" for point in found.points):
+        few = found.b != "baseline" and any(point.test is None for point in found.points)
+        advice = "; with 4 runs per side, a Mann-Whitney U test is added" if few else ""
+        output.print_text(f"~ within noise{advice}")
+    left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
+    if left_out:
+        output.print_text(f"left out, because the window is off the steady state: {', '.join(left_out)}")
+
+
+def _print_differences(differences: Sequence[llmb.Difference], points: int) -> None:
+    columns = [Column("differences"), Column("A", wraps=VALUE_WIDTH), Column("B", wraps=VALUE_WIDTH), Column("at")]
+    rows = [
+        (f"  {_describe_key(each.key)}", each.a, each.b, f"{each.points} of {counted(points, 'point')}")
+        for each in differences
+    ]
+    print_table(columns, rows)
+
+
+def _describe_key(key: str) -> str:
+    """Return a key as users read it, such as ``image`` or ``env NCCL_IB_SL``."""
+    return (
+        key.removeprefix("workload.").replace("env.", "env ", 1)
+        if key.startswith("env.")
+        else key.removeprefix("workload.")
+    )

@@ -1,0 +1,241 @@
+"""Comparison of recorded runs: the change of the step time at each point, and what differs between the runs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+
+from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
+from llmb.analysis.metrics import Comparison
+from llmb.analysis.repeats import Repeat
+from llmb.analysis.verdict import Candidate, judge_set
+from llmb.drive.record import RunRecord, runs_folder
+from llmb.drive.result import RunResult
+from llmb.judging.differences import Difference, find_differences
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.export import import_run
+from llmb.values.errors import RecordError
+
+RANK_TEST = "Mann-Whitney U"
+
+AT_POINT = ("recipe", "gpu_type", "dtype", "variant", "gpus")
+"""Parts of a point that its JSON has."""
+
+Point = tuple[Any, ...]
+"""Values of AT_POINT, then layers, sequence length and global batch size."""
+
+
+@attrs.frozen(kw_only=True)
+class ComparedSide:
+    """The runs of one side at one point, by id, and their means without the runs that are left out."""
+
+    runs: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    step_time_s: float
+    tokens_per_s: float | None
+    mfu: float | None
+
+
+@attrs.frozen(kw_only=True)
+class RankTest:
+    """An exact two-sided test on the values of the runs."""
+
+    name: str
+    p: float
+
+
+@attrs.frozen(kw_only=True)
+class PointChange:
+    """The change at one point as a fraction of A's step time. ``call`` is "none" if the margin is not exceeded."""
+
+    recipe: str | None
+    gpu_type: str | None
+    dtype: str | None
+    variant: str | None
+    gpus: int | None
+    a: ComparedSide
+    b: ComparedSide
+    change: float
+    margin: float
+    call: Call
+    test: RankTest | None
+
+
+@attrs.frozen(kw_only=True)
+class RunComparison:
+    """The comparison of two groups of runs. The fields are the keys of ``llmb compare --json``.
+
+    ``only_a`` and ``only_b`` are the ids of runs at points that only one side has, or without a step time.
+    """
+
+    a: tuple[str, ...]
+    b: tuple[str, ...] | str
+    points: tuple[PointChange, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    geometric_mean_change: float | None
+    differences: tuple[Difference, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that ``llmb compare --json`` prints."""
+        return attrs.asdict(self)
+
+
+@attrs.frozen(kw_only=True)
+class _Run:
+    """A run with its spec, and its step time if it has one."""
+
+    result: RunResult
+    spec: dict[str, Any]
+
+    @property
+    def repeat(self) -> Repeat | None:
+        """The run's step time, None unless the run completed and its window was measured."""
+        if self.result.state != "completed" or self.result.window is None:
+            return None
+        return Repeat(window=self.result.window, steady_state=self.result.steady_state, name=self.result.run_id)
+
+    @property
+    def point(self) -> Point:
+        """The configuration in which runs must agree to be compared."""
+        workload = self.spec.get("workload", {})
+        model, metrics = self.spec.get("model", {}), self.result.metrics
+        sizes = (model.get("layers"), metrics and metrics.seq_len, metrics and metrics.global_batch_size)
+        return (*(workload.get(name) for name in AT_POINT), *sizes)
+
+
+def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunComparison:
+    """Compare two groups of recorded runs at the points that both have. Raise RecordError for a damaged record."""
+    sides = [_group(_read(side)) for side in (a, b)]
+    shared = [point for point in sides[0] if point in sides[1]]
+    pairs = [(sides[0][point], sides[1][point]) for point in shared]
+    points = tuple(_compare_point(point, *pair) for point, pair in zip(shared, pairs, strict=True))
+    compared = {run.result.run_id for pair in pairs for side in pair for run in side}
+    return RunComparison(
+        a=tuple(each.run_id for each in a),
+        b=tuple(each.run_id for each in b),
+        points=points,
+        only_a=tuple(each.run_id for each in a if each.run_id not in compared),
+        only_b=tuple(each.run_id for each in b if each.run_id not in compared),
+        geometric_mean_change=_geometric_mean([point.change for point in points]),
+        differences=tuple(find_differences([([r.spec for r in one], [r.spec for r in two]) for one, two in pairs])),
+    )
+
+
+def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
+    """Compare recorded runs with the published configuration of their recipe. Raise RecordError or PluginError."""
+    groups = _group([run for run in _read(runs) if run.result.metrics and run.result.metrics.baseline])
+    points = tuple(_compare_with_published(point, group) for point, group in groups.items())
+    compared = {run.result.run_id for group in groups.values() for run in group}
+    registry = PluginRegistry()
+    return RunComparison(
+        a=tuple(each.run_id for each in runs),
+        b="baseline",
+        points=points,
+        only_a=tuple(each.run_id for each in runs if each.run_id not in compared),
+        only_b=(),
+        geometric_mean_change=_geometric_mean([point.change for point in points]),
+        differences=tuple(
+            find_differences(
+                [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
+            )
+        ),
+    )
+
+
+def _read(results: Sequence[RunResult]) -> list[_Run]:
+    return [_Run(result=each, spec=RunRecord(runs_folder() / each.run_id).spec()) for each in results]
+
+
+def _group(runs: Sequence[_Run]) -> dict[Point, list[_Run]]:
+    """Return the runs with a step time by their points."""
+    groups: dict[Point, list[_Run]] = {}
+    for run in runs:
+        if run.repeat:
+            groups.setdefault(run.point, []).append(run)
+    return groups
+
+
+def _repeats(runs: Sequence[_Run]) -> list[Repeat]:
+    return [repeat for run in runs if (repeat := run.repeat)]
+
+
+def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointChange:
+    change = compare_repeats(_repeats(a), _repeats(b))
+    return PointChange(
+        **dict(zip(AT_POINT, point, strict=False)),
+        a=_side(a, change.a_s),
+        b=_side(b, change.b_s),
+        change=change.change,
+        margin=change.margin,
+        call=change.call,
+        test=None if change.p is None else RankTest(name=RANK_TEST, p=change.p),
+    )
+
+
+def _side(runs: Sequence[_Run], step_time_s: float) -> ComparedSide:
+    kept = [runs[index] for index in kept_indices(_repeats(runs))]
+    metrics = [run.result.metrics for run in kept if run.result.metrics]
+    return ComparedSide(
+        runs=tuple(run.result.run_id for run in runs),
+        left_out=tuple(run.result.run_id for run in runs if run not in kept),
+        step_time_s=step_time_s,
+        tokens_per_s=_mean([each.tokens_per_s for each in metrics]),
+        mfu=_mean([each.mfu for each in metrics]),
+    )
+
+
+def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
+    """Compare runs with their published step time by the rule of a verdict."""
+    baseline = next(run.result.metrics.baseline for run in runs if run.result.metrics)
+    if not isinstance(baseline, Comparison):
+        raise RecordError(f"{runs[0].result.run_id} has no baseline")
+    judgement = judge_set(
+        [Candidate(name=each.name, repeat=each) for each in _repeats(runs)], baseline.step_time_s, 0.0
+    )
+    ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
+    return PointChange(
+        **dict(zip(AT_POINT, point, strict=False)),
+        a=_side(runs, ratio * baseline.step_time_s),
+        b=ComparedSide(runs=(), step_time_s=baseline.step_time_s, tokens_per_s=baseline.tokens_per_s, mfu=baseline.mfu),
+        change=ratio - 1,
+        margin=ratio - low,
+        call=call_change(ratio - 1, ratio - low),
+        test=None,
+    )
+
+
+def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
+    """Return the run's spec with the published values of all keys in which it differs from its recipe."""
+    spec = {name: dict(table) if isinstance(table, dict) else table for name, table in run.spec.items()}
+    imported = import_run(RunRecord(runs_folder() / run.result.run_id).directory / "run.toml", registry).run
+    recipe = registry.recipe(imported.recipe)
+    point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus)
+    published: dict[str, Callable[[str], Any]] = {
+        "parallelism": lambda key: getattr(point.parallelism, key, None) if point else None,
+        "model": lambda key: getattr(point.model, key, None) if point else None,
+        "workload": lambda key: recipe.image.ref if key == "image" and recipe.image else getattr(recipe, key, None),
+        "measure": lambda key: getattr(recipe, key, None),
+        "target": lambda _key: min(imported.accelerator.gpus_per_node, imported.gpus),
+    }
+    for dotted in imported.differences:
+        table, _, key = dotted.partition(".")
+        value = published[table](key) if table in published else None
+        target = spec.setdefault(table, {})
+        target.pop(key.strip('"'), None)
+        if value is not None:
+            target[key] = value
+    return spec
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _geometric_mean(changes: Sequence[float]) -> float | None:
+    return math.exp(statistics.fmean(math.log1p(change) for change in changes)) - 1 if changes else None

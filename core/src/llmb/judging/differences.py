@@ -1,0 +1,111 @@
+"""Differences between the configurations of two groups of recorded runs, ranked by kind."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from llmb.judging.hosts import fold_hosts
+
+NOT_SET = "not set"
+
+KINDS: tuple[tuple[str, str], ...] = (
+    ("image", r"image|image_digest|image_sha256|release|workload\.image"),
+    ("parallelism", r"parallelism\..*|workload\.gpus|target\.gpus_per_node"),
+    ("model", r"model\..*|workload\.(dtype|gpu_type|recipe|variant|steps)|measure\.window"),
+    ("arguments", r"framework\..*|profile\..*"),
+    ("environment", r"env\..*|mounts\..*"),
+    ("system", r"(?!hosts|llmb|plugins\.).*"),
+    ("hosts", r"hosts"),
+    ("llmb", r"llmb|plugins\..*"),
+)
+"""Kinds of differences, the most likely cause of a change first, with the keys of each kind.
+
+Versions of drivers, libraries and schedulers are "system", like all keys that no other kind has.
+"""
+
+GENERATED = re.compile(
+    r"""env\.(?:LLMB_|PMI|PRTE|OMPI_|CONTAINER_ID|MASTER_|RANK$|LOCAL_RANK$|NODE_RANK$|WORLD_SIZE$|HOSTNAME$
+        |PATH$|HOME$|PWD$|OLDPWD$|TMPDIR$|SHLVL$|_$|SSH_|LD_LIBRARY_PATH$|XDG_|JOURNAL_STREAM$|INVOCATION_ID$|DBUS_)
+    |provenance\.|target\.(?:workdir|lock|name|host|max_jobs|account)|workload\.(?:time_limit|repeats)|telemetry\.""",
+    re.VERBOSE,
+)
+"""Keys that llmb, a scheduler or the shell generates, and that cannot explain a change."""
+
+NOT_COMPARED = ("run_id", "repeat", "repeats", "first_repeat", "created", "sweep", "job_id", "proxy", "host")
+"""Keys of [provenance] that identify a run."""
+
+
+@attrs.frozen(kw_only=True)
+class Difference:
+    """One key whose values differ between A and B, and the number of points at which it does."""
+
+    kind: str
+    key: str
+    a: str
+    b: str
+    points: int
+
+
+def find_differences(
+    points: Iterable[tuple[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]]],
+) -> list[Difference]:
+    """Return the differences between the specs of both sides at each point, ranked by kind and number of points."""
+    counts: dict[tuple[str, str, str], int] = {}
+    for a, b in points:
+        with_env = all(spec.get("provenance", {}).get("env") for spec in (*a, *b))
+        for each in _compare(_values(a, with_env), _values(b, with_env)):
+            counts[each] = counts.get(each, 0) + 1
+    found = [Difference(kind=_kind(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()]
+    order = [kind for kind, _ in KINDS]
+    return sorted(found, key=lambda each: (order.index(each.kind), -each.points, each.key))
+
+
+def describe_settings(spec: Mapping[str, Any], *, with_env: bool = True) -> dict[str, str]:
+    """Return the settings of a run that may explain its speed, by dotted keys.
+
+    ``with_env`` adds the environment that the job reported, which is useless if other runs did not report one.
+    """
+    provenance = dict(spec.get("provenance", {}))
+    hosts = provenance.get("host", ())
+    settings = {key: value for key, value in spec.items() if key != "provenance"}
+    settings |= {key: value for key, value in provenance.items() if key not in (*NOT_COMPARED, "env", "image")}
+    settings["env"] = (dict(provenance.get("env", {})) if with_env else {}) | dict(spec.get("env", {}))
+    found = {key: _text(value) for key, value in _flatten(settings) if not GENERATED.match(key)}
+    if hosts:
+        found["hosts"] = fold_hosts([hosts] if isinstance(hosts, str) else hosts)
+    return found
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _values(specs: Sequence[Mapping[str, Any]], with_env: bool) -> dict[str, str]:
+    """Return the value of each key on one side; different values of its runs are joined."""
+    runs = [describe_settings(spec, with_env=with_env) for spec in specs]
+    keys = dict.fromkeys(key for run in runs for key in run)
+    return {key: ", ".join(sorted({run.get(key, NOT_SET) for run in runs})) for key in keys}
+
+
+def _compare(a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for key in dict.fromkeys((*a, *b)):
+        before, after = a.get(key, NOT_SET), b.get(key, NOT_SET)
+        if before != after:
+            yield key, before, after
+
+
+def _kind(key: str) -> str:
+    return next(kind for kind, pattern in KINDS if re.fullmatch(pattern, key))

@@ -1,0 +1,266 @@
+"""``llmb compare``: records of runs with known step times and settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import tomli_w
+from parts.command_line import Llmb, command_line
+
+import llmb as library
+from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.metrics import measure_run
+from llmb.analysis.steady_state import SteadyState
+from llmb.drive.events import Ended
+from llmb.drive.record import RunRecord, runs_folder
+from llmb.drive.result import read_result
+from llmb.judging.hosts import fold_hosts
+from llmb.spec.export import export_run
+from llmb.spec.run_ids import draw_run_ids
+from llmb.values.errors import RecordError, SpecError
+
+Record = Callable[..., str]
+POINT = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+PUBLISHED_S = 6.999
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+@pytest.fixture
+def record(tmp_path: Path) -> Record:
+    """Return a function that records a completed run with this step time (s), and returns its id."""
+
+    def create(
+        time_s: float | None = 7.0,
+        *,
+        steady_s: float | None = None,
+        workload: dict[str, Any] | None = None,
+        provenance: dict[str, Any] | None = None,
+        **tables: dict[str, Any],
+    ) -> str:
+        target = {"scheduler": "local", "workdir": str(tmp_path / "work"), "lock": str(tmp_path / "lock")}
+        spec = {"workload": POINT | (workload or {}), "target": target, **tables}
+        [run] = draw_run_ids(library.load(spec)).runs
+        directory = runs_folder() / run.run.id
+        made = RunRecord(directory)
+        made.create(tomli_w.dumps(export_run(run, {"created": "2026-11-01T00:00:00+00:00", **(provenance or {})})), "")
+        made.add_events([Ended(run_id=run.run.id, state="completed")])
+        if time_s is not None:
+            window = MeasuredWindow(first=49, last=49, count=1, step_time_s=time_s, step_time_std_s=None)
+            result = attrs.evolve(
+                read_result(made),
+                metrics=measure_run(run.run, time_s, None, 989e12),
+                window=window,
+                steady_state=steady_state(steady_s or time_s),
+            )
+            made.write_result(result.as_dict(), [])
+        return run.run.id
+
+    return create
+
+
+def steady_state(time_s: float) -> SteadyState:
+    return SteadyState(
+        first=1,
+        last=49,
+        count=49,
+        step_time_s=time_s,
+        step_time_std_s=0.0,
+        drift=0.0,
+        spikes=(),
+        spike_share=0.0,
+        spike_period=None,
+        autocorrelation=0.0,
+    )
+
+
+def differences(found: dict[str, Any]) -> list[tuple[str, str, str, str, int]]:
+    return [(each["kind"], each["key"], each["a"], each["b"], each["points"]) for each in found["differences"]]
+
+
+def test_equal_points_are_compared_side_by_side(llmb: Llmb, record: Record) -> None:
+    a = [record(7.0), record(7.02), record(14.0, workload={"gpus": 128}), record(workload={"gpus": 256})]
+    b = [record(7.5), record(7.52), record(14.02, workload={"gpus": 128})]
+    answer = llmb("compare", ",".join(a), ",".join(b), "--json")
+    found = answer.json
+
+    assert (answer.status, found["a"], found["b"]) == (0, a, b)
+    small, large = found["points"]
+    assert (small["gpus"], small["recipe"], small["dtype"], small["call"]) == (64, POINT["recipe"], "bf16", "slower")
+    assert small["change"] == pytest.approx(0.0713, abs=1e-4)
+    assert (small["a"]["runs"], small["a"]["step_time_s"]) == (a[:2], pytest.approx(7.01))
+    assert small["a"].keys() == {"runs", "left_out", "step_time_s", "tokens_per_s", "mfu"}
+    assert (large["gpus"], large["call"], large["test"]) == (128, "none", None)
+    assert (found["only_a"], found["only_b"]) == ([a[3]], [])
+    assert found["geometric_mean_change"] == pytest.approx(((1 + small["change"]) * (1 + large["change"])) ** 0.5 - 1)
+
+
+@pytest.mark.parametrize(
+    ("b_s", "options", "status"),
+    [(7.5, (), 0), (7.5, ("--check",), 3), (7.5, ("--check", "--tolerance", "0.1"), 0), (7.1, ("--check",), 0)],
+)
+def test_with_check_a_slower_point_exits_with_3(
+    llmb: Llmb, record: Record, b_s: float, options: tuple[str, ...], status: int
+) -> None:
+    assert llmb("compare", record(7.0), record(b_s), *options).status == status
+
+
+def test_runs_without_a_point_in_common_exit_with_1(llmb: Llmb, record: Record) -> None:
+    a, b = record(), record(workload={"gpus": 128})
+    answer = llmb("compare", a, b)
+    assert answer.status == 1
+    assert f"only in A or without a step time: {a}" in answer.out
+    assert llmb("compare", a, record(None)).status == 1
+
+
+def test_a_run_that_does_not_exist_exits_with_2(llmb: Llmb, record: Record) -> None:
+    answer = llmb("compare", record(), "nothing")
+    assert (answer.status, answer.out) == (2, "")
+    assert "no run 'nothing'" in answer.err
+
+
+def test_a_run_whose_window_is_off_is_left_out(record: Record) -> None:
+    stalled = record(20.0, steady_s=7.0)
+    [point] = library.compare(f"{record(7.0)},{stalled}", record(7.0)).points
+    assert (point.a.left_out, point.change, point.call) == ((stalled,), 0, "none")
+
+
+def test_four_runs_per_side_add_the_rank_test(record: Record) -> None:
+    a, b = (",".join(record(mean_s + each / 1000) for each in range(4)) for mean_s in (7.0, 8.0))
+    [point] = library.compare(a, b).points
+    assert point.test
+    assert (point.test.name, point.test.p) == ("Mann-Whitney U", pytest.approx(0.0286, abs=1e-4))
+
+
+def test_differences_are_ranked_by_kind_and_by_the_number_of_points(llmb: Llmb, record: Record) -> None:
+    a_env, b_env = {"NCCL_IB_SL": "1"}, {"NCCL_ALGO": "Ring"}
+    a_node = {"host": ["n001", "n002", "n003"], "driver": "570.1", "nccl": "2.27"}
+    b_node = {"host": ["n101", "n102", "n103"], "driver": "570.1", "nccl": "2.28"}
+    a = [record(7.0, env=a_env, provenance=a_node), record(14.0, workload={"gpus": 128}, provenance=a_node)]
+    b = [
+        record(7.0, env=b_env, provenance=b_node, workload={"image": "nemo:24.12"}),
+        record(14.0, workload={"gpus": 128, "image": "nemo:24.12"}, provenance=b_node),
+    ]
+    answer = llmb("compare", ",".join(a), ",".join(b), "--json")
+    assert differences(answer.json) == [
+        ("image", "workload.image", "ghcr.io/nvidia/jax:maxtext-2024-12-09", "nemo:24.12", 2),
+        ("environment", "env.NCCL_ALGO", "not set", "Ring", 1),
+        ("environment", "env.NCCL_IB_SL", "1", "not set", 1),
+        ("system", "nccl", "2.27", "2.28", 2),
+        ("hosts", "hosts", "n[001-003]", "n[101-103]", 2),
+    ]
+    lines = llmb("compare", ",".join(a), ",".join(b)).out.splitlines()
+    assert "  env NCCL_IB_SL  1                                      not set     1 of 2 points" in lines
+
+
+def test_values_that_llmb_generates_are_no_differences(record: Record) -> None:
+    generated = ("LLMB_RUN_DIR", "MASTER_PORT", "HOSTNAME", "RANK")
+    sides = [
+        record(provenance={"env": {name: f"{name}{side}" for name in generated}, "job_id": side, "created": side})
+        for side in ("2026-11-01", "2026-11-02")
+    ]
+    assert library.compare(*sides).differences == ()
+
+
+def test_an_environment_that_only_one_side_reported_is_not_compared(record: Record) -> None:
+    reported = {"env": {"NCCL_IB_SL": "1", "OMP_NUM_THREADS": "4"}}
+    assert library.compare(record(provenance=reported), record()).differences == ()
+    other = {"env": {"NCCL_IB_SL": "2", "OMP_NUM_THREADS": "4"}}
+    [difference] = library.compare(record(provenance=reported), record(provenance=other)).differences
+    assert (difference.key, difference.a, difference.b) == ("env.NCCL_IB_SL", "1", "2")
+
+
+def test_a_run_is_compared_with_its_published_configuration(llmb: Llmb, record: Record) -> None:
+    run = record(7.7, env={"NCCL_ALGO": "Ring"}, parallelism={"micro_batch_size": 1})
+    answer = llmb("compare", run, "baseline", "--json")
+    [point] = answer.json["points"]
+    assert (answer.json["b"], point["b"]["step_time_s"], point["call"]) == ("baseline", PUBLISHED_S, "slower")
+    assert point["change"] == pytest.approx(7.7 / PUBLISHED_S - 1)
+    assert point["margin"] == pytest.approx(0.0118 * 7.7 / PUBLISHED_S, abs=1e-4)
+    assert differences(answer.json) == [
+        ("parallelism", "parallelism.micro_batch_size", "1", "2", 1),
+        ("parallelism", "target.gpus_per_node", "64", "8", 1),
+        ("environment", "env.NCCL_ALGO", "Ring", "not set", 1),
+    ]
+    assert "baseline" in llmb("compare", run, "baseline").out
+
+
+COMPARISON = """\
+step time (s)         A: 3 runs  B: 3 runs  change
+llama2-70b h100 bf16
+   64 GPUs                7.000      7.500  +7.1 % +- 1.0 %  slower
+  128 GPUs                14.00      14.01  +0.1 % +- 2.3 %  ~
+geometric mean                              +3.5 %
+~ within noise; with 4 runs per side, a Mann-Whitney U test is added
+"""
+
+
+def test_the_screen_of_a_comparison(llmb: Llmb, record: Record) -> None:
+    sides = [
+        [record(time_s), record(time_s), record(large_s, workload={"gpus": 128})]
+        for time_s, large_s in ((7.0, 14.0), (7.5, 14.01))
+    ]
+    assert llmb("compare", *map(",".join, sides)).out == COMPARISON
+
+
+@pytest.mark.parametrize(
+    ("filters", "matching"),
+    [
+        ("{gpus=64}", {"small"}),
+        ("{gpus=100..512}", {"large"}),
+        ("{gpus=64,128 dtype=bf16}", {"small", "large"}),
+        ("{image=*maxtext-2024* recipe=maxtext/*}", {"large"}),
+        ("{image=nemo:*}", {"small"}),
+        ("{state=completed since=2026-10-01}", {"small", "large"}),
+        ("{until=2026-10-01}", set()),
+        ("{since=1h}", set()),
+    ],
+)
+def test_filters_in_braces_select_runs(record: Record, filters: str, matching: set[str]) -> None:
+    runs = {"small": record(workload={"image": "nemo:24.12"}), "large": record(workload={"gpus": 128})}
+    if not matching:
+        with pytest.raises(RecordError, match="no run matches"):
+            library.compare(filters, runs["small"])
+        return
+    assert set(library.compare(filters, runs["small"]).a) == {runs[name] for name in matching}
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("{gpu=64}", "unknown filter 'gpu=64'.*gpus"),
+        ("{state=complete}", "unknown state 'complete'.*completed"),
+        ("{gpus=many}", "invalid gpus 'many'"),
+        ("{since=yesterday}", "invalid since 'yesterday'"),
+    ],
+)
+def test_an_invalid_filter_names_the_nearest_valid_one(record: Record, filters: str, message: str) -> None:
+    run = record()
+    with pytest.raises(SpecError, match=message):
+        library.compare(filters, run)
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        (["n001", "n002", "n003"], "n[001-003]"),
+        (["n1", "n2", "n10"], "n[1-2,10]"),
+        (["a", "b7"], "a,b7"),
+        (["gpu-9", "gpu-10", "gpu-12", "login"], "gpu-[9,10,12],login"),
+    ],
+)
+def test_host_names_are_folded(names: list[str], folded: str) -> None:
+    assert fold_hosts(names) == folded
+
+
+def test_the_library_returns_what_json_prints(llmb: Llmb, record: Record) -> None:
+    a, b = record(7.0), record(7.5)
+    assert json.loads(json.dumps(library.compare(a, b).as_dict())) == llmb("compare", a, b, "--json").json
