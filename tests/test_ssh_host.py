@@ -279,6 +279,33 @@ def test_known_hosts_is_read_as_by_openssh(client: Sshd, connect: Any, names: st
     assert connect().run("echo there").stdout == "there\n"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* ssh-ed25519 AAAA",
+        "* ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG==",
+        "* ssh-rsa AAAAB3NzaC1yc2EAAAAD",
+        "* ssh-ed25519 größe",
+        "* ssh-unknown AAAA",
+        "*",
+        "|1|notbase64|x ssh-ed25519 AAAA",
+        "|1||| ssh-ed25519 AAAA",
+        "|1|aGk=",
+        "@revoked",
+        "@unknown * ssh-ed25519 AAAA",
+        "\x00\x1b[31m \u2028 x",
+        "x" * 100_000,
+    ],
+)
+def test_a_malformed_line_of_known_hosts_is_ignored_as_by_openssh(client: Sshd, connect: Any, line: str) -> None:
+    known = client.ssh / "known_hosts"
+    known.write_text(f"{line}\n{known.read_text()}{line}\n", encoding="utf-8")
+    files = ["-F", str(client.ssh / "config"), "-o", f"UserKnownHostsFile={known}"]
+    answer = subprocess.run(["ssh", *files, "-o", "BatchMode=yes", client.host, "echo there"], capture_output=True)
+    assert answer.stdout == b"there\n"
+    assert connect().run("echo there").stdout == "there\n"
+
+
 def test_a_revoked_host_key_is_rejected(client: Sshd, connect: Any) -> None:
     known = client.ssh / "known_hosts"
     known.write_text(f"{known.read_text()}@revoked * {known.read_text().partition(' ')[2]}")

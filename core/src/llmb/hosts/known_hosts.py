@@ -1,14 +1,15 @@
 """Verification of SSH host keys against the known_hosts files. llmb connects to no host with another key."""
 
+import base64
 import fnmatch
+import hmac
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
 import attrs
-from paramiko import HostKeys, MissingHostKeyPolicy, PKey, SSHClient
-from paramiko.hostkeys import HostKeyEntry, InvalidHostKey
+from paramiko import MissingHostKeyPolicy, PKey, SSHClient
 
 from llmb.values.errors import TargetError
 
@@ -96,34 +97,46 @@ def _files(config: dict[str, str], key: str, default: str) -> list[Path]:
 def _keys(files: Iterable[Path], name: str) -> Iterator[KnownKey]:
     for file in files:
         try:
-            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            lines = file.read_text(encoding="utf-8", errors="replace").split("\n")
         except OSError:
             continue  # a missing file lists no keys
         for number, line in enumerate(lines, 1):
-            marker, rest = line.split(maxsplit=1) if line.startswith("@") and " " in line else ("", line)
-            if marker in ("", "@revoked") and (key := _key(rest.strip(), name)) is not None:
-                yield KnownKey(key, f"{file}:{number}", revoked=marker == "@revoked")
+            if (key := _parse_line(line, name, f"{file}:{number}")) is not None:
+                yield key
 
 
-def _key(line: str, name: str) -> PKey | None:
-    names = line.partition(" ")[0]
-    if line.startswith("#") or not _matches(names, name):
+def _parse_line(line: str, name: str, where: str) -> KnownKey | None:
+    """Return the key of a line that names the host. Ignore malformed lines, as OpenSSH does."""
+    words = line.split()
+    revoked = words[:1] == ["@revoked"]
+    names, kind, data, *_ = [*words[revoked:], "", "", ""]
+    if not data or names.startswith(("#", "@")) or not _matches(names, name):
         return None
     try:
-        entry = HostKeyEntry.from_line(line)
-    except InvalidHostKey:
+        key = PKey.from_type_string(kind, base64.b64decode(data, validate=True))
+    except Exception:  # noqa: BLE001  # paramiko raises exceptions of many kinds for a malformed key
         return None
-    return entry.key if entry is not None else None
+    return KnownKey(key, where, revoked=revoked)
 
 
 def _matches(names: str, name: str) -> bool:
     """Check whether the names of a line match a host: plain, with wildcards, negated or hashed names."""
-    if names.startswith("|1|"):
-        return HostKeys.hash_host(name, names) == names
+    if names.startswith("|"):
+        return _matches_hash(names, name)
     patterns = names.lower().split(",")
     if any(_matches_pattern(name, pattern[1:]) for pattern in patterns if pattern.startswith("!")):
         return False
     return any(_matches_pattern(name, pattern) for pattern in patterns)
+
+
+def _matches_hash(hashed: str, name: str) -> bool:
+    """Check whether ``|1|SALT|HASH`` is the hash of a name. A malformed hash matches no name."""
+    try:
+        _, version, salt, digest = hashed.split("|")
+        expected = hmac.digest(base64.b64decode(salt, validate=True), name.encode(), "sha1")
+        return version == "1" and hmac.compare_digest(expected, base64.b64decode(digest, validate=True))
+    except ValueError:
+        return False
 
 
 def _matches_pattern(name: str, pattern: str) -> bool:
