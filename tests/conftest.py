@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from parts import docker as docker_parts
@@ -67,6 +68,37 @@ def sshd(sshd_session: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
     for name, value in sshd_session.env.items():
         monkeypatch.setenv(name, value)
     return sshd_session
+
+
+@pytest.fixture
+def server() -> Iterator[Sshd]:
+    """Start a server for one test, which may change its files."""
+    with Sshd() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Sshd:
+    """Make this process a client of the server of one test."""
+    for name, value in server.env.items():
+        monkeypatch.setenv(name, value)
+    return server
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[str], Any]]:
+    """Return a function that opens hosts, which are closed after the test."""
+    from llmb.hosts.ssh_host import SshHost
+
+    made: list[SshHost] = []
+
+    def make(name: str = "cluster") -> SshHost:
+        made.append(SshHost(name))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
 
 
 @pytest.fixture(scope="session")

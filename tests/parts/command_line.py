@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import pytest
 
+from llmb import TargetError
 from llmb.cli import app
 
 
@@ -41,3 +42,11 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Llmb:
         return Answer(status, *capsys.readouterr())
 
     return call
+
+
+def error_line(error: pytest.ExceptionInfo[TargetError]) -> str:
+    """Return the message of a TargetError, which has one line."""
+    text = str(error.value)
+    assert "\n" not in text
+    assert error.value.exit_code == 4
+    return text

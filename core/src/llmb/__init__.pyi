@@ -150,6 +150,7 @@ from .values.run import Profile as Profile
 from .values.run import Run as Run
 from .values.run import Target as Target
 from .values.scalars import Duration as Duration
+from .values.scalars import HostAddress as HostAddress
 from .values.scalars import NonNegativeInt as NonNegativeInt
 from .values.scalars import PositiveFloat as PositiveFloat
 from .values.scalars import PositiveInt as PositiveInt

@@ -64,7 +64,13 @@ def test_an_unknown_table_is_named_with_the_nearest_table_or_key(spec: Any, tabl
         ("workload", "steps", [1, 2], "[1, 2]", f'{EXPECT_POSITIVE}, or a list in [sweep] under "workload.steps"'),
         ("workload", "recipe", 5, "5", "a string"),
         ("workload", "gpu_type", False, "false", "a string"),
-        ("workload", "image", {}, "{...}", 'an image such as "registry.example/name:tag", without blanks'),
+        (
+            "workload",
+            "image",
+            {},
+            "{...}",
+            'an image such as "registry.example/name:tag", without blanks and no - at the start',
+        ),
         (
             "workload",
             "time_limit",
@@ -163,6 +169,13 @@ def test_missing_keys_and_tables_are_named(spec: Any) -> None:
         ({"target": {"host": "box", "scheduler": "nowhere"}}, "target.workdir", "required key is missing"),
         ({"workload": {"image": ""}}, "workload.image", 'invalid value ""'),
         ({"workload": {"image": "registry.example/name: tag"}}, "workload.image", "name: tag"),
+        ({"workload": {"image": "--privileged"}}, "workload.image", 'invalid value "--privileged"'),
+        ({"workload": {"image": "a/b:1\n"}}, "workload.image", r'invalid value "a/b:1\n"'),
+        ({"workload": {"image": "a/b:\x1b[2J"}}, "workload.image", "invalid value"),
+        ({"mounts": {"/data\n/etc": "/data"}}, 'mounts."/data\n/etc"', "a path contains a control character"),
+        ({"mounts": {"/data": "/x\x07"}}, 'mounts."/data"', "a path contains a control character"),
+        ({"mounts": {"-v/data": "/x"}}, 'mounts."-v/data"', "not an absolute path"),
+        ({"target": {"workdir": "-rf"}}, "target.workdir", 'invalid value "-rf"'),
         (
             {"profile": {"tool": "nsys", "start_step": 9, "stop_step": 3}},
             "profile",

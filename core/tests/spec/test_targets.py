@@ -147,6 +147,9 @@ def test_a_host_is_what_ssh_takes(spec: Any, host: str) -> None:
         "a:65536",
         "a:99999999",
         "a:0",
+        "-oProxyCommand=x@eos",
+        "eos\n",
+        "me\x1b[2J@eos",
     ],
 )
 def test_an_invalid_host_is_an_error(spec: Any, host: str) -> None:

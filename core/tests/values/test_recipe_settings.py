@@ -9,6 +9,7 @@ import pytest
 
 from llmb import Nsys, RecipeError, Repository, Venv, Workload, plan
 
+WORD = "a word without blanks that does not begin with -"
 REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit": "1" * 40}
 
 
@@ -18,11 +19,14 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
         (
             {"comit" if key == "commit" else key: value for key, value in REPOSITORY.items()},
             [
-                "framework.repository.commit: required key is missing; expected a string",
+                f"framework.repository.commit: required key is missing; expected {WORD}",
                 "framework.repository.comit: unknown key; expected one of name, url, commit (did you mean 'commit'?)",
             ],
         ),
-        (REPOSITORY | {"url": 3}, ["framework.repository.url: invalid value 3; expected a string"]),
+        (
+            REPOSITORY | {"url": 3},
+            [f"framework.repository.url: invalid value 3; expected {WORD}"],
+        ),
         ("trainer", ['framework.repository: invalid value "trainer"; expected a table']),
     ],
 )

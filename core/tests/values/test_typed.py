@@ -17,6 +17,8 @@ JOB |= {"nodes": 1, "tasks_per_node": 1, "gpus_per_node": 0}
 SCRIPT: dict[str, Any] = {"id": "s", "directory": "/s", "text": "true"}
 TASK: dict[str, Any] = {"key": "k", "kind": "toy data", "work": "true", "check": "true"}
 
+REPOSITORY = {"name": "nemo", "url": "https://git.example/nemo", "commit": "abc123"}
+
 
 @pytest.mark.parametrize(
     ("make", "usual", "wrong", "message"),
@@ -62,6 +64,10 @@ TASK: dict[str, Any] = {"key": "k", "kind": "toy data", "work": "true", "check":
         ),
         (llmb.Environment, {}, {"secrets": ["HF-TOKEN"]}, 'Environment.secrets[0]: invalid value "HF-TOKEN"'),
         (llmb.Environment, {}, {"base": "ubuntu:24.04"}, 'Environment.base: invalid value "ubuntu:24.04"'),
+        (llmb.Image, {"ref": "a"}, {"ref": "-v"}, 'Image.ref: invalid value "-v"; expected an image such as'),
+        (llmb.Repository, REPOSITORY, {"url": "--upload-pack=x"}, "Repository.url: invalid value"),
+        (llmb.Repository, REPOSITORY, {"commit": "-x"}, 'Repository.commit: invalid value "-x"; expected a word'),
+        (llmb.Job, JOB, {"directory": "/a\nb"}, r'Job.directory: invalid value "/a\nb"; expected an absolute path'),
         (
             llmb.Image,
             {"ref": "a"},

@@ -12,7 +12,9 @@ from paramiko.ssh_exception import NoValidConnectionsError
 from llmb.hosts.known_hosts import KnownHost, VerifyHostKey
 from llmb.hosts.ssh_authentication import PublicKeys
 from llmb.hosts.ssh_config import read_ssh_config, seconds
+from llmb.values.error_text import invalid_value
 from llmb.values.errors import TargetError
+from llmb.values.scalars import HOST, is_host
 
 CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
 KEEPALIVE_S = 30
@@ -23,6 +25,8 @@ def connect(host: str) -> "Connection":
 
     Raise TargetError, which names the host or jump host that failed and the reason, if that is impossible.
     """
+    if not is_host(host):  # ssh_config puts the name into the command of ProxyCommand
+        raise TargetError(f"{invalid_value(host)} for a host; expected {HOST}")
     log = logging.getLogger("paramiko")
     if not log.handlers:
         log.addHandler(logging.NullHandler())  # otherwise Python prints paramiko's tracebacks on standard error

@@ -8,7 +8,7 @@ from typing import Any
 from llmb.spec.keys import TargetTable
 from llmb.values.error_text import REQUIRED_KEY, hide_passwords, invalid_value
 from llmb.values.errors import Fault
-from llmb.values.scalars import VARIABLE_NAME
+from llmb.values.scalars import HOST, VARIABLE_NAME, is_host, is_path
 
 NO_SECRETS = "secrets are not allowed in a spec, because llmb records it"
 URL_WITH_CREDENTIALS = "a URL with a password is a secret, and llmb records the spec"
@@ -21,15 +21,6 @@ SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|(^|_)(KEY|PAT)$", re.I)
 
 SET_BY_SCHEDULERS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
 """Environment variables that every scheduler sets for each task."""
-
-HOST = re.compile(
-    r"([^\s@'\"`$;&|<>(){}\\]+@)?"
-    r"([A-Za-z0-9_][A-Za-z0-9._-]*(:(?P<port>[0-9]{1,5}))?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.%a-z]*)"
-)
-"""A host as ssh takes it, with or without user and port, and without characters that a shell or ssh would interpret."""
-
-LAST_PORT = 65535
-"""TCP has 16 bits for a port (RFC 9293). Port 0 accepts no connections."""
 
 
 def check_env(env: Mapping[str, str], table: str = "env") -> Iterator[Fault]:
@@ -73,7 +64,9 @@ def check_mounts(mounts: Mapping[str, str], table: str = "mounts") -> Iterator[F
     for source, target in mounts.items():
         path, _, mode = target.partition(":")
         key = mount_key(source, table)
-        if not source.startswith("/"):
+        if not (source + target).isprintable():
+            yield Fault(message="a path contains a control character", key=key, expected=expected)
+        elif not source.startswith("/"):
             yield Fault(message="not an absolute path", key=key, expected=expected)
         elif not path.startswith("/") or mode not in ("", "ro", "rw"):
             yield Fault(message=invalid_value(target), key=key, expected=expected)
@@ -90,18 +83,12 @@ def mount_key(source: str, table: str = "mounts") -> str:
 def check_place(target: TargetTable) -> Iterator[Fault]:
     """Yield the errors of the host and the work directory."""
     host, workdir = target.host, target.workdir
-    if host is not None and not _is_host(host):
-        expected = '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
-        yield Fault(message=invalid_value(host), key="target.host", expected=expected)
+    if host is not None and not is_host(host):
+        yield Fault(message=invalid_value(host), key="target.host", expected=HOST)
         host = None
     if host and not workdir:
         expected = f"a directory on {host} that all nodes share"
         yield Fault(message=REQUIRED_KEY, key="target.workdir", expected=expected)
-    if workdir is not None and not (workdir.startswith("/") and workdir.isprintable()):
+    if workdir is not None and not is_path(workdir):
         on_host = f" on {host} (`ssh {host} pwd` prints the home directory)" if host else ""
         yield Fault(message=invalid_value(workdir), key="target.workdir", expected=f"an absolute path{on_host}")
-
-
-def _is_host(host: str) -> bool:
-    match = HOST.fullmatch(host)
-    return match is not None and 1 <= int(match["port"] or 22) <= LAST_PORT

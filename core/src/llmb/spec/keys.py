@@ -1,16 +1,14 @@
 """The tables and keys of a workload spec: one attrs class for each table with keys of the core."""
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import attrs
 
 from llmb.values.error_text import nearest_name
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile
-from llmb.values.scalars import Duration, Fraction, PositiveInt, VariableName, matching
-
-ImageName = Annotated[str, matching('an image such as "registry.example/name:tag", without blanks', r"[^\s\0]+")]
+from llmb.values.scalars import Duration, Fraction, ImageAddress, PositiveInt, VariableName
 
 
 @attrs.frozen(kw_only=True)
@@ -23,7 +21,7 @@ class WorkloadTable:
     gpus: PositiveInt
     steps: PositiveInt | None = None
     repeats: PositiveInt | None = None
-    image: ImageName | None = None
+    image: ImageAddress | None = None
     time_limit: Duration | None = None
 
 

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.values.error_text import invalid_value, unknown_name
 from llmb.values.errors import RecipeError
-from llmb.values.scalars import NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, matching
+from llmb.values.scalars import ImageAddress, NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, Word, matching
 from llmb.values.typed import decode_settings, typed_fields
 
 Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
@@ -20,7 +20,7 @@ Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:
 class Image:
     """A container image, with its digest if the publisher states one."""
 
-    ref: NonEmptyStr
+    ref: ImageAddress
     digest: Digest | None = None
 
     @property
@@ -90,9 +90,9 @@ class Venv:
 class Repository:
     """A git repository at one commit, which llmb fetches once into the cache of the target."""
 
-    name: NonEmptyStr
-    url: NonEmptyStr
-    commit: NonEmptyStr
+    name: Word
+    url: Word
+    commit: Word
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self | None:

@@ -167,8 +167,49 @@ Duration = Annotated[int, ValueType(DURATION, _duration)]
 NonEmptyStr = Annotated[str, matching("a string", r"(?s).*\S.*")]
 """A string that is not blank."""
 
-AbsolutePath = Annotated[str, matching("an absolute path", "(?s)/.*")]
+
+def is_path(value: Any) -> bool:
+    """Check whether a value is an absolute path without line breaks or other control characters."""
+    return isinstance(value, str) and value.startswith("/") and value.isprintable()
+
+
+AbsolutePath = Annotated[str, accepting("an absolute path", is_path)]
 """An absolute path on the target."""
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and value.isprintable() and re.fullmatch(r"[^-\s]\S*", value) is not None
+
+
+Word = Annotated[str, accepting("a word without blanks that does not begin with -", _is_word)]
+"""A word that no command takes for an option."""
+
+ImageAddress = Annotated[
+    str, accepting('an image such as "registry.example/name:tag", without blanks and no - at the start', _is_word)
+]
+"""The address of a container image. No command takes it for an option."""
+
+_HOST = re.compile(
+    r"([^-\s@'\"`$;&|<>(){}\\][^\s@'\"`$;&|<>(){}\\]*@)?"
+    r"([A-Za-z0-9_][A-Za-z0-9._-]*(:(?P<port>[0-9]{1,5}))?|[0-9A-Fa-f]*:[0-9A-Fa-f.]*:[0-9A-Fa-f:.%a-z]*)"
+)
+"""A host as ssh takes it, with or without user and port, and without characters that a shell or ssh would interpret."""
+
+_LAST_PORT = 65535
+"""TCP has 16 bits for a port (RFC 9293). Port 0 accepts no connections."""
+
+HOST = '"host", "user@host" or "user@host:port" (a port from 1 to 65535), as ssh takes it'
+"""The values that `is_host` accepts, for messages."""
+
+
+def is_host(value: Any) -> bool:
+    """Check whether a value is a host as ssh takes it."""
+    match = _HOST.fullmatch(value) if isinstance(value, str) and value.isprintable() else None
+    return match is not None and 1 <= int(match["port"] or 22) <= _LAST_PORT
+
+
+HostAddress = Annotated[str, accepting(HOST, is_host)]
+"""A host as ssh takes it."""
 
 VariableName = Annotated[str, matching("the name of an environment variable", VARIABLE_NAME)]
 """The name of an environment variable."""

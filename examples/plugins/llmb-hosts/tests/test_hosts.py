@@ -121,6 +121,12 @@ def script(run_dir: Path, *hosts: str) -> str:
     return job_script(job, hosts, llmb.Target(scheduler="hosts", workdir="/work", options=options))
 
 
+@pytest.mark.parametrize("host", ["-oProxyCommand=x", "a\nb", "$(touch x)"])
+def test_a_host_that_is_no_name_is_rejected(tmp_path: Path, host: str) -> None:
+    with pytest.raises(llmb.SpecError, match=r"target.hosts\[1\]: invalid value"):
+        load(tmp_path, hosts=["a", host])
+
+
 def test_ranks_see_the_variables_of_the_job_not_those_of_the_login(tmp_path: Path) -> None:
     login = {"PATH": "/usr/bin:/bin", "TMPDIR": str(tmp_path), "PYTHONHOME": "/left", "PYTHONPATH": "/left"}
     subprocess.run(["bash", "-c", script(tmp_path, "a")], cwd=tmp_path, env=login, check=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import attrs
 
-from llmb import Fault, PositiveInt, SpecError, format_value
+from llmb import Fault, HostAddress, PositiveInt, SpecError, format_value
 
 LOST_AFTER_S = 60
 GRACE_S = 10
@@ -24,8 +24,8 @@ def _check_hosts(_instance: Any, _attribute: Any, hosts: tuple[str, ...]) -> Non
 class HostsOptions:
     """Options of jobs on these hosts. README.md describes the keys."""
 
-    hosts: tuple[str, ...] = attrs.field(validator=_check_hosts)
+    hosts: tuple[HostAddress, ...] = attrs.field(validator=_check_hosts)
     runtime: Literal["none"] | None = None
-    master_addr: str | None = None
+    master_addr: HostAddress | None = None
     lost_after_s: PositiveInt = LOST_AFTER_S
     grace_s: PositiveInt = GRACE_S

@@ -1,0 +1,127 @@
+"""Keys of SSH with a real server: the key of the host, and the keys of the user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Any
+
+import pytest
+from parts.command_line import error_line
+from parts.sshd import Sshd, make_key
+
+from llmb import TargetError
+
+pytestmark = pytest.mark.real
+
+
+def test_an_encrypted_key_in_the_agent_is_accepted(client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    socket_file = client.folder / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_file)], stdout=subprocess.DEVNULL)
+    try:
+        env = os.environ | {"SSH_AUTH_SOCK": str(socket_file)}
+        while subprocess.run(["ssh-add", "-q", str(client.key)], env=env, stderr=subprocess.DEVNULL).returncode == 2:
+            assert agent.poll() is None
+        subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
+        assert connect().run("echo there").stdout == "there\n"
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
+def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
+    (client.ssh / "known_hosts").unlink()
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    text = error_line(raised)
+    assert "its host key ssh-ed25519 SHA256:" in text
+    assert " is unknown; compare it with what the owner of the host publishes, " in text
+    subprocess.run(["bash", "-c", text.rpartition("accept it with: ")[2]], check=True)
+    assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_changed_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
+    make_key(client.folder / "other")
+    known = client.ssh / "known_hosts"
+    known.write_text(f"# ours\n[{client.address}]:{client.port} {(client.folder / 'other.pub').read_text()}")
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    text = error_line(raised)
+    assert "its host key has changed from SHA256:" in text
+    assert f" ({known}:2) to ssh-ed25519 SHA256:" in text
+    assert "which may be an attack" in text
+    subprocess.run(["bash", "-c", text.rpartition("accept it with: ")[2]], check=True, capture_output=True)
+    assert connect().run("echo there").stdout == "there\n"
+
+
+@pytest.mark.parametrize("names", ["[127.0.0.*]:*", "|hashed|", "alias,other"])
+def test_known_hosts_is_read_as_by_openssh(client: Sshd, connect: Any, names: str) -> None:
+    known = client.ssh / "known_hosts"
+    if names == "|hashed|":
+        subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(known)], check=True, capture_output=True)
+        assert str(client.port) not in known.read_text()
+    else:
+        known.write_text(f"@cert-authority * nothing\n{names} {known.read_text().partition(' ')[2]}")
+    if names == "alias,other":
+        client.write_config(HostKeyAlias="alias")
+    assert connect().run("echo there").stdout == "there\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "* ssh-ed25519 AAAA",
+        "* ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG==",
+        "* ssh-rsa AAAAB3NzaC1yc2EAAAAD",
+        "* ssh-ed25519 größe",
+        "* ssh-unknown AAAA",
+        "*",
+        "|1|notbase64|x ssh-ed25519 AAAA",
+        "|1||| ssh-ed25519 AAAA",
+        "|1|aGk=",
+        "@revoked",
+        "@unknown * ssh-ed25519 AAAA",
+        "\x00\x1b[31m \u2028 x",
+        "x" * 100_000,
+    ],
+)
+def test_a_malformed_line_of_known_hosts_is_ignored_as_by_openssh(client: Sshd, connect: Any, line: str) -> None:
+    known = client.ssh / "known_hosts"
+    known.write_text(f"{line}\n{known.read_text()}{line}\n", encoding="utf-8")
+    files = ["-F", str(client.ssh / "config"), "-o", f"UserKnownHostsFile={known}"]
+    answer = subprocess.run(["ssh", *files, "-o", "BatchMode=yes", client.host, "echo there"], capture_output=True)
+    assert answer.stdout == b"there\n"
+    assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_revoked_host_key_is_rejected(client: Sshd, connect: Any) -> None:
+    known = client.ssh / "known_hosts"
+    known.write_text(f"{known.read_text()}@revoked * {known.read_text().partition(' ')[2]}")
+    with pytest.raises(TargetError, match="is revoked in"):
+        connect().run("true")
+
+
+def test_a_rejected_key_is_reported(client: Sshd, connect: Any) -> None:
+    make_key(client.ssh / "other")
+    client.write_config(IdentityFile=str(client.ssh / "other"))
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    assert (
+        f"the server rejected the key of user {client.user}; add the public key to ~/.ssh/authorized_keys"
+        in error_line(raised)
+    )
+
+
+def test_an_encrypted_key_without_an_agent_is_reported(client: Sshd, connect: Any) -> None:
+    subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    assert f"the key {client.key} is encrypted and not in the agent; add it with: ssh-add" in error_line(raised)
+
+
+def test_a_missing_key_is_reported(client: Sshd, connect: Any) -> None:
+    client.write_config(IdentityFile="~/.ssh/none")
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    assert f"no key found in {client.ssh}/none or in an agent" in error_line(raised)
