@@ -137,6 +137,8 @@ from .values.model import Accelerator as Accelerator
 from .values.model import FlopFormula as FlopFormula
 from .values.model import Model as Model
 from .values.model import Parallelism as Parallelism
+from .values.printable import printable_line as printable_line
+from .values.printable import printable_text as printable_text
 from .values.recipe import Baseline as Baseline
 from .values.recipe import MfuSource as MfuSource
 from .values.recipe import Point as Point

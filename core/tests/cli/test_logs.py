@@ -13,7 +13,7 @@ from llmb.cli.commands.logs import PAUSE_S, LogPrinter
 def test_a_heading_is_printed_whenever_the_output_switches_to_another_log(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    printer = LogPrinter(tmp_path)
+    printer = LogPrinter(tmp_path, raw=True)
     for name, text in [("0.log", "a\n"), ("1.log", "b\n"), ("0.log", "c\n"), ("0.log", "d"), ("1.log", "e\n")]:
         with (tmp_path / name).open("a") as log:
             log.write(text)
@@ -36,6 +36,6 @@ def test_what_another_process_writes_is_printed_during_a_long_sleep(
 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(time, "sleep", sleep)
-    LogPrinter(tmp_path).print_while_sleeping(1.0)
+    LogPrinter(tmp_path, raw=True).print_while_sleeping(1.0)
     assert clock[0] == pytest.approx(1.0)  # the scheduler is not polled early
     assert printed[:4] == ["", "1\n", "2\n", "3\n"]

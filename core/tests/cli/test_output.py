@@ -12,7 +12,7 @@ from llmb.cli import output
 from llmb.cli.views.progress import LiveView
 
 DANGEROUS = "\x1b]0;title\x07disk \x1b[31mfull\x1b[0m\x9b2K\b, see\tlog"
-HARMLESS = "disk full2K, see\tlog"
+HARMLESS = "disk full, see\tlog"
 
 
 def test_messages_contain_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:

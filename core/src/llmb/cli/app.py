@@ -115,7 +115,7 @@ def _print_warning(
 ) -> None:
     """Print a warning about a plugin as one line for the user, and any other as Python does, for a developer."""
     if issubclass(category, llmb.PluginWarning):
-        text = f"llmb: {message}\n"
+        text = f"llmb: {llmb.printable_line(str(message))}\n"
     else:
-        text = warnings.formatwarning(message, category, filename, lineno, line)
+        text = llmb.printable_text(warnings.formatwarning(message, category, filename, lineno, line))
     (file or sys.stderr).write(text)

@@ -6,31 +6,21 @@ import contextlib
 import errno
 import io
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+import llmb
 from llmb.cli.exit_codes import INVALID_INPUT, KILLED_BY_SIGPIPE
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    import llmb
-
-ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?|[\x00-\x08\x0e-\x1f\x7f-\x9f]")
-"""Escape sequences and control characters, for example colours and window titles in the line of a log."""
-
-
-def without_escapes(text: str) -> str:
-    """Return text without anything that a terminal would interpret, except white space."""
-    return ESCAPES.sub("", text)
-
 
 def print_text(text: str, *, newline: bool = True) -> None:
-    """Print text on standard output: as it is into a pipe or a file, without escape sequences on a terminal."""
-    text = without_escapes(text) if sys.stdout.isatty() else text
+    """Print text on standard output: as it is into a pipe or a file, printable on a terminal."""
+    text = llmb.printable_text(text) if sys.stdout.isatty() else text
     typer.echo(text, nl=newline, color=True)  # without this argument, echo changes text for a pipe
 
 
@@ -48,7 +38,7 @@ def print_message(text: str) -> None:
 
 def print_progress(text: str) -> None:
     """Print a line on standard error."""
-    typer.echo(without_escapes(text), err=True)
+    typer.echo(llmb.printable_line(text), err=True)
 
 
 def print_error(error: llmb.LlmbError) -> None:
@@ -66,9 +56,9 @@ def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console for styled text, which does not highlight numbers and paths on its own."""
-    from rich.console import Console  # only for output in colour
+    from llmb.cli.clean_console import CleanConsole  # only for output in colour
 
-    return Console(stderr=stderr, highlight=False)
+    return CleanConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
 
 
 class OutputLostError(Exception):
@@ -141,6 +131,6 @@ def _watched(stream: io.TextIOWrapper, descriptor: int, title: str) -> io.TextIO
     return io.TextIOWrapper(
         io.BufferedWriter(_Stream(descriptor, title)),
         encoding=stream.encoding,
-        errors=stream.errors,
+        errors="backslashreplace" if stream.errors == "strict" else stream.errors,  # an undecodable file name
         line_buffering=stream.line_buffering,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
+import codecs
 import sys
 import time
+from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -18,14 +20,19 @@ from llmb.cli.options import OneRun
 PAUSE_S = 0.2
 """The pause between two checks for new log lines, which another process may write."""
 
+BLOCK_BYTES = 1 << 16
+
 
 def logs(
     run: OneRun,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the run to its end, as attach does.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Print colours and control characters on a terminal too, as into a pipe.")
+    ] = False,
 ) -> None:
     """Print the logs of a run."""
     result = llmb.find_run(run)
-    printer = LogPrinter(Path(result.directory) / "logs")
+    printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not sys.stdout.isatty())
     printer.print_new()
     if follow and not result.ended:
         _follow(result.run_id, printer)
@@ -51,10 +58,15 @@ def _follow(run_id: str, printer: LogPrinter) -> None:
 
 
 class LogPrinter:
-    """Prints what is new in the files of a folder, with a heading when the output switches to another file."""
+    """Prints what is new in the files of a folder, with a heading when the output switches to another file.
 
-    def __init__(self, folder: Path) -> None:
+    Without ``raw``, the output is printable text.
+    """
+
+    def __init__(self, folder: Path, *, raw: bool) -> None:
         self._folder = folder
+        self._raw = raw
+        self._decoders = defaultdict[str, codecs.IncrementalDecoder](_new_decoder)
         self._printed: dict[str, int] = {}  # bytes of each file
         self._last = ""
         self._within_line = False
@@ -83,12 +95,24 @@ class LogPrinter:
         if file.stat().st_size <= offset:
             return
         if with_heading and file.name != self._last:
-            sys.stdout.write(("\n" if self._within_line else "") + f"==> {file.name} <==\n")
+            sys.stdout.write(("\n" if self._within_line else "") + f"==> {llmb.printable_line(file.name)} <==\n")
             sys.stdout.flush()
         with file.open("rb") as content:
             content.seek(offset)
-            shutil.copyfileobj(content, sys.stdout.buffer)
+            for block in iter(partial(content.read, BLOCK_BYTES), b""):
+                self._print_block(file.name, block)
             self._printed[file.name] = content.tell()
             content.seek(-1, 1)
             self._within_line = content.read(1) != b"\n"
         self._last = file.name
+
+    def _print_block(self, name: str, block: bytes) -> None:
+        if self._raw:
+            sys.stdout.buffer.write(block)
+        else:
+            sys.stdout.write(llmb.printable_text(self._decoders[name].decode(block)))
+
+
+def _new_decoder() -> codecs.IncrementalDecoder:
+    """Return a decoder that keeps a character cut at the end of a block for the next block."""
+    return codecs.getincrementaldecoder("utf-8")("replace")

@@ -75,7 +75,7 @@ class LiveView:
     def show(self, event: llmb.Event) -> None:
         """Update the lines, or print a message above them."""
         if notice := describe_notice(event):
-            self._live.console.print(f"llmb: {output.without_escapes(notice)}", markup=False, soft_wrap=True)
+            self._live.console.print(f"llmb: {llmb.printable_line(notice)}", markup=False, soft_wrap=True)
         match event:
             case llmb.Progress(run_id=run_id, state=state) if state not in llmb.END_STATES:
                 self._lines[run_id] = describe_progress(event, self._live.console.width)
@@ -91,7 +91,7 @@ class LiveView:
         from rich.text import Text
 
         height = max(1, self._live.console.height - 1)
-        lines = output.without_escapes("\n".join(list(self._lines.values())[:height]))
+        lines = "\n".join(llmb.printable_line(line) for line in list(self._lines.values())[:height])
         self._live.update(Text(lines, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 

@@ -9,6 +9,7 @@ from itertools import zip_longest
 import attrs
 from rich.text import Text
 
+import llmb
 from llmb.cli import output
 
 GAP = "  "
@@ -104,8 +105,9 @@ def _filled(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> list[_
 
 
 def _text(cell: Cell, column: Column) -> Text:
-    text = output.without_escapes(cell if isinstance(cell, str) else cell.plain)
-    return Text(" ".join(text.splitlines()), column.style if isinstance(cell, str) else cell.style)
+    if isinstance(cell, str):
+        return Text(llmb.printable_line(cell), column.style)
+    return Text(llmb.printable_line(cell.plain), cell.style)
 
 
 def _fitting(columns: Sequence[_FilledColumn], width: int | None) -> list[_FilledColumn]:

@@ -20,7 +20,7 @@ def print_verdict(verdict: llmb.Verdict | None, reason: str) -> None:
     console = output.console()
     word = verdict or "no verdict"
     indent = max(WORD_WIDTH, len(word)) + 2
-    clean = output.without_escapes(reason)
+    clean = llmb.printable_line(reason)
     lines = fill_clauses(clean, console.width - indent) if console.is_terminal else [clean]
     for number, line in enumerate(lines):
         begin = (word.ljust(indent), STYLES.get(word, "")) if number == 0 else " " * indent

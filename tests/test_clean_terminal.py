@@ -1,0 +1,111 @@
+"""Hostile text on a real terminal: specs, records, logs and arguments cannot control it."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import sys
+import unicodedata
+from pathlib import Path
+
+import pytest
+
+EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\x1b(0\u202eevil\u2066\x7f\x08\x0d\x00"
+IN_TOML = "".join(f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each for each in EVIL[:-1])
+SPEC = f"""
+[workload]
+recipe = "maxtext/llama2-tiny{IN_TOML}"
+gpu_type = "{IN_TOML}"
+"{IN_TOML}" = 1
+[target]
+scheduler = "{IN_TOML}"
+"""
+RUN = f"""
+[workload]
+recipe = "maxtext/{IN_TOML}"
+gpu_type = "{IN_TOML}"
+dtype = "{IN_TOML}"
+gpus = 1
+[provenance]
+created = "{IN_TOML}"
+sweep = {{ "env.A" = "{IN_TOML}" }}
+"""
+RESULT = {
+    "reason": EVIL,
+    "verdict": EVIL,
+    "notes": [EVIL],
+    "failure": {"cause": EVIL, "evidence": EVIL, "remedy": EVIL},
+}
+EVENT = {"type": "planned", "time": 1.0, "run_id": "k3x9f"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Plant a record, a spec and a log."""
+    record = Path(os.environ["LLMB_HOME"]) / "runs/k3x9f"
+    (record / "logs").mkdir(parents=True)
+    (record / "run.toml").write_text(RUN, encoding="utf-8")
+    (record / "events.jsonl").write_text(json.dumps(EVENT) + "\n")
+    (record / "result.json").write_text(json.dumps(RESULT))
+    for name in ("train.0.log", f"{EVIL[:-1]}.log"):
+        (record / "logs" / name).write_text(EVIL + "\nlast line\n", encoding="utf-8")
+    (tmp_path / "spec.toml").write_text(SPEC, encoding="utf-8")
+    (tmp_path / "train.log").write_text(f"completed step: 0, {EVIL}\n{EVIL}Error: {EVIL}\n", encoding="utf-8")
+    return tmp_path
+
+
+def on_terminal(*arguments: str) -> str:
+    """Return what ``llmb`` writes to a terminal that supports no colours."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-m", "llmb", *arguments]
+        os.execve(sys.executable, command, {**os.environ, "TERM": "dumb", "NO_COLOR": "1"})
+    written = b""
+    while block := read(terminal):
+        written += block
+    os.close(terminal)
+    os.waitpid(pid, 0)
+    return written.decode().replace("\r\n", "\n")
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # so Linux reports the end
+        return b""
+
+
+def controls(text: str) -> set[str]:
+    """Return the characters that control a terminal, or the direction of its text."""
+    return {each for each in text if unicodedata.category(each) in ("Cc", "Cf", "Cs")} - {"\t", "\n"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("runs",),
+        ("show", "k3x9f"),
+        ("logs", "k3x9f"),
+        ("show", EVIL[:-1]),
+        ("recipes", EVIL[:-1]),
+        ("validate", "FOLDER/spec.toml"),
+        ("run", "FOLDER/spec.toml", "--dry-run", "--set", f"env.A={EVIL[:-1]}"),
+        ("parse", "FOLDER/train.log", "--framework", "maxtext"),
+        ("parse", "FOLDER", "--framework", "maxtext"),
+        ("parse", "FOLDER/train.log", "--framework", EVIL[:-1]),
+        ("doctor", EVIL[:-1]),
+        (EVIL[:-1],),
+    ],
+    ids=lambda arguments: arguments[0] if arguments[0].isprintable() else "unknown command",
+)
+def test_no_control_character_reaches_a_terminal(folder: Path, arguments: tuple[str, ...]) -> None:
+    shown = on_terminal(*(each.replace("FOLDER", str(folder)) for each in arguments))
+    assert shown.strip()
+    assert "Traceback" not in shown
+    assert controls(shown) == set()
+
+
+def test_logs_are_shown_without_control_characters_unless_raw(folder: Path) -> None:
+    assert "last line\n" in on_terminal("logs", "k3x9f")
+    assert "\x1b]0;title\x07" in on_terminal("logs", "k3x9f", "--raw")
