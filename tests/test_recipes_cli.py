@@ -26,11 +26,12 @@ METRICS_KEYS = [
     *("days_per_1t_tokens", "flops_per_sequence", "peak_flops", "global_batch_size", "seq_len", "baseline"),
 ]
 BASELINE_KEYS = [
-    *("step_time_s", "tokens_per_s", "mfu", "days_per_1t_tokens", "step_time_ratio", "release", "source"),
+    *("step_time_s", "tokens_per_s", "mfu", "days_per_1t_tokens", "tflops_per_gpu", "step_time_ratio"),
+    *("release", "source"),
 ]
 MODEL_KEYS = ["layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k"]
 POINT_KEYS = [
-    *("gpu_type", "dtype", "gpus", "layers", "seq_len", "global_batch_size", "micro_batch_size"),
+    *("gpu_type", "dtype", "gpus", "variant", "layers", "seq_len", "global_batch_size", "micro_batch_size"),
     *("gradient_accumulation", "proxy", "parallelism", "recompute_layers", "offload_layers", "cuda_graphs", "baseline"),
 ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from parts.conformance import (
     COMMON,
     Differences,
@@ -82,3 +83,31 @@ def test_every_published_point_resolves_as_published() -> None:
     assert len(found) == 18
     assert unexplained(found, REASONS) == {}
     assert outdated(found, REASONS) == set()
+
+
+def test_other_scales_resolve_as_the_publisher_computes_them() -> None:
+    found = all_differences(published=False)
+
+    assert len(found) == 6  # 96 and 640 GPUs
+    assert unexplained(found, REASONS) == {}
+
+
+@pytest.mark.parametrize(
+    ("gpus", "gpus_per_node", "dcn_fsdp", "dcn_data"),
+    [
+        (32, 8, 4, 1),
+        (384, 8, 48, 1),
+        (504, 8, 63, 1),
+        (512, 8, 16, 4),
+        (768, 8, 16, 6),
+        (128, 4, 32, 1),
+        (256, 4, 16, 4),
+    ],
+)
+def test_the_mesh_depends_on_the_number_of_nodes(gpus: int, gpus_per_node: int, dcn_fsdp: int, dcn_data: int) -> None:
+    target = {"gpus_per_node": gpus_per_node}
+    [plan] = plan_runs("maxtext/llama2-70b", "h100", "bf16", gpus, target=target)
+    arguments = phase_of(plan, PHASES["measure"])["args"]
+
+    assert (arguments["dcn_fsdp_parallelism"], arguments["dcn_data_parallelism"]) == (str(dcn_fsdp), str(dcn_data))
+    assert (arguments["ici_fsdp_parallelism"], arguments["per_device_batch_size"]) == (str(gpus_per_node), "2")

@@ -44,6 +44,7 @@ REASONS_OF_RELEASE = {
         **dict.fromkeys((f"argument.{name}" for name in LAUNCHER), "the script in the container does not use it"),
     },
 }
+VARIANTS = {"cs": "cs", "mx": "mxfp8"}
 PARALLELISM = {
     "model.tensor_model_parallel_size": "tp",
     "model.pipeline_model_parallel_size": "pp",
@@ -140,9 +141,9 @@ def test_every_published_point_resolves_as_published(release: str, exact: str, c
     found = {}
     for size, model in published["models"].items():
         for row in model["points"]:
-            scaling = {"framework": {"fp8_recipe": row["fp8_recipe"]}} if row["fp8_recipe"] == "mx" else {}
+            variant = {"variant": VARIANTS[row["fp8_recipe"]]} if row["fp8_recipe"] else {}
             address = f"megatron_bridge/llama3.1-{size}@{exact}"
-            for plan in plan_runs(address, row["gpu_type"], row["dtype"], row["gpus"], **scaling):
+            for plan in plan_runs(address, row["gpu_type"], row["dtype"], row["gpus"], workload=variant):
                 name = f"{size}, {row['gpu_type']} {row['dtype']} {row['fp8_recipe'] or ''} {plan.run.gpus}"
                 found[name] = found_differences(plan, published, size, row, fix)
                 flops = flops_per_sequence(plan.run.model, plan.run.flop_formula)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
 from parts.conformance import (
     COMMON,
     Differences,
@@ -101,3 +102,24 @@ def test_every_published_point_resolves_as_published() -> None:
     assert len(found) == 67
     assert unexplained(found, REASONS) == {}
     assert outdated(found, REASONS) == set()
+
+
+def test_other_scales_resolve_as_the_publisher_computes_them() -> None:
+    found: dict[str, Differences] = {}
+    for address, recipe in RECIPES.items():
+        for point in recipe["other_scales"]:
+            if (address, point["gpus"]) == ("nemo_launcher/grok1-314b", 96):
+                continue  # the scripts resolve it, but 96 GPUs are not divisible by tensor 4 x pipeline 8 x context 2
+            [plan] = plan_runs(address, "h100", point["dtype"], point["gpus"])
+            published = {key: _rounded(value) for key, value in point["config"].items()}
+            ours = {key: _rounded(value) for key, value in config_of(plan).items() if key in published}
+            found[f"{address} {point['dtype']} {point['gpus']}"] = differences("config", published, ours)
+            assert (plan.run.proxy, plan.run.differences) == (False, ("workload.gpus",))
+
+    assert len(found) == 12
+    assert unexplained(found, REASONS) == {}
+
+
+def test_a_scale_that_the_publisher_s_layout_cannot_divide_is_rejected() -> None:
+    with pytest.raises(llmb.SpecError, match=r"96 GPUs are not divisible by tp x pp x cp = 4 x 8 x 2 = 64"):
+        plan_runs("nemo_launcher/grok1-314b", "h100", "bf16", 96)

@@ -30,7 +30,8 @@ def facts(name: str) -> Any:
 def plan_runs(recipe: str, gpu_type: str, dtype: str, gpus: int | list[int], **tables: Any) -> list[llmb.RunPlan]:
     """Plan the runs of a recipe on Slurm, without any change to the published configuration."""
     workload = {"recipe": recipe, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus, **tables.pop("workload", {})}
-    return list(llmb.plan(llmb.load({"workload": workload, "target": TARGET, **tables})))
+    target = {**TARGET, **tables.pop("target", {})}
+    return list(llmb.plan(llmb.load({"workload": workload, "target": target, **tables})))
 
 
 def step_options(plan: llmb.RunPlan) -> dict[str, str]:

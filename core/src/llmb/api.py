@@ -112,6 +112,7 @@ def metrics(
     gpu_type: str,
     dtype: str,
     gpus: int,
+    variant: str | None = None,
     step_time_s: float | None = None,
     tflops_per_gpu: float | None = None,
 ) -> Metrics:
@@ -122,7 +123,7 @@ def metrics(
     """
     _check_ranges(step_time_s, tflops_per_gpu)
     recipe = load_recipe(address)
-    point = published_point(recipe, gpu_type, dtype, gpus)
+    point = published_point(recipe, gpu_type, dtype, gpus, variant)
     registry = PluginRegistry()
     peak = known_peak_flops(gpu_type, dtype, known_accelerators(registry).get(gpu_type), recipe.framework, registry)
     return measure(
@@ -146,6 +147,7 @@ def grade(
     gpu_type: str,
     dtype: str,
     gpus: int,
+    variant: str | None = None,
     window: Window | None = None,
     tolerance: float = TOLERANCE,
     steps: int | None = None,
@@ -163,7 +165,7 @@ def grade(
     found = load_recipe(recipe)
     grader = Grader(
         recipe=found,
-        point=published_point(found, gpu_type, dtype, gpus),
+        point=published_point(found, gpu_type, dtype, gpus, variant),
         registry=PluginRegistry(),
         window=window or found.window,
         tolerance=tolerance,

@@ -98,6 +98,8 @@ class RunPlan:
             "gpu_type": run.gpu_type,
             "dtype": run.dtype,
             "gpus": run.gpus,
+            "variant": run.variant,
+            "proxy": run.proxy,
             "steps": run.steps,
             "repeat": run.repeat,
             "repeats": self.spec.repeats,

@@ -130,6 +130,7 @@ def test_the_json_has_the_keys_of_the_contract_and_no_nan() -> None:
         "tokens_per_s": None,
         "mfu": 0.5,
         "days_per_1t_tokens": None,
+        "tflops_per_gpu": None,
         "step_time_ratio": 1.25,
         "release": "24.11",
         "source": "README",

@@ -44,6 +44,7 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "gpu_type": "h100",
         "dtype": "bf16",
         "gpus": 8,
+        "variant": None,
         "job_id": None,
         "directory": str(records[2].directory),
         "metrics": None,

@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from llmb.analysis.flops import flops_per_sequence
 from llmb.recipes.read_recipe import read_recipe
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, RecipeError
@@ -127,7 +128,7 @@ def test_a_recipe_has_the_values_of_its_file() -> None:
 def test_lists_expand_to_every_combination() -> None:
     recipe = read(HEAD + POINTS)
     assert [(point.gpu_type, point.dtype, point.gpus) for point in recipe.points] == [
-        *((gpu_type, dtype, gpus) for gpu_type in ("h100", "b200") for dtype in ("bf16", "fp8") for gpus in (64, 128)),
+        *((gpu_type, dtype, gpus) for gpu_type in ("h100", "b200") for gpus in (64, 128) for dtype in ("bf16", "fp8")),
         ("h100", "bf16", 8),
     ]
 
@@ -193,15 +194,50 @@ gpus = 128
 tp = 2
 ep = 8
 global_batch_size = 256
+variant = "mxfp8"
 options = { scaling = "mx" }
 """
 
 
-def test_a_point_with_options_is_a_variant_and_no_point() -> None:
+def test_points_of_one_number_of_gpus_are_variants_of_which_the_first_is_the_default() -> None:
     recipe = read(HEAD + POINTS + VARIANT + BASELINES)
-    [variant] = recipe.variants
-    assert recipe.points == read(HEAD + POINTS + BASELINES).points
-    assert (dict(variant.options), variant.parallelism.tp, variant.baseline) == ({"scaling": "mx"}, 2, None)
+    *usual, variant = recipe.points
+    assert tuple(usual) == read(HEAD + POINTS + BASELINES).points
+    assert (variant.variant, dict(variant.options), variant.baseline) == ("mxfp8", {"scaling": "mx"}, None)
+    named = (variant.gpu_type, variant.dtype, variant.gpus)
+    assert recipe.find(*named, variant="mxfp8") == variant
+    assert recipe.find(*named) in usual
+    assert recipe.find(*named, variant="nvfp4") is None
+
+
+def test_a_publisher_may_state_tflops_of_a_variant() -> None:
+    stated = '[[baselines]]\ngpu_type = "h100"\ndtype = "fp8"\nvariant = "mxfp8"\ngpus = 128\ntflops_per_gpu = 500\n'
+    recipe = read(HEAD + POINTS + VARIANT + stated)
+    point = recipe.find("h100", "fp8", 128, variant="mxfp8")
+    assert point is not None
+    assert point.baseline is not None
+    flops = flops_per_sequence(point.model, "causal") * point.parallelism.global_batch_size
+    assert point.baseline.tflops_per_gpu == 500
+    assert point.baseline.step_time_s == pytest.approx(flops / (128 * 500e12))
+    assert point.baseline.tokens_per_s == pytest.approx(256 * 2048 / point.baseline.step_time_s)
+    assert [each.variant for each in recipe.points if each.baseline] == ["mxfp8"]
+
+
+def test_settings_and_fixes_change_the_settings_of_points() -> None:
+    more = """
+[[settings]]
+gpu_type = "b200"
+framework.env = { B200 = "1" }
+[fixes."1.0.1"]
+[fixes."1.0.2"]
+settings = []
+"""
+    env_of = {}
+    for release in ("1.0", "1.0.1", "1.0.2", None):
+        recipe = read_recipe(HEAD + POINTS + more, address="a/b", framework="a", file="f.toml", release=release)
+        env_of[recipe.release] = {point.gpu_type for point in recipe.points if "B200" in point.settings["env"]}
+        assert recipe.releases == ("1.0", "1.0.1", "1.0.2")
+    assert env_of == {"1.0": {"b200"}, "1.0.1": {"b200"}, "1.0.2": set()}
 
 
 def test_baselines_are_attached_to_their_points() -> None:
@@ -264,7 +300,8 @@ def test_what_may_be_left_out() -> None:
         ("ep = 8", "ep = 3", "points[0].ep: 8 experts are not divisible by ep = 3 (on 64 GPUs)"),
         ("pp = 2", "pp = 2\ncp = 3", "points[0].gpus: 64 GPUs are not divisible by tp x pp x cp = 4 x 2 x 3 = 24"),
         ('"gpus / 8"', '"gpus / 7"', 'points[0].fsdp: "gpus / 7" is 9.14286 on 64 GPUs'),
-        ('"2 * gpus"', '"2 * nodes"', 'points[0].global_batch_size: invalid value "2 * nodes"; expected a positive'),
+        ('"2 * gpus"', '"2 * pods"', 'points[0].global_batch_size: invalid value "2 * pods"; expected a positive'),
+        ("proxy = true", 'other_gpus = "some"', 'points[1].other_gpus: invalid value "some"; expected "any", or a'),
         ("micro_batch_size = 2", "micro_batch_size = 3", "points[0].global_batch_size: global batch 128 is not"),
         ("global_batch_size = 32\n", "", "points[1].global_batch_size: required key is missing"),
         ("proxy = true", 'proxy = "yes"', 'points[1].proxy: invalid value "yes"; expected true or false'),
@@ -277,7 +314,7 @@ def test_what_may_be_left_out() -> None:
         ("gpus = 128\n", "gpus = 256\n", "baselines[1].gpus: h100 fp8 on 256 GPUs is not a point of this recipe"),
         ("[24.03, 20]", "[24.03]", "baselines[0].step_time_s: 1 value; expected 2, one for each of gpus"),
         ("[24.03, 20]", "[24.03, 0]", "baselines[0].step_time_s: invalid value [24.03, 0]; expected a positive number"),
-        ("step_time_s = [24.03, 20]\n", "", "baselines[0].step_time_s: required key is missing; expected step_time_s"),
+        ("step_time_s = [24.03, 20]\n", "", "baselines[0].step_time_s: required key is missing; expected one of"),
         ("notes = { 64", "notes = { 65", "baselines[0].notes.65: not one of gpus"),
         ('"fp8"\ngpus = 128', '"bf16"\ngpus = 64', "h100 bf16 on 64 GPUs already has a baseline in baselines[0]"),
     ],
@@ -297,11 +334,6 @@ def test_all_errors_are_reported_together() -> None:
 def test_invalid_toml_is_reported_with_its_line() -> None:
     (error,) = errors_of("release = \n")
     assert "line 1" in error.message
-
-
-def test_variants_alone_are_no_recipe() -> None:
-    (error,) = errors_of(HEAD + VARIANT)
-    assert str(error).startswith("moe.toml: points: all points have options; expected at least one table without")
 
 
 def test_a_recipe_without_points_is_an_error() -> None:

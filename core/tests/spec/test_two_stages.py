@@ -118,7 +118,7 @@ def test_no_hook_of_a_framework_sees_a_run_with_an_error(
         ('dtype = "fp4"', {"workload.dtype"}),
         ('gpu_type = "h10"', {"workload.gpu_type"}),
         ('gpus = "64"', {"workload.gpus"}),
-        ("gpus = 96", {"workload.gpus"}),
+        ("gpus = 100", {"workload.gpus"}),
         ("steps = 0", {"workload.steps"}),
     ],
 )

@@ -127,7 +127,9 @@ def test_fp8_means_current_scaling_and_mx_is_an_option(load_run: LoadRun) -> Non
     assert split(train_of(plain))[0]["--fp8_recipe"] == "cs"
     options, _ = split(train_of(mx))
     assert (options["--fp8_recipe"], options["--tensor_parallel_size"], mx.parallelism.fsdp) == ("mx", "2", 1)
-    assert "framework.fp8_recipe" in mx.differences
+    assert (mx.variant, mx.differences, plain.variant) == ("mxfp8", (), "cs")
+    named = load_run("llama3.1-70b@25.10", "gb200", "fp8", 64, workload={"variant": "mxfp8"})
+    assert (named.parallelism, named.settings) == (mx.parallelism, mx.settings)
     later = load_run("llama3.1-405b@25.12", "gb300", "fp8", 128, framework={"fp8_recipe": "mx"})
     assert split(train_of(later))[0]["--compute_dtype"] == "fp8_mx"
     assert split(train_of(later))[0]["--virtual_pipeline_model_parallel_size"] == "4"

@@ -78,12 +78,14 @@ def test_the_points_have_exactly_the_published_numbers_of_gpus(size: str) -> Non
 
 @pytest.mark.parametrize("recipe", [*SEED.values(), *NEXT.values()], ids=lambda recipe: recipe.address)
 def test_every_point_runs_on_a_gpu_that_supports_its_dtype(recipe: Recipe) -> None:
-    for point in (*recipe.points, *recipe.variants):
+    for point in recipe.points:
         gpu = accelerators()[point.gpu_type]
         assert point.dtype in gpu.dtypes
         assert point.gpus % gpu.gpus_per_node == 0
-    assert {point.gpu_type for point in recipe.variants} == {"gb300", "gb200", "b200"}
-    assert {dict(point.options)["fp8_recipe"] for point in recipe.variants} == {"mx"}
+    assert {point.gpu_type for point in recipe.points if point.variant == "mxfp8"} == {"gb300", "gb200", "b200"}
+    assert {(point.dtype, point.variant) for point in recipe.points} - {("nvfp4", None)} == {
+        ("bf16", None), ("fp8", "cs"), ("fp8", "mxfp8"),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_the_environment_depends_on_release_gpu_size_and_dtype(
     recipe: Recipe, gpu_type: str, dtype: str, present: dict[str, str], absent: tuple[str, ...]
 ) -> None:
     for point in recipe.points:
-        if (point.gpu_type, point.dtype) == (gpu_type, dtype):
+        if (point.gpu_type, point.dtype, point.variant) == (gpu_type, dtype, "cs" if dtype == "fp8" else None):
             env: dict[str, str] = encode(point.settings["env"])
             assert {name: env.get(name) for name in present} == present
             assert not set(absent) & set(env)
@@ -177,3 +179,47 @@ def test_flops_equal_those_of_the_framework(size: str, flops: float) -> None:
     found = llmb.metrics(address, gpu_type="h100", dtype="fp8", gpus=gpus, step_time_s=10.0)
     assert found.flops_per_sequence == pytest.approx(flops, rel=1e-3)
     assert found.peak_flops == 1979e12
+
+
+# Published results, in TFLOP/s per GPU: release, size, GPU type, GPUs, current scaling, MXFP8.
+# Source: docs/performance-summary-archive.md of Megatron-Bridge at 4ab94dfa, containers 25.11 and 25.09
+RESULTS = [
+    ("25.12", "8b", "gb200", 8, 1622, 1533),
+    ("25.12", "8b", "b200", 8, 1576, 1519),
+    ("25.12", "405b", "b200", 128, 1667, 1576),
+    ("25.12", "70b", "h100", 64, 719, None),
+    ("25.12", "405b", "h100", 1024, 737, None),
+    ("25.10", "8b", "gb200", 8, 1614, 1540),
+    ("25.10", "70b", "gb200", 64, 1791, None),
+    ("25.10", "405b", "gb200", 128, 1840, 1458),
+    ("25.10", "8b", "b200", 8, 1544, 1513),
+    ("25.10", "405b", "b200", 128, 1676, 1569),
+    ("25.10", "8b", "h100", 8, 725, None),
+    ("25.10", "70b", "h100", 64, 727, None),
+    ("25.10", "405b", "h100", 1024, 763, None),
+]
+
+
+@pytest.mark.parametrize(("release", "size", "gpu_type", "gpus", "cs", "mxfp8"), RESULTS)
+def test_published_results_are_baselines(
+    release: str, size: str, gpu_type: str, gpus: int, cs: float, mxfp8: float | None
+) -> None:
+    recipe = load_recipe(f"megatron_bridge/llama3.1-{size}@{release}")
+    for variant, tflops in (("cs", cs), ("mxfp8", mxfp8)):
+        if tflops is None:
+            continue
+        point = recipe.find(gpu_type, "fp8", gpus, variant=variant)
+        assert point is not None
+        assert point.baseline is not None
+        assert point.baseline.tflops_per_gpu == tflops
+        found = llmb.metrics(
+            recipe.address, gpu_type=gpu_type, dtype="fp8", gpus=gpus, variant=variant, tflops_per_gpu=tflops
+        )
+        assert found.step_time_s == pytest.approx(point.baseline.step_time_s)
+
+
+def test_no_result_is_missing() -> None:
+    assert sum(each is not None for row in RESULTS for each in row[-2:]) == 20
+    assert (
+        sum(point.baseline is not None for recipe in (*SEED.values(), *NEXT.values()) for point in recipe.points) == 20
+    )

@@ -297,7 +297,7 @@ def test_unsupported_values_are_errors(load_run: LoadRun, tables: dict[str, Any]
         ),
         (
             40,
-            {"global_batch_size": 1000},
+            {"pp": 1, "vp": 1, "cp": 1, "global_batch_size": 1000},
             "parallelism.ep: ep = 8 does not divide data parallel x cp = 10 x 1 = 10; expected a divisor of 10",
         ),
         (32, {"cp": 2, "global_batch_size": 1024}, None),  # dp = 4 and cp = 2, so Megatron-Core 0.10.0 accepts ep = 8
@@ -313,13 +313,34 @@ def test_expert_parallelism_divides_data_and_context_parallelism(
         assert list(errors_of(run).values()) == [error]
 
 
-def test_an_unpublished_number_of_gpus_is_an_error_with_the_published_ones(load_run: LoadRun) -> None:
-    with pytest.raises(SpecError) as raised:
-        load_run("llama3.1-405b", "bf16", 64)
+@pytest.mark.parametrize(
+    ("gpus", "message"),
+    [
+        (64, "64 GPUs are not divisible by tp x pp x cp = 8 x 9 x 2 = 144"),
+        (600, "is 262.5 for 600 GPUs"),
+    ],
+)
+def test_a_number_of_gpus_that_the_publisher_s_rule_cannot_divide_is_an_error(
+    load_run: LoadRun, gpus: int, message: str
+) -> None:
+    with pytest.raises(SpecError, match=message) as raised:
+        load_run("llama3.1-405b", "bf16", gpus)
     [fault] = raised.value.faults
 
     assert fault.key == "workload.gpus"
-    assert "one of 32, 96, 192, 576, 1152, 2304" in str(fault)
+
+
+def test_an_unpublished_number_of_gpus_trains_the_complete_model(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-405b", "bf16", 288)
+    assert (run.model.layers, run.parallelism.global_batch_size, run.proxy, run.baseline) == (126, 126, False, None)
+    assert run.name == "llama3.1-405b-h100-bf16-288"
+
+    proxy = load_run("llama3.1-405b", "bf16", 96)
+    assert (proxy.model.layers, proxy.proxy, proxy.name) == (21, True, "llama3.1-405b-proxy-h100-bf16-96")
+
+    layout = {"pp": 1, "vp": 1, "global_batch_size": 128}
+    own = load_run("llama3.1-405b", "bf16", 64, model={"layers": 14}, parallelism=layout)
+    assert (own.model.layers, own.proxy, own.differences) == (14, True, ("workload.gpus",))
 
 
 def test_a_parallelism_of_the_spec_allows_any_number_of_gpus_without_a_baseline(

@@ -25,6 +25,7 @@ class Comparison:
     tokens_per_s: float | None
     mfu: float | None
     days_per_1t_tokens: float | None
+    tflops_per_gpu: float | None
     step_time_ratio: float | None
     release: str
     source: str
@@ -135,6 +136,7 @@ def _compare(baseline: Baseline, step_time_s: float | None) -> Comparison:
         tokens_per_s=baseline.tokens_per_s,
         mfu=baseline.mfu,
         days_per_1t_tokens=baseline.days_per_1t_tokens,
+        tflops_per_gpu=baseline.tflops_per_gpu,
         step_time_ratio=None if step_time_s is None else step_time_s / baseline.step_time_s,
         release=baseline.release,
         source=baseline.source,

@@ -28,6 +28,10 @@ TargetName = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 if a verdict is fail.")]
+Variant = Annotated[
+    str | None,
+    typer.Option("--variant", metavar="V", help="One of several configurations. [default: the publisher's]"),
+]
 
 WINDOW = "last|35:44"
 """How the help shows the value of --window."""

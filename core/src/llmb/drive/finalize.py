@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import attrs
@@ -55,7 +55,7 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
         failure=None if completed else _find_failure(logs, ending, registry),
-        notes=(ending.reason,) if completed and ending.reason else (),
+        notes=(*_describe_proxy(run), *((ending.reason,) if completed and ending.reason else ())),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=summary.complete,
@@ -65,6 +65,13 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
     )
     record.write_result(result.as_dict(), steps)
     return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
+
+
+def _describe_proxy(run: Run[Any]) -> Iterator[str]:
+    """Yield a note if the model differs from the recipe's, so that no result is mistaken for the complete model."""
+    if run.model != run.published_model:
+        layers = f"{run.model.layers} of {run.published_model.layers} layers"
+        yield f"proxy: the model is not the recipe's ({layers}, sequences of {run.model.seq_len} tokens)"
 
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ending:

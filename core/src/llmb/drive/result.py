@@ -44,7 +44,7 @@ def _default_to_one(value: Any) -> int:
 class RunResult:
     """State and result of one run. The fields are the keys of ``llmb run --json``; unknown values are None.
 
-    ``notes`` are warnings about a completed run. ``directory`` is the record on this machine, ``created`` an ISO 8601
+    ``notes`` are warnings about the result. ``directory`` is the record on this machine, ``created`` an ISO 8601
     time in UTC. ``refused`` is True if the scheduler rejected the job. Values of the spec are None if the record's copy
     of the spec is damaged. ``sweep`` maps the dotted keys that the spec has as lists to this run's values, and this is
     run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. ``steps`` were
@@ -58,6 +58,7 @@ class RunResult:
     gpu_type: str | None
     dtype: str | None
     gpus: int | None
+    variant: str | None
     job_id: str | None
     directory: str
     metrics: Metrics | None
@@ -142,7 +143,7 @@ def read_result(record: RunRecord) -> RunResult:
         {
             **{key: result.get(key) for key in RESULT_KEYS},
             **({"reason": state.reason} if state and unanswered else {}),
-            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "steps")},
+            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant", "steps")},
             "run_id": record.run_id,
             "state": state.run_state if state else "lost",
             "job_id": state.job_id if state else None,

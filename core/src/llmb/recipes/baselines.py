@@ -6,15 +6,18 @@ from typing import Any
 import attrs
 
 from llmb.recipes.recipe_tables import BaselineTable, RecipeTable
-from llmb.values.error_text import REQUIRED_KEY, counted
+from llmb.values.error_text import REQUIRED_KEY, counted, format_choices
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.recipe import Baseline
 
-PointKey = tuple[str, str, int]
-"""The gpu_type, dtype and gpus of a point."""
+PointKey = tuple[str, str, str | None, int]
+"""The gpu_type, dtype, variant and gpus of a point."""
 
-_COLUMNS = ("step_time_s", "tokens_per_s_per_gpu", "tokens_per_s", "mfu_percent", "days_per_1t_tokens")
+_STATED = ("step_time_s", "tflops_per_gpu", "tokens_per_s_per_gpu")
+"""Columns of which one is required. A step time is stated, or computed from the first of the others that is stated."""
+
+_COLUMNS = (*_STATED, "tokens_per_s", "mfu_percent", "days_per_1t_tokens")
 
 
 @attrs.frozen(kw_only=True)
@@ -27,12 +30,15 @@ class PublishedRow:
     source: str
     note: str
 
-    def as_baseline(self, gpus: int, tokens_per_step: int) -> Baseline:
-        """Return the row as a baseline, with tokens/s and step time computed from the tokens/s of one GPU if necessary.
+    def as_baseline(self, gpus: int, tokens_per_step: int, flops_per_step: float) -> Baseline:
+        """Return the row as a baseline, with tokens/s and step time computed from the values of one GPU if necessary.
 
-        step time = tokens per step / (GPUs x tokens/s per GPU)
+        step time = FLOPs per step / (GPUs x FLOP/s per GPU), or tokens per step / (GPUs x tokens/s per GPU)
         """
         values: dict[str, Any] = dict(self.values)
+        if tflops := values.get("tflops_per_gpu"):
+            step_time_s = flops_per_step / (gpus * tflops * 1e12)
+            values = {"step_time_s": step_time_s, "tokens_per_s": tokens_per_step / step_time_s} | values
         if per_gpu := values.pop("tokens_per_s_per_gpu", None):
             values = {"tokens_per_s": gpus * per_gpu, "step_time_s": tokens_per_step / (gpus * per_gpu)} | values
         percent = values.pop("mfu_percent", None)
@@ -55,8 +61,8 @@ def read_baselines(recipe: RecipeTable) -> tuple[dict[PointKey, PublishedRow], l
 
 def point_name(point: PointKey) -> str:
     """Return the name of a point for messages: "h100 bf16 on 64 GPUs"."""
-    gpu_type, dtype, gpus = point
-    return f"{gpu_type} {dtype} on {counted(gpus, 'GPU')}"
+    *words, gpus = point
+    return f"{' '.join(str(word) for word in words if word)} on {counted(int(gpus or 0), 'GPU')}"
 
 
 def _columns(table: BaselineTable) -> dict[str, tuple[float | None, ...]]:
@@ -65,9 +71,8 @@ def _columns(table: BaselineTable) -> dict[str, tuple[float | None, ...]]:
 
 
 def _check_table(table: BaselineTable, key: str) -> Iterator[Fault]:
-    if table.step_time_s is None and table.tokens_per_s_per_gpu is None:
-        expected = "step_time_s or tokens_per_s_per_gpu"
-        yield Fault(message=REQUIRED_KEY, key=f"{key}.step_time_s", expected=expected)
+    if all(getattr(table, name) is None for name in _STATED):
+        yield Fault(message=REQUIRED_KEY, key=f"{key}.step_time_s", expected=format_choices(_STATED))
     for name, column in _columns(table).items():
         if len(column) != len(table.gpus):
             expected = f"{len(table.gpus)}, one for each of gpus"
@@ -80,14 +85,14 @@ def _check_table(table: BaselineTable, key: str) -> Iterator[Fault]:
 
 def _check_duplicates(table: BaselineTable, key: str, rows: Mapping[PointKey, PublishedRow]) -> Iterator[Fault]:
     for gpus in table.gpus:
-        if row := rows.get((table.gpu_type, table.dtype, gpus)):
-            name = point_name((table.gpu_type, table.dtype, gpus))
+        if row := rows.get((table.gpu_type, table.dtype, table.variant, gpus)):
+            name = point_name((table.gpu_type, table.dtype, table.variant, gpus))
             yield Fault(message=f"{name} already has a baseline in {row.place}", key=f"{key}.gpus")
 
 
 def _rows(table: BaselineTable, key: str, recipe: RecipeTable) -> dict[PointKey, PublishedRow]:
     return {
-        (table.gpu_type, table.dtype, gpus): PublishedRow(
+        (table.gpu_type, table.dtype, table.variant, gpus): PublishedRow(
             place=key,
             values=FrozenMap((name, column[index]) for name, column in _columns(table).items()),
             release=table.release or recipe.release,

@@ -6,70 +6,92 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.flops import flops_per_sequence
+from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
-from llmb.values.frozen import merged
+from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
 from llmb.values.parallelism_rules import check_model, check_parallelism
-from llmb.values.recipe import Point
+from llmb.values.recipe import Point, ScalingRule
 from llmb.values.typed import decode_fields
 
-_DEGREES = tuple(field.name for field in attrs.fields(Parallelism))
+DEGREES = tuple(field.name for field in attrs.fields(Parallelism))
+"""The keys of a table of points that may be rules."""
 
 
 def expand_points(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> tuple[tuple[Point, ...], list[Fault]]:
     """Return every combination of every table, and the errors of the others. ``rows`` are the published values."""
-    points: dict[tuple[PointKey, Mapping[str, Any]], tuple[str, Point]] = {}
+    points: dict[PointKey, tuple[str, Point]] = {}
     errors: list[Fault] = []
     for index, table in enumerate(recipe.points):
         key = f"points[{index}]"
         expanded, wrong = _expand(table, recipe, key)
         errors += wrong
         for point in expanded:
-            name = (point_key(point), point.options)
+            name = point_key(point)
             if name in points:
-                message = f"{point_name(point_key(point))} is already in {points[name][0]}"
+                message = f"{point_name(name)} is already in {points[name][0]}"
                 errors.append(Fault(message=message, key=key))
-            points.setdefault(name, (key, _with_baseline(point, rows)))
+            points.setdefault(name, (key, _with_baseline(point, recipe, rows)))
     return tuple(point for _, point in points.values()), errors
 
 
 def point_key(point: Point) -> PointKey:
-    """Return the gpu_type, dtype and gpus of a point."""
-    return point.gpu_type, point.dtype, point.gpus
+    """Return the gpu_type, dtype, variant and gpus of a point."""
+    return point.gpu_type, point.dtype, point.variant, point.gpus
 
 
 def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Point], list[Fault]]:
     model, errors = _model(table, recipe.model, key)
     if model is None:
         return [], errors
-    divided: dict[int, Parallelism] = {}
-    for gpus in table.gpus:
-        parallelism, wrong = _parallelism(table, model, gpus, key)
+    points: list[Point] = []
+    for gpu_type, gpus in itertools.product(table.gpu_type, table.gpus):
+        parallelism, wrong = _parallelism(table, model, gpus, _gpus_per_node(gpu_type), key)
         errors += wrong
-        if parallelism is not None:
-            divided[gpus] = parallelism
-    points = [
-        Point(
-            gpu_type=gpu_type,
-            dtype=dtype,
-            gpus=gpus,
-            model=model,
-            parallelism=parallelism,
-            proxy=table.proxy,
-            recompute_layers=table.recompute_layers,
-            offload_layers=table.offload_layers,
-            cuda_graphs=table.cuda_graphs,
-            settings=_settings(table, recipe, gpu_type, dtype),
-            options=table.options,
-        )
-        for gpu_type, dtype in itertools.product(table.gpu_type, table.dtype)
-        for gpus, parallelism in divided.items()
-    ]
-    return points, errors
+        if parallelism is None:
+            continue
+        points += [
+            Point(
+                gpu_type=gpu_type,
+                dtype=dtype,
+                gpus=gpus,
+                variant=_variant(table),
+                model=model,
+                parallelism=parallelism,
+                proxy=table.proxy,
+                recompute_layers=table.recompute_layers,
+                offload_layers=table.offload_layers,
+                cuda_graphs=table.cuda_graphs,
+                settings=_settings(table, recipe, gpu_type, dtype),
+                options=table.options,
+                rule=_rule(table),
+            )
+            for dtype in table.dtype
+        ]
+    return points, list(dict.fromkeys(errors))
+
+
+def _gpus_per_node(gpu_type: str) -> int:
+    """Return the GPUs of a node, 8 for a type that only an extension knows."""
+    known = accelerators().get(gpu_type)
+    return known.gpus_per_node if known else 8
+
+
+def _variant(table: PointTable) -> str | None:
+    """Return the variant of a table, by default the options of [framework] that select it."""
+    return table.variant or " ".join(f"{name}={value}" for name, value in table.options.items()) or None
+
+
+def _rule(table: PointTable) -> ScalingRule | None:
+    if table.other_gpus is None:
+        return None
+    degrees = FrozenMap((name, getattr(table, name)) for name in DEGREES)
+    return ScalingRule(condition=table.other_gpus, degrees=degrees)
 
 
 def _settings(table: PointTable, recipe: RecipeTable, gpu_type: str, dtype: str) -> Mapping[str, Any]:
@@ -90,15 +112,17 @@ def _model(table: PointTable, model: Model, key: str) -> tuple[Model | None, lis
     return changed, [attrs.evolve(error, key=_key_in_point(error, key)) for error in check_model(changed)]
 
 
-def _parallelism(table: PointTable, model: Model, gpus: int, key: str) -> tuple[Parallelism | None, list[Fault]]:
+def _parallelism(
+    table: PointTable, model: Model, gpus: int, gpus_per_node: int, key: str
+) -> tuple[Parallelism | None, list[Fault]]:
     """Return the degrees at this number of GPUs; None, with the errors, if the division is impossible."""
     degrees: dict[str, Any] = {}
     errors = []
     on_gpus = f"on {counted(gpus, 'GPU')}"
-    for name in _DEGREES:
+    for name in DEGREES:
         rule = getattr(table, name)
         try:
-            degrees[name] = scaled(rule, gpus)
+            degrees[name] = scaled(rule, gpus, gpus_per_node)
         except ValueError as error:
             message = f'"{rule}" is {error} {on_gpus}'
             errors.append(Fault(message=message, key=f"{key}.{name}", expected="a positive integer"))
@@ -117,9 +141,10 @@ def _key_in_point(error: Fault, key: str) -> str:
     return f"{key}.model.{name}" if table == "model" else f"{key}.{name}"
 
 
-def _with_baseline(point: Point, rows: Mapping[PointKey, PublishedRow]) -> Point:
+def _with_baseline(point: Point, recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> Point:
     row = rows.get(point_key(point))
-    if point.options or row is None:
+    if row is None:
         return point
-    tokens_per_step = point.parallelism.global_batch_size * point.model.seq_len
-    return attrs.evolve(point, baseline=row.as_baseline(point.gpus, tokens_per_step))
+    batch = point.parallelism.global_batch_size
+    flops_per_step = batch * flops_per_sequence(point.model, recipe.flop_formula)
+    return attrs.evolve(point, baseline=row.as_baseline(point.gpus, batch * point.model.seq_len, flops_per_step))

@@ -43,7 +43,7 @@ def read_recipe(
     rows, row_errors = read_baselines(table)
     points, point_errors = expand_points(table, rows)
     errors = (*_check_window(table), *check_model(table.model), *point_errors, *row_errors)
-    if errors := errors or (*_check_rows(rows, points), *_check_variants(points)):
+    if errors := errors or tuple(_check_rows(rows, points)):
         raise RecipeError(*located(errors, file))
     return Recipe(
         address=address,
@@ -62,8 +62,7 @@ def read_recipe(
         time_limit_s=table.time_limit,
         memory_gb=table.memory_gb,
         image=table.image,
-        points=tuple(point for point in points if not point.options),
-        variants=tuple(point for point in points if point.options),
+        points=points,
     )
 
 
@@ -73,15 +72,9 @@ def _check_window(table: RecipeTable) -> Iterator[Fault]:
         yield Fault(message=message, key="window", expected=f"at most {table.steps}")
 
 
-def _check_variants(points: Sequence[Point]) -> Iterator[Fault]:
-    if all(point.options for point in points):
-        expected = "at least one table without options, for specs without [framework]"
-        yield Fault(message="all points have options", key="points", expected=expected)
-
-
 def _check_rows(rows: Mapping[PointKey, PublishedRow], points: Sequence[Point]) -> Iterator[Fault]:
     """Yield an error for each baseline without a point."""
-    known = {point_key(point): point_name(point_key(point)) for point in points if not point.options}
+    known = {point_key(point): point_name(point_key(point)) for point in points}
     for key, row in rows.items():
         if key not in known:
             nearest = nearest_name(point_name(key), known.values(), cutoff=0.4)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import attrs
 
-from llmb.recipes.scaling_rules import Rule
+from llmb.recipes.scaling_rules import Condition, Rule
 from llmb.values.environment import Image
 from llmb.values.error_text import invalid_value
 from llmb.values.errors import Fault, SpecError
@@ -98,6 +98,8 @@ class PointTable:
     gpu_type: _Words
     dtype: _Words
     gpus: _Counts
+    other_gpus: Condition | None = None
+    variant: NonEmptyStr | None = None
     tp: Rule = 1
     pp: Rule = 1
     vp: Rule = 1
@@ -123,7 +125,9 @@ class BaselineTable:
     gpu_type: NonEmptyStr
     dtype: NonEmptyStr
     gpus: _Counts
+    variant: NonEmptyStr | None = None
     step_time_s: _Numbers | None = None
+    tflops_per_gpu: _Numbers | None = None
     tokens_per_s_per_gpu: _Numbers | None = None
     tokens_per_s: _PublishedNumbers | None = None
     mfu_percent: _PublishedNumbers | None = None

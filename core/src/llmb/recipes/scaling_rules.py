@@ -6,11 +6,13 @@ from typing import Annotated
 
 from llmb.values.scalars import accepting
 
-_RULE = re.compile(r"(?:\d+|gpus)(?:[*/](?:\d+|gpus))*")
+_TERM = r"\d+|gpus_per_node|gpus|nodes"
+_RULE = re.compile(rf"(?:{_TERM})(?:[*/](?:{_TERM}))*")
+_CONDITION = re.compile(r"(gpus|nodes)\s*(<|>=)\s*(\d+)")
 
 
 def is_rule(rule: object) -> bool:
-    """Check whether `scaled` can evaluate a rule: a positive integer, or products and quotients with ``gpus``."""
+    """Check whether `scaled` can evaluate a rule: a positive integer, or products and quotients."""
     if isinstance(rule, str):
         return _RULE.fullmatch(rule.replace(" ", "")) is not None
     return isinstance(rule, int) and not isinstance(rule, bool) and rule >= 1
@@ -23,21 +25,44 @@ Rule = Annotated[
 """A number, or a rule that computes it."""
 
 
-def scaled(rule: int | str, gpus: int) -> int:
+def is_condition(condition: object) -> bool:
+    """Check whether `holds` can evaluate a condition."""
+    return isinstance(condition, str) and (condition == "any" or _CONDITION.fullmatch(condition) is not None)
+
+
+Condition = Annotated[str, accepting('"any", or a comparison such as "nodes < 64"', is_condition)]
+"""A condition on the number of GPUs or nodes."""
+
+
+def holds(condition: str, gpus: int, gpus_per_node: int) -> bool:
+    """Check whether a condition holds for this number of GPUs."""
+    match = _CONDITION.fullmatch(condition)
+    if match is None:
+        return True
+    value = _values(gpus, gpus_per_node)[match[1]]
+    return value < int(match[3]) if match[2] == "<" else value >= int(match[3])
+
+
+def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
     """Return the value of a rule for this number of GPUs, computed from left to right.
 
     Raise ValueError, with the value as its text, if the value is not a positive integer.
     """
     value = Fraction(1)
     operator = "*"
-    for word in re.findall(r"\d+|gpus|[*/]", str(rule)):
+    values = _values(gpus, gpus_per_node)
+    for word in re.findall(rf"{_TERM}|[*/]", str(rule)):
         if word in "*/":
             operator = word
             continue
-        factor = gpus if word == "gpus" else int(word)
+        factor = values.get(word) or int(word)
         if operator == "/" and not factor:
             raise ValueError("a division by 0")
         value = value * factor if operator == "*" else value / factor
     if value.denominator != 1 or value < 1:
         raise ValueError(f"{float(value):g}")
     return int(value)
+
+
+def _values(gpus: int, gpus_per_node: int) -> dict[str, int]:
+    return {"gpus": gpus, "gpus_per_node": gpus_per_node, "nodes": -(-gpus // gpus_per_node)}

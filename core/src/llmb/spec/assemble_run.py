@@ -9,7 +9,7 @@ from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
 from llmb.spec.comparable import published_steps
-from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable
+from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable, WorkloadTable
 from llmb.values.environment import Image
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
@@ -53,23 +53,23 @@ def assemble_run(
     point: Point,
     accelerator: Accelerator,
     *,
-    single_node: bool,
+    gpus_per_node: int,
     options: Any,
     cache: str,
 ) -> Run[Any]:
     """Return the run of a spec over a published point, without an id and without a baseline."""
     workload = spec.workload
-    per_node = workload.gpus if single_node else spec.gpus_per_node or accelerator.gpus_per_node
     model = override_model(point.model, spec.model)
     return Run(
         id="",
-        name=f"{recipe.address.partition('/')[2]}-{workload.gpu_type}-{workload.dtype}-{workload.gpus}".lower(),
+        name=_name(recipe, point, model, workload),
         recipe=recipe.address,
         release=recipe.release,
         gpu_type=workload.gpu_type,
         dtype=workload.dtype,
         gpus=workload.gpus,
-        gpus_per_node=min(per_node, workload.gpus),  # a part of one node is allowed
+        variant=point.variant,
+        gpus_per_node=gpus_per_node,
         steps=workload.steps or published_steps(recipe, spec.profile),
         model=model,
         published_model=recipe.model,
@@ -92,6 +92,19 @@ def assemble_run(
         paths=Paths(run="", cache=cache),
         accelerator=accelerator,
     )
+
+
+def _name(recipe: Recipe, point: Point, model: Model, workload: WorkloadTable) -> str:
+    """Return the name of a run, which every view shows. It marks a proxy: a model that differs from the recipe's."""
+    words = (
+        recipe.address.partition("/")[2],
+        "proxy" if model != recipe.model else None,
+        workload.gpu_type,
+        workload.dtype,
+        point.variant,
+        str(workload.gpus),
+    )
+    return "-".join(word for word in words if word).lower()
 
 
 def with_published_capture(profile: Profile | None, recipe: Recipe) -> Profile | None:

@@ -1,5 +1,6 @@
 """Find the published baseline of a run, and the keys in which the run differs from it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -11,7 +12,7 @@ from llmb.values.run import Profile, Run
 
 def with_baseline(run: Run[Any], recipe: Recipe, spec: SpecTables) -> Run[Any]:
     """Return the run with the baseline of its published point and with the keys in which it differs from that point."""
-    point = recipe.find(run.gpu_type, run.dtype, run.gpus)
+    point = recipe.find(run.gpu_type, run.dtype, run.gpus, variant=run.variant)
     baseline = point.baseline if point else None
     return attrs.evolve(run, baseline=baseline, differences=_differences(run, recipe, point, spec))
 
@@ -30,7 +31,7 @@ def _differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecT
     changed += [f"model.{name}" for name in _changed_fields(run.model, point.model)]
     changed += ["workload.image"] if run.image != recipe.image else []
     changed += ["measure.window"] if run.window != recipe.window else []
-    changed += [f"framework.{name}" for name in _changed_options(run.options)]
+    changed += [f"framework.{name}" for name in _changed_options(run.options, point.options)]
     changed += ["workload.steps"] if _warms_up_less(run, recipe) else []
     changed += [f"env.{name}" for name in spec.env]
     changed += [f'mounts."{mount.source}"' for mount in run.mounts]
@@ -57,13 +58,15 @@ def _changed_fields(value: Any, published: Any) -> list[str]:
     return [name for name in fields if getattr(value, name) != getattr(published, name)]
 
 
-def _changed_options(options: Any) -> list[str]:
+def _changed_options(options: Any, published: Mapping[str, Any]) -> list[str]:
     """Return the options that differ from their defaults; an option without a default always does.
 
-    An option with ``metadata={"comparable": True}`` does not count: it does not affect what is measured.
+    An option with ``metadata={"comparable": True}`` does not count: it does not affect what is measured. Nor does an
+    option that selects the point, with its ``published`` value.
     """
     fields = [field for field in attrs.fields(type(options)) if not field.metadata.get("comparable")]
-    return [field.name for field in fields if getattr(options, field.name) != _default(field, options)]
+    usual = {field.name: (_default(field, options), published.get(field.name)) for field in fields}
+    return [name for name, values in usual.items() if getattr(options, name) not in values]
 
 
 def _default(field: Any, options: Any) -> Any:

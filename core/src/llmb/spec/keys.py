@@ -19,6 +19,7 @@ class WorkloadTable:
     gpu_type: str
     dtype: str
     gpus: PositiveInt
+    variant: str | None = None
     steps: PositiveInt | None = None
     repeats: PositiveInt | None = None
     image: ImageAddress | None = None
@@ -94,7 +95,7 @@ class SpecTables:
     gpus_per_node: int | None
 
 
-SWEPT_KEYS = ("recipe", "gpu_type", "dtype", "gpus")
+SWEPT_KEYS = ("recipe", "gpu_type", "dtype", "gpus", "variant")
 """The keys of [workload] that may be lists. Any other key is swept in [sweep]."""
 
 TABLES: Mapping[str, Any] = {

@@ -5,10 +5,13 @@ from typing import Any
 
 import attrs
 
+from llmb.recipes.accelerators import accelerators
+from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.keys import SpecTables
 from llmb.values.error_text import counted, format_choices, nearest_name
 from llmb.values.errors import Fault, RecipeError
-from llmb.values.recipe import Point, Recipe
+from llmb.values.model import Parallelism
+from llmb.values.recipe import Point, Recipe, ScalingRule
 
 SET_BATCH = ", or set parallelism.global_batch_size"
 """The advice for GPUs without a published point: a run with its own batch size needs none."""
@@ -33,39 +36,87 @@ def published_points(
     return _narrow(points, "dtype", dtype, recipe, errors) if points else ()
 
 
-def select_variants(recipe: Recipe, points: tuple[Point, ...], options: Any) -> tuple[Point, ...]:
-    """Return the recipe's variants for these points if the spec's [framework] selects them, else the points."""
-    if not points or not isinstance(options, Mapping):
-        return points
-    wanted = (points[0].gpu_type, points[0].dtype)
-    chosen = (
-        variant
-        for variant in recipe.variants
-        if (variant.gpu_type, variant.dtype) == wanted and variant.options.items() <= options.items()
-    )
-    return tuple(chosen) or points
+def select_variant(
+    recipe: Recipe, points: tuple[Point, ...], variant: str | None, options: Any, errors: list[Fault]
+) -> tuple[Point, ...]:
+    """Return the points of the variant that [workload] names, else those that [framework] selects, else all.
+
+    Of all points, the first of a number of GPUs is the publisher's default.
+    """
+    if variant is None:
+        table = options if isinstance(options, Mapping) else {}
+        return tuple(each for each in points if each.options and each.options.items() <= table.items()) or points
+    known = [each.variant for each in points if each.variant]
+    if points and variant not in known:
+        message = f"{recipe.address} has no variant {variant} for {points[0].gpu_type}, {points[0].dtype}"
+        expected = format_choices(dict.fromkeys(known)) if known else "no such key"
+        error = Fault(message=message, key="workload.variant", expected=expected, nearest=nearest_name(variant, known))
+        errors.append(error)
+    return tuple(each for each in points if each.variant == variant)
 
 
-def choose_point(spec: SpecTables, recipe: Recipe, points: tuple[Point, ...], errors: list[Fault]) -> Point | None:
-    """Return the published point for this number of GPUs, of the points for its GPU type and dtype.
+def choose_point(
+    spec: SpecTables, recipe: Recipe, points: tuple[Point, ...], gpus_per_node: int, errors: list[Fault]
+) -> Point | None:
+    """Return the configuration for this number of GPUs, of the points for its GPU type, dtype and variant.
 
-    A number that is not published is an error, unless the spec sets the global batch size: then the run starts from the
-    nearest point below, and is not comparable with the baseline.
+    An unpublished number, and a published number on nodes of another size, use the publisher's rule. Without a rule,
+    an unpublished number is an error, unless the spec sets the global batch size: then the run starts from the nearest
+    point below, and is not comparable with the baseline. A proxy is for its published number of GPUs only: the run has
+    the recipe's model, unless the spec sets model.layers.
     """
     gpus = spec.workload.gpus
-    if exact := [point for point in points if point.gpus == gpus]:
-        return exact[0]
-    if spec.parallelism.global_batch_size is not None:
-        below = [point for point in points if point.gpus < gpus]
-        return max(below, key=lambda point: point.gpus) if below else min(points, key=lambda point: point.gpus)
+    exact = next((point for point in points if point.gpus == gpus), None)
+    if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
+        return exact
+    for point in points:
+        if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
+            return _apply_rule(point, point.rule, spec, gpus_per_node, errors)
+    if exact:
+        return exact
+    usable = [each for each in points if each.model == recipe.model or spec.model.layers is not None]
+    if spec.parallelism.global_batch_size is not None and usable:
+        below = [point for point in usable if point.gpus < gpus]
+        return max(below, key=lambda point: point.gpus) if below else min(usable, key=lambda point: point.gpus)
     errors.append(_gpus_error(recipe, points, gpus))
     return None
 
 
-def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int) -> Point:
+def _apply_rule(
+    point: Point, rule: ScalingRule, spec: SpecTables, gpus_per_node: int, errors: list[Fault]
+) -> Point | None:
+    """Return the configuration that a publisher's rule computes; None, with the errors, for a fraction.
+
+    Degrees that the spec sets are not computed.
+    """
+    gpus, degrees = spec.workload.gpus, dict[str, Any]()
+    stated = attrs.asdict(spec.parallelism)
+    wrong: list[Fault] = []
+    for name, text in rule.degrees.items():
+        try:
+            degrees[name] = stated.get(name) or scaled(text, gpus, gpus_per_node)
+        except ValueError as error:
+            message = f"the publisher's rule {text} is {error} for {counted(gpus, 'GPU')}"
+            expected = f"another number of GPUs, or set parallelism.{name}"
+            wrong.append(Fault(message=message, key="workload.gpus", expected=expected))
+    errors += wrong
+    if wrong:
+        return None
+    parallelism = Parallelism(**degrees | {"vp": None if degrees["vp"] == 1 else degrees["vp"]})
+    return attrs.evolve(point, gpus=gpus, parallelism=parallelism, baseline=None)
+
+
+def usual_gpus_per_node(gpu_type: str, gpus: int) -> int:
+    """Return the GPUs of this run on a node of the usual size, for which points are published."""
+    known = accelerators().get(gpu_type)
+    return min(known.gpus_per_node, gpus) if known else gpus
+
+
+def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, variant: str | None = None) -> Point:
     """Return the point published for this combination. Raise RecipeError with the part that is not published."""
     errors: list[Fault] = []
     points = published_points(recipe, gpu_type, dtype, errors)
+    points = select_variant(recipe, points, variant, None, errors)
     if exact := [point for point in points if point.gpus == gpus]:
         return exact[0]
     raise RecipeError(*map(_of_arguments, errors or [_gpus_error(recipe, points, gpus)]))
@@ -94,7 +145,7 @@ def _gpus_error(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:
     return Fault(
         message=f"{recipe.address} has no configuration for {counted(gpus, 'GPU')} ({on})",
         key="workload.gpus",
-        expected=format_choices(point.gpus for point in points) + SET_BATCH,
+        expected=format_choices(dict.fromkeys(point.gpus for point in points)) + SET_BATCH,
     )
 
 

@@ -15,7 +15,7 @@ from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import decode_options, decode_tables
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
-from llmb.spec.published_points import choose_point, published_points, select_variants
+from llmb.spec.published_points import choose_point, published_points, select_variant
 from llmb.spec.read_toml import string_of, table_of
 from llmb.spec.suspect_keys import overlaps, suspect_keys
 from llmb.values.error_text import format_choices, nearest_name, unknown_name
@@ -136,7 +136,7 @@ def _points(
         return ()
     own = "global_batch_size" in table_of(tables, "parallelism")
     points = published_points(recipe, accelerator.name, dtype, errors, own_parallelism=own)
-    return select_variants(recipe, points, tables.get("framework"))
+    return select_variant(recipe, points, string_of(tables, "workload", "variant"), tables.get("framework"), errors)
 
 
 def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fault]) -> bool:
@@ -216,16 +216,19 @@ def _assemble(
     errors: list[Fault],
 ) -> Run[Any] | None:
     """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
-    variant_keys = (f"framework.{name}" for variant in recipe.variants for name in variant.options)
-    reads = ("workload.gpus", "parallelism.global_batch_size", *variant_keys)
+    variant_keys = (f"framework.{name}" for point in recipe.points for name in point.options)
+    reads = ("workload.gpus", "workload.variant", "parallelism.global_batch_size", *variant_keys)
     if not names.points or names.accelerator is None or overlaps(suspects, reads):
         return None
-    point = choose_point(spec, recipe, names.points, errors)
+    gpus = spec.workload.gpus
+    single_node = names.scheduler is not None and names.scheduler.single_node
+    per_node = gpus if single_node else spec.gpus_per_node or names.accelerator.gpus_per_node
+    per_node = min(per_node, gpus)  # a part of one node is allowed
+    point = choose_point(spec, recipe, names.points, per_node, errors)
     if point is None:
         return None
-    single_node = names.scheduler is not None and names.scheduler.single_node
     cache = target.cache if target else ""
-    return assemble_run(spec, recipe, point, names.accelerator, single_node=single_node, options=options, cache=cache)
+    return assemble_run(spec, recipe, point, names.accelerator, gpus_per_node=per_node, options=options, cache=cache)
 
 
 def _repeat(run_spec: RunSpec, number: int) -> RunSpec:

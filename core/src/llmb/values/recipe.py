@@ -20,10 +20,12 @@ ProfileTool = Literal["nsys", "nccl-trace"]
 class Baseline:
     """The metrics that a publisher measured at one point, with release and source. Unpublished metrics are None.
 
-    ``note`` describes known irregularities of the row.
+    ``note`` describes known irregularities of the row. If the publisher states TFLOP/s per GPU, the step time is
+    computed from them.
     """
 
     step_time_s: PositiveFloat
+    tflops_per_gpu: PositiveFloat | None = None
     tokens_per_s: PositiveFloat | None = None
     mfu: PositiveFloat | None = None
     days_per_1t_tokens: PositiveFloat | None = None
@@ -33,15 +35,29 @@ class Baseline:
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class ScalingRule:
+    """A publisher's computation of parallelism and batch size from the number of GPUs, of any number.
+
+    ``condition`` is "any" or a comparison such as "nodes < 64". ``degrees`` has a number or a rule for each degree.
+    """
+
+    condition: str
+    degrees: Mapping[str, int | str]
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Point:
     """One published configuration. ``settings`` is the framework's own part of the recipe at this point.
 
-    ``options`` are the options of [framework] that select the point; only the variants of a recipe have some.
+    ``variant`` distinguishes points of the same GPU type, dtype and number of GPUs; the first in the recipe is the
+    publisher's default. ``options`` are the options of [framework] that select the point without [workload] variant.
+    ``rule`` computes the configuration for numbers of GPUs that are not published, if the publisher's scripts do so.
     """
 
     gpu_type: str
     dtype: str
     gpus: PositiveInt
+    variant: str | None = None
     model: Model
     parallelism: Parallelism
     proxy: bool = False
@@ -50,6 +66,7 @@ class Point:
     cuda_graphs: bool = False
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     options: Mapping[str, Any] = attrs.field(factory=FrozenMap)
+    rule: ScalingRule | None = None
     baseline: Baseline | None = None
 
 
@@ -58,8 +75,7 @@ class Recipe:
     """All points of one release of a recipe.
 
     ``releases`` are the releases of its line, the oldest first: a release and the fixes of it.
-    ``variants`` replace points if the [framework] of a spec selects them: another FP8 recipe may need another division
-    over GPUs. ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` is
+    ``window`` is the measuring window: the last step, or the first and last step of a mean. ``mfu_from`` is
     the source of the published MFU: step time and formula, or the TFLOP/s that the framework logs. ``profile_steps`` is
     the number of steps under a tool of [profile], if it differs from ``steps``; ``captured_steps`` are the first and
     the last step that the tool captures, if it does not capture all.
@@ -82,9 +98,9 @@ class Recipe:
     memory_gb: PositiveFloat | None
     image: Image | None
     points: tuple[Point, ...]
-    variants: tuple[Point, ...] = ()
 
-    def find(self, gpu_type: str, dtype: str, gpus: int) -> Point | None:
-        """Return the point published for this combination, or None."""
+    def find(self, gpu_type: str, dtype: str, gpus: int, *, variant: str | None = None) -> Point | None:
+        """Return the point published for this combination, by default in the publisher's variant, or None."""
         wanted = (gpu_type, dtype, gpus)
-        return next((point for point in self.points if (point.gpu_type, point.dtype, point.gpus) == wanted), None)
+        found = (point for point in self.points if (point.gpu_type, point.dtype, point.gpus) == wanted)
+        return next((point for point in found if variant in (None, point.variant)), None)

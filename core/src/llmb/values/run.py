@@ -53,6 +53,7 @@ class Run(Generic[OptionsT]):
     gpu_type: str
     dtype: str
     gpus: PositiveInt
+    variant: str | None = None
     gpus_per_node: PositiveInt
     steps: PositiveInt
     repeat: PositiveInt = 1

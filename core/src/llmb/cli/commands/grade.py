@@ -10,7 +10,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import FAILED, SLOWER
-from llmb.cli.options import WINDOW, AsJson, WithCheck, parse_window
+from llmb.cli.options import WINDOW, AsJson, Variant, WithCheck, parse_window
 
 Logs = Annotated[
     list[Path],
@@ -29,6 +29,7 @@ def grade(
     gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
     dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
     gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
+    variant: Variant = None,
     window: Annotated[
         str | None, typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the recipe's window]")
     ] = None,
@@ -49,6 +50,7 @@ def grade(
         gpu_type=gpu_type,
         dtype=dtype,
         gpus=gpus,
+        variant=variant,
         window=parse_window(window),
         tolerance=tolerance,
         steps=steps,

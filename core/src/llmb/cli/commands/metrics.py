@@ -8,7 +8,7 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.options import AsJson, OptionsError
+from llmb.cli.options import AsJson, OptionsError, Variant
 
 Address = Annotated[
     str, typer.Argument(metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", show_default=False)
@@ -22,6 +22,7 @@ def metrics(
     gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
     dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
     gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
+    variant: Variant = None,
     step_time: Annotated[float | None, typer.Option("--step-time", metavar="S", help="Step time in seconds.")] = None,
     tflops_per_gpu: Annotated[
         float | None, typer.Option("--tflops-per-gpu", metavar="X", help="Logged TFLOP/s per GPU.")
@@ -36,7 +37,13 @@ def metrics(
         raise OptionsError("--step-time, --tflops-per-gpu or both are required")
     try:
         found = llmb.metrics(
-            address, gpu_type=gpu_type, dtype=dtype, gpus=gpus, step_time_s=step_time, tflops_per_gpu=tflops_per_gpu
+            address,
+            gpu_type=gpu_type,
+            dtype=dtype,
+            gpus=gpus,
+            variant=variant,
+            step_time_s=step_time,
+            tflops_per_gpu=tflops_per_gpu,
         )
     except llmb.LlmbError as error:
         raise _with_option_names(error) from None

@@ -14,10 +14,14 @@ NAMED_VALUES = (Column(style="dim"), Column(wraps=VALUE_WIDTH))
 MFU_TOLERANCE = 0.03
 """The relative difference of the logged and the computed MFU that needs a note."""
 
+PROXY_NOTE = "proxy: the model is reduced, so the days of a training are not computed"
+
 
 def print_metrics(metrics: llmb.Metrics) -> None:
     """Print the metrics, one per line, and the published step time."""
     rows = metric_rows(metrics)
+    if metrics.tokens_per_s and metrics.days_per_1t_tokens is None:
+        rows.append(("note", PROXY_NOTE))
     if baseline := metrics.baseline:
         published = f"{format_number(baseline.step_time_s, 's')}, release {baseline.release}"
         rows.append(("published", f"{published}; measured / published = {format_number(baseline.step_time_ratio)}"))

@@ -76,6 +76,7 @@ def _point_document(point: llmb.Point) -> dict[str, Any]:
         "gpu_type": point.gpu_type,
         "dtype": point.dtype,
         "gpus": point.gpus,
+        "variant": point.variant,
         "layers": point.model.layers,
         "seq_len": point.model.seq_len,
         "global_batch_size": parallelism.global_batch_size,
@@ -112,17 +113,19 @@ def print_points(recipe: llmb.Recipe) -> None:
     """Print the recipe, then one line per published configuration with the metrics of its baseline."""
     output.print_text(f"{recipe.address}, release {recipe.release}: {recipe.description}")
     output.print_text(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
+    if len(recipe.releases) > 1:
+        output.print_text(f"releases: {', '.join(recipe.releases)}")
     rows = [
         (
             point.gpu_type,
-            point.dtype,
+            " ".join(filter(None, (point.dtype, point.variant))),
             str(point.gpus),
             str(point.parallelism.global_batch_size),
             str(point.parallelism.micro_batch_size),
             _describe_parallelism(point),
             *_baseline_cells(point.baseline),
         )
-        for point in _sorted([*recipe.points, *recipe.variants])
+        for point in _sorted(recipe.points)
     ]
     print_table(POINT_COLUMNS, rows)
     for note in _distinct(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
@@ -146,12 +149,11 @@ def _baseline_cells(baseline: llmb.Baseline | None) -> tuple[str, ...]:
 
 
 def _describe_parallelism(point: llmb.Point) -> str:
-    """Return the degrees other than 1, the layers of a proxy, and the options that select a variant."""
+    """Return the degrees other than 1, and the layers of a proxy."""
     degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
     used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
-    layers = [f"L{point.model.layers}"] if point.proxy else []
-    options = [f"({name} = {value})" for name, value in point.options.items()]
-    return " ".join([*used, *layers, *options])
+    layers = [f"proxy L{point.model.layers}"] if point.proxy else []
+    return " ".join([*used, *layers])
 
 
 def _distinct(values: Iterable[str]) -> list[str]:

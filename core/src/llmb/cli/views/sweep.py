@@ -9,7 +9,7 @@ from typing import Any
 
 import llmb
 
-KEYS_IN_NAME = frozenset({"workload.gpu_type", "workload.dtype", "workload.gpus"})
+KEYS_IN_NAME = frozenset({"workload.gpu_type", "workload.dtype", "workload.gpus", "workload.variant"})
 """Keys whose values are part of a run's name, and so of its id."""
 
 LONGEST_VALUE = 24
