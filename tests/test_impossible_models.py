@@ -73,10 +73,11 @@ def test_an_impossible_model_is_rejected_with_the_reason(
 def test_every_published_point_can_be_run() -> None:
     registry, count = llmb.PluginRegistry(), 0
     for address in llmb.recipe_addresses():
-        by_type: dict[tuple[str, str], list[int]] = {}
+        by_type: dict[tuple[str, str, str | None], list[int]] = {}
         for point in registry.recipe(address).points:
-            by_type.setdefault((point.gpu_type, point.dtype), []).append(point.gpus)
-        for (gpu_type, dtype), gpus in by_type.items():
+            by_type.setdefault((point.gpu_type, point.dtype, point.variant), []).append(point.gpus)
+        for (gpu_type, dtype, variant), gpus in by_type.items():
             workload = {"recipe": address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus}
+            workload |= {"variant": variant} if variant else {}
             count += len(llmb.plan(llmb.load({"workload": workload, "target": TARGET}), registry=registry))
-    assert count >= 327
+    assert count >= 403

@@ -59,8 +59,11 @@ def test_every_key_has_its_row_and_no_other_and_what_is_required_says_so(table: 
 @pytest.mark.parametrize(("table", "key", "example"), [(row[0], row[1], row[4]) for row in ROWS])
 def test_the_example_of_a_key_is_without_fault(tmp_path: Path, table: str, key: str, example: str) -> None:
     assert example.startswith(f"{key} = ")
-    tool = ['profile.tool="nsys"'] if table == "profile" else []
-    assert load(tmp_path, {}, *tool, f"{table}.{example}")
+    needed = ['profile.tool="nsys"'] if table == "profile" else []
+    if key == "variant":
+        needed = ['workload.recipe="megatron_bridge/llama3.1-8b"', 'workload.gpu_type="b200"', 'workload.dtype="fp8"']
+        needed += ["workload.gpus=8"]
+    assert load(tmp_path, {}, *needed, f"{table}.{example}")
 
 
 @pytest.mark.parametrize("text", [text for text in EXAMPLES if not text.startswith("[eos]")])

@@ -91,17 +91,9 @@ class RunPlan:
     def as_dict(self) -> dict[str, Any]:
         """Return the plan as ``llmb run --dry-run --json`` prints it: values of the spec, job, script, preparation."""
         run, target = self.run, self.target
+        stated = ("name", "recipe", "release", "gpu_type", "dtype", "gpus", "variant", "proxy", "steps", "repeat")
         return {
-            "name": run.name,
-            "recipe": run.recipe,
-            "release": run.release,
-            "gpu_type": run.gpu_type,
-            "dtype": run.dtype,
-            "gpus": run.gpus,
-            "variant": run.variant,
-            "proxy": run.proxy,
-            "steps": run.steps,
-            "repeat": run.repeat,
+            **{key: getattr(run, key) for key in stated},
             "repeats": self.spec.repeats,
             "sweep": encode(self.spec.swept),
             "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
