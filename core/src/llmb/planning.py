@@ -117,6 +117,7 @@ class RunPlan:
             },
             "job": self.job.as_dict(),
             "script": self.script.text,
+            "secrets": sorted(self.secrets),
             "preparation": [task.as_dict() for task in self.tasks],
         }
 

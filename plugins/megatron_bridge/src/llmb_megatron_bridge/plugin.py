@@ -8,6 +8,7 @@ from typing import Literal
 import attrs
 
 from llmb import (
+    Dataset,
     Environment,
     FrameworkHooks,
     FrozenMap,
@@ -26,6 +27,7 @@ from llmb import (
     with_paths,
 )
 from llmb_megatron_bridge.config_yaml import config_yaml
+from llmb_megatron_bridge.cupti_library import cupti_dataset, cupti_mounts
 from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.train_command import train_phase
@@ -81,6 +83,11 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         )
 
     @hookimpl
+    def prepare_dataset(self, run: Run[BridgeOptions]) -> Dataset | None:
+        """Return the task for the CUPTI library of a capture, or None. The training itself has synthetic data."""
+        return cupti_dataset(run)
+
+    @hookimpl
     def build_job(self, run: Run[BridgeOptions]) -> Job:
         """Return the job: the training phase, preceded by vboost on each node if the spec enables it.
 
@@ -111,12 +118,15 @@ def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
 
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
-    """Return a mount of the scripts only, so that Python imports the library from the image, not the repository."""
+    """Return the mounts of the scripts and, for a capture, of CUPTI.
+
+    Only the scripts of the repository are mounted, so that Python imports the library from the image.
+    """
     fetched = Repository.of(run.settings)
     if fetched is None:
         return ()
     scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
-    return (Mount(source=scripts, target=scripts, read_only=True),)
+    return (Mount(source=scripts, target=scripts, read_only=True), *cupti_mounts(run))
 
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:

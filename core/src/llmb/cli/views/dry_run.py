@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Iterable
 from textwrap import shorten
@@ -43,11 +44,18 @@ def _describe(plan: llmb.RunPlan) -> Iterable[str]:
         yield f"target.env: {name}={value}"
     for mount in plan.target.mounts:
         yield f"target.mounts: {mount.source} at {mount.target}{' (read only)' if mount.read_only else ''}"
+    yield from _describe_secrets(plan.secrets)
     yield from plan.script.notes
     for task in plan.tasks:
         yield f"first, if not complete: {task.task.kind} {task.key}{_describe_needs(task.task)}"
     for phase in job.phases:
         yield f"phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND_WIDTH)}"
+
+
+def _describe_secrets(names: Iterable[str]) -> Iterable[str]:
+    """Yield each variable that the run or its preparation needs, and whether it is set."""
+    for name in sorted(names):
+        yield f"needs {name} in the environment of llmb{'' if os.environ.get(name) else ', where it is not set'}"
 
 
 def _describe_repeat(plan: llmb.RunPlan) -> str:
