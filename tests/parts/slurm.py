@@ -162,6 +162,7 @@ class Cluster:
             "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # otherwise it listens on every address
             "StateSaveLocation": self.folder / "state",
             "SlurmdSpoolDir": f"{self.folder}/spool/%n",
+            "TmpFS": f"{self.folder}/tmp/%n",  # of PMIx, whose nodes must not share a folder
             "SlurmctldPidFile": self.folder / "slurmctld.pid",
             "SlurmdPidFile": f"{self.folder}/slurmd.%n.pid",
             "ProctrackType": "proctrack/cgroup" if self._cgroups else "proctrack/linuxproc",
@@ -196,6 +197,8 @@ class Cluster:
         (self.folder / "slurm.conf").write_text("\n".join(lines) + "\n")
         for name in ("state", "spool", "dev"):
             (self.folder / name).mkdir()
+        for node in self.nodes:
+            (self.folder / "tmp" / node).mkdir(parents=True)
         (self.folder / "gres.conf").write_text(
             "".join(f"NodeName={node} Name=gpu Type=h100 File={self.folder}/dev/gpu[0-7]\n" for node in self.nodes)
         )
