@@ -139,4 +139,4 @@ def test_llmb_logs_prints_the_cause_of_a_run_without_a_log(toy: Any, capsys: pyt
 def test_a_failed_task_with_a_known_cause_has_a_remedy(toy: Any) -> None:
     run = toy.run(framework=task(end="echo cp: No space left on device >&2; exit 1"))
 
-    assert run["failure"]["remedy"].startswith("free space where the run's directory is")
+    assert run["failure"]["remedy"].startswith("free space in the run's directory")
