@@ -74,10 +74,61 @@ def test_a_log_that_states_no_number_of_steps_is_incomplete_where_its_end_tells_
     assert of_text(llmb, tmp_path, steps(5) + end) == ("incomplete", cause, 6)
 
 
+REPORT = """\
+E1122 10:00:07.1 991 torch/distributed/elastic/multiprocessing/api.py:869] failed (exitcode: 1) local_rank: 0 (pid: 9)
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Failures:
+[1]:
+  time      : 2026-11-22_10:00:07
+  host      : node1
+  rank      : 1 (local_rank: 1)
+  exitcode  : 1 (pid: 10)
+  error_file: <N/A>
+  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
+"""
+ON_EACH_RANK = {
+    "torchrun": (ERROR * 8 + REPORT * 8, 9),
+    "torch 2.4": ("".join(f"[rank{rank}]: {line}" for rank in range(8) for line in ERROR.splitlines(True)), 9),
+    "srun": (ERROR * 8 + "".join(f"srun: error: node1: task {rank}: Aborted\n" for rank in range(8)), 9),
+    "srun -l": (
+        "".join(f"{rank:>2}: {line}" for line in ERROR.splitlines(True) for rank in range(16))
+        + "".join(f"{rank:>2}: shutting down {number}\n" for rank in range(1, 16) for number in range(20)),
+        6 + 3 * 16,
+    ),
+    "messages between": ((ERROR + "to debug, set a variable\n" * 3) * 8, 9),
+}
+
+
+@pytest.mark.parametrize("launcher", ON_EACH_RANK)
+@pytest.mark.parametrize("name", ["ValueError", "binascii.Error", "queue.Empty", "zipfile.BadZipFile", "Exception"])
+def test_the_first_exception_is_the_cause_however_many_ranks_report_theirs(
+    llmb: Llmb, tmp_path: Path, launcher: str, name: str
+) -> None:
+    text, line = ON_EACH_RANK[launcher]
+    shown = name if name.endswith(".Error") else name.rpartition(".")[2]
+
+    assert of_text(llmb, tmp_path, steps(5) + text.replace("ValueError", name)) == (
+        "incomplete", f"a process failed with {shown}", line,
+    )  # fmt: skip
+
+
+def test_the_last_exception_of_a_chain_is_the_cause(llmb: Llmb, tmp_path: Path) -> None:
+    chain = f"{ERROR}\nDuring handling of the above exception, another exception occurred:\n\n"
+
+    assert of_text(llmb, tmp_path, steps(5) + chain + ERROR.replace("ValueError", "KeyError"))[1:] == (
+        "a process failed with KeyError", 16,
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "end",
     [
         "done\n",
+        f"{ERROR}{steps(3, first=5)}",  # it was logged, and the run continued
+        "".join(f"3: {line}" for line in ERROR.splitlines(True)) + steps(3, first=5),
         IGNORED,
         IN_A_THREAD,
         IN_A_THREAD.replace("ValueError: no data", "EOFError") + TRACKER * 2,
@@ -176,7 +227,7 @@ def test_a_scheduler_s_word_is_the_cause_unless_a_process_failed_before(
 
 CAUSES = {
     "failure/09": ("a container mount is invalid", 7),
-    "failure/10": ("a process failed with KeyError", 223),
+    "failure/10": ("a process failed with KeyError", 90),
     "failure/15": ("the job was cancelled", 27),
     "failure/17": ("the job was cancelled", 13),
     "failure/25": ("a step requests GPUs that the job does not have", 1),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Final
 
 import attrs
 
+from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception
 from llmb.logs.files import blocks_of
-from llmb.logs.log_tail import TAIL, as_evidence, final_error, last_error, meaningful_lines, own_exception
+from llmb.logs.log_tail import as_evidence
 from llmb.logs.search import MOST_TOGETHER, TextSearch
 from llmb.values.failure import Failure, Signature
 from llmb.values.frozen import FrozenMap
@@ -37,15 +38,6 @@ class _Hit:
     path: Path
     offset: int
     signature: Signature
-
-
-@attrs.frozen
-class _Error:
-    """The line of an exception, and the byte where the line begins."""
-
-    path: Path
-    offset: int
-    line: bytes
 
 
 def known_signatures() -> tuple[Signature, ...]:
@@ -85,25 +77,30 @@ def diagnose(
     if not hits:
         return None
     best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
-    if not best.signature.primary and (errors := [*_errors(paths, starts, {hit.path: hit.offset for hit in hits})]):
-        return _first_own_exception(errors) or _failure(best.signature, errors[0].path, errors[0].offset)
-    return _failure(best.signature, best.path, best.offset)
+    if best.signature.primary:
+        return _failure(best.signature, best.path, best.offset)
+    errors = _errors(paths, starts, {hit.path: hit.offset for hit in hits})
+    if exception := _own_exception(errors):
+        return exception
+    reported = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
+    return _failure(best.signature, *reported)
 
 
 def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = FROM_THE_START) -> Failure | None:
-    """Return the exception that ended a log, unless it only reports another process; ``starts`` as for `diagnose`."""
-    return _first_own_exception(_errors(_not_empty(logs), starts, {}, final_error))
+    """Return the exception that ended a rank, unless it only reports another process; ``starts`` as for `diagnose`."""
+    return _own_exception(_errors(_not_empty(logs), starts, {}), ended=True)
 
 
 def _not_empty(logs: Iterable[Path]) -> list[Path]:
     return [path for path in logs if path.is_file() and path.stat().st_size]
 
 
-def _first_own_exception(errors: Iterable[_Error]) -> Failure | None:
-    for error in errors:
-        if name := own_exception(error.line):
-            line, text = _line_at(error.path, error.offset)
-            return Failure(cause=f"a process failed with {name}", evidence=text, line=line, remedy=SEE_TRACEBACK)
+def _own_exception(logs: Iterable[tuple[Path, list[LoggedError]]], *, ended: bool = False) -> Failure | None:
+    for path, errors in logs:
+        if error := first_exception(errors, ended=ended):
+            line, text = _line_at(path, error.offset)
+            cause = f"a process failed with {error.exception}"
+            return Failure(cause=cause, evidence=text, line=line, remedy=SEE_TRACEBACK)
     return None
 
 
@@ -135,22 +132,20 @@ def _first_text(path: Path, primary: TextSearch, secondary: TextSearch, start: i
 
 
 def _errors(
-    paths: Iterable[Path],
-    starts: Mapping[Path, int],
-    hits: Mapping[Path, int],
-    find: Callable[[Sequence[bytes]], bytes | None] = last_error,
-) -> Iterator[_Error]:
-    """Yield the last exception before the hit in each log, or at the end of a log without a hit."""
+    paths: Iterable[Path], starts: Mapping[Path, int], hits: Mapping[Path, int]
+) -> list[tuple[Path, list[LoggedError]]]:
+    """Return the errors before the hit in each log, or at the end of a log without a hit."""
+    found = []
     for path in paths:
         end = hits.get(path, path.stat().st_size)
-        start = min(end, max(starts.get(path, 0), end - TAIL))
+        start = min(end, max(starts.get(path, 0), end - SEARCHED))
         with path.open("rb") as file:
             file.seek(start)
             tail = file.read(end - start)
         if path in hits:
             tail = tail[: tail.rfind(b"\n") + 1]
-        if error := find(meaningful_lines(tail)):
-            yield _Error(path, start + tail.rindex(error), error)
+        found.append((path, [attrs.evolve(error, offset=start + error.offset) for error in find_errors(tail)]))
+    return found
 
 
 def _line_at(path: Path, offset: int) -> tuple[int, str]:

@@ -36,19 +36,20 @@ class LastSteps:
             if not self._steps or number > self._steps[-1][0]:
                 self._steps.append((number, block))
 
-    def find_begin(self, path: Path, new_parser: NewParser) -> int:
-        """Return a byte in the line of the oldest of these steps, or 0 if there is no step.
+    def find_begin(self, path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
+        """Return a byte in the line after which at most ``most`` of these steps come, or 0 if there is no step.
 
         New parsers read its block again, the second one line by line. If the line began in the block before, the result
         is the first byte of the block. If a parser numbers its steps at the end of the log, the log is read again.
         """
         if not self._steps:
             return 0
-        begin = offset = self._steps[0][1]
+        last = [*self._steps][-most - 1 :]
+        begin = offset = last[0][1]
         block = next(blocks_of(path, begin), b"")
         if not block and not isinstance(new_parser(), _Piecewise):
-            return find_last_steps(path, lambda: _Piecewise(new_parser), self._count - 1)
-        in_block = LastSteps(sum(each == begin for _, each in self._steps))
+            return find_last_steps(path, lambda: _Piecewise(new_parser), most)
+        in_block = LastSteps(sum(each == begin for _, each in last))
         in_block.add(new_parser().feed(block), begin)
         if len(in_block._steps) < in_block._count:
             return begin
@@ -70,7 +71,7 @@ def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRAC
         last.add(parser.feed(block), offset)
         offset += len(block)
     last.add(parser.close(), offset)
-    return last.find_begin(path, new_parser)
+    return last.find_begin(path, new_parser, most)
 
 
 def _numbers(items: Iterable[Step | Notice]) -> Iterator[Number]:

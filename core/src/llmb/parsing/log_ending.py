@@ -12,7 +12,7 @@ from typing import Any, cast
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
-from llmb.logs.last_steps import LastSteps
+from llmb.logs.last_steps import LastSteps, NewParser
 from llmb.logs.log_status import LogStatus, log_status
 from llmb.logs.step_series import StepSeries
 from llmb.plugins.registry import PluginRegistry
@@ -50,8 +50,16 @@ def classify_log_end(
     if status == "complete":
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
     known = [*registry.signatures(), *(each for path in starts for each in _scheduler_signatures(path, registry))]
-    failure = diagnose(starts, known, starts) or last_exception(starts, starts)
+    failure = diagnose(starts, known, starts) or _find_exception(starts, last_steps, new_parser)
     return ("incomplete" if failure and status == "complete" else status), failure
+
+
+def _find_exception(
+    starts: Mapping[Path, int], last_steps: Mapping[Path, LastSteps], new_parser: NewParser
+) -> Failure | None:
+    """Return the exception that ended a rank. The other ranks finish at most their present step."""
+    begins = {path: last.find_begin(path, new_parser, 1) for path, last in last_steps.items()}
+    return last_exception(starts, {path: max(start, begins[path]) for path, start in starts.items()})
 
 
 def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Signature]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.logs.log_tail import LONGEST_LINE, RECENT, log_tail
+from llmb.logs.exceptions import RECENT
+from llmb.logs.log_tail import LONGEST_LINE, log_tail
 
 PYTHON_TRACE = """\
 Traceback (most recent call last):

@@ -1,0 +1,192 @@
+"""Exceptions and fatal messages in a part of a log, of every rank that labels its lines."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal
+
+import attrs
+
+from llmb.logs.ansi_escapes import ESCAPE, without_escapes
+from llmb.logs.rank_labels import label_of
+
+SEARCHED: Final = 4 << 20
+"""Bytes before the end of a log that are searched: several hundred lines of each of several hundred ranks."""
+
+RECENT: Final = 200
+"""Lines of a rank, without stack traces, in which an error may be the reason of the end."""
+
+AT_THE_END: Final = 6
+"""Most ordinary lines of a rank after its last error, and for each further error."""
+
+_ERROR = re.compile(
+    rb"""(?: (?:[A-Za-z_]\w*\.)* (?: \w+(?:Error|Exception|Interrupt|Exit) | Exception | (?<=\.)(?:Error|Empty) )
+             (?: : (?: \ .* )? )? $                                                     # an exception of Python
+           | F\d{4}(?:\d{4})?\ \d\d:\d\d:\d+\.\d+\ .*                                   # a fatal line of glog or absl
+           | Fatal\ Python\ error:\ .*                                                  # faulthandler
+         )""",
+    re.VERBOSE,
+)
+_AFTER_FRAMES = re.compile(rb"(?:[A-Za-z_]\w*\.)*[A-Z]\w*[a-z]\w*(?::(?: .*)?)?$")
+"""An exception of any name, as Python prints it after the frames of a traceback."""
+
+_NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?::(?: |$)|$)")
+
+_WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\nF\d{4}|Traceback \(")
+"""A text without any of these has no error."""
+
+_REPORTED = re.compile(rb"Exception ignored (?:in|while)|Exception in thread |--- Logging error ---")
+"""Lines before exceptions that do not end the process: in a finalizer, in another thread, in a log handler."""
+
+_CHAINED = re.compile(rb"During handling of the above exception|The above exception was the direct cause")
+
+_TRACKER = b'multiprocessing/resource_tracker.py"'
+"""Part of a stack frame of the process that cleans up for others. Its exceptions mean nothing."""
+
+_FROM_OTHERS = re.compile(
+    rb"\bDist\w+Error|ChildFailedError|\bConnection\w*Error|BrokenPipeError|TimeoutError|NCCL|[Gg]loo"
+    rb"|\b(?:UNAVAILABLE|ABORTED|CANCELLED|DEADLINE_EXCEEDED): "  # the status codes of gRPC
+    rb"|^(?:[\w.]+\.)?(?:KeyboardInterrupt|SystemExit|SignalException|GeneratorExit)\b"
+)
+"""Errors of a process that lost the connection to another process, never reached it, or received a signal."""
+
+_TRACE = re.compile(
+    rb"""\s*(?: frame\ \#\d+: | \#?\d+\ +0x[0-9a-f]+ | @\s+0x[0-9a-f]+ | PC:\ @ | 0x[0-9a-f]+:\     # C++
+              | \S*\(\S*\+0x[0-9a-f]+\)\ ?\[0x | \*\*\*\ (?:Check\ failure|SIG[A-Z]+\ ) | =+\ backtrace
+              | File\ ".*",?\ line\ \d+ | Traceback\ \(most | (?:Current\ t|T)hread\ 0x | Extension\ modules: # Python
+              | <no\ Python\ frame> | [~^\s]+$ | [-=]+$
+            )""",
+    re.VERBOSE,
+)
+_REPORT = re.compile(
+    rb"""\s*(?: srun: | slurmstepd | (?:mpirun|mpiexec|prterun|orterun)\b | (?:Killing|Sending)\ (?:sub)?process\b
+              | \[.{,40}\]\ \[[A-Z]+\]\ \[launch\.py: | \[?[EW]\d{3,4}\ \d\d: | .*\bNCCL\ (?:INFO|WARN)
+              | [\w./-]+\ FAILED$ | Failures:$ | Root\ Cause | <NO_OTHER_FAILURES> | \[\d+\]:$
+              | (?:time|host|rank|exitcode|error_file|traceback)\ *:\  | (?:WARNING|ERROR):torch\.distributed\.elastic
+              | terminate\ called | what\(\):\  | Exception\ raised\ from\ | (?:Aborted|Segmentation)\b | Killed$
+              | Primary\ job\b | (?:a|from)\ non-zero\ | warnings\.warn | .*Warning:\  | wandb:\ \b
+              | .*\bleaked\ .*\ objects
+            )""",
+    re.VERBOSE,
+)
+"""Lines of launchers and libraries about the end of a process. They do not show that the process continued."""
+
+
+@attrs.frozen
+class TailLine:
+    """A line without its line end, the byte where the line begins, and its kind. Stack traces are left out."""
+
+    offset: int
+    line: bytes
+    label: bytes
+    kind: Literal["error", "ignored error", "report", "text"]
+
+
+@attrs.frozen
+class LoggedError:
+    """The line of an exception or a fatal message.
+
+    ``ended_rank`` is True if almost no line of the same rank follows it.
+    """
+
+    offset: int
+    line: bytes
+    ended_rank: bool
+
+    @property
+    def exception(self) -> str:
+        """The name of the exception, or "" if the line has no exception or another process caused it."""
+        text = _unlabelled(self.line).strip()
+        match = _NAME.match(text)
+        if not match or _FROM_OTHERS.search(text) or text.startswith(b"Fatal Python error"):
+            return ""
+        return (match[0].rstrip(b": ") if match[2] in (b"Error", b"Exception") else match[2]).decode()
+
+
+def find_errors(tail: bytes) -> list[LoggedError]:
+    """Return the errors among the last `RECENT` lines of each rank, in the order of the log.
+
+    Exceptions that did not end a process are left out, and exceptions that caused the next one.
+    """
+    if not _WORTH_READING.search(tail):
+        return []
+    ranks = defaultdict[bytes, list[TailLine]](list)
+    for line in read_tail(tail):
+        ranks[line.label].append(line)
+    return sorted((error for lines in ranks.values() for error in _errors_of(lines)), key=lambda error: error.offset)
+
+
+def first_exception(errors: Sequence[LoggedError], *, ended: bool = False) -> LoggedError | None:
+    """Return the first exception that ended a rank. Without one, return the last exception unless ``ended``."""
+    own = [error for error in errors if error.exception]
+    final = next((error for error in own if error.ended_rank), None)
+    return final or (own[-1] if own and not ended else None)
+
+
+def _errors_of(lines: Sequence[TailLine]) -> Iterator[LoggedError]:
+    allowed = float(AT_THE_END)
+    for line in reversed(lines[-RECENT:]):
+        if line.kind == "error":
+            yield LoggedError(line.offset, line.line, ended_rank=allowed >= 0)
+            allowed += AT_THE_END
+        elif line.kind == "text":
+            allowed -= 1
+        if allowed < 0:
+            allowed = -math.inf  # the rank continued after every earlier error
+
+
+@attrs.define
+class _Rank:
+    """State of the stack trace that a rank is printing."""
+
+    code_follows: bool = False
+    frames: bool = False
+    of_tracker: bool = False
+    reported: bool = False
+    last_error: int | None = None
+
+
+def read_tail(tail: bytes) -> list[TailLine]:
+    """Return the lines with text, except stack traces and exceptions of Python's resource tracker."""
+    kept: list[TailLine] = []
+    ranks = defaultdict[bytes, _Rank](_Rank)
+    offset = 0
+    for whole in tail.splitlines(keepends=True):
+        plain = without_escapes(whole)[0] if ESCAPE in whole else whole
+        label = label_of(plain)
+        _read_line(offset, whole.rstrip(b"\r\n"), label, plain[len(label) :].rstrip(b"\r\n"), ranks[label], kept)
+        offset += len(whole)
+    return kept
+
+
+def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank, kept: list[TailLine]) -> None:
+    is_code = rank.code_follows and text.startswith(b"    ")
+    is_trace = _TRACE.match(text) is not None
+    rank.code_follows = is_trace
+    if is_trace or is_code or not text.strip():
+        if b'File "' in text and is_trace:
+            rank.frames, rank.of_tracker = True, _TRACKER in text
+        return
+    stripped = text.strip()
+    is_error = _ERROR.match(stripped) or (rank.frames and _AFTER_FRAMES.match(text))
+    if _CHAINED.match(stripped) and rank.last_error is not None:
+        kept[rank.last_error] = attrs.evolve(kept[rank.last_error], kind="ignored error")
+    elif not (is_error and rank.of_tracker):
+        kind: Literal["error", "ignored error", "report", "text"] = "text"
+        if is_error:
+            kind = "ignored error" if rank.reported else "error"
+            rank.last_error = len(kept)
+        elif _REPORT.match(stripped):
+            kind = "report"
+        rank.reported = _REPORTED.search(stripped) is not None
+        kept.append(TailLine(offset, line.strip(), label, kind))
+    rank.frames = rank.of_tracker = False
+
+
+def _unlabelled(line: bytes) -> bytes:
+    """Return a line without rank labels and colours."""
+    text = without_escapes(line)[0] if ESCAPE in line else line
+    return text[len(label_of(text)) :]
