@@ -57,7 +57,7 @@ def test_one_log_has_the_keys_of_the_contract(parse: Llmb, log: Path) -> None:
     answer = parse(log, "--json")
 
     assert (answer.status, answer.err) == (0, "")
-    assert list(answer.json) == ["framework", "status", "steps", "summary", "steady_state", "failure"]
+    assert list(answer.json) == ["framework", "status", "steps", "summary", "steady_state", "runs_in_log", "failure"]
     assert (answer.json["framework"], answer.json["status"], answer.json["failure"]) == ("maxtext", "complete", None)
     assert list(answer.json["steps"][0])[:5] == STEP_KEYS
     assert answer.json["steps"][2] == {

@@ -78,26 +78,37 @@ def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:
 
 
 def parse(
-    logs: str | Path | Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
+    logs: str | Path | Iterable[str | Path],
+    *,
+    framework: str,
+    window: Window | None = None,
+    steps: int | None = None,
+    run: int | None = None,
 ) -> ParsedLog:
     """Parse one run from its log, or from the logs of its ranks, as far as they are written.
 
     ``window`` is by default the framework's usual window. ``steps`` overrides the number of steps that a complete log
-    has according to the log itself. Raise LogError if a log cannot be read, and PluginError for an unknown framework.
+    has according to the log itself. ``run`` is one of several runs in the log, from 1, by default the last one. Raise
+    LogError if a log cannot be read or lacks the run, and PluginError for an unknown framework.
     """
     logs = [logs] if isinstance(logs, str | Path) else logs
-    return parse_run([Path(log) for log in logs], framework, PluginRegistry(), window, steps)
+    return parse_run([Path(log) for log in logs], framework, PluginRegistry(), window, steps, run)
 
 
 def parse_paths(
-    paths: Iterable[str | Path], *, framework: str, window: Window | None = None, steps: int | None = None
+    paths: Iterable[str | Path],
+    *,
+    framework: str,
+    window: Window | None = None,
+    steps: int | None = None,
+    run: int | None = None,
 ) -> list[ParsedPath]:
     """Parse each path: a log as one run, a directory as all logs of the framework in it.
 
-    ``window`` and ``steps`` are those of `parse`. Return one value per path, which lists the files that cannot be read
-    instead of raising LogError. Raise PluginError for an unknown framework.
+    ``window``, ``steps`` and ``run`` are those of `parse`. Return one value per path, which lists the files that cannot
+    be read instead of raising LogError. Raise PluginError for an unknown framework.
     """
-    reader = LogReader(framework=framework, registry=PluginRegistry(), window=window, steps_asked=steps)
+    reader = LogReader(framework=framework, registry=PluginRegistry(), window=window, steps_asked=steps, run=run)
     return [reader.read(Path(path)) for path in paths]
 
 

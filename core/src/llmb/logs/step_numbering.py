@@ -52,7 +52,7 @@ class Numbering:
 
     def take(self, step: Step, label: bytes = b"") -> Sequence[Step]:
         """Add a step of the rank with this label. Return the steps whose attempt is now certain and set, in order."""
-        number = step.step
+        number, label = step.step, self._rank_of(label)
         rank = self._ranks.get(label)
         if rank is None:
             self._ranks[label] = _Rank(number, number)
@@ -68,6 +68,13 @@ class Numbering:
             rank.first = number
         step.attempt = self.attempt
         return (step,)
+
+    def _rank_of(self, label: bytes) -> bytes:
+        """Return the label of the rank that printed a line. A log may be continued by a launcher that adds labels."""
+        if label in self._ranks or len(self._ranks) != 1:
+            return label
+        [only] = self._ranks
+        return label if label and only else only
 
     @property
     def undecided(self) -> bool:

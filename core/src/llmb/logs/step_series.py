@@ -111,6 +111,11 @@ class StepSeries:
         return self._steps.attempt
 
     @property
+    def runs(self) -> int:
+        """The number of runs so far that had a step."""
+        return self.attempt + 1 if self._steps else 0
+
+    @property
     def steps(self) -> Sequence[Step]:
         """The steps of the current run, in the order of their numbers."""
         return self._steps

@@ -44,12 +44,17 @@ class ParsedPath:
 
 @attrs.frozen(kw_only=True)
 class LogReader:
-    """Reader of one framework's logs. ``steps_asked`` is the number of steps in a complete log, if the user sets it."""
+    """Reader of one framework's logs.
+
+    ``steps_asked`` is the number of steps in a complete log, and ``run`` the run in a log with several, if the user
+    sets them.
+    """
 
     framework: str
     registry: PluginRegistry
     window: Window | None = None
     steps_asked: int | None = None
+    run: int | None = None
 
     def read(self, path: Path) -> ParsedPath:
         """Read a log, or the logs in a directory: docs/parse.md lists which files of a directory are logs."""
@@ -78,7 +83,7 @@ class LogReader:
                     yield found
 
     def _parse(self, path: Path) -> ParsedLog:
-        return parse_run([path], self.framework, self.registry, self.window, self.steps_asked)
+        return parse_run([path], self.framework, self.registry, self.window, self.steps_asked, self.run)
 
     def _parse_if_log(self, path: Path, known: LogFiles) -> ParsedLog | PassedOver | None:
         if is_training_log(path, known):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import LastSteps
 from llmb.logs.log_status import LogStatus
 from llmb.logs.step_series import StepSeries
+from llmb.parsing.appended_runs import up_to_run
 from llmb.parsing.compressed import compression, unpacked
 from llmb.parsing.file_names import beginning, experiment
 from llmb.parsing.log_ending import classify_log_end
@@ -30,10 +32,11 @@ from llmb.values.steps import Step
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
-    """The last run in a log, or in the logs of its ranks: status, steps, means over the window, and cause of a failure.
+    """One run in a log, or in the logs of its ranks: status, steps, means over the window, and cause of a failure.
 
-    ``steps_asked`` is the number of steps in a complete run, or None if the log announces it. ``no_step`` is the reason
-    why there is no step, or None if there is one.
+    It is the last one of the ``runs_in_log`` runs, unless the caller selected another. ``steps_asked`` is the number of
+    steps in a complete run, or None if the log announces it. ``no_step`` is the reason why there is no step, or None if
+    there is one.
     """
 
     paths: tuple[Path, ...]
@@ -45,6 +48,12 @@ class ParsedLog:
     experiment: str
     steps_asked: int | None = None
     no_step: str | None = None
+    runs_in_log: int
+
+    @property
+    def run(self) -> int:
+        """The number of this run in the log, from 1, or 0 if there is no step."""
+        return self.series.runs
 
     @property
     def path(self) -> Path:
@@ -113,6 +122,7 @@ class ParsedLog:
             "steps": [_step(step) for step in self.series.steps],
             "summary": self.summary.as_dict(),
             "steady_state": steady.as_dict() if (steady := self.steady_state) else None,
+            "runs_in_log": self.runs_in_log,
             "failure": attrs.asdict(self.failure) if self.failure else None,
         }
 
@@ -123,10 +133,12 @@ def parse_run(
     registry: PluginRegistry,
     window: Window | None = None,
     steps_asked: int | None = None,
+    run: int | None = None,
 ) -> ParsedLog:
     """Read the log of a run, or the logs of its ranks, to their present end.
 
-    Raise LogError if a log is unreadable, and PluginError if the framework's parser fails.
+    ``run`` selects one of several runs in the log, counted from 1. Raise LogError if a log is unreadable or does not
+    contain the run, and PluginError if the framework's parser fails.
     """
     if not paths:
         raise LogError("no log is named")
@@ -134,6 +146,12 @@ def parse_run(
     with _naming_the_log(paths), ExitStack() as stack:
         plain = {path: stack.enter_context(unpacked(path)) for path in paths}
         series, last_steps = _read_steps(framework, plain)
+        runs = series.runs
+        if run is not None and run != runs:
+            _check_run(paths, run, runs)
+            new_parser = partial(framework.parse_log, run=None)
+            plain = {path: stack.enter_context(up_to_run(text, run, new_parser)) for path, text in plain.items()}
+            series, last_steps = _read_steps(framework, plain)
         status, failure = classify_log_end(framework, registry, series, last_steps, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
@@ -147,7 +165,17 @@ def parse_run(
             no_step=None
             if series.steps
             else explain_missing_steps(_begin(plain.values()), name, broke=failure is not None),
+            runs_in_log=runs,
         )
+
+
+def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:
+    """Raise LogError if the logs do not contain this run, or cannot be read again to separate it."""
+    if run > runs:
+        raise LogError(Fault(message=f"no run {run}; the log has {counted(runs, 'run')}", file=str(paths[0])))
+    for path in paths:
+        if not path.is_file():
+            raise LogError(Fault(message="a run cannot be selected in a pipe; save the log to a file", file=str(path)))
 
 
 def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> tuple[StepSeries, dict[Path, LastSteps]]:

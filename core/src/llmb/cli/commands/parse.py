@@ -32,6 +32,9 @@ def parse(
     steps: Annotated[
         int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
     ] = None,
+    run: Annotated[
+        int | None, typer.Option("--run", metavar="N", min=1, help="Run in a log with several. [default: the last]")
+    ] = None,
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")] = (
         False
@@ -43,7 +46,7 @@ def parse(
     """Read training logs: every step, and the mean over a window."""
     reject_combination({"--json": as_json, "--csv": as_csv})
     paths = [STANDARD_INPUT if str(each) == "-" else each for each in logs or [_log_directory(framework)]]
-    parsed = llmb.parse_paths(paths, framework=framework, window=parse_window(window), steps=steps)
+    parsed = llmb.parse_paths(paths, framework=framework, window=parse_window(window), steps=steps, run=run)
     faults = [fault for each in parsed for fault in each.faults]
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):

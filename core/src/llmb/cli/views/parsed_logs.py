@@ -94,6 +94,8 @@ def _print_steps(log: llmb.ParsedLog) -> None:
 def _describe_mean(log: llmb.ParsedLog) -> str:
     summary, window = log.summary, _describe_window(log.summary.window)
     parts = [f"{log.status}, {counted(len(log.steps), 'step')}"]
+    if log.runs_in_log > 1:
+        parts.append(f"run {log.run} of {log.runs_in_log} in the log")
     if summary.step_time_s is None:
         parts.append(_describe_missing_mean(log))
     else:
