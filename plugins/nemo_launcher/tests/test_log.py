@@ -82,6 +82,49 @@ def test_a_redraw_with_the_values_of_the_step_before_is_no_step() -> None:
     assert [(step.step, step.time_s) for step in found] == [(1, 44.9), (2, 24.8)]
 
 
+def epochs(lengths: list[int], shown: str, *, every: int = 1, rounded: bool = False) -> str:
+    """Return the bars of several epochs: each step twice, as NeMo draws them, and an empty bar at the begin of each."""
+    drawn, done, fields = [], 0, ""
+    for epoch, length in enumerate(lengths):
+        drawn.append(bar(f"0/{shown}", fields, epoch))
+        for count in range(1, length + 1):
+            global_step = "3.1e+4" if rounded else f"{done}.000"
+            done += 1
+            if count % every == 0:
+                drawn.append(bar(f"{count}/{shown}", fields, epoch))
+                fields = f"reduced_train_loss=1.{done:03}, global_step={global_step}, train_step_timing in s={done}.0"
+                drawn.append(bar(f"{count}/{shown}", fields, epoch))
+        fields += f", val_loss={epoch}.500"
+        if length % every == 0:
+            drawn.append(bar(f"{length}/{shown}", fields, epoch))
+    return "".join(drawn) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "numbers"),
+    [
+        (epochs([20, 20, 20], "20"), range(1, 61)),
+        (epochs([20, 20, 20], "100"), range(1, 61)),  # Megatron shows the steps of all epochs
+        (epochs([20, 20], "?"), range(1, 41)),
+        (epochs([20, 20, 20], "20", rounded=True), range(1, 61)),
+        (epochs([20, 20, 20], "20").partition("Epoch 1")[2].join(["\rEpoch 1", ""]), range(21, 61)),
+    ],
+    ids=["total of an epoch", "total of all", "no total", "rounded", "the first epoch is lost"],
+)
+def test_steps_are_counted_over_all_epochs(log: str, numbers: range) -> None:
+    found = steps(log)
+
+    assert list(dict.fromkeys(step.step for step in found)) == list(numbers)  # the last one is drawn again
+    assert {step.attempt for step in found} == {0}
+    assert [step.time_s for step in found] == [float(step.step) for step in found]
+
+
+def test_steps_that_are_not_drawn_at_the_end_of_an_epoch_are_counted() -> None:
+    found = steps(epochs([25, 25], "100", every=10))
+
+    assert [step.step for step in found] == [10, 20, 35, 45]
+
+
 def test_rounded_values_may_be_the_same_for_a_new_step() -> None:
     rounded = "reduced_train_loss=2.10, global_step=3.1e+4, consumed_samples=4e+6, train_step_timing in s=4.700"
     found = steps(*(bar(f"{step}/40000", rounded) for step in (31000, 31001, 31001, 31002, 31002)), "\n")

@@ -23,6 +23,7 @@ _BUFFER = b"buffer_size: "
 """Part of the configuration that NeMo prints at its start: the number of steps over which it averages times."""
 
 _MOST_STEPS = 10**15  # a longer number is garbled
+_EPOCH = re.compile(rb"\d{1,15}")
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
 _ITERATION = re.compile(rb"Training epoch \d+, iteration (\d{1,15})/(\d{1,15}) \| ")
 _DLLOGGER = re.compile(rb"DLL \S+ \S+ - (\d{1,15}) ")
@@ -34,8 +35,9 @@ _FOUR_DIGITS = re.compile(r"(?!0*\.?0)[\d.]{5}")
 
 @attrs.frozen
 class _Bar:
-    """Parts of a bar: before the brackets (the 2/20), between them and after them."""
+    """Parts of a bar: the epoch, the 2/20 before the brackets, the fields between them and the text after them."""
 
+    epoch: int
     place: bytes
     fields: bytes
     after: bytes
@@ -48,7 +50,9 @@ class _Bar:
             return None
         closed = text.find(b"]", opened)
         fields_end = closed if closed > 0 else text.rfind(b", ", opened)
+        epoch = _EPOCH.match(text)
         return cls(
+            epoch=int(epoch[0]) if epoch else 0,
             place=text[text.rfind(b" ", 0, opened) + 1 : opened],
             fields=text[text.find(b", ", opened) : fields_end],
             after=text[closed + 1 :] if closed > 0 else b"",
@@ -57,11 +61,18 @@ class _Bar:
 
 @attrs.define
 class _Drawn:
-    """Last bar of one rank, and the last step whose fields were new."""
+    """Last bar of one rank, and the last step whose fields were new.
+
+    A bar counts from 0 in each epoch, so ``before_epoch`` is the number of steps before its epoch.
+    """
 
     place: bytes = b""
     fields: bytes = b""
     last_new: bytes = b""
+    epoch: int = -1
+    before_epoch: int = 0
+    last_number: int = 0
+    last_global_step: float | None = None
 
     def is_new_step(self, bar: _Bar) -> bool:
         """Check whether the fields of the next bar belong to its own step.
@@ -77,16 +88,33 @@ class _Drawn:
         self.last_new = bar.place
         return True
 
+    def number(self, epoch: int, count: int, global_step: float | None) -> int:
+        """Return the number of a new step, the ``count``-th of its epoch. Bars may be missing at the end of an epoch.
+
+        ``global_step`` is None if the bar does not have it, or rounded.
+        """
+        if epoch > self.epoch >= 0:
+            last = self.last_global_step
+            done = 0 if global_step is None or last is None else int(global_step - last)
+            self.before_epoch = self.last_number + max(0, done - count)
+        elif epoch != self.epoch:  # the log begins within a later epoch, or another run begins
+            self.before_epoch = max(0, int(global_step) + 1 - count) if epoch and global_step is not None else 0
+        self.epoch, self.last_global_step = epoch, global_step
+        self.last_number = self.before_epoch + count
+        return self.last_number
+
 
 class NeMoLog(LineParser):
     """Parser of both generations; a log has one of them.
 
     NeMo 1 draws ``Epoch 0: :  10%|█ | 2/20 [00:49<07:25, reduced_train_loss=11.20, global_step=1.000, ...]``. Its
-    numbers have about four digits, so the step is the 2 of 2/20. If DLLogger prints the same step in full, its numbers
-    count. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, where the iteration is counted per
-    epoch and the step is ``global_step``. ``timing_buffer`` is the number of steps over which NeMo 1 averages its
-    times, if the recipe states it; otherwise the log may. ``first_step`` is for a run, because it must be known before
-    there is a log. ``printed_every`` is the interval of the printed steps.
+    numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
+    prints the same step in full, its numbers count. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 |
+    ...``, where the iteration is counted per epoch and the step is ``global_step``.
+
+    ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
+    the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
+    interval of the printed steps.
     """
 
     def __init__(
@@ -98,7 +126,7 @@ class NeMoLog(LineParser):
         self.needles = (_TIME, _LOSS, _LINE, _BUFFER) if timing_buffer is None else (_TIME, _LOSS, _LINE)
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
-        self._total = b""  # as printed
+        self._total = 0
         self._has_times = False  # True if a line of NeMo 2 contains the time of the step
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
@@ -122,7 +150,7 @@ class NeMoLog(LineParser):
             self._begin(0, (_LINE,))
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
-        return [step] if match[2] == self._total else [self._total_steps(match[2], int(match[2]) + 1), step]
+        return [*self._total_steps(int(match[2]) + 1), step]
 
     def _read_bar(self, text: bytes) -> list[Step | Notice]:
         bar = _Bar.find(text)
@@ -132,16 +160,17 @@ class NeMoLog(LineParser):
         if not self._begun:
             self._begin(1, (_TIME,) if _TIME in bar.fields else (_LOSS,))
         _, _, total = bar.place.partition(b"/")
-        return [self._total_steps(total, int(total)), step] if total.isdigit() and total != self._total else [step]
+        return [*self._total_steps(self._whole_total(int(total), step.step)), step] if total.isdigit() else [step]
 
     def _bar_step(self, bar: _Bar) -> Step | None:
         count = _PLACE.fullmatch(bar.place)
         if count is None:
             return None
         values = _values(bar.fields, ", ", "=")
-        if not values:
+        if not values or not int(count[1]):  # no step of this epoch is done
             return None
-        number = int(count[1])
+        global_step = None if _ROUNDED_STEP.search(bar.fields) else values.get("global_step")
+        number = self._drawn_here().number(bar.epoch, int(count[1]), global_step)
         exact = _DLLOGGER.match(bar.after)
         if exact and int(exact[1]) + 1 == number:
             values |= _values(bar.after[exact.end() :], "  ", " : ")
@@ -160,9 +189,15 @@ class NeMoLog(LineParser):
         """Note the generation of the log, and search for nothing else."""
         self._begun, self.first_step, self.needles = True, first_step, needles
 
-    def _total_steps(self, printed: bytes, total: int) -> Notice:
-        self._total = printed
-        return Notice(kind="total steps", text=f"{total} steps", value=total)
+    def _whole_total(self, total: int, number: int) -> int:
+        """Return the number of steps up to the end of this epoch. Megatron's bar shows that of all epochs instead."""
+        return total if number <= total else self._drawn_here().before_epoch + total
+
+    def _total_steps(self, total: int) -> list[Notice]:
+        if total == self._total:
+            return []
+        self._total = total
+        return [Notice(kind="total steps", text=f"{total} steps", value=total)]
 
 
 def _iteration(iteration: int, text: bytes, *, torn: bool) -> Step | None:
