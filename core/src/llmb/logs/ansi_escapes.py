@@ -6,18 +6,23 @@ import re
 
 ESCAPE = b"\x1b"
 
-LONGEST = 4 << 10
-"""Most bytes of a sequence. A link contains an address."""
+LONGEST = 4000
+"""Most bytes of a link, which contains an address. Longer ones, and other sequences over `SHORT` bytes, are text."""
 
-_MOVE = re.compile(rb"\x1b\[(?:[\d;]*[ABEFHf]|[01]?G)")
+SHORT = 64
+
+_MOVE = re.compile(rb"\x1b\[(?:[\d;]{,%d}[ABEFHf]|[01]?G)" % SHORT)
 _SEQUENCE = re.compile(
-    rb"""\x1b(?: \[ [0-?]* [\ -/]* [@-~]                    # CSI
-               | \] [^\x07\x1b\r\n]* (?: \x07 | \x1b\\ )    # OSC
-               | [\ -/]* [0-Z\\^-~]                         # other sequences, which are short
-             )""",
+    rb"""\x1b(?: \[ [0-?]{,%(short)d} [\ -/]{,%(short)d} [@-~]      # CSI
+               | \] [^\x07\x1b\r\n]{,%(longest)d} (?: \x07 | \x1b\\ )    # OSC
+               | [\ -/]{,%(short)d} [0-Z\\^-~]                      # other sequences, which are short
+             )"""
+    % {b"short": SHORT, b"longest": LONGEST},
     re.VERBOSE,
 )
-_UNFINISHED = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\r\n]*\x1b?|[ -/]*)\Z")
+_UNFINISHED = re.compile(
+    rb"\x1b(?:\[[0-?]{,%d}[ -/]{,%d}|\][^\x07\x1b\r\n]{,%d}\x1b?|[ -/]{,%d})\Z" % (SHORT, SHORT, LONGEST, SHORT)
+)
 
 
 def without_escapes(data: bytes) -> tuple[bytes, bytes]:
@@ -25,6 +30,6 @@ def without_escapes(data: bytes) -> tuple[bytes, bytes]:
 
     A move of the cursor to another line or column ends a line.
     """
-    unfinished = _UNFINISHED.search(data, max(0, len(data) - LONGEST))
+    unfinished = _UNFINISHED.search(data, max(0, len(data) - LONGEST - SHORT))
     end = unfinished.start() if unfinished else len(data)
     return _SEQUENCE.sub(b"", _MOVE.sub(b"\r", data[:end])), data[end:]

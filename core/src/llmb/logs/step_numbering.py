@@ -71,10 +71,7 @@ class Numbering:
 
     def _rank_of(self, label: bytes) -> bytes:
         """Return the label of the rank that printed a line. A log may be continued by a launcher that adds labels."""
-        if label in self._ranks or len(self._ranks) != 1:
-            return label
-        [only] = self._ranks
-        return label if label and only else only
+        return b"" if self._ranks.keys() == {b""} else label
 
     @property
     def undecided(self) -> bool:
