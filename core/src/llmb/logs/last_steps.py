@@ -12,6 +12,8 @@ from llmb.values.steps import LogParser, Notice, Step
 STEPS_OF_GRACE = 10
 """New steps after a message that do not show that the run continued: schedulers give processes half a minute to end."""
 
+_LONGEST_LINE = 64 << 10
+
 NewParser = Callable[[], LogParser]
 
 Number = tuple[int, int]
@@ -79,20 +81,24 @@ def _numbers(items: Iterable[Step | Notice]) -> Iterator[Number]:
 
 
 class _Piecewise(LogParser):
-    """Parser for logs without step numbers: a new parser reads each block, and its steps are counted.
-
-    A line in two blocks may be lost, which is one step of a complete block.
-    """
+    """Parser for logs without step numbers: a new parser reads the lines of each block, and their steps are counted."""
 
     def __init__(self, new_parser: NewParser) -> None:
         self._new_parser = new_parser
         self._count = 0
+        self._rest = b""
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
+        text = self._rest + block
+        end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+        self._rest = text[end:][-_LONGEST_LINE:]
+        return self._read(text[:end], source)
+
+    def _read(self, text: bytes, source: str) -> Sequence[Step | Notice]:
         parser = self._new_parser()
-        found = [*_numbers(parser.feed(block, source)), *_numbers(parser.close())]
+        found = [*_numbers(parser.feed(text, source)), *_numbers(parser.close())]
         first, self._count = self._count, self._count + len(found)
         return [Step(step=number) for number in range(first, self._count)]
 
     def close(self) -> Sequence[Step | Notice]:
-        return ()
+        return self._read(self._rest, "")
