@@ -30,7 +30,7 @@ STEPS = [
     " iteration {n}/ 20 | consumed samples: 8 |\n elapsed time per iteration (ms): {s}500.0 | lm loss: 1.0 |",
     "Step Time : {s}.50s GPU utilization: 400.5MODEL_TFLOP/s/GPU",
     "Training epoch 0, iteration {n}/19 | global_step: {n} | loss: 11.2 | train_step_timing in s: {s}.123",
-    "\rEpoch 1: :  10%|x | {n}/20 [00:49<07:25, reduced_train_loss=1.{n}, global_step={n}.0, train_step_timing in s={s}]",
+    "\rEpoch 1: : 9%|x | {n}/20 [00:49<07:25, reduced_train_loss=1.{n}, global_step={n}.0, train_step_timing in s={s}]",
 ]
 OTHERS = [
     *("", "noise", "    buffer_size: 5", "completed step: ", "elapsed time per iteration", "Training epoch "),
