@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import re
@@ -51,7 +52,8 @@ def write(path: Path, times_s: Sequence[float], end: str = "") -> Path:
 @pytest.fixture
 def log(tmp_path: Path) -> Callable[..., Path]:
     """Return a log of 50 steps of so many seconds, after a slow first one."""
-    return lambda time_s, name="run.log", **more: write(tmp_path / name, [40.0, *[time_s] * 49], **more)
+    first_s = itertools.count(40)  # no two logs are copies
+    return lambda time_s, name="run.log", **more: write(tmp_path / name, [next(first_s), *[time_s] * 49], **more)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +119,15 @@ def test_a_directory_of_one_log_per_rank_is_one_run(grade: Llmb, tmp_path: Path)
         write(tmp_path / "ranks" / f"rank{rank}.log", [40.0, *[7.0] * 49])
     document = grade(tmp_path / "ranks", "--json").json
     assert (document["verdict"], len(document["repeats"]), document["window"]["last"]) == ("pass", 1, 49)
-    both = grade(tmp_path / "ranks", tmp_path / "ranks", "--repeats", "--json").json
-    assert (both["verdict"], len(both["repeats"])) == ("pass", 2)
+
+
+def test_a_copy_of_a_log_is_no_repeat(grade: Llmb, log: Callable[..., Path]) -> None:
+    path = log(7.0)
+    once = grade(path, "--json").json
+    twice = grade(path, path, "--repeats", "--json").json
+    assert (twice["verdict"], twice["interval"]) == ("pass", once["interval"])
+    assert [each["left_out"] for each in twice["repeats"]] == [False, True]
+    assert twice["reason"].endswith("repeat 2 is left out: the same log as repeat 1")
 
 
 def test_a_missing_window_is_undecided_and_metrics_are_those_of_the_steady_state(grade: Llmb, tmp_path: Path) -> None:
@@ -167,6 +176,9 @@ def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
     answer = grade(path, "--json")
     assert (answer.status, answer.json["verdict"], answer.json["status"]) == (1, "undecided", "no_data")
     assert answer.json["metrics"] is None
+    assert answer.json["reason"] == "no maxtext steps found, and no other installed framework recognises the log"
+    path.write_text(OUT_OF_MEMORY)
+    assert grade(path, "--json").json["reason"].startswith("the run failed before its first step: ")
 
 
 @pytest.mark.parametrize(

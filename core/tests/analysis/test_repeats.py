@@ -135,6 +135,17 @@ def test_a_window_that_is_too_fast_is_no_checkpoint() -> None:
     assert judge(repeat(0.02, steady_s=12.0)).reason.endswith("its step times may be incomplete")
 
 
+def test_a_step_that_was_printed_too_early_does_not_hide_a_slow_run() -> None:
+    times_s = [10.8] * 50
+    times_s[40] = 0.1
+    steps = [Step(step=at + 1, time_s=time_s) for at, time_s in enumerate(times_s)]
+    summary = summarise(steps, (35, 44))
+    window = summary.measured(summary.step_time_s)
+    assert window
+    assert window.step_time_s < 10  # the plain ratio passes
+    assert judge(Repeat(window=window, steady_state=find_steady_state(steps))).verdict == "undecided"
+
+
 def test_several_runs_that_are_all_off_are_judged_twice() -> None:
     found = judge(repeat(30.0, steady_s=10.0, name="repeat 1"), repeat(31.0, steady_s=10.0, name="repeat 2"))
     assert (found.verdict, found.left_out) == ("undecided", ())

@@ -80,6 +80,20 @@ def test_a_step_within_three_percent_is_no_spike() -> None:
     assert [spike.step for spike in steady_state(times_s).spikes] == [20]
 
 
+def test_a_step_time_that_was_printed_too_early_does_not_change_the_mean() -> None:
+    times_s = noisy(50, 0.005)
+    usual = steady_state(times_s)
+    times_s[40] = 0.002
+    found = steady_state(times_s)
+    assert found.step_time_s == pytest.approx(usual.step_time_s, rel=1e-3)
+    assert found.relative_noise(1) == pytest.approx(usual.relative_noise(1), rel=0.1)
+
+
+def test_steps_of_varying_length_are_no_dips() -> None:
+    times_s = [2.0 if step % 2 else 0.6 for step in range(50)]
+    assert steady_state(times_s).step_time_s == pytest.approx(1.3)
+
+
 def test_noise_alone_makes_no_spike() -> None:
     assert not steady_state(noisy(200, 0.05)).spikes
 

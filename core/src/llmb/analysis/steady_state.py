@@ -29,6 +29,12 @@ CLIP_DEVIATIONS, CLIP_SHARE = 5, 0.05
 SPIKE_DEVIATIONS, SPIKE_SHARE = 6, 0.03
 """Distance of a spike above the median, in standard deviations and as a share. The larger one applies."""
 
+DIP_SHARE = 0.5
+"""Distance of a dip below the median, as a share, if it exceeds that of a spike.
+
+A dip is no step time: an asynchronous framework printed the step before it was over.
+"""
+
 EQUAL_GAPS = 0.25
 """The relative difference of two distances between spikes that count as equal."""
 
@@ -49,7 +55,7 @@ class Spike:
 
 @attrs.frozen(kw_only=True)
 class SteadyState:
-    """Steps ``first`` to ``last``. Mean and sample standard deviation cover the ``count`` steps that are no spikes.
+    """Steps ``first`` to ``last``. Mean and standard deviation cover the ``count`` steps that are no spikes or dips.
 
     ``drift`` is the median step time of the second half over that of the first half, minus 1. ``spike_share`` is the
     share of the time that is lost to spikes; ``spike_period`` is their distance in steps if they are periodic.
@@ -90,8 +96,9 @@ def find_steady_state(steps: Iterable[Step]) -> SteadyState | None:
     times_s = [time_s for _, time_s in steady]
     middle, deviation = _median_and_deviation(times_s)
     limit = middle + max(SPIKE_DEVIATIONS * deviation, SPIKE_SHARE * middle)
+    dip = middle - max(SPIKE_DEVIATIONS * deviation, DIP_SHARE * middle)
     spikes = tuple(Spike(step=step, time_s=time_s) for step, time_s in steady if time_s > limit)
-    usual = [time_s for time_s in times_s if time_s <= limit]
+    usual = [time_s for time_s in times_s if dip <= time_s <= limit]
     mean = statistics.fmean(usual)
     errors = [time_s - mean for time_s in usual]
     squares = math.fsum(error * error for error in errors)

@@ -12,7 +12,7 @@ import attrs
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.repeats import Judgement, Repeat
-from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.judging.read_logs import read_run
 from llmb.logs.log_status import LogStatus
@@ -25,6 +25,9 @@ from llmb.values.job_status import Verdict
 from llmb.values.recipe import Point, Recipe, Window
 
 MeasuredOver = Literal["window", "steady_state"]
+
+CHECK_FRAMEWORK = "; check --framework"
+"""The advice of `llmb parse`, which does not apply here, because all frameworks are tried."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
 """The status of several logs is the first of these that one of them has."""
@@ -90,7 +93,7 @@ class Grader:
     def grade(self, runs: Sequence[Sequence[Path]]) -> Grade:
         """Grade one run, or several repeats of it, each given by the logs of its ranks. Raise LogError."""
         names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
-        graded = [self._measure(paths, name) for paths, name in zip(runs, names, strict=True)]
+        graded = _object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
         judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
         kept = [each for index, each in enumerate(graded) if index not in judgement.left_out] or graded
         over = next((each.measured_over for each in kept if each.measured_over), None)
@@ -140,7 +143,9 @@ class Grader:
         self, log: ParsedLog, steady: SteadyState | None, *, has_window: bool = False
     ) -> Judgement | None:
         if log.no_step:
-            return Judgement(verdict="undecided" if self._published_s else None, reason=log.no_step)
+            reason = f"the run failed before its first step: {log.failure.cause}" if log.failure else log.no_step
+            reason = reason.replace(CHECK_FRAMEWORK, ", and no other installed framework recognises the log")
+            return Judgement(verdict="undecided" if self._published_s else None, reason=reason)
         if log.framework != self.recipe.framework:
             reason = f"written by {log.framework}; the recipe is for {self.recipe.framework}"
             return Judgement(verdict=None, reason=reason)
@@ -208,6 +213,18 @@ class _GradedRun:
             steady_step_time_s=self.steady_state.step_time_s if self.steady_state else None,
             left_out=left_out,
         )
+
+
+def _object_to_copies(runs: Sequence[_GradedRun]) -> list[_GradedRun]:
+    """Return the runs with an objection to each copy of an earlier log, which would narrow the margin for nothing."""
+    names: dict[tuple[tuple[float | None, float | None], ...], str] = {}
+    checked = []
+    for run in runs:
+        content = tuple((step.time_s, step.loss) for step in run.log.steps)
+        original = names.setdefault(content, run.name) if len(content) >= LEAST_STEPS else run.name
+        copied = Judgement(verdict="undecided", reason=f"the same log as {original}")
+        checked.append(run if original == run.name else attrs.evolve(run, objection=run.objection or copied))
+    return checked
 
 
 def _ended(log: ParsedLog) -> bool:
