@@ -189,6 +189,7 @@ def test_a_log_without_a_step(grade: Llmb, tmp_path: Path) -> None:
         (["missing.log", *POINT, "--window", "5:2"], "expected last, or FIRST:LAST"),
         (["missing.log", "--recipe", "maxtext/nothing", *POINT[2:]], "maxtext/nothing"),
         ([*POINT], "LOG"),
+        (["missing.log", *POINT, "--tolerance", "nan"], "tolerance: nan is out of range"),
     ],
 )
 def test_invalid_arguments_exit_with_2(llmb: Llmb, arguments: list[str], message: str) -> None:

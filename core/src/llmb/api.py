@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,10 @@ def grade(
     paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(log) for log in logs]
     if not paths:
         raise LogError("no log is named")
+    if not 0 <= tolerance < math.inf:
+        raise LlmbError(
+            Fault(key="tolerance", message=f"{tolerance:g} is out of range", expected="a fraction such as 0.05")
+        )
     found = load_recipe(recipe)
     grader = Grader(
         recipe=found,

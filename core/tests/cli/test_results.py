@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from typing import Any
 
 import attrs
 import pytest
+from rich.console import Console
 
+from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.views.results import print_results, print_run_list
 from llmb.drive.result import RunResult
@@ -227,3 +231,50 @@ def test_a_result_survives_json() -> None:
 def test_a_result_of_an_older_version_lacks_newer_keys() -> None:
     old = result(metrics={"step_time_s": 7.9, "mfu": None}, failure={"cause": "a disk is full"})
     assert (old.metrics and old.metrics.as_dict()["tokens_per_s"], old.failure and old.failure.line) == (None, None)
+
+
+STEADY = {
+    "first": 4, "last": 50, "count": 47, "step_time_s": 15.28, "step_time_std_s": 0.01, "drift": 0.001, "spikes": [],
+    "spike_share": 0.0, "spike_period": None, "autocorrelation": 0.0,
+}  # fmt: skip
+WINDOW = {"first": 50, "last": 50, "count": 1, "step_time_s": 15.3, "step_time_std_s": None}
+BASELINE = {
+    "step_time_s": 14.72, "tokens_per_s": None, "mfu": None, "days_per_1t_tokens": None, "step_time_ratio": 1.039,
+    "release": "24.11", "source": "README",
+}  # fmt: skip
+REASON = "ratio 1.039, between 1.027 and 1.052; the limit is 1.05; about 1 more repeat would settle it"
+SCREEN_80 = """\
+k3x9f-llama2-70b-h100-bf16-64  completed
+undecided  ratio 1.039, between 1.027 and 1.052; the limit is 1.05
+           about 1 more repeat would settle it
+  published     14.72 s per step (release 24.11)
+  measured      15.30 s, step 50 (the window of this run)
+  steady state  15.28 s, steps 4 to 50; no spikes, drift +0.1 %
+  tokens/s      66,298    MFU 46.56 %    days to 1T tokens 174.6
+  record        /home/me/.local/share/llmb/runs/k3x9f
+"""
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], width: int, color: bool) -> str:
+    def console(**_options: object) -> Console:
+        system = "standard" if color else None
+        return Console(file=sys.stdout, width=width, force_terminal=True, color_system=system, highlight=False)
+
+    judged = result(
+        metrics=METRICS | {"baseline": BASELINE}, verdict="undecided", reason=REASON, interval=[1.027, 1.052],
+        window=WINDOW, steady_state=STEADY, window_complete=True,
+    )  # fmt: skip
+    monkeypatch.setattr(output, "console", console)
+    print_results([judged])
+    return capsys.readouterr().out
+
+
+def test_the_screen_of_a_judged_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    narrow = on_terminal(monkeypatch, capsys, 80, color=False)
+    assert narrow == SCREEN_80
+    wide = on_terminal(monkeypatch, capsys, 200, color=False).splitlines()
+    assert wide[1] == f"undecided  {REASON}"
+    assert wide[2:] == narrow.splitlines()[3:]
+    coloured = on_terminal(monkeypatch, capsys, 80, color=True)
+    assert "\x1b[33mundecided  \x1b[0mratio 1.039" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == narrow

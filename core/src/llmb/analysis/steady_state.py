@@ -29,10 +29,10 @@ CLIP_DEVIATIONS, CLIP_SHARE = 5, 0.05
 SPIKE_DEVIATIONS, SPIKE_SHARE = 6, 0.03
 """Distance of a spike above the median, in standard deviations and as a share. The larger one applies."""
 
-DIP_SHARE = 0.5
+DIP_SHARE = 0.1
 """Distance of a dip below the median, as a share, if it exceeds that of a spike.
 
-A dip is no step time: an asynchronous framework printed the step before it was over.
+A dip is no step time: for example, an asynchronous framework printed the step before it was over.
 """
 
 EQUAL_GAPS = 0.25

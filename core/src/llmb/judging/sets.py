@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -47,7 +48,8 @@ def judge_sets(results: Iterable[RunResult]) -> list[RepeatSet]:
 def find_repeats(results: Sequence[RunResult]) -> list[RunResult]:
     """Return runs together with their recorded repeats. Raise RecordError if the records are unreadable."""
     known = {result.run_id for result in results}
-    wanted = {result.first_repeat for result in results if result.first_repeat}
+    counts = Counter(result.first_repeat for result in results)
+    wanted = {each.first_repeat for each in results if each.first_repeat and counts[each.first_repeat] < each.repeats}
     if not wanted:
         return list(results)
     return [*results, *(each for each in list_runs() if each.first_repeat in wanted and each.run_id not in known)]
