@@ -1,0 +1,136 @@
+"""Run llmb on random inputs: no traceback, no control character on the terminal, every answer within 2 s.
+
+    uv run --group dev python tests/fuzz/run.py --inputs 100000 --seed 1
+
+A failure is printed with the option ``--only N``, which repeats this input alone. The commands change nothing outside
+a temporary folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shlex
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import unicodedata
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from random import Random
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # if started as a program
+from fuzz.inputs import KINDS
+
+from llmb.cli import app
+
+LIMIT_S = 2.0
+HANG_S = 20.0
+EXIT_CODES = {0, 1, 2, 3, 4}
+
+
+class Terminal(io.TextIOWrapper):
+    """A stream that llmb takes for a terminal."""
+
+    def __init__(self) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8", write_through=True)
+
+    def isatty(self) -> bool:
+        """Return True."""
+        return True
+
+    @property
+    def text(self) -> str:
+        """All text that was written."""
+        return self.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]  # it is a BytesIO
+
+
+def fuzz(seed: int, number: int, kind: str) -> str:
+    """Run llmb on one input. Return what was wrong, or an empty string."""
+    random = Random(f"{seed}:{number}")
+    with tempfile.TemporaryDirectory(prefix="llmb-fuzz-") as name:
+        folder = Path(name)
+        env = {"HOME": name, "LLMB_HOME": f"{name}/home", "XDG_CONFIG_HOME": f"{name}/config", "NO_COLOR": "1"}
+        with _environment({**env, "TERM": "dumb", "COLUMNS": str(random.choice((20, 80, 200)))}):
+            (folder / "work").mkdir()
+            arguments = KINDS[kind](folder / "work", random)
+            problem = _run(arguments)
+    return f"{problem}: llmb {shlex.join(arguments)!r}" if problem else ""
+
+
+def _run(arguments: Sequence[str]) -> str:
+    out, err, start = Terminal(), Terminal(), time.monotonic()
+    try:
+        with redirect_stdout(out), redirect_stderr(err), _alarm():
+            exit_code = app.execute(arguments)
+    except SystemExit as end:
+        exit_code = end.code if isinstance(end.code, int) else 1
+    except BaseException as error:  # each is a bug
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return "".join(traceback.format_exception(error)[-6:])
+    seconds, text = time.monotonic() - start, out.text + err.text
+    if controls := {each for each in text if unicodedata.category(each) in ("Cc", "Cs")} - {"\t", "\n"}:
+        return f"control characters {controls}"
+    if "Traceback (most" in text:
+        return f"traceback in the output: {text}"
+    if exit_code not in EXIT_CODES:
+        return f"exit code {exit_code}"
+    return f"{seconds:.1f} s" if seconds > LIMIT_S else ""
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    saved = dict(os.environ)
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(saved)
+
+
+@contextmanager
+def _alarm() -> Iterator[None]:
+    """Raise TimeoutError in a command that hangs."""
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"no answer within {HANG_S:g} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, HANG_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def main() -> int:
+    """Run the inputs that the command line asks for. Return 1 if one of them failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--inputs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", type=int, help="run this input alone")
+    parser.add_argument("--kind", choices=KINDS, help="run this kind of input alone")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    names = [options.kind] if options.kind else [*KINDS]
+    numbers = range(options.inputs) if options.only is None else [options.only]
+    failures = 0
+    for number in numbers:
+        kind = names[number % len(names)]
+        if problem := fuzz(options.seed, number, kind):
+            failures += 1
+            print(f"--seed {options.seed} --only {number} --kind {kind!r}: {problem}", flush=True)
+    print(f"{len(numbers)} inputs, {failures} failures")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
