@@ -96,7 +96,7 @@ def fuzz_record(folder: Path, random: Random) -> list[str]:
     else:
         file.write_bytes(mutate_bytes(file.read_bytes(), random))
     if random.random() < 0.1:
-        os.mkdir(os.fsencode(runs) + b"/\xff\x1b[31m")
+        (runs / RUN).rename(runs / os.fsdecode(b"k3x9f\xff\x1b[31m"))
     return random.choice((["runs"], ["runs", "--json"], ["show", "k3x9f"], ["show", RUN, "--json"], ["logs", "k3x9f"]))
 
 

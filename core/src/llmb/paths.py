@@ -7,7 +7,7 @@ from pathlib import Path
 def home_folder() -> Path:
     """Return ``$LLMB_HOME``, or ``llmb`` in the user's data directory: records, index and local work directory."""
     if set_by_user := os.environ.get("LLMB_HOME"):
-        return Path(set_by_user).expanduser().absolute()
+        return Path(os.path.expanduser(set_by_user)).absolute()
     from platformdirs import user_data_path  # not needed if the variable is set
 
     return user_data_path("llmb", appauthor=False)

@@ -10,6 +10,7 @@ import attrs
 
 from llmb.values.causes import Cause
 from llmb.values.job_status import END_STATES, JobStatus, RunState, Verdict
+from llmb.values.typed import decode_fields
 
 
 @attrs.frozen(kw_only=True)
@@ -171,10 +172,13 @@ def encode_event(event: Event) -> str:
 
 
 def decode_event(line: str | bytes, run_id: str) -> Event | None:
-    """Return the event of a line of ``events.jsonl``. Return None for a torn line or an event of a later version."""
+    """Return the event of a line of ``events.jsonl``, without values of a wrong type.
+
+    Return None for a torn line or an event of a later version.
+    """
     try:
         return _decode_table(json.loads(line), run_id)
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return None
 
 
@@ -189,7 +193,8 @@ def _decode_table(table: dict[str, Any], run_id: str) -> Event | None:
         status = {name: value for name, value in table["status"].items() if name in known}
         table = {**table, "status": JobStatus(**status)}
     known = {field.name for field in attrs.fields(cast("Any", cls))} - {"run_id"}
-    return cls(run_id=run_id, **{name: value for name, value in table.items() if name in known})
+    values, _ = decode_fields({name: table[name] for name in known if name in table}, cls, "", required=False)
+    return cls(run_id=run_id, **values)  # raises TypeError without a required value
 
 
 def _guess_class(table: Mapping[str, Any]) -> type[Event] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from llmb.drive.create_records import complete_stale_sweeps
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
 from llmb.values.errors import RecordError
@@ -12,11 +14,19 @@ def all_records() -> list[RunRecord]:
     folder = runs_folder()
     complete_stale_sweeps()
     try:
-        return [RunRecord(each) for each in folder.iterdir() if (each / "run.toml").exists()]
+        return [RunRecord(each) for each in folder.iterdir() if _is_record(each)]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise RecordError(f"{folder} cannot be read: {error.strerror}; {OTHER_HOME}") from error
+
+
+def _is_record(folder: Path) -> bool:
+    """Check whether a folder is a record. One that cannot be read is a record too, so that users see it."""
+    try:
+        return (folder / "run.toml").exists()
+    except OSError:
+        return True
 
 
 def find_record(wanted: str) -> RunRecord:

@@ -45,7 +45,11 @@ class PendingSweep:
     @classmethod
     def find_stale(cls, folder: Path) -> Iterator[PendingSweep]:
         """Yield the sweeps of processes that are gone, each locked."""
-        for file in sorted(folder.glob("*.json")):
+        try:
+            files = sorted(folder.glob("*.json"))
+        except OSError:  # the folder above cannot be read, which is reported when its runs are listed
+            return
+        for file in files:
             with suppress(OSError, ValueError):  # another process has just removed the file
                 if (descriptor := lock_file(file, os.O_RDONLY)) is not None:
                     yield cls._read(file, descriptor)
@@ -54,10 +58,10 @@ class PendingSweep:
     def _read(cls, file: Path, descriptor: int) -> PendingSweep:
         try:
             texts = json.loads(file.read_bytes())  # fails if the process that held the lock removed the file
-        except (OSError, ValueError):
+            return cls(file, descriptor, {run_id: (str(spec), str(job)) for run_id, (spec, job) in texts.items()})
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             os.close(descriptor)
-            raise
-        return cls(file, descriptor, {run_id: (spec, job) for run_id, (spec, job) in texts.items()})
+            raise ValueError(f"{file} does not contain the records of a sweep") from error
 
     def discard(self) -> None:
         """Delete the file: all records are created, or were taken back."""

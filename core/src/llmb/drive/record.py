@@ -105,7 +105,7 @@ class RunRecord:
             return self._spec
         file = self.directory / "run.toml"
         spec: dict[str, Any] = {}
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             spec = tomllib.loads((_read(file) or b"").decode())
         if not isinstance(spec.get("workload"), dict):
             raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
@@ -155,7 +155,7 @@ class RunRecord:
         if data is None:
             return None
         result = None
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             result = json.loads(data)
         if not isinstance(result, dict):
             raise RecordError(f"{self.directory / 'result.json'} is damaged: it is no longer the result of a run")

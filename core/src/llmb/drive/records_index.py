@@ -31,6 +31,7 @@ def list_runs() -> list[RunResult]:
         (run_id, stamps[run_id], json.dumps(each.as_dict()))
         for run_id, each in found.items()
         if known.get(run_id, ("", ""))[0] != stamps[run_id]
+        and run_id.isprintable()  # SQLite cannot store a name that is not UTF-8
     ]
     _store(news, gone=set(known) - set(found))
     return sorted(found.values(), key=lambda each: (each.created or "", each.run_id))

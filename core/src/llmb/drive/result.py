@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import attrs
 
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
-from llmb.analysis.steady_state import Spike, SteadyState
+from llmb.analysis.steady_state import SteadyState
 from llmb.drive.find_records import find_record
 from llmb.drive.record import RunRecord
 from llmb.drive.unit_state import State
-from llmb.values.errors import RecordError
+from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.job_status import END_STATES, RunState, Verdict
-from llmb.values.typed import encode
-
-T = TypeVar("T")
+from llmb.values.typed import decode_fields, encode
 
 RESULT_KEYS = (
     *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),
@@ -98,28 +96,44 @@ class RunResult:
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> RunResult:
-        """Return the run that `as_dict` of this or another version described. Missing keys are None."""
-        metrics, steady = table.get("metrics") or {}, table.get("steady_state") or {}
-        spikes = tuple(Spike(**spike) for spike in steady.get("spikes", ()))
-        interval = table.get("interval")
-        return cls(
-            **{field.name: table.get(field.name) for field in attrs.fields(cls)}
-            | {
-                "metrics": _build(Metrics, metrics | {"baseline": _build(Comparison, metrics.get("baseline"))}),
-                "failure": _build(Failure, table.get("failure")),
-                "window": _build(MeasuredWindow, table.get("window")),
-                "steady_state": _build(SteadyState, steady | {"spikes": spikes}) if steady else None,
-                "interval": (interval[0], interval[1]) if interval else None,
-                "reason": table.get("reason") or "",
-                "refused": bool(table.get("refused")),
-            }
-        )
+        """Return the run that `as_dict` of this or another version described.
+
+        Missing keys are None. So are those whose values have a wrong type, which the reason then names.
+        """
+        nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
+        values, errors = _known_values(cls, {**table, **nested})
+        damage = f"damaged record: {errors[0]}" if errors else ""
+        defaults = {"reason": "", "refused": False, "notes": (), "sweep": None, "repeat": 1, "repeats": 1}
+        result = cls(**{field.name: defaults.get(field.name) for field in attrs.fields(cls)} | values)
+        return attrs.evolve(result, reason=result.reason or damage)
 
 
-def _build(cls: type[T], table: Mapping[str, Any] | None) -> T | None:
-    if not table or not any(value is not None for value in table.values()):
+NESTED: Mapping[str, type] = {
+    "metrics": Metrics,
+    "failure": Failure,
+    "window": MeasuredWindow,
+    "steady_state": SteadyState,
+    "baseline": Comparison,
+}
+"""The keys whose values are tables, each with its class."""
+
+
+def _nested(cls: type, table: Any) -> Any:
+    """Return the attrs value of a table, None if the table is empty, or the table itself if a value is wrong."""
+    if not isinstance(table, Mapping):
+        return table
+    if all(value is None for value in table.values()):
         return None
-    return cls(**{field.name: table.get(field.name) for field in attrs.fields(cast("Any", cls))})
+    inner = {name: _nested(kind, table[name]) for name, kind in NESTED.items() if name in table}
+    values, errors = _known_values(cls, {**table, **inner})
+    return table if errors else cls(**{field.name: None for field in attrs.fields(cls)} | values)
+
+
+def _known_values(cls: type, table: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+    """Return the valid values of the class's fields in a table, and the errors of the others."""
+    names = (field.name for field in attrs.fields(cast("Any", cls)))
+    known = {name: table[name] for name in names if table.get(name) is not None}
+    return decode_fields(known, cls, "", required=False)
 
 
 def find_run(wanted: str) -> RunResult:

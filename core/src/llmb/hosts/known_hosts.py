@@ -3,6 +3,7 @@
 import base64
 import fnmatch
 import hmac
+import os
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -46,7 +47,9 @@ class KnownHost:
             *_files(config, "globalknownhostsfile", MACHINE_FILES),
         ]
         keys = tuple(_keys(files, name)) or tuple(_keys(files, host))
-        return cls(name=name, file=str(files[0] if files else Path(USER_FILES.split()[0]).expanduser()), keys=keys)
+        return cls(
+            name=name, file=str(files[0] if files else Path(os.path.expanduser(USER_FILES.split()[0]))), keys=keys
+        )
 
     @property
     def key_types(self) -> list[str]:
@@ -91,7 +94,7 @@ class VerifyHostKey(MissingHostKeyPolicy):
 
 def _files(config: dict[str, str], key: str, default: str) -> list[Path]:
     names = config.get(key, default)
-    return [] if names.lower() == "none" else [Path(name).expanduser() for name in shlex.split(names)]
+    return [] if names.lower() == "none" else [Path(os.path.expanduser(name)) for name in shlex.split(names)]
 
 
 def _keys(files: Iterable[Path], name: str) -> Iterator[KnownKey]:

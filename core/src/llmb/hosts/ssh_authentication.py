@@ -29,7 +29,7 @@ class PublicKeys(AuthStrategy):
     def __init__(self, ssh_config: Mapping[str, Any], username: str, **_: Any) -> None:
         super().__init__(ssh_config=SSHConfig())  # the base class does not read it
         self._user = username
-        self._named = [Path(name).expanduser() for name in ssh_config.get("identityfile", ())]
+        self._named = [Path(os.path.expanduser(name)) for name in ssh_config.get("identityfile", ())]
         self._named_only = ssh_config.get("identitiesonly", "no").lower() == "yes"
         self._encrypted: list[Path] = []
         self._tried = 0
@@ -70,7 +70,7 @@ class PublicKeys(AuthStrategy):
         The key of an encrypted file is the agent's key for this file.
         """
         held = {key.asbytes(): key for key in agent.get_keys()} if agent is not None else {}
-        files = self._named or [Path(name).expanduser() for name in DEFAULT_FILES]
+        files = self._named or [Path(os.path.expanduser(name)) for name in DEFAULT_FILES]
         from_files = (key for file in files if (key := self._load(file, held)) is not None)
         if self._named:
             yield from from_files

@@ -1,6 +1,7 @@
 """The user's SSH configuration: ``~/.ssh/config`` and the machine's file, with the files that they include."""
 
 import glob
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -24,10 +25,10 @@ def read_ssh_config(machine: Path = Path("/etc/ssh/ssh_config")) -> SSHConfig:
     Raise TargetError if a file cannot be read or parsed.
     """
     config = SSHConfig()
-    for file in (Path("~/.ssh/config").expanduser(), machine):
-        if not file.exists():
-            continue
+    for file in (Path(os.path.expanduser("~/.ssh/config")), machine):
         try:
+            if not file.exists():
+                continue
             config.parse(_lines(file, file.parent, DEPTH))
         except (ConfigParseError, ValueError) as error:
             raise TargetError(f"{file}: invalid SSH configuration: {error}") from error
@@ -68,5 +69,5 @@ def _lines(file: Path, base: Path, depth: int) -> Iterator[str]:
 
 def _included(patterns: str, base: Path) -> Iterator[Path]:
     for pattern in shlex.split(patterns, comments=True):
-        found = glob.glob(str(base / Path(pattern).expanduser()))
+        found = glob.glob(str(base / os.path.expanduser(pattern)))
         yield from (path for each in sorted(found) if (path := Path(each)).is_file())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,7 +33,7 @@ def _read(
     paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
 ) -> ParsedLog:
     reader = LogReader(framework=framework, registry=registry, window=window, steps_asked=steps)
-    files = [file for path in paths for file in (_files_of_ranks(path, reader) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (_files_of_ranks(path, reader) if os.path.isdir(path) else [path])]
     return parse_run(files, framework, registry, window, steps)
 
 

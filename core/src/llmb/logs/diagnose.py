@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,7 +93,7 @@ def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = FROM_THE_S
 
 
 def _not_empty(logs: Iterable[Path]) -> list[Path]:
-    return [path for path in logs if path.is_file() and path.stat().st_size]
+    return [path for path in logs if os.path.isfile(path) and path.stat().st_size]
 
 
 def _own_exception(logs: Iterable[tuple[Path, list[LoggedError]]], *, ended: bool = False) -> Failure | None:

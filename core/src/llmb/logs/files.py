@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def blocks_of(path: Path, offset: int = 0) -> Iterator[bytes]:
 
 def end_of(path: Path, size: int) -> bytes:
     """Return the last ``size`` bytes of a file, or nothing if it is not a regular file, such as a pipe."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return b""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - size))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
@@ -59,7 +60,7 @@ def beginning_unpacked(path: Path) -> bytes:
 
 def _opened(path: Path) -> IO[bytes] | None:
     module = MODULES.get(compression(beginning(path)) or "")
-    if module is None or not path.is_file():  # a pipe cannot be read twice
+    if module is None or not os.path.isfile(path):  # a pipe cannot be read twice
         return None
     try:
         opened: IO[bytes] = import_module(module).open(path)

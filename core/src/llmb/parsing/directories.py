@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -38,7 +39,9 @@ class ParsedPath:
         if self.faults or any(log.no_step is None for log in self.logs):
             return None
         return (
-            f"no file with {framework} steps found; check --framework" if self.path.is_dir() else self.logs[0].no_step
+            f"no file with {framework} steps found; check --framework"
+            if os.path.isdir(self.path)
+            else self.logs[0].no_step
         )
 
 
@@ -69,7 +72,7 @@ class LogReader:
     def _found(self, path: Path) -> Iterator[ParsedLog | PassedOver | Fault]:
         known = self.registry.framework(self.framework).log_files
         try:
-            files = list(files_below(path, known)) if path.is_dir() else [path]
+            files = list(files_below(path, known)) if os.path.isdir(path) else [path]
         except LogError as error:
             yield from error.faults
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatch
@@ -31,7 +32,8 @@ def files_below(folder: Path, known: LogFiles) -> Iterator[Path]:
     Raise LogError if the folder is unreadable.
     """
     try:
-        files = sorted(path for path in folder.rglob("*") if path.is_file())
+        with os.scandir(folder):  # rglob ignores an unreadable folder
+            files = sorted(path for path in folder.rglob("*") if os.path.isfile(path))
     except OSError as error:
         raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(folder))) from error
     for path in files:
@@ -58,7 +60,7 @@ def experiment(path: Path, known: LogFiles) -> str:
 
 def beginning(path: Path) -> bytes:
     """Return the first bytes of a file, or a question mark if it is unreadable or a pipe."""
-    if not path.is_file():
+    if not os.path.isfile(path):
         return b"?"
     try:
         with path.open("rb") as file:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -194,7 +195,7 @@ def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> t
     series.first_step = parser.first_step  # the parser may know it only now
     for text, last in last_steps.items():
         if not last or len(last_steps) == 1:
-            last.add(found, text.stat().st_size if text.is_file() else offset)
+            last.add(found, text.stat().st_size if os.path.isfile(text) else offset)
     return series, last_steps
 
 

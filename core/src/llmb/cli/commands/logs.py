@@ -78,9 +78,14 @@ class LogPrinter:
 
     def print_new(self) -> None:
         """Print what the files gained since the last call, the most recently written file last."""
-        files = sorted(self._folder.glob("*"), key=lambda path: (path.stat().st_mtime_ns, path.name))
-        for file in files:
-            self._print_file(file, with_heading=len(files) > 1)
+        try:
+            files = sorted(self._folder.iterdir(), key=lambda path: (path.stat().st_mtime_ns, path.name))
+            for file in files:
+                self._print_file(file, with_heading=len(files) > 1)
+        except FileNotFoundError:  # there are no logs yet, or the record is being deleted
+            return
+        except OSError as error:
+            raise llmb.RecordError(f"cannot read {error.filename or self._folder}: {error.strerror}") from error
         sys.stdout.flush()
 
     def print_while_sleeping(self, seconds: float) -> None:

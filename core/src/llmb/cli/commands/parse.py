@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -16,6 +17,7 @@ Logs = Annotated[
     list[Path] | None,
     typer.Argument(
         metavar="LOG",
+        readable=False,  # llmb itself reports a file that cannot be read
         help="Logs, directories of logs, or - for standard input. [default: the framework's log directory]",
     ),
 ]
@@ -51,7 +53,7 @@ def parse(
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):
         raise error
-    if len(paths) == 1 and not paths[0].is_dir():
+    if len(paths) == 1 and not os.path.isdir(paths[0]):
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
@@ -98,6 +100,6 @@ def _log_directory(framework: str) -> Path:
     name = llmb.PluginRegistry().framework(framework).log_files.directory
     if name is None:
         raise OptionsError(f"missing argument 'LOG': {framework} has no log directory of its own")
-    if not Path(name).is_dir():
+    if not os.path.isdir(name):
         raise OptionsError(f"missing argument 'LOG': no directory {name} here, where {framework} writes its logs")
     return Path(name)

@@ -1,0 +1,93 @@
+"""Files that the user may not read: each is one line of the output, never a traceback, and hides no other file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SETPRIV = shutil.which("setpriv")
+SPEC = '[workload]\nrecipe = "maxtext/llama2-tiny"\ngpu_type = "cpu"\ndtype = "fp32"\ngpus = 1\n'
+LOCAL = '[target]\nscheduler = "local"\n'
+RUN = "k3x9f-secret"
+
+
+def llmb(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run llmb as a user who may read only what the modes of files permit. Root gives up the right to read all."""
+    rights = "-dac_override,-dac_read_search"
+    as_user = [str(SETPRIV), f"--bounding-set={rights}", f"--inh-caps={rights}"] if os.geteuid() == 0 else []
+    command = [*as_user, sys.executable, "-m", "llmb", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, errors="surrogateescape")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Create two records, a spec, a targets file and a log, all readable."""
+    if os.geteuid() == 0 and not SETPRIV:
+        pytest.skip("setpriv is not installed")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("abcde-open", RUN):
+        record = tmp_path / "home/runs" / name
+        (record / "logs").mkdir(parents=True)
+        (record / "run.toml").write_text(SPEC)
+        (record / "events.jsonl").write_text('{"event": "planned"}\n')
+        (record / "result.json").write_text("{}")
+        (record / "logs/train.log").write_text("text\n")
+    for name, text in (("spec.toml", SPEC + LOCAL), ("config/llmb/targets.toml", "[eos]\n"), ("logs/0.log", "a\n")):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["", "result.json", "run.toml", "events.jsonl"])
+def test_a_record_that_may_not_be_read_is_one_of_the_runs(folder: Path, name: str) -> None:
+    (folder / "home/runs" / RUN / name).chmod(0)
+    answer = llmb("runs", "--json")
+    runs = {run["run_id"]: run for run in json.loads(answer.stdout)["runs"]}
+    assert (answer.returncode, [*runs]) == (0, ["abcde-open", RUN])
+    assert "cannot be read: Permission denied" in runs[RUN]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "arguments"),
+    [
+        (f"home/runs/{RUN}", ["show", RUN]),
+        (f"home/runs/{RUN}/run.toml", ["show", RUN]),
+        (f"home/runs/{RUN}/logs", ["logs", RUN]),
+        (f"home/runs/{RUN}/logs/train.log", ["logs", RUN]),
+        ("home/runs", ["runs"]),
+        ("home", ["runs"]),
+        ("home", ["attach"]),
+        ("home", ["cancel", RUN]),
+        ("spec.toml", ["validate", "FOLDER/spec.toml"]),
+        ("config/llmb/targets.toml", ["validate", "FOLDER/spec.toml", "--target", "eos"]),
+        ("config", ["validate", "FOLDER/spec.toml", "--target", "eos"]),
+        ("config", ["doctor", "eos"]),
+        ("logs/0.log", ["parse", "FOLDER/logs/0.log", "--framework", "maxtext"]),
+        ("logs", ["parse", "FOLDER/logs", "--framework", "maxtext"]),
+        ("logs", ["parse", "FOLDER/logs/0.log", "--framework", "maxtext"]),
+        ("logs", ["parse", "FOLDER/logs", "FOLDER/logs/0.log", "--framework", "maxtext", "--json"]),
+    ],
+)
+def test_an_unreadable_file_is_reported_in_one_line(folder: Path, hidden: str, arguments: list[str]) -> None:
+    mode = (folder / hidden).stat().st_mode
+    (folder / hidden).chmod(0)
+    answer = llmb(*(each.replace("FOLDER", str(folder)) for each in arguments))
+    (folder / hidden).chmod(mode)
+    assert "Traceback" not in answer.stderr
+    assert answer.returncode in (1, 2)
+    assert "ermission denied" in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("name", [b"\xff.toml", b"x" * 5000])
+def test_an_impossible_file_name_is_reported_in_one_line(name: bytes) -> None:
+    for arguments in (["validate"], ["parse", "--framework", "maxtext"], ["show"]):
+        answer = llmb(*arguments, os.fsdecode(name))
+        assert (answer.returncode, answer.stdout, answer.stderr.count("\n")) == (2, "", 1)
