@@ -112,7 +112,7 @@ def _alarm() -> Iterator[None]:
 
 
 def main() -> int:
-    """Run the inputs that the command line asks for. Return 1 if one of them failed."""
+    """Run the inputs of the command line. Return 1 if one of them failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)

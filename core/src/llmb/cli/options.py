@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 import llmb
+from llmb.cli import output
 
 Spec = Annotated[
     Path,
@@ -50,6 +51,13 @@ class OptionsError(typer.BadParameter):
     def format_message(self) -> str:
         """Return the message alone, without the words "Invalid value"."""
         return self.message
+
+
+def note_ignored(options: Mapping[str, bool], reason: str) -> None:
+    """Print a note for each option that is given although it has no effect. ``reason`` says in which case."""
+    for name, is_given in options.items():
+        if is_given:
+            output.print_message(f"{name} has no effect {reason}")
 
 
 def reject_combination(options: Mapping[str, bool]) -> None:

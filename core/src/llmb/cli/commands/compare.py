@@ -9,7 +9,10 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import FAILED, SLOWER
-from llmb.cli.options import AsJson
+from llmb.cli.options import AsJson, OptionsError
+
+TOLERANCE = 0.02
+"""The slowdown that --check accepts by default, as a fraction."""
 
 
 def compare(
@@ -26,11 +29,14 @@ def compare(
         bool, typer.Option("--check", help="Exit with 3 if B is slower than A by more than the tolerance.")
     ] = False,
     tolerance: Annotated[
-        float, typer.Option("--tolerance", metavar="X", min=0, help="Accepted slowdown, as a fraction.")
-    ] = 0.02,
+        float | None,
+        typer.Option("--tolerance", metavar="X", min=0, help="Slowdown that --check accepts. [default: 0.02]"),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare recorded runs: step time, noise, and what differs between them."""
+    if tolerance is not None and not check:
+        raise OptionsError("--tolerance requires --check")
     found = llmb.compare(a, b)
     if as_json:
         output.print_json(found.as_dict())
@@ -40,5 +46,6 @@ def compare(
         print_comparison(found)
     if not found.points:
         raise typer.Exit(FAILED)
-    if check and any(point.call == "slower" and point.change > tolerance for point in found.points):
+    accepted = TOLERANCE if tolerance is None else tolerance
+    if check and any(point.call == "slower" and point.change > accepted for point in found.points):
         raise typer.Exit(SLOWER)

@@ -11,7 +11,7 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.options import WINDOW, AsJson, OptionsError, parse_window, reject_combination
+from llmb.cli.options import WINDOW, AsJson, OptionsError, note_ignored, parse_window, reject_combination
 
 Logs = Annotated[
     list[Path] | None,
@@ -54,6 +54,9 @@ def parse(
     if error and not any(each.logs for each in parsed):
         raise error
     if len(paths) == 1 and not os.path.isdir(paths[0]):
+        note_ignored({"--full-names": full_names}, "on a single log")
+        ignored = {"--window": window is not None, "--steps": steps is not None} if as_csv else {}
+        note_ignored(ignored, "on the steps of a single log, which --csv prints")
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)

@@ -10,7 +10,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.follow import follow_runs, print_attach_command, print_runs
-from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, reject_combination
+from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
 
 
 def run(
@@ -27,6 +27,7 @@ def run(
     reject_combination({"--check": check, "--detach": detach})
     workload = llmb.load(spec, overrides=overrides or (), target=target)
     if dry_run:
+        note_ignored({"--check": check}, "in a dry run")
         _dry_run(workload, as_json)
         return
     with llmb.start(workload) as session:
