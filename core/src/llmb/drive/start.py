@@ -44,7 +44,7 @@ def start(workload: Workload) -> Session:
     """
     registry = PluginRegistry()
     workload = draw_run_ids(workload)
-    plans: Sequence[RunPlan] = plan(_first_repeats(workload), registry=registry)
+    plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)
     require_secrets((each.script, "run") for each in plans)
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
@@ -62,11 +62,6 @@ def start(workload: Workload) -> Session:
         runs = [_driven(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
         return _session(runs, groups, hosts, registry, notes, recorder=recorder)
-
-
-def _first_repeats(workload: Workload) -> Workload:
-    """Return the workload without the repeats of its runs, which need no check of their own."""
-    return attrs.evolve(workload, runs=tuple(spec for spec in workload.runs if spec.run.repeat == 1))
 
 
 def _plan_all(

@@ -68,3 +68,8 @@ class Workload:
     file: str | None
     runs: tuple[RunSpec, ...]
     notes: tuple[str, ...] = ()
+
+    @property
+    def first_repeats(self) -> Self:
+        """The workload without the repeats of its runs, which need no check of their own."""
+        return attrs.evolve(self, runs=tuple(spec for spec in self.runs if spec.run.repeat == 1))
