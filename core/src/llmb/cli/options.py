@@ -54,7 +54,7 @@ class OptionsError(typer.BadParameter):
 
 
 def note_ignored(options: Mapping[str, bool], reason: str) -> None:
-    """Print a note for each option that is given although it has no effect. ``reason`` says in which case."""
+    """Print a note for each option that is given although it has no effect. ``reason`` is the end of the note."""
     for name, is_given in options.items():
         if is_given:
             output.print_message(f"{name} has no effect {reason}")

@@ -34,7 +34,7 @@ def compare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compare recorded runs: step time, noise, and what differs between them."""
+    """Compare recorded runs: step times, noise and differences."""
     if tolerance is not None and not check:
         raise OptionsError("--tolerance requires --check")
     found = llmb.compare(a, b)
