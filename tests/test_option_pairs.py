@@ -1,4 +1,4 @@
-"""Every pair of options of every command: both have an effect, or the pair is rejected, or a note says so."""
+"""Every pair of options of every command: both have an effect, or the pair is rejected, or llmb prints a note."""
 
 from __future__ import annotations
 
