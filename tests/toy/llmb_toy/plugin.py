@@ -35,9 +35,9 @@ class ToyOptions:
     """Options that define how the training behaves. Everything is off by default.
 
     ``journal``: a file to which every start and end of a rank is appended. ``gate``: a file for which the training
-    waits after ``gate_step`` steps. ``end`` (``exit 3``, ``kill 9``, ``memory``, ``nothing``) is what happens after
-    ``end_step`` steps on ``end_rank``; ``nan_step`` prints a loss of NaN, ``garbled_step`` a time at which the parser
-    fails. ``dump``: write the environment of each rank.
+    waits after ``gate_step`` steps. ``end`` (``exit 3``, ``kill 9``, ``memory``, ``leak``, ``nothing``) is what happens
+    after ``end_step`` steps on ``end_rank``; ``nan_step`` prints a loss of NaN, ``garbled_step`` a time at which the
+    parser fails. ``dump``: write the environment of each rank.
     ``warm_up``: an unmeasured phase of the first rank comes before. ``output``: what the last phase must leave behind,
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
     file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and

@@ -74,10 +74,11 @@ class EffectRunner:
         found = poll_jobs(((self._handle(*each), each[0].runs_on) for each in units), self.group)
         yield from ((unit, found[unit.id]) for unit, _ in units)
 
-    def read_logs(self, run_ids: Iterable[str]) -> Iterator[tuple[str, Exception | None]]:
+    def read_logs(self, run_ids: Iterable[str], *, is_last: bool = False) -> Iterator[tuple[str, Exception | None]]:
         """Append what is new in the logs of these runs to their copies, with one command. Raise TargetError.
 
-        Yield each run that has new bytes, and each run whose copies could not be written, with the error.
+        Yield each run whose copies have grown, and each run whose copies could not be written, with the error. Without
+        ``is_last``, a possible beginning of a secret at the end of a log is left for a later call.
         """
         owners: dict[str, str] = {}
         offsets: dict[str, int] = {}
@@ -91,8 +92,8 @@ class EffectRunner:
         found = self.group.host.read(offsets) if offsets else {}
         for path, data in found.items():
             try:
-                self.runs[owners[path]].logs.add(path, data)
-                changed.setdefault(owners[path], None)
+                if self.runs[owners[path]].logs.add(path, data, is_last=is_last):
+                    changed.setdefault(owners[path], None)
             except Exception as error:  # noqa: BLE001  # an error of one run's copies does not stop the others
                 changed[owners[path]] = error
         yield from changed.items()
@@ -198,6 +199,8 @@ class EffectRunner:
         failed: dict[str, Exception] = {}
         while changed := dict(self.read_logs(run_id for run_id in submitted if run_id not in failed)):
             failed |= {run_id: error for run_id, error in changed.items() if error}
+        last = self.read_logs((run_id for run_id in submitted if run_id not in failed), is_last=True)
+        failed |= {run_id: error for run_id, error in last if error}
         self._secrets.remove(self.runs[unit.id].plan.script for unit, state in units if state.handed_over)
         files = {path: run_id for run_id in submitted if (path := self.runs[run_id].plan.script.provenance)}
         found = self.group.host.read(dict.fromkeys(files, 0)) if files else {}

@@ -14,6 +14,7 @@ import attrs
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.drive.events import Progress
+from llmb.drive.mask_secrets import SecretMask, known_secrets
 from llmb.drive.record import RunRecord
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
@@ -58,6 +59,7 @@ class RunLogs:
         self._record = record
         self._framework = framework
         self._scheduler = scheduler
+        self._mask = SecretMask(known_secrets(plan.secrets))
         self.peak_flops: float | None = None
         """Dense peak of one GPU in FLOP/s, if known."""
         self.start_attempt(0)
@@ -103,11 +105,18 @@ class RunLogs:
         """Return the size of each log's copy, which is where to read on, by the log's path on the target."""
         return {log.path: self._record.log_size(log.copy) for log in self.files}
 
-    def add(self, path: str, data: bytes) -> None:
-        """Append new bytes of a log to its copy, and parse them. Raise RecordError if the disk is full."""
+    def add(self, path: str, data: bytes, *, is_last: bool) -> bool:
+        """Append new bytes of a log to its copy, with secrets masked, and parse them.
+
+        Unless the bytes are the last of the log, a possible beginning of a secret at their end is left for the next
+        call. Return True if the copy has grown. Raise RecordError if the disk is full.
+        """
         log = next(each for each in self.files if each.path == path)
-        self._record.append_log(log.copy, data)
-        self._parse(log, data)
+        if not (masked := self._mask.mask(data, is_last=is_last)):
+            return False
+        self._record.append_log(log.copy, masked)
+        self._parse(log, masked)
+        return True
 
     def close(self) -> None:
         """Parse last lines that have no line end. The job is over."""

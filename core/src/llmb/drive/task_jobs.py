@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
+from llmb.drive.mask_secrets import SecretMask, known_secrets
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.unit_state import Rejected, RunsOn
@@ -111,12 +112,16 @@ class TaskFailure:
 
 
 def describe_task_failure(plan: TaskPlan, status: JobStatus, host: Host) -> TaskFailure:
-    """Return why a task failed. Passwords in URLs are hidden. Raise TargetError."""
+    """Return why a task failed. Secrets are masked. Raise TargetError."""
     attempt = str(status.attempt)
     phases = [[path.replace("{attempt}", attempt) for path in paths] for paths in plan.script.logs.values()]
     find = "\n".join(f"newest {shlex.join(paths)}" for paths in phases)
     result = host.run(f'{_NEWEST}{find}\necho "$log"\n[ -z "$log" ] || tail -c {TAIL_BYTES} -- "$log"')
-    log, _, end = hide_passwords(result.stdout).partition("\n")
+    log, _, end = result.stdout.partition("\n")
+    if len(end) >= TAIL_BYTES:  # the first line may begin within a secret
+        end = end.partition("\n")[2]
+    mask = SecretMask(known_secrets(plan.script.secrets))
+    end = mask.mask(hide_passwords(end).encode(), is_last=True).decode()
     known = preparation_failure(end)
     last = next((line.strip() for line in reversed(end[-600:].strip().splitlines()) if not _ADVICE.match(line)), "")
     from_scheduler = status.reason if plan.on == "scheduler" and status.reason != last else ""

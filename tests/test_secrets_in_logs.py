@@ -1,0 +1,36 @@
+"""A job that prints its environment leaves no token in the record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOKEN = "very-secret-7d1f9c"
+OTHER = "hf_" + "Ab3" * 11
+LEAK = f"env; echo 'value={OTHER}'; echo leaked; exit 3"
+
+
+def record(toy: Any) -> list[Path]:
+    """Return the copies of logs, the events and the result."""
+    own = ("run.toml", "job.sh")  # they contain the spec
+    return [file for file in (toy.home / "runs").rglob("*") if file.is_file() and file.name not in own]
+
+
+@pytest.mark.parametrize("how", ["job", "task"])
+def test_secrets_that_a_job_prints_are_masked(toy: Any, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setenv("TOY_TOKEN", TOKEN)
+    leaks: dict[str, dict[str, Any]] = {
+        "job": {"secrets": ["TOY_TOKEN"], "end": "leak", "end_step": 2},
+        "task": {"task": "data", "task_secrets": ["TOY_TOKEN"], "task_end": LEAK},
+    }
+    done = toy.llmb("run", toy.spec(framework=leaks[how], env={"OTHER": OTHER}))
+    shown = done.stdout + done.stderr
+    texts = [file.read_text(errors="replace") for file in record(toy)]
+    assert any("\nleaked\n" in text for text in texts)
+    assert any("*" * len(TOKEN) in text for text in texts)
+    for secret in (TOKEN, OTHER):
+        assert not [text for text in texts if secret in text]
+        assert secret not in shown
+    assert all(file.stat().st_mode & 0o077 == 0 for file in record(toy) if file.parent.name == "logs")
