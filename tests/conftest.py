@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tomli_w
 from parts import docker as docker_parts
 from parts import slurm as slurm_parts
 from parts.sshd import SSHD, Sshd
@@ -125,6 +127,18 @@ def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     return runs
+
+
+@pytest.fixture
+def write_target() -> Callable[..., None]:
+    """Return a function that writes a target, with these keys, as the user's targets file."""
+
+    def write(name: str, **table: Any) -> None:
+        file = Path(os.environ["XDG_CONFIG_HOME"], "llmb", "targets.toml")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(tomli_w.dumps({name: table}))
+
+    return write
 
 
 @pytest.fixture(scope="session")

@@ -62,6 +62,12 @@ def test_a_recipe_whose_data_need_a_token_is_unavailable_without_it(
     assert unavailable == [f"unavailable: {recipes}" for recipes in lacking]
 
 
+def test_images_are_printed_as_recipes_write_them(toy: Any, tmp_path: Path) -> None:
+    name_target("eos", scheduler="slurm", workdir=str(tmp_path / "work"), runtime="venv")
+    found = {each.name: each.detail for each in llmb.doctor("eos")}
+    assert "nvcr.io/nvidia/nemo:24.09" in found["nemo_launcher recipes"]
+
+
 def test_an_unknown_target_is_one_line(toy: Any) -> None:
     name_target("eos", scheduler="local")
     done = toy.llmb("doctor", "eoss")

@@ -193,8 +193,20 @@ class SchedulerHooks(Protocol[OptionsT]):
         return ""
 
     @_first
-    def checks(self, target: Target[OptionsT], host: Host) -> Sequence[DoctorCheck]:
-        """Return the checks of ``llmb doctor`` for this target, from ``target.facts`` and from commands on the host."""
+    def checks(self, target: Target[OptionsT], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
+        """Return the checks of ``llmb doctor`` for this target, from ``target.facts`` and from commands on the host.
+
+        ``scripts`` are the jobs of a spec, in order to check whether the scheduler would accept them. They are empty if
+        ``llmb doctor`` has no spec.
+        """
+        return ()
+
+    @_first
+    def check_job(self, job: Job, target: Target[OptionsT]) -> Sequence[DoctorCheck]:
+        """Return the checks of ``llmb doctor`` for a job on this target, from ``target.facts`` alone.
+
+        The target has the complete facts of `probe`. A check that cannot be made has ``ok=None`` and the reason.
+        """
         return ()
 
     @_first

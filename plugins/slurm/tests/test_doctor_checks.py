@@ -21,6 +21,7 @@ FACTS = {
     "accounts": "proj1,proj2",
     "pyxis": "yes",
     "enroot": "/usr/bin/enroot",
+    "mksquashfs": "/usr/bin/mksquashfs",
 }
 
 
@@ -28,7 +29,7 @@ def found(facts: dict[str, str] | None = None, **options: Any) -> dict[str, Doct
     merged = {**FACTS, "clock": str(int(time.time())), **(facts or {})}
     present = FrozenMap({key: value for key, value in merged.items() if value is not None})
     target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(**options), facts=present)
-    return {each.name: each for each in Slurm().checks(target, LocalHost())}
+    return {each.name: each for each in Slurm().checks(target, LocalHost(), ())}
 
 
 @pytest.fixture(autouse=True)

@@ -151,6 +151,7 @@ class Toy(FrameworkHooks[ToyOptions]):
             nodes=run.nodes,
             tasks_per_node=run.gpus_per_node,
             gpus_per_node=run.gpus_per_node if options.needs_gpus else 0,
+            domain_nodes=run.domain_nodes,
             files={script: resource_text("llmb_toy", "train.sh")},
             time_limit_s=run.time_limit_s,
         )

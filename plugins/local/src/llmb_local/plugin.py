@@ -107,7 +107,7 @@ class Local(SchedulerHooks[LocalOptions]):
         return "\n".join(parts)
 
     @hookimpl
-    def checks(self, target: Target[LocalOptions], host: Host) -> Sequence[DoctorCheck]:
+    def checks(self, target: Target[LocalOptions], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
         """Return the checks of container engines, their disk space, GPUs, and GPU access from containers."""
         return checks(target)
 

@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from llmb import DoctorCheck, Target
+from llmb import DoctorCheck, Host, Script, Target
+from llmb_slurm.job_checks import partitions, setting
 from llmb_slurm.options import SlurmOptions
 
 MAX_CLOCK_DIFFERENCE_S = 30
 
 
-def checks(target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
-    """Yield the checks of Slurm, the partition and its GPUs, the account, containers and the clock."""
+def checks(target: Target[SlurmOptions], host: Host, scripts: Sequence[Script] = ()) -> Iterator[DoctorCheck]:
+    """Yield the checks of Slurm, the partition and its GPUs, the account, containers, the clock and ``scripts``."""
     facts = target.facts
     yield _slurm(facts)
-    if facts.get("slurm") and "unreachable" not in facts:
-        yield _partition(facts, target.options)
+    reachable = bool(facts.get("slurm")) and "unreachable" not in facts
+    if reachable:
+        yield _partition(target)
         yield _account(facts, target.options)
-    if facts.get("slurm") and target.options.runtime in (None, "pyxis"):
+    if facts.get("slurm") and target.images and target.options.runtime in (None, "pyxis"):
         yield _pyxis(facts)
-        where = facts.get("enroot") or "not on this host; images are imported on a compute node, which needs enroot"
-        yield DoctorCheck(name="enroot", ok=True, detail=where)
+        yield _enroot(facts)
     yield _clock(facts)
+    if reachable and scripts:
+        yield _submission(scripts, host)
+
+
+def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
+    """Check whether Slurm would accept the jobs: account, partition, QOS and every other option of theirs."""
+    headers = dict.fromkeys(_header(script) for script in scripts)
+    tests = [f"sbatch --test-only <<<{shlex.quote(header)} 2>&1 || exit 1" for header in headers]
+    result = host.run("\n".join(tests))
+    lines = result.stdout.strip().splitlines() or [result.stderr.strip()]
+    if result.exit_code:
+        detail = f"sbatch would reject the job: {lines[-1].removeprefix('sbatch: ')}"
+        return DoctorCheck(name="submission", ok=False, detail=detail, remedy="correct [target]")
+    return DoctorCheck(name="submission", ok=True, detail="sbatch --test-only accepts the jobs")
+
+
+def _header(script: Script) -> str:
+    """Return the options of a batch script without its id, so that similar jobs are tested once."""
+    own = ("#SBATCH --job-name", "#SBATCH --comment", "#SBATCH --output")
+    lines = [line for line in script.text.splitlines() if line.startswith("#SBATCH") and not line.startswith(own)]
+    return "\n".join(["#!/bin/bash", *lines, "true"])
+
+
+def _enroot(facts: Mapping[str, str]) -> DoctorCheck:
+    """Check whether this host could import an image. Imports are jobs, so a host without enroot is no error."""
+    if not facts.get("enroot"):
+        detail = "not on this host; images are imported on a compute node, which needs enroot and mksquashfs"
+        return DoctorCheck(name="enroot", ok=None, detail=detail)
+    if not facts.get("mksquashfs"):
+        detail = f"{facts['enroot']}, but mksquashfs is missing, which imports images"
+        remedy = "have the site install squashfs-tools on the nodes"
+        return DoctorCheck(name="enroot", ok=False, detail=detail, remedy=remedy)
+    return DoctorCheck(name="enroot", ok=True, detail=facts["enroot"])
 
 
 def _slurm(facts: Mapping[str, str]) -> DoctorCheck:
@@ -36,10 +71,11 @@ def _slurm(facts: Mapping[str, str]) -> DoctorCheck:
     return DoctorCheck(name="Slurm", ok=True, detail=version)
 
 
-def _partition(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
+def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
     """Check the partitions of the jobs. Slurm accepts several, separated by commas."""
+    facts, options = target.facts, target.options
     existing = {key.partition(".")[2]: value for key, value in facts.items() if key.startswith("partition.")}
-    names = (options.partition or facts.get("default_partition", "")).split(",")
+    names = partitions(target)
     missing = [name for name in names if name not in existing]
     if missing:
         detail = f"{missing[0]} does not exist" if missing[0] else "the cluster has no default partition"
@@ -49,10 +85,42 @@ def _partition(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
     if down := [name for name in names if not existing[name].startswith("up|")]:
         remedy = f"{down[0]} is down; try again later, or set target.partition to another partition"
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
-    if options.gpu_request != "none" and not any("gpu" in existing[name].rpartition("|")[2] for name in names):
+    if closed := next(filter(None, (_closed(name, target) for name in names)), ""):
+        remedy = "set target.partition, target.account or target.qos to what you may use there"
+        return DoctorCheck(name="partition", ok=False, detail=closed, remedy=remedy)
+    if (
+        _runs_use_gpus(target)
+        and options.gpu_request != "none"
+        and not any("gpu" in existing[name].rpartition("|")[2] for name in names)
+    ):
         remedy = 'set target.gpu_request = "none" if Slurm does not manage GPUs, or target.partition to one with GPUs'
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="partition", ok=True, detail=detail)
+
+
+def _runs_use_gpus(target: Target[SlurmOptions]) -> bool:
+    """Check whether runs use GPUs. Without runs, assume so."""
+    return target.gpu_types != ("cpu",)
+
+
+def _closed(name: str, target: Target[SlurmOptions]) -> str:
+    """Return why the user may not use a partition, or ""."""
+    line, options = target.facts.get(f"settings.{name}", ""), target.options
+    accounts = [options.account] if options.account else _split(target.facts.get("accounts", ""))
+    groups = target.facts.get("groups", "").split()
+    lists = (("AllowAccounts", accounts), ("AllowGroups", groups), ("AllowQos", [options.qos] if options.qos else []))
+    for key, own in lists:
+        allowed = _split(setting(line, key))
+        if own and allowed and allowed != ["ALL"] and not {*own} & {*allowed}:
+            return (
+                f"{name} is only for {key.removeprefix('Allow').lower()} {', '.join(allowed)}; yours: {', '.join(own)}"
+            )
+    denied = {*_split(setting(line, "DenyAccounts"))} & {*accounts}
+    return f"{name} denies the account {', '.join(sorted(denied))}" if denied and len(accounts) == len(denied) else ""
+
+
+def _split(text: str) -> list[str]:
+    return [each for each in text.split(",") if each]
 
 
 def _described(name: str, fact: str) -> str:
@@ -62,7 +130,7 @@ def _described(name: str, fact: str) -> str:
 
 
 def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
-    accounts = [each for each in facts.get("accounts", "").split(",") if each]
+    accounts = _split(facts.get("accounts", ""))
     if not accounts:
         return DoctorCheck(name="account", ok=True, detail="Slurm reports no accounts")
     if options.account and options.account not in accounts:

@@ -28,6 +28,7 @@ from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.containers import import_task
 from llmb_slurm.doctor_checks import checks
+from llmb_slurm.job_checks import check_job
 from llmb_slurm.job_script import batch_script, phase_logs
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
 from llmb_slurm.options import SlurmOptions
@@ -76,9 +77,14 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         return f"only_pyxis=yes\n{complete}" if needs_pyxis else ""
 
     @hookimpl
-    def checks(self, target: Target[SlurmOptions], host: Host) -> Sequence[DoctorCheck]:
-        """Return the checks of Slurm, the partition and its GPUs, the account, containers and the clock."""
-        return tuple(checks(target))
+    def checks(self, target: Target[SlurmOptions], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
+        """Return the checks of Slurm, the partition and its GPUs, the account, containers, the clock and the jobs."""
+        return tuple(checks(target, host, scripts))
+
+    @hookimpl
+    def check_job(self, job: Job, target: Target[SlurmOptions]) -> Sequence[DoctorCheck]:
+        """Return the checks of time limit, nodes and their GPUs, MPI, NVLink domains and IMEX."""
+        return tuple(check_job(job, target))
 
     @hookimpl
     def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:

@@ -6,17 +6,28 @@ fi
 [ -z "${only_pyxis-}" ] || exit 0
 
 echo "enroot=$(command -v enroot)"
+echo "mksquashfs=$(command -v mksquashfs)"
 echo "clock=$(date +%s)"
+echo "groups=$(id -Gn)"
 if command -v sinfo >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi
-if output=$(sinfo -h -o '%P|%a|%D|%l|%G' 2>&1); then
-  declare -A total=() kinds=() rest=()
-  while IFS='|' read -r name up nodes limit gres; do # one line per kind of node
+if output=$(sinfo -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
+  declare -A total=() kinds=() rest=() nodes=()
+  while IFS='|' read -r name up count limit gres state; do # one line per kind and state of nodes
     [ "${name%\*}" = "$name" ] || echo "default_partition=${name%\*}"
     name=${name%\*}
-    total[$name]=$((${total[$name]:-0} + nodes)) rest[$name]="$up|$limit"
-    kinds[$name]+=${kinds[$name]:+ }$gres
+    total[$name]=$((${total[$name]:-0} + count)) rest[$name]="$up|$limit"
+    nodes[$name]+="${nodes[$name]:+;}$state|$count|$gres"
+    case " ${kinds[$name]-} " in *" $gres "*) ;; *) kinds[$name]+=${kinds[$name]:+ }$gres ;; esac
   done <<<"$output"
-  for name in "${!total[@]}"; do echo "partition.$name=${rest[$name]}|${total[$name]}|${kinds[$name]}"; done
+  for name in "${!total[@]}"; do
+    echo "partition.$name=${rest[$name]}|${total[$name]}|${kinds[$name]}"
+    echo "nodes.$name=${nodes[$name]}"
+  done
+  scontrol -o show partition 2>/dev/null | sed -n 's/^PartitionName=\([^ ]*\)/settings.\1=/p'
+  scontrol show config 2>/dev/null | sed -n 's/^\(TopologyPlugin\|SwitchType\) *= */config.\1=/p'
+  scontrol show topology 2>/dev/null | sed -n 's/^BlockName=\([^ ]*\)/block.\1=/p'
+  # a plugin per line (22.05), or several after a colon
+  echo "mpi=$(srun --mpi=list 2>&1 | sed -n 's/^.*available: *//p; s/^[[:space:]]\+//p' | tr -s ', \n' '   ')"
 else
   echo "unreachable=${output##*$'\n'}"
 fi

@@ -21,16 +21,22 @@ DETAIL_WIDTH = 30
 def doctor(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="TARGET", help="A target of the targets file. [default: this machine]"),
+        typer.Argument(metavar="TARGET", help="A target of the targets file. [default: the spec's, or this machine]"),
+    ] = None,
+    spec: Annotated[
+        str | None,
+        typer.Argument(metavar="SPEC", help="A workload spec: check whether its runs would start on the target."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a target is ready, and how to fix what is not."""
-    checks = llmb.doctor(target)
+    """Check whether a target is ready, or whether a spec's runs would start there, and how to fix what is not."""
+    if spec is None and target is not None and target.endswith(".toml"):
+        target, spec = None, target
+    checks = llmb.doctor(target) if spec is None else llmb.doctor(workload=llmb.load(spec, target=target))
     if as_json:
         import attrs
 
-        # a check that depends on the run (None) is no failure
+        # a check that depends on the run or cannot be made (None) is no failure
         output.print_json({"checks": [attrs.asdict(check) | {"ok": check.ok is not False} for check in checks]})
     else:
         _print_checks(checks)

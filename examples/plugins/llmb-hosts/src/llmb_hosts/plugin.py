@@ -103,7 +103,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
         return LostHosts()
 
     @hookimpl
-    def checks(self, target: Target[HostsOptions], host: Host) -> Sequence[DoctorCheck]:
+    def checks(self, target: Target[HostsOptions], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
         """Return the checks of the other hosts."""
         return tuple(host_checks(target, host))
 

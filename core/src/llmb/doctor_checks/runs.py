@@ -1,0 +1,108 @@
+"""Checks of the runs of a spec for ``llmb doctor``: whether they would start on their target."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import attrs
+
+from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
+from llmb.drive.target_group import TargetGroup, group_key
+from llmb.drive.task_jobs import find_complete_tasks
+from llmb.hookspecs import DoctorCheck
+from llmb.hosts.disk_space import free_space_gb
+from llmb.planning import RunPlan, TaskPlan, plan, plan_run
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.errors import LlmbError
+from llmb.values.job import Job
+from llmb.values.workload import Workload
+
+
+def check_workload(workload: Workload, registry: PluginRegistry) -> Iterator[DoctorCheck]:
+    """Yield the checks of each target of a workload, and of the runs on it.
+
+    Raise SpecError with the errors of the spec, and TargetError if a target cannot be reached.
+    """
+    first_repeats = attrs.evolve(workload, runs=tuple(spec for spec in workload.runs if spec.run.repeat == 1))
+    by_target: dict[tuple[str, ...], list[RunPlan]] = {}
+    for each in plan(first_repeats, registry=registry):
+        by_target.setdefault(group_key(each.target), []).append(each)
+    for plans in by_target.values():
+        with opened_target(plans[0].target, registry) as group:
+            checks = dict.fromkeys(_check_runs(plans, group, registry))
+        name = plans[0].target.name or plans[0].target.host or plans[0].target.scheduler
+        prefix = f"{name}: " if len(by_target) > 1 else ""
+        yield from (attrs.evolve(check, name=f"{prefix}{check.name}") for check in checks)
+
+
+def check_job(planned: RunPlan, registry: PluginRegistry) -> tuple[DoctorCheck, ...]:
+    """Return the scheduler's checks of a run's job, and the failed checks of its tasks. The target has facts."""
+    scheduler = registry.scheduler(planned.target.scheduler)
+    checks = list(scheduler.check_job(job=planned.job, target=planned.target))
+    for task in planned.tasks:
+        if isinstance(task.task.work, Job):
+            of_task = scheduler.check_job(job=task.task.work, target=planned.target)
+            checks += (
+                attrs.evolve(each, name=f"{task.task.kind}: {each.name}") for each in of_task if each.ok is False
+            )
+    return tuple(checks)
+
+
+def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRegistry) -> Iterator[DoctorCheck]:
+    """Yield the checks of one target and of the runs on it."""
+    yield from probe_target(group)
+    tasks = {task.key: task for each in plans for task in each.tasks}
+    complete = find_complete_tasks(tasks.values(), group)
+    missing = [task for task in tasks.values() if task.key not in complete]
+    scripts = [each.script for each in plans] + [task.script for task in missing if task.on == "scheduler"]
+    target = attrs.evolve(group.with_facts(plans[0].target), images=any(each.images for each in plans))
+    yield from check_scheduler(group, target, scripts)
+    several = len({each.run.name for each in plans}) > 1
+    for each in plans:
+        prefix = f"{each.run.name}: " if several else ""
+        for check in _check_run(each, group, registry):
+            yield attrs.evolve(check, name=f"{prefix}{check.name}")
+    yield from _check_tasks(tasks.values(), complete, group)
+    yield from _check_secrets(plans, missing)
+
+
+def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -> Iterator[DoctorCheck]:
+    """Yield the checks of one run: those of its jobs, or the errors that the facts of the target reveal."""
+    spec = attrs.evolve(planned.spec, target=group.with_facts(planned.target))
+    try:
+        again = plan_run(spec, registry)
+        yield from check_job(again, registry)
+    except LlmbError as error:
+        yield DoctorCheck(name="run", ok=False, detail=one_line(error))
+    else:
+        yield DoctorCheck(
+            name="run", ok=True, detail=f"{again.run.recipe}: {again.job.nodes} x {again.run.gpu_type} node"
+        )
+
+
+def _check_tasks(tasks: Iterable[TaskPlan], complete: set[str], group: TargetGroup) -> Iterator[DoctorCheck]:
+    """Yield a check for each item that the runs need, and one for the space of the missing items."""
+    needed_gb = 0.0
+    for task in tasks:
+        if task.key in complete:
+            yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} exists")
+        else:
+            size = f", {task.task.space_gb:g} GB" if task.task.space_gb else ""
+            yield DoctorCheck(name=task.task.kind, ok=None, detail=f"{task.key} will be created first{size}")
+            needed_gb += task.task.space_gb
+    if not needed_gb:
+        return
+    free_gb = free_space_gb(group.workdir, group.host)
+    detail = f"{needed_gb:g} GB needed in {group.workdir}, {free_gb:.1f} GB free"
+    remedy = "free space there, or set target.workdir to another directory" if needed_gb > free_gb else ""
+    yield DoctorCheck(name="free space", ok=not remedy, detail=detail, remedy=remedy)
+
+
+def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Iterator[DoctorCheck]:
+    """Yield a check for each secret that the runs and the missing items need."""
+    scripts = [*(each.script for each in plans), *(task.script for task in missing)]
+    for name in sorted({name for script in scripts for name in script.secrets}):
+        if os.environ.get(name):
+            yield DoctorCheck(name=name, ok=True, detail="set in the environment of llmb")
+        else:
+            remedy = f"export {name} before running llmb"
+            yield DoctorCheck(name=name, ok=False, detail="not set in the environment of llmb", remedy=remedy)

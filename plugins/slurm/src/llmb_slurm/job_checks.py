@@ -1,0 +1,204 @@
+"""Checks of a job on a Slurm cluster for ``llmb doctor``, from the output of probe.sh.
+
+A check that cannot be made has ``ok=None``, with the reason as its detail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from llmb import DoctorCheck, Job, Target
+from llmb_slurm.options import SlurmOptions
+
+GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
+"""The name of a GPU type in the name of a gres, such as h100 in ``nvidia_h100_80gb_hbm3``."""
+
+UNUSABLE = re.compile(r"(?i)(down|drain|fail|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
+"""States of nodes on which no job starts. An asterisk marks a node that does not respond."""
+
+LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+
+
+@attrs.frozen
+class Nodes:
+    """Some nodes of a partition in one state, with the same generic resources."""
+
+    state: str
+    count: int
+    gres: str
+
+    @property
+    def usable(self) -> bool:
+        """True if jobs can start on these nodes, now or once other jobs have ended."""
+        return not UNUSABLE.match(self.state)
+
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs of each node."""
+        return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", self.gres))
+
+    @property
+    def gpu_types(self) -> set[str]:
+        """The names of GPU types in the name of the resource, such as h100."""
+        names = re.findall(r"(?:^|,)gpu:([^:,(]+):\d", self.gres)
+        return {found for name in names for found in GPU_NAME.findall(name.lower().replace("_", "-"))}
+
+
+def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
+    """Yield the checks of time limit, nodes, GPUs, MPI and NVLink domains. None if Slurm does not respond."""
+    facts, options = target.facts, target.options
+    names = partitions(target)
+    if not facts.get("slurm") or "unreachable" in facts or any(f"partition.{name}" not in facts for name in names):
+        return
+    yield _time_limit(job, facts, names)
+    yield _nodes(job, target, names)
+    if mpi := options.mpi or job.mpi:
+        yield _mpi(mpi, facts)
+    if job.domain_nodes and options.segment:
+        yield _domain(job, job.domain_nodes, facts)
+    if job.domain_nodes:
+        yield _imex(facts)
+
+
+def partitions(target: Target[SlurmOptions]) -> list[str]:
+    """Return the names of the partitions in which Slurm may start the jobs."""
+    return (target.options.partition or target.facts.get("default_partition", "")).split(",")
+
+
+def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
+    limits = {name: facts[f"partition.{name}"].split("|")[1] for name in names}
+    wanted = f"{-(-job.time_limit_s // 60)} minutes"
+    fits = {name: (limit_s(text) or job.time_limit_s) >= job.time_limit_s for name, text in limits.items()}
+    detail = f"{wanted}; {', '.join(f'{name} allows {text}' for name, text in limits.items())}"
+    remedy = "" if any(fits.values()) else "lower workload.time_limit, or set target.partition to another partition"
+    return DoctorCheck(name="time limit", ok=not remedy, detail=detail, remedy=remedy)
+
+
+def limit_s(text: str) -> int | None:
+    """Return a time limit of Slurm in seconds, such as 1-00:00:00, 2:00 or 30, or None for infinite."""
+    if not (found := LIMIT.fullmatch(text)):
+        return None
+    days, *parts = (int(part) if part else None for part in found.groups())
+    given = [part for part in parts if part is not None]
+    if days is not None:  # days-hours:minutes:seconds
+        hours, minutes, seconds = (*given, 0, 0)[:3]
+    elif len(given) == 3:
+        hours, minutes, seconds = given
+    else:  # minutes:seconds, or minutes
+        hours, minutes, seconds = 0, *(*given, 0)[:2]
+    return ((24 * (days or 0) + hours) * 60 + minutes) * 60 + seconds
+
+
+def _nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
+    """Check whether one partition has enough nodes with enough GPUs of the right type."""
+    checks = [_nodes_of_partition(job, target, name) for name in names]
+    return next((each for each in checks if each.ok is not False), checks[0])
+
+
+def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> DoctorCheck:
+    needs = f"the job needs {job.nodes}"
+    nodes = [_parsed(each) for each in target.facts.get(f"nodes.{name}", "").split(";") if each]
+    if not nodes:
+        return DoctorCheck(name="nodes", ok=None, detail=f"sinfo lists no nodes of {name}; {needs}")
+    most = _setting(target.facts, name, "MaxNodes")
+    if most.isdigit() and int(most) < job.nodes:
+        return _too_few(f"{name} allows at most {most} nodes for a job; {needs}")
+    wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
+    typed = [each for each in nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
+    described = f" with {wanted.upper()} GPUs" if wanted else ""
+    if sum(each.count for each in typed) < job.nodes:
+        others = ", ".join(sorted({each.gres for each in nodes if each not in typed}))
+        other = (
+            f" ({sum(each.count for each in nodes) - sum(each.count for each in typed)} have {others})"
+            if others
+            else ""
+        )
+        return _too_few(f"{name} has {sum(each.count for each in typed)} nodes{described}{other}; {needs}")
+    per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
+    large = [each for each in typed if each.gpus >= per_node]
+    if sum(each.count for each in large) < job.nodes:
+        detail = f"{name} has {sum(each.count for each in large)} nodes with {per_node} GPUs or more; {needs}"
+        return _too_few(detail, "set target.gpus_per_node to the GPUs of these nodes, or target.partition")
+    usable = sum(each.count for each in large if each.usable)
+    total = sum(each.count for each in large)
+    if usable < job.nodes:
+        remedy = "wait until the other nodes are back (`sinfo -R` lists the reasons), or use fewer GPUs"
+        return _too_few(f"{usable} of {total} nodes of {name}{described} are up; {needs}", remedy)
+    if wanted and not any(each.gpu_types for each in large):
+        reason = f"Slurm does not know their type: compare it with {wanted}"
+        return DoctorCheck(name="nodes", ok=None, detail=f"{name} has {total} nodes with GPUs; {needs}. {reason}")
+    return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {usable} nodes{described}; {needs}")
+
+
+def _too_few(detail: str, remedy: str = "use fewer GPUs, or set target.partition to another partition") -> DoctorCheck:
+    return DoctorCheck(name="nodes", ok=False, detail=detail, remedy=remedy)
+
+
+def _parsed(text: str) -> Nodes:
+    state, count, gres = text.split("|", 2)
+    return Nodes(state, int(count), gres)
+
+
+def _setting(facts: Mapping[str, str], partition: str, name: str) -> str:
+    return setting(facts.get(f"settings.{partition}", ""), name)
+
+
+def setting(line: str, name: str) -> str:
+    """Return a value of ``scontrol -o show``, or "" if the line lacks it."""
+    found = re.search(rf"(?:^|\s){name}=(\S*)", line)
+    return found[1] if found else ""
+
+
+def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
+    known = facts.get("mpi", "").split()
+    if not known:
+        return DoctorCheck(name="MPI", ok=None, detail=f"`srun --mpi=list` lists no types; the job needs {wanted}")
+    if wanted in known:
+        return DoctorCheck(name="MPI", ok=True, detail=f"srun supports {wanted}")
+    remedy = f"have the site install Slurm's plugin for {wanted}, or set target.mpi to a type that suits the image"
+    return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
+
+
+def _domain(job: Job, size: int, facts: Mapping[str, str]) -> DoctorCheck:
+    """Check whether Slurm can place segments of ``size`` nodes into one NVLink domain each."""
+    name, plugin = "NVLink domain", facts.get("config.TopologyPlugin")
+    wanted = f"the job needs {job.nodes // size} x {size} nodes, each in one domain"
+    remedy = "set target.segment = false, and choose nodes of one domain with target.nodelist"
+    if not plugin:
+        return DoctorCheck(name=name, ok=None, detail=f"`scontrol show config` has no TopologyPlugin; {wanted}")
+    if "block" not in plugin:
+        return DoctorCheck(
+            name=name, ok=False, detail=f"Slurm uses {plugin}, not topology/block; {wanted}", remedy=remedy
+        )
+    blocks = [_count_nodes(setting(line, "Nodes")) for key, line in facts.items() if key.startswith("block.")]
+    if not blocks:
+        return DoctorCheck(name=name, ok=None, detail=f"`scontrol show topology` lists no blocks; {wanted}")
+    detail = f"{len(blocks)} blocks of at most {max(blocks)} nodes; {wanted}"
+    if sum(nodes // size for nodes in blocks) * size < job.nodes:
+        return DoctorCheck(name=name, ok=False, detail=detail, remedy="use fewer GPUs, or set target.segment = false")
+    return DoctorCheck(name=name, ok=True, detail=detail)
+
+
+def _count_nodes(hostlist: str) -> int:
+    """Return the number of nodes in a list such as ``node[01-18,20],login``."""
+    count = 0
+    for name in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", hostlist):
+        product = 1
+        for group in re.findall(r"\[([^\]]*)\]", name):
+            ranges = (each.partition("-") for each in group.split(","))
+            product *= sum(int(last) - int(first) + 1 if dash else 1 for first, dash, last in ranges)
+        count += product
+    return count
+
+
+def _imex(facts: Mapping[str, str]) -> DoctorCheck:
+    """Check whether Slurm manages the channels of IMEX, by which GPUs of several nodes share memory over NVLink."""
+    switch = facts.get("config.SwitchType", "")
+    if switch == "switch/nvidia_imex":
+        return DoctorCheck(name="IMEX", ok=True, detail="Slurm creates a channel for each job (switch/nvidia_imex)")
+    detail = "only a node shows whether nvidia-imex runs, because Slurm does not manage its channels"
+    remedy = "on a node of the partition, run `systemctl is-active nvidia-imex` and `nvidia-imex-ctl -N`"
+    return DoctorCheck(name="IMEX", ok=None, detail=f"{detail} ({switch or 'SwitchType is unknown'})", remedy=remedy)

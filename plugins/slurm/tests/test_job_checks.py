@@ -1,0 +1,114 @@
+"""Checks of a job for llmb doctor, from facts that this machine's Slurm cannot have, such as blocks of nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from llmb import DoctorCheck, FrozenMap, Job, Phase, Target
+from llmb_slurm.job_checks import limit_s
+from llmb_slurm.options import SlurmOptions
+from llmb_slurm.plugin import Slurm
+
+# as `scontrol show config` and `scontrol show topology` of Slurm 24.11 print them (topology/block, switch/nvidia_imex)
+BLOCKS = {
+    "config.TopologyPlugin": "topology/block",
+    "config.SwitchType": "switch/nvidia_imex",
+    "block.b1": "BlockIndex=0 Nodes=nvl[001-018] BlockSize=18",
+    "block.b2": "BlockIndex=1 Nodes=nvl[019-035,040] BlockSize=18",
+}
+FACTS = {
+    "slurm": "slurm 24.11.5",
+    "default_partition": "nvl",
+    "partition.nvl": "up|4:00:00|36|gpu:gb300:4",
+    "nodes.nvl": "idle|20|gpu:gb300:4(S:0-1);allocated|16|gpu:gb300:4(S:0-1)",
+    "mpi": "none pmi2 pmix pmix_v5",
+    **BLOCKS,
+}
+
+
+def checked(
+    facts: dict[str, str], *, nodes: int = 36, domain_nodes: int = 18, **options: Any
+) -> dict[str, DoctorCheck]:
+    job = Job(
+        id="a",
+        directory="/w/a",
+        phases=(Phase(name="train", command=("true",)),),
+        nodes=nodes,
+        tasks_per_node=4,
+        gpus_per_node=4,
+        domain_nodes=domain_nodes,
+        mpi="pmix",
+        time_limit_s=3600,
+    )
+    target = Target(
+        scheduler="slurm",
+        workdir="/w",
+        options=SlurmOptions(partition="nvl", **options),
+        gpu_types=("gb300",),
+        facts=FrozenMap({key: value for key, value in {**FACTS, **facts}.items() if value}),
+    )
+    return {each.name: each for each in Slurm().check_job(job, target)}
+
+
+def test_a_cluster_of_nvlink_domains_passes() -> None:
+    checks = checked({})
+    assert set(checks) == {"time limit", "nodes", "MPI", "NVLink domain", "IMEX"}
+    assert all(each.ok for each in checks.values()), checks
+    assert (
+        checks["NVLink domain"].detail == "2 blocks of at most 18 nodes; the job needs 2 x 18 nodes, each in one domain"
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "name", "ok", "detail"),
+    [
+        ({"block.b2": "BlockIndex=1 Nodes=nvl[019-030] BlockSize=18"}, "NVLink domain", False, "2 x 18 nodes"),
+        ({"config.TopologyPlugin": "topology/tree"}, "NVLink domain", False, "Slurm uses topology/tree"),
+        ({"config.TopologyPlugin": ""}, "NVLink domain", None, "has no TopologyPlugin"),
+        ({"block.b1": "", "block.b2": ""}, "NVLink domain", None, "lists no blocks"),
+        ({"config.SwitchType": "switch/none"}, "IMEX", None, "only a node shows whether nvidia-imex runs"),
+        ({"mpi": "none pmi2"}, "MPI", False, "srun supports none, pmi2, not pmix"),
+        ({"mpi": ""}, "MPI", None, "lists no types"),
+        ({"partition.nvl": "up|30:00|36|gpu:gb300:4"}, "time limit", False, "60 minutes; nvl allows 30:00"),
+        ({"nodes.nvl": "idle|36|gpu:4"}, "nodes", None, "Slurm does not know their type: compare it with gb300"),
+        (
+            {"nodes.nvl": "idle|36|gpu:nvidia_gb200:4"},
+            "nodes",
+            False,
+            "0 nodes with GB300 GPUs (36 have gpu:nvidia_gb200:4)",
+        ),
+        ({"nodes.nvl": "idle|36|gpu:b300:4"}, "nodes", False, "0 nodes with GB300 GPUs"),
+        ({"nodes.nvl": "idle|30|gpu:nvidia_gb300:4;drained|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
+        ({"nodes.nvl": "idle|30|gpu:gb300:4;idle*|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
+        ({"nodes.nvl": "mixed|36|gpu:gb300:2"}, "nodes", False, "0 nodes with 4 GPUs or more"),
+        ({"settings.nvl": "MaxNodes=16 MaxTime=1:00"}, "nodes", False, "nvl allows at most 16 nodes"),
+        ({"nodes.nvl": ""}, "nodes", None, "sinfo lists no nodes"),
+    ],
+)
+def test_a_job_that_would_not_start_or_cannot_be_checked_has_the_reason(
+    facts: dict[str, str], name: str, ok: bool | None, detail: str
+) -> None:
+    check = checked(facts)[name]
+    assert check.ok is ok
+    assert detail in check.detail
+    assert check.remedy or ok is None
+
+
+def test_a_job_may_start_in_any_of_several_partitions() -> None:
+    facts = {"partition.old": "up|30:00|1|gpu:a100:8", "nodes.old": "idle|1|gpu:a100:8"}
+    facts |= {"partition.nvl,old": "", "default_partition": "old"}
+    assert all(each.ok for each in checked(facts).values())
+
+
+def test_segments_are_checked_only_if_they_are_requested() -> None:
+    assert "NVLink domain" not in checked({"config.TopologyPlugin": "topology/tree"}, segment=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("infinite", None), ("30", 1800), ("2:00", 120), ("1:00:00", 3600), ("1-00:00:00", 86400), ("2-12", 216000)],
+)
+def test_a_time_limit_is_read_as_slurm_prints_it(text: str, seconds: int | None) -> None:
+    assert limit_s(text) == seconds

@@ -1,0 +1,146 @@
+"""``llmb doctor SPEC`` on a real Slurm cluster that lacks, in turn, each item that the command checks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmb
+
+pytestmark = pytest.mark.real
+
+GPUS = {"gpus": 16, "gpu_type": "h100"}
+
+
+def diagnosed(toy: Any, **tables: dict[str, Any]) -> dict[str, llmb.DoctorCheck]:
+    """Return the checks of a run of 2 nodes with 8 GPUs each, changed by these tables, by name."""
+    framework = {"needs_gpus": True, **tables.pop("framework", {})}
+    workload = {**GPUS, **tables.pop("workload", {})}
+    batch = {"global_batch_size": workload["gpus"]}
+    spec = toy.spec(workload=workload, framework=framework, parallelism=batch, **tables)
+    return {each.name: each for each in llmb.doctor(workload=llmb.load(spec))}
+
+
+def failed(checks: dict[str, llmb.DoctorCheck]) -> set[str]:
+    return {name for name, check in checks.items() if check.ok is False}
+
+
+@pytest.fixture
+def partitions(slurm: Any) -> Iterator[None]:
+    """Add partitions that the tests must not use, that are down, or that are small."""
+    lines = {
+        "closed": "AllowAccounts=proj2",
+        "groups": "AllowGroups=nogroup",
+        "away": "State=DOWN",
+        "narrow": "MaxNodes=1",
+    }
+    for name, settings in lines.items():
+        slurm.order("scontrol", "create", f"PartitionName={name}", "Nodes=node1,node2", settings)
+    yield
+    for name in lines:
+        slurm.order("scontrol", "delete", f"PartitionName={name}")
+
+
+def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
+    checks = diagnosed(toy_slurm)
+    assert failed(checks) == set()
+    assert checks["nodes"].detail == "batch has 4 nodes with H100 GPUs; the job needs 2"
+    assert checks["time limit"].detail == "60 minutes; batch allows 1-00:00:00"
+    assert checks["submission"].detail == "sbatch --test-only accepts the jobs"
+    assert not toy_slurm.workdir.exists()
+    assert toy_slurm.records == []
+
+
+@pytest.mark.usefixtures("partitions")
+@pytest.mark.parametrize(
+    ("tables", "name", "detail", "remedy"),
+    [
+        ({"target": {"partition": "nosuch"}}, "partition", "nosuch does not exist", "set target.partition to one of"),
+        ({"target": {"partition": "away"}}, "partition", "away: 2 nodes", "away is down"),
+        (
+            {"target": {"partition": "closed", "account": "proj1"}},
+            "partition",
+            "closed is only for accounts proj2; yours: proj1",
+            "target.account",
+        ),
+        ({"target": {"partition": "groups"}}, "partition", "groups is only for groups nogroup", "target.partition"),
+        ({"target": {"account": "nosuch"}}, "account", "you may not use the account nosuch", "proj1, proj2"),
+        ({"target": {"qos": "nosuch"}}, "submission", "Invalid qos specification", "[target]"),
+        ({"target": {"partition": "short"}}, "time limit", "60 minutes; short allows 2:00", "workload.time_limit"),
+        ({"target": {"partition": "narrow"}}, "nodes", "narrow allows at most 1 nodes", "target.partition"),
+        ({"workload": {"gpus": 64}}, "nodes", "batch has 4 nodes with H100 GPUs; the job needs 8", "use fewer GPUs"),
+        (
+            {"workload": {"gpu_type": "a100"}},
+            "nodes",
+            "batch has 0 nodes with A100 GPUs (4 have gpu:h100:8); the job needs 2",
+            "target.partition",
+        ),
+        (
+            {"target": {"gpus_per_node": 16}},
+            "nodes",
+            "batch has 0 nodes with 16 GPUs or more; the job needs 1",
+            "target.gpus_per_node",
+        ),
+        ({"target": {"mpi": "pmix_v99"}}, "MPI", "not pmix_v99", "target.mpi"),
+        ({"workload": {"image": "example.org/x:24.09"}}, "pyxis", "does not support container images", "pyxis"),
+        ({"framework": {"task": "a", "task_space_gb": 1e6}}, "free space", "1e+06 GB needed", "target.workdir"),
+        ({"framework": {"secrets": ["TOY_TOKEN"]}}, "TOY_TOKEN", "not set", "export TOY_TOKEN before running llmb"),
+        (
+            {"target": {"workdir": "/etc/hosts/llmb"}},
+            "work directory",
+            "cannot write /etc/hosts/llmb",
+            "target.workdir",
+        ),
+    ],
+)
+def test_a_run_that_would_not_start_is_reported_with_the_reason(
+    toy_slurm: Any, tables: dict[str, Any], name: str, detail: str, remedy: str
+) -> None:
+    check = diagnosed(toy_slurm, **tables)[name]
+    assert check.ok is False
+    assert detail in check.detail
+    assert remedy in check.remedy
+
+
+def test_nodes_that_are_down_do_not_count(toy_slurm: Any, slurm: Any) -> None:
+    slurm.order("scontrol", "update", "NodeName=node[2-4]", "State=DRAIN", "Reason=test")
+    try:
+        check = diagnosed(toy_slurm)["nodes"]
+    finally:
+        slurm.order("scontrol", "update", "NodeName=node[2-4]", "State=RESUME")
+    assert (check.ok, check.detail) == (False, "1 of 4 nodes of batch with H100 GPUs are up; the job needs 2")
+    assert "sinfo -R" in check.remedy
+
+
+def test_a_cluster_without_blocks_and_imex_cannot_run_on_an_nvlink_domain(toy_slurm: Any) -> None:
+    checks = diagnosed(toy_slurm, workload={"gpu_type": "gb200"}, target={"gpus_per_node": 4})
+    domain = checks["NVLink domain"]
+    assert (domain.ok, domain.remedy.partition(",")[0]) == (False, "set target.segment = false")
+    assert "Slurm uses topology/none, not topology/block; the job needs 1 x 4 nodes" in domain.detail
+    assert checks["IMEX"].ok is None
+    assert "only a node shows whether nvidia-imex runs" in checks["IMEX"].detail
+    assert "NVLink domain" not in diagnosed(
+        toy_slurm, workload={"gpu_type": "gb200"}, target={"gpus_per_node": 4, "segment": False}
+    )
+
+
+def test_recipes_that_are_too_large_for_the_cluster_are_unavailable(toy_slurm: Any, write_target: Any) -> None:
+    write_target("eos", scheduler="slurm", workdir=str(toy_slurm.workdir))
+    done = toy_slurm.llmb("doctor", "eos", "--json", env={"HF_TOKEN": "hf_x"})
+    checks = {each["name"]: each["detail"] for each in json.loads(done.stdout)["checks"]}
+    assert "unavailable: llama2-70b (batch has 4 nodes with H100 GPUs; the job needs 8)" in checks["maxtext recipes"]
+
+
+def test_the_command_takes_a_target_and_a_spec(toy_slurm: Any, write_target: Any) -> None:
+    write_target("eos", scheduler="slurm", workdir=str(toy_slurm.workdir), partition="short")
+    spec = toy_slurm.spec(workload={"time_limit": "1m"})
+    by_spec, by_both = toy_slurm.llmb("doctor", spec), toy_slurm.llmb("doctor", "eos", spec)
+    assert (by_spec.returncode, by_both.returncode) == (0, 0), by_both.stdout
+    assert "batch allows" in by_spec.stdout
+    assert "short allows" in by_both.stdout
+    Path(spec).write_text("[workload]\n")
+    assert toy_slurm.llmb("doctor", spec).returncode == 2
