@@ -23,7 +23,7 @@ LEAST_FREE_GB = 1.0
 """Free disk space that records and logs need."""
 
 
-def doctor(name: str | None = None, workload: Workload | None = None) -> tuple[DoctorCheck, ...]:
+def doctor(name: str | None = None, *, workload: Workload | None = None) -> tuple[DoctorCheck, ...]:
     """Check whether a workload would start on its targets; without a workload, which recipes can run on a target.
 
     ``name`` is a target of the targets file. By default, check this machine through every scheduler of one node. Raise
