@@ -65,7 +65,8 @@ def test_a_dry_run_prints_the_space_and_the_secrets(toy: Any) -> None:
     told = toy.llmb("run", spec, "--dry-run").stdout
 
     assert [(each["space_gb"], each["secrets"]) for each in run["preparation"]] == [(100, ["HF_TOKEN"])]
-    assert "first, if not complete:" in told
+    assert "# to create first: toy data" in told
+    assert "# needs HF_TOKEN in the environment of llmb, where it is not set" in told
     assert "needs 100 GB of free space and HF_TOKEN in the environment" in told
 
 

@@ -41,6 +41,7 @@ from .drive.session import Until as Until
 from .drive.start import attach as attach
 from .drive.start import cancel as cancel
 from .drive.start import start as start
+from .drive.task_jobs import find_existing_items as find_existing_items
 from .files import resource_text as resource_text
 from .hookspecs import CommandResult as CommandResult
 from .hookspecs import DoctorCheck as DoctorCheck
@@ -82,6 +83,8 @@ from .plugins.recipe_files import recipe_addresses as recipe_addresses
 from .plugins.registry import PluginInfo as PluginInfo
 from .plugins.registry import PluginRegistry as PluginRegistry
 from .plugins.registry import list_plugins as list_plugins
+from .scripts.exported_variables import exported_variables_probe as exported_variables_probe
+from .scripts.exported_variables import unpassed_variables_note as unpassed_variables_note
 from .scripts.job_functions import assignments as assignments
 from .scripts.job_functions import environment_function as environment_function
 from .scripts.job_functions import job_functions as job_functions

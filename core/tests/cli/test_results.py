@@ -142,6 +142,18 @@ def test_metrics_of_an_incomplete_window_are_marked_and_left_out_of_the_list(
 def test_an_mfu_above_100_percent_needs_a_note(mfu: float, noted: bool, capsys: pytest.CaptureFixture[str]) -> None:
     print_results([result(metrics=METRICS | {"mfu": mfu, "mfu_computed": mfu})])
     assert ("MFU above 100 % is impossible" in capsys.readouterr().out) == noted
+    print_run_list([result(metrics=METRICS | {"mfu": mfu, "mfu_computed": mfu})])
+    assert ("note: k3x9f-llama2-70b-h100-bf16-64: MFU above 100 % is impossible" in capsys.readouterr().out) == noted
+
+
+def test_a_result_has_one_note_on_an_mfu_above_100_percent(capsys: pytest.CaptureFixture[str]) -> None:
+    note = "warning: MFU above 100 % is impossible: the machine was busy while the peak of its CPU was measured"
+    print_results([result(metrics=METRICS | {"mfu": 2.0, "mfu_computed": 2.0}, notes=[note])])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert note in shown
+    assert shown.count("MFU above 100 %") == 1
+    print_run_list([result(metrics=METRICS | {"mfu": 2.0, "mfu_computed": 2.0}, notes=[note])])
+    assert "the machine was busy while the peak of its CPU was measured" in capsys.readouterr().out
 
 
 def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.CaptureFixture[str]) -> None:

@@ -191,7 +191,7 @@ def test_a_run_with_an_image_is_rejected_without_an_engine(programs: Any) -> Non
 def test_doctor_reports_gpus_in_use_and_a_missing_toolkit(programs: Any) -> None:
     install_nvidia_smi(programs, "8-h100")
     programs("docker", DOCKER)
-    checks = {check.name: check for check in Local().checks(probed(), LocalHost())}
+    checks = {check.name: check for check in Local().checks(probed(), LocalHost(), ())}
     assert checks["gpus"].detail == "8 x NVIDIA H100 80GB HBM3, 86 GB each, driver 550.54.15"
     assert "77 of 86 GB in use" in checks["gpu 3"].detail
     assert not checks["gpus in containers"].ok
@@ -201,6 +201,6 @@ def test_doctor_reports_gpus_in_use_and_a_missing_toolkit(programs: Any) -> None
 
 def test_doctor_reports_a_broken_driver(programs: Any) -> None:
     programs("nvidia-smi", f'echo "{MISMATCH}"; exit 18')
-    checks = {check.name: check for check in Local().checks(probed(), LocalHost())}
+    checks = {check.name: check for check in Local().checks(probed(), LocalHost(), ())}
     assert not checks["gpus"].ok
     assert "driver" in checks["gpus"].remedy

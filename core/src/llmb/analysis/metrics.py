@@ -121,6 +121,18 @@ def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float 
     )
 
 
+def high_mfu_note(run: Run[Any], metrics: Metrics | None) -> str:
+    """Return the warning of an impossible MFU, or "". A GPU type without a peak in the table is a measured CPU."""
+    if metrics is None or metrics.mfu is None or metrics.mfu <= 1:
+        return ""
+    if run.accelerator.peak_flops:
+        return "warning: MFU above 100 % is impossible: check the GPU type, the dtype and the FLOP formula"
+    return (
+        "warning: MFU above 100 % is impossible: the machine was busy while the peak of its CPU was measured; "
+        "run again on an idle machine"
+    )
+
+
 def _per(amount: float, divisor: float | None) -> float | None:
     return None if divisor is None else amount / divisor
 

@@ -51,7 +51,7 @@ def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRe
     """Yield the checks of one target and of the runs on it."""
     yield from probe_target(group)
     tasks = {task.key: task for each in plans for task in each.tasks}
-    complete = find_complete_tasks(tasks.values(), group)
+    complete = find_complete_tasks(tasks.values(), group.host)
     missing = [task for task in tasks.values() if task.key not in complete]
     scripts = [each.script for each in plans] + [task.script for task in missing if task.on == "scheduler"]
     target = attrs.evolve(group.with_facts(plans[0].target), images=any(each.images for each in plans))

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.analysis.measuring_window import Summary, is_measured, summarise
-from llmb.analysis.metrics import measure_run
+from llmb.analysis.metrics import high_mfu_note, measure_run
 from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.steady_state import SteadyState, find_steady_state
@@ -55,7 +55,9 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
         failure=None if completed else _find_failure(logs, ending, registry),
-        notes=(*_describe_proxy(run), *((ending.reason,) if completed and ending.reason else ())),
+        notes=tuple(
+            filter(None, (*_describe_proxy(run), ending.reason if completed else "", high_mfu_note(run, metrics)))
+        ),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=summary.complete,

@@ -55,7 +55,7 @@ class TaskEffects:
     def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. A complete task keeps no secrets of a process that was killed."""
         plans = [self.plans[unit.id] for unit, _ in units]
-        complete = find_complete_tasks(plans, self._group)
+        complete = find_complete_tasks(plans, self._group.host)
         self._secrets.remove(plan.script for plan in plans if plan.key in complete)
         yield from ((unit, Checked(unit.id in complete)) for unit, _ in units)
 
@@ -102,7 +102,7 @@ class TaskEffects:
         """Check the tasks whose jobs are over, and describe why the others failed. Raise TargetError."""
         plans = [self.plans[unit.id] for unit, _ in units]
         self._secrets.remove(plan.script for plan in plans)
-        complete = find_complete_tasks(plans, self._group)
+        complete = find_complete_tasks(plans, self._group.host)
         for unit, state in units:
             assert state.job_status
             if unit.id in complete:

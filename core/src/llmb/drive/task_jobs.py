@@ -15,8 +15,9 @@ from llmb.drive.unit_state import Rejected, RunsOn
 from llmb.hookspecs import Host
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
+from llmb.hosts.local_host import LocalHost
 from llmb.logs.diagnose import preparation_failure
-from llmb.planning import TaskPlan
+from llmb.planning import RunPlan, TaskPlan
 from llmb.values.error_text import hide_passwords
 from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle, JobStatus
@@ -36,21 +37,34 @@ _ADVICE = re.compile(r"\s*($|hint:|\[notice\])", re.IGNORECASE)
 """Lines that tools print after an error, and that contain no cause."""
 
 
-def find_complete_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> set[str]:
+def find_complete_tasks(tasks: Iterable[TaskPlan], host: Host) -> set[str]:
     """Run the checks of all tasks with one command. Return the keys of those that are complete. Raise TargetError."""
     lines = [f"if ({task.task.check}\n) >/dev/null 2>&1; then echo {shlex.quote(task.key)}; fi" for task in tasks]
     if not lines:
         return set()
-    result = group.host.run("\n".join(lines))
+    result = host.run("\n".join(lines))
     if result.exit_code:
         raise TargetError(f"cannot check which tasks are already complete: {result.stderr.strip()}")
     return set(result.stdout.splitlines())
 
 
+def find_existing_items(plans: Iterable[RunPlan]) -> Mapping[str, bool]:
+    """Check which shared tasks of runs on this machine are complete, by key. Nothing is started.
+
+    Tasks on other hosts are left out, and so are all tasks if a check does not end.
+    """
+    tasks = {task.key: task for plan in plans if plan.target.host is None for task in plan.tasks}
+    try:
+        complete = find_complete_tasks(tasks.values(), LocalHost())
+    except TargetError:
+        return {}
+    return {key: key in complete for key in tasks}
+
+
 def tasks_without_secrets(tasks: Iterable[TaskPlan], group: TargetGroup) -> list[TaskPlan]:
     """Return the incomplete tasks for which a secret is missing. Raise TargetError."""
     lacking = [task for task in tasks if missing_secrets(task.script)]
-    complete = find_complete_tasks(lacking, group)
+    complete = find_complete_tasks(lacking, group.host)
     return [task for task in lacking if task.key not in complete]
 
 

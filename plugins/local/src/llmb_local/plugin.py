@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,7 @@ from llmb import (
     hookimpl,
     poll_detached,
     submit_detached,
+    unpassed_variables_note,
 )
 from llmb_local.bash_files import bash_file
 from llmb_local.doctor_checks import checks
@@ -86,7 +88,7 @@ class Local(SchedulerHooks[LocalOptions]):
             files=job.files,
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
-            notes=_notes(name, target),
+            notes=_notes(name, job, target),
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
         )
@@ -160,15 +162,21 @@ def _where(name: RuntimeName, environment: Environment) -> str:
     return {"venv": "in a virtual environment", "none": "in the user's own environment"}[name]
 
 
-def _notes(name: RuntimeName, target: Target[LocalOptions]) -> tuple[str, ...]:
-    """Describe the engine if llmb chose it. Before the probe, it is unknown which engines work."""
-    if target.options.runtime is not None or name not in ENGINES:
+def _notes(name: RuntimeName, job: Job, target: Target[LocalOptions]) -> tuple[str, ...]:
+    """Warn of exported variables that containers do not get, and describe the engine if llmb chose it.
+
+    Before the probe, it is unknown which engines work.
+    """
+    if name not in ENGINES:
         return ()
+    notes = unpassed_variables_note(job, os.environ)
+    if target.options.runtime is not None:
+        return notes
     if not probed(target):
         best = f"the first of {', '.join(ENGINES)} that works on this machine"
-        return (f"target.runtime is not set: images run in {best}; this script is for {name}",)
+        return (*notes, f"target.runtime is not set: images run in {best}; this script is for {name}")
     version = target.facts.get(f"{name}.version", "")
-    return (f"target.runtime is not set: images run in {' '.join([name, version]).strip()}",)
+    return (*notes, f"target.runtime is not set: images run in {' '.join([name, version]).strip()}")
 
 
 def _check_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> None:

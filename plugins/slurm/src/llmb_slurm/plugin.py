@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,8 +21,10 @@ from llmb import (
     Target,
     Task,
     Venv,
+    exported_variables_probe,
     hookimpl,
     resource_text,
+    unpassed_variables_note,
     venv_task,
 )
 from llmb_slurm.cancel import cancel_jobs
@@ -69,12 +72,16 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:
-        """Return the complete probe for ``llmb doctor``; for runs, only the check for pyxis, if they need it."""
+        """Return the complete probe for ``llmb doctor``; for runs, only what they need.
+
+        That is the check for pyxis, and the variables that another host exports, which sbatch does not pass on.
+        """
         complete = resource_text("llmb_slurm", "probe.sh")
         if not target.gpu_types:
             return complete
+        exported = exported_variables_probe() if target.host else ""
         needs_pyxis = target.images and target.options.runtime in (None, "pyxis")
-        return f"only_pyxis=yes\n{complete}" if needs_pyxis else ""
+        return f"{exported}only_pyxis=yes\n{complete}" if needs_pyxis else exported
 
     @hookimpl
     def checks(self, target: Target[SlurmOptions], host: Host, scripts: Sequence[Script]) -> Sequence[DoctorCheck]:
@@ -103,8 +110,12 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
 
 def _notes(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
-    """Warn if the host lacks pyxis. This is no error, because the nodes, which start the containers, may have it."""
+    """Warn of exported variables that jobs do not get, and if the host lacks pyxis.
+
+    The latter is no error, because the nodes, which start the containers, may have pyxis.
+    """
+    notes = unpassed_variables_note(job, os.environ, facts=target.facts)
     if choose_runtime(job.environment, target) != "pyxis" or target.facts.get("pyxis") != "no":
-        return ()
+        return notes
     where = target.host or "this machine"
-    return (f"srun on {where} does not support container images; the run fails unless the nodes have pyxis",)
+    return (*notes, f"srun on {where} does not support container images; the run fails unless the nodes have pyxis")

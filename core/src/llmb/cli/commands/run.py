@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -43,9 +44,17 @@ def _dry_run(workload: llmb.Workload, as_json: bool) -> None:
     from llmb.cli.views.dry_run import print_plans
 
     plans = llmb.plan(workload)
+    existing = llmb.find_existing_items(plans)
     if as_json:
         for note in workload.notes:
             output.print_message(note)
-        output.print_json({"runs": [plan.as_dict() for plan in plans]})
+        output.print_json({"runs": [_as_dict(plan, existing) for plan in plans]})
     else:
-        print_plans(plans, workload.notes)
+        print_plans(plans, workload.notes, existing)
+
+
+def _as_dict(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> dict[str, Any]:
+    """Return a plan with what exists of its preparation: true, false, or null if it is on another host."""
+    document = plan.as_dict()
+    items = [{**item, "exists": existing.get(item["key"])} for item in document["preparation"]]
+    return {**document, "preparation": items}

@@ -4,31 +4,47 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from textwrap import shorten
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.points import point_table
 from llmb.cli.views.sweep import describe_sweep
 from llmb.cli.views.tables import counted
 
 COMMAND_WIDTH = 120
 """The number of characters that are shown of a phase's command. The script contains all of it."""
 
+ITEMS = {True: "exists", False: "to create first", None: "first, if not complete"}
+"""Descriptions of items that exist, that are missing, and that are on another host, where a dry run checks nothing."""
+
 RANKS = {"all": "all ranks", "first": "the first rank", "node": "one rank per node"}
 
 
-def print_plans(plans: Iterable[llmb.RunPlan], notes: Iterable[str] = ()) -> None:
-    """Print the notes, and for each run the preparation, the phases and the script."""
-    for note in notes:
-        output.print_text(f"# {note}")
+def print_plans(
+    plans: Sequence[llmb.RunPlan], notes: Iterable[str] = (), existing: Mapping[str, bool] = llmb.FrozenMap()
+) -> None:
+    """Print the notes and a table of several runs, and for each run the preparation, the phases and the script.
+
+    ``existing`` maps the key of each item of this machine to whether it exists.
+    """
+    lines = [*notes, *dict.fromkeys(note for plan in plans for note in plan.script.notes)]
+    if len(plans) > 1:
+        lines += point_table(plans)
+    _print_comments(lines)
     for plan in plans:
-        for line in _describe(plan):
-            output.print_text(f"# {line}")
+        _print_comments(_describe(plan, existing))
         output.print_text(plan.script.text)
 
 
-def _describe(plan: llmb.RunPlan) -> Iterable[str]:
+def _print_comments(texts: Iterable[str]) -> None:
+    for text in texts:
+        for line in text.splitlines():
+            output.print_text(f"# {line}")
+
+
+def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]:
     run, job = plan.run, plan.job
     yield f"{run.name} ({_describe_repeat(plan)}): {run.recipe}, release {run.release}"
     ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
@@ -40,22 +56,22 @@ def _describe(plan: llmb.RunPlan) -> Iterable[str]:
         yield f"{consequence}: {', '.join(run.differences)}"
     if run.profile:
         yield f"profiled with {_describe_profile(run.profile, run.steps)}: recorded without a verdict"
-    for name, value in plan.target.env.items():
-        yield f"target.env: {name}={value}"
-    for mount in plan.target.mounts:
-        yield f"target.mounts: {mount.source} at {mount.target}{' (read only)' if mount.read_only else ''}"
-    yield from _describe_secrets(plan.secrets)
-    yield from plan.script.notes
-    for task in plan.tasks:
-        yield f"first, if not complete: {task.task.kind} {task.key}{_describe_needs(task.task)}"
+    yield from (f"target.env: {name}={value}" for name, value in plan.target.env.items())
+    yield from _describe_needed_items(plan, existing)
     for phase in job.phases:
         yield f"phase {phase.name} on {RANKS[phase.ranks]}: {shorten(shlex.join(phase.command), COMMAND_WIDTH)}"
 
 
-def _describe_secrets(names: Iterable[str]) -> Iterable[str]:
-    """Yield each variable that the run or its preparation needs, and whether it is set."""
-    for name in sorted(names):
+def _describe_needed_items(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]:
+    """Yield a line for each mount, each secret and each item of the preparation."""
+    job = plan.job
+    if isinstance(job.environment.base, llmb.Image):
+        for mount in job.container_mounts(plan.target.cache):
+            yield f"mount: {mount.source} at {mount.target}{' (read only)' if mount.read_only else ''}"
+    for name in sorted(plan.secrets):
         yield f"needs {name} in the environment of llmb{'' if os.environ.get(name) else ', where it is not set'}"
+    for task in plan.tasks:
+        yield f"{ITEMS[existing.get(task.key)]}: {task.task.kind} {task.key}{_describe_needs(task.task)}"
 
 
 def _describe_repeat(plan: llmb.RunPlan) -> str:

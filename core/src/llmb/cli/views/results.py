@@ -15,6 +15,9 @@ from llmb.cli.views.tables import Column, counted, format_number, print_table
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
+HIGH_MFU = "MFU above 100 %"
+"""The beginning of the note on an impossible MFU."""
+
 SWEEP_WIDTH = 18
 """The least width of the column of sweep values, in characters."""
 
@@ -39,6 +42,8 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         if result.state == "completed" and result.reason:
             print_verdict(result.verdict, result.reason)
         rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *_failure_rows(result.failure)]
+        if any(HIGH_MFU in note for note in result.notes):  # which names the reason
+            rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
         rows += [*(("note", note) for note in result.notes), ("record", result.directory)]
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
     for each in sets:
@@ -110,6 +115,10 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     columns += [Column(title, right=True, optional=True) for title in ("step time s", "MFU %", "tokens/s", "created")]
     rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
     print_table(columns, rows)
+    for run in runs:
+        notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
+        if note := next((note for note in notes if HIGH_MFU in note), ""):
+            output.console().print(Text(f"note: {run.run_id}: {note.removeprefix('warning: ')}"), soft_wrap=True)
 
 
 def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
