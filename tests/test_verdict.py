@@ -89,3 +89,9 @@ def test_runs_of_a_sweep_are_no_repeats_of_each_other(toy: Any) -> None:
     done = toy.llmb("run", spec, "--json", "--check")
     sets = json.loads(done.stdout)["sets"]
     assert (done.returncode, [each["verdict"] for each in sets]) == (3, ["pass", "fail"])
+
+
+def test_an_impossible_mfu_has_a_warning_in_the_result(toy: Any) -> None:
+    run = toy.run(model={"layers": 800_000})
+    assert run["metrics"]["mfu"] > 1
+    assert any(note.startswith("warning: MFU above 100 % is impossible: check the GPU type") for note in run["notes"])

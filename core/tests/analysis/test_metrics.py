@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from llmb.analysis.metrics import Metrics, measure
+from llmb.analysis.metrics import Metrics, high_mfu_note, measure, measure_run
 from llmb.recipes.accelerators import accelerators
 from llmb.values.model import Model
 from llmb.values.recipe import Baseline
@@ -138,3 +138,13 @@ def test_the_json_has_the_keys_of_the_contract_and_no_nan() -> None:
     assert table["peak_flops"] is None
     json.dumps(table, allow_nan=False)
     assert small().as_dict()["baseline"] is None
+
+
+@pytest.mark.parametrize(("tables", "reason"), [("usual", "the machine was busy"), ("big", "check the GPU type")])
+def test_an_mfu_above_100_percent_has_a_warning_with_its_likely_reason(spec: Any, tables: str, reason: str) -> None:
+    target = {"gpus_per_node": 64} if tables == "big" else {}
+    [run] = getattr(spec, tables)(target=target).runs()
+    assert high_mfu_note(run, measure_run(run, 1000.0, None, 1e15)) == ""
+    assert reason in high_mfu_note(run, measure_run(run, 0.001, None, 1e9))
+    assert high_mfu_note(run, measure_run(run, 1.0, None, None)) == ""
+    assert high_mfu_note(run, None) == ""
