@@ -43,7 +43,8 @@ class Coloured(LineParser):
 
     def read_line(self, line: bytes) -> Iterable[Step]:
         if match := re.fullmatch(rb"(?:\d: )?step (\d+): ([\d.]+) s", line):
-            yield Step(step=int(match[1]), time_s=float(match[2]), figures={self.line_before().decode(): 1.0})
+            before = self.text_before().splitlines()[-1].decode()
+            yield Step(step=int(match[1]), time_s=float(match[2]), figures={before: 1.0})
 
 
 LOG = b"".join(

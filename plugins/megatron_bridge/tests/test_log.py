@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import attrs
@@ -374,3 +375,44 @@ def test_a_garbled_log_does_not_stop_the_parser(numbered: bool) -> None:
     lines = [iteration(number) if numbered else "" for number in range(1, 6)]
     for log in garbled("".join(f"{line}\n{step_time(5.74, 1636.8)}\n" for line in lines).encode()):
         read(MegatronLog, log)
+
+
+# Copies of logs, and other wordings
+
+
+def wrap(text: str, width: int) -> str:
+    return "\n".join(text[place : place + width] for place in range(0, len(text), width))
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        *(lambda text, width=width: wrap(text, width) for width in (50, 60, 72, 80, 100, 132)),
+        lambda text: "\n".join(textwrap.wrap(text, 80)),
+        lambda text: text.replace("| ", "|\n"),
+        lambda text: text.replace(" | ", "\n| "),
+    ],
+    ids=["50", "60", "72", "80", "100", "132", "words", "fields", "fields with bars"],
+)
+def test_wrapped_lines_are_one_record(wrapped: Callable[[str], str]) -> None:
+    text = "".join(wrapped(iteration(number)) + "\n" for number in range(1, 12))
+    other = "validation loss at iteration 5 | lm loss value: 9.0 |\n"
+
+    found = series(f"{text}{other}".encode()).steps
+
+    assert [step.step for step in found] == list(range(1, 12))
+    assert {(step.time_s, step.loss) for step in found} == {(5.7415, 6.5)}
+    assert {step.figures.get("grad norm", step.figures.get("gradnorm")) for step in found} == {10.275}
+
+
+@pytest.mark.parametrize("line", ["Step Time: 0.50s , 32680.36 tok/s/gpu", "Step Time : 0.50s, 32680.36 tok/s/gpu"])
+def test_a_step_time_may_have_tokens_per_second(line: str) -> None:
+    [step] = [item for item in parse(lines(line)) if isinstance(item, Step)]
+
+    assert (step.step, step.time_s, step.tokens_per_s_per_gpu, step.tflops_per_gpu) == (1, 0.5, 32680.36, None)
+
+
+def test_the_throughput_has_two_names() -> None:
+    [step] = series(lines(iteration(1, loss="throughput (TFLOP/s/GPU): 663.5 | "))).steps
+
+    assert step.tflops_per_gpu == 663.5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 import attrs
 
@@ -24,35 +23,11 @@ class _Log:
 
     source: str
     rest: bytes = b""
-    within_line: bool = False  # True if the line of ``rest`` began before it
     escape: bytes = b""  # an unfinished escape sequence
-    last_line: bytes = b""  # with text, before ``rest``
+    before: bytes = b""  # the text before ``rest``
     numbering: Numbering = attrs.field(factory=Numbering)
     nan_attempt: int = -1  # the last attempt with a notice of a NaN loss
     waiting: list[Notice] = attrs.field(factory=list)  # until the attempt of the step before them is certain
-
-
-class _Before(NamedTuple):
-    """Text before a line: data[first:end], and before it the line ``otherwise``."""
-
-    data: bytes
-    first: int
-    end: int
-    otherwise: bytes
-    within_line: bool
-    """True if the line at ``first`` began before it, so that it is longer than `BEFORE`."""
-
-    def last_line(self) -> bytes:
-        """Return the last complete line with text, or nothing if it is longer than `BEFORE`."""
-        data, first, end = self.data, self.first, self.end
-        end = max(first, data.rfind(b"\n", first, end))
-        while end > first and not (text := data[max(first, end - BEFORE) : end].rstrip(b"\n")):
-            end = max(first, end - BEFORE)
-        if end == first:
-            return b"" if self.within_line and data[first : first + 1] == b"\n" else self.otherwise
-        end = max(first, end - BEFORE) + len(text)
-        start = data.rfind(b"\n", first, end) + 1 or first
-        return b"" if end - start > BEFORE or (start == first and self.within_line) else data[start:end]
 
 
 class LineParser(LogParser):
@@ -74,7 +49,7 @@ class LineParser(LogParser):
 
     def __init__(self) -> None:
         self.__logs: dict[str, _Log] = {}
-        self.__before = _Before(b"", 0, 0, b"", within_line=False)
+        self.__before: tuple[bytes, bytes, int, int] = (b"", b"", 0, 0)
         self.__error: Exception | None = None
         self.source = ""
         """The log of the current line."""
@@ -93,12 +68,10 @@ class LineParser(LogParser):
         """Return the steps and notices of a log's last line without a line end, which may be cut within a number."""
         return self.read_line(line)
 
-    def line_before(self) -> bytes:
-        """Return the line before the current one, for records that span two lines, or nothing if it is a long line.
-
-        Lines without text do not count. A long line has more than `BEFORE` bytes.
-        """
-        return self.__before.last_line()
+    def text_before(self) -> bytes:
+        """Return the last `BEFORE` bytes before the current line, for records that span several lines."""
+        earlier, data, first, start = self.__before
+        return (earlier + data[max(first, start - BEFORE) : start])[-BEFORE:]
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """Return the steps and notices that this block completes.
@@ -132,7 +105,7 @@ class LineParser(LogParser):
             rest, log.rest = log.rest, b""
             self.source = log.source
             if search_for(tuple(self.needles)).find_all(rest):
-                self.__before = _Before(b"", 0, 0, log.last_line, within_line=False)
+                self.__before = log.before, b"", 0, 0
                 self.__read(self.read_torn_line, rest, log, found)
             self.__add(log.numbering.close(), log, found)
             self.__add_waiting(log, found)
@@ -157,15 +130,13 @@ class LineParser(LogParser):
                 if end > size:  # an unfinished line
                     begin = start
                     break
-            self.__before = _Before(data, first, start, log.last_line, log.within_line)
+            self.__before = log.before, data, first, start
             self.__read(self.read_line, data[start:end], log, found)
             begin = end
         else:
             begin = max(begin, size - BEFORE - max(map(len, self.needles), default=0))
             begin = max(begin, data.rfind(b"\n", begin) + 1)
-        log.last_line = _Before(data, first, begin, log.last_line, log.within_line).last_line()
-        if begin > first:
-            log.within_line = data[begin - 1 : begin] != b"\n"
+        log.before = (log.before + data[max(first, begin - BEFORE) : begin])[-BEFORE:]
         return data[begin:]
 
     def __needle_places(self, data: bytes, begin: int) -> Iterator[int]:

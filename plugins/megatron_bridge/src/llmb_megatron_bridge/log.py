@@ -9,17 +9,22 @@ from collections.abc import Sequence
 import attrs
 
 from llmb import LineParser, Notice, Step
-from llmb_megatron_bridge.log_fields import Meanings, read_fields
+from llmb_megatron_bridge.log_fields import Meanings, read_fields, unwrap
 from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
-_UTILIZATION = b"GPU utilization"
+_STEP_TIME = b"Step Time"
+_NUMBERED = b"iteration "
+_SEPARATOR = b"|"
 
 _ITERATION = re.compile(rb"iteration +(\d{1,18}) */ *(\d{1,18})")
 _NUMBER = rb"\d++(?:\.\d*+)?(?:[eE][+-]?\d++)?"
-_STEP_TIME = re.compile(
-    rb"Step Time : (%b)s GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU" % (_NUMBER, _NUMBER)
+_STEP_TIME_LINE = re.compile(
+    rb"Step Time ?: (%b)s(?: GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU| ?, ?(%b) tok/s/gpu)"
+    % (_NUMBER, _NUMBER, _NUMBER)
 )
+_FIELD = re.compile(rb"[\s\"|]*[a-z][\w ()/-]*:")
+_LAST_FIELD = re.compile(rb"number of nan iterations: +\d+ ?\|")
 
 
 class MegatronLog(LineParser):
@@ -30,12 +35,15 @@ class MegatronLog(LineParser):
     (later MODEL_TFLOP/s/GPU), to 10 ms and without a number. If a log has only such lines, they are counted from 1 at
     its end.
 
+    Some copies of logs have wrapped lines. Their records are read from all lines since the ``iteration``, and a step is
+    returned again with the fields of each further line.
+
     A time is the mean since the line before (``--log-interval``).
 
     Megatron omits a NaN loss from the line. The gradient norm and the number of such iterations show it.
     """
 
-    needles = (_TIME, _UTILIZATION)
+    needles: Sequence[bytes] = (_TIME, _STEP_TIME, _NUMBERED)
     first_step = 1
 
     def __init__(self) -> None:
@@ -43,24 +51,45 @@ class MegatronLog(LineParser):
         self._meanings = Meanings()
         self._step_times = StepTimes()
         self._totals: dict[str, bytes] = {}  # of each source, as printed
+        self._wrapped: tuple[str, int, StepTime | None] | None = None  # the last step of a wrapped record
 
     def read_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), and its notices."""
         found: list[Step | Notice] = []
-        if _TIME in line:
-            _, *parts = _ITERATION.split(line)
-            if not parts and (begin := _ITERATION.search(self.line_before())):  # a record of two lines
-                parts = [*begin.groups(), b" " + line[line.index(_TIME) :]]
+        _, *parts = _ITERATION.split(line)
+        complete = _LAST_FIELD.search(line) is not None
+        if parts or _TIME in line:
+            self.needles = (_TIME, _STEP_TIME) if parts and complete else (_TIME, _STEP_TIME, _SEPARATOR)
+        if parts and _TIME in line:
             while parts:
                 number, total, text, *parts = parts
-                self._read_record(int(number), total, text, found)
-        if _UTILIZATION in line:
-            for time_s, tflops_per_gpu in _STEP_TIME.findall(line):
-                time = StepTime(float(time_s), float(tflops_per_gpu))
-                step = self._step_times.take_step(time)
-                if step and step.tflops_per_gpu is None:
-                    found.append(attrs.evolve(step, tflops_per_gpu=time.tflops_per_gpu))
+                self._read_record(int(number), total, text, found, wrapped=not complete)
+        elif not parts and _SEPARATOR in self.needles:
+            self._read_wrapped(line, found)
+        if _STEP_TIME in line:
+            self._read_step_times(line, found)
         return found
+
+    def _read_wrapped(self, line: bytes, found: list[Step | Notice]) -> None:
+        """Add the step of a record that began in a line before, as far as it is printed."""
+        before, line = self.text_before(), line.removeprefix(self.label)
+        if self.label:
+            before = before.replace(b"\n" + self.label, b"\n")
+        begins = [*_ITERATION.finditer(before)]
+        if not begins:
+            return
+        number, total = begins[-1].groups()
+        record = before[begins[-1].end() :]
+        ended = _LAST_FIELD.search(record) or (record.rstrip().endswith(b"|") and not _FIELD.match(line))
+        if not ended:
+            self._read_record(int(number), total, unwrap(record + line), found, wrapped=True)
+
+    def _read_step_times(self, line: bytes, found: list[Step | Notice]) -> None:
+        for time_s, tflops, tokens in _STEP_TIME_LINE.findall(line):
+            time = StepTime(float(time_s), float(tflops) if tflops else None, float(tokens) if tokens else None)
+            step = self._step_times.take_step(time)
+            if step and step.tflops_per_gpu is None:
+                found.append(attrs.evolve(step, **time.rates()))  # type: ignore[arg-type]  # floats
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line without a line end, but not a last field that may lack digits."""
@@ -71,7 +100,9 @@ class MegatronLog(LineParser):
         """Return what was held back, and the step times of a log without step numbers."""
         return [*super().close(), *self._step_times.close()]
 
-    def _read_record(self, number: int, total: bytes, text: bytes, found: list[Step | Notice]) -> None:
+    def _read_record(
+        self, number: int, total: bytes, text: bytes, found: list[Step | Notice], *, wrapped: bool = False
+    ) -> None:
         """Add the step of a record, the total number of steps and a NaN. A record without a time is skipped."""
         known, figures = read_fields(text, self._meanings)
         if "time_s" not in known:
@@ -79,12 +110,14 @@ class MegatronLog(LineParser):
         if self._totals.get(self.source) != total:
             self._totals[self.source] = total
             found.append(Notice(kind="total steps", value=int(total)))
-        time = self._step_times.take_time(number, known["time_s"])
+        again = wrapped and self._wrapped is not None and self._wrapped[:2] == (self.source, number)
+        time = self._wrapped[2] if again and self._wrapped else self._step_times.take_time(number, known["time_s"])
+        self._wrapped = (self.source, number, time) if wrapped else None
         if time:
-            known.setdefault("tflops_per_gpu", time.tflops_per_gpu)
+            known = time.rates() | known
         step = Step(step=number, figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
         found.append(step)
-        if not time:
+        if not time and not again:
             self._step_times.keep_step(step)
         if math.isnan(figures.get("grad norm", 0)):
             found.append(Notice(kind="nan", text=f"the gradient norm of iteration {number} is NaN"))

@@ -10,6 +10,7 @@ _NAMES = {
     b"lm loss": ("loss", 1.0),
     b"lm-loss": ("loss", 1.0),  # DeepSpeed
     b"throughput per GPU (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
+    b"throughput (TFLOP/s/GPU)": ("tflops_per_gpu", 1.0),
     b"TFLOPs": ("tflops_per_gpu", 1.0),  # DeepSpeed: per GPU
     b"tokens per gpu per second (tgs)": ("tokens_per_s_per_gpu", 1.0),  # DeepSpeed
     b"tokens per GPU (tokens/s/GPU)": ("tokens_per_s_per_gpu", 1.0),  # Primus: value of the step / mean
@@ -19,6 +20,9 @@ _NAMES = {
 
 _NUMBER = re.compile(rb"\s*([-+]?(?:\d++(?:\.\d*+)?(?:[eE][-+]?\d++)?+|(?i:nan|inf)))([KMBT]\b)?(?!:)")
 _SUFFIXES = {None: 1.0, b"K": 1e3, b"M": 1e6, b"B": 1e9, b"T": 1e12}  # Swiss AI
+
+_BLANKS = re.compile(b"|".join(re.escape(name).replace(rb"\ ", rb" ?") for name in sorted(_NAMES, key=len)[::-1]))
+_WITHOUT_BLANKS = {name.replace(b" ", b""): name for name in _NAMES}
 
 _MOST_NAMES = 1000  # limit of cached names; a real log has about 20
 
@@ -33,6 +37,13 @@ class Meanings(dict[bytes, tuple[str, float]]):
         if len(self) < _MOST_NAMES:
             self[name] = meaning
         return meaning
+
+
+def unwrap(record: bytes) -> bytes:
+    """Return a wrapped record in one line. A line may have lost the blank at which it was wrapped, or have quotes."""
+    text = re.sub(rb'(?:",?)?\n+(?: *")?', b"", record)
+    text = re.sub(rb"\|(?=[^ ])", b"| ", re.sub(rb":(?=[\d.+-])", b": ", text))
+    return _BLANKS.sub(lambda name: _WITHOUT_BLANKS[name[0].replace(b" ", b"")], text)
 
 
 def read_fields(record: bytes, meanings: Meanings) -> tuple[dict[str, float], dict[str, float]]:

@@ -16,10 +16,16 @@ _WAITING = 4096
 
 
 class StepTime(NamedTuple):
-    """Line of rank 0: seconds, and TFLOP/s per GPU."""
+    """Line of rank 0: seconds, and TFLOP/s or tokens/s per GPU."""
 
     time_s: float
-    tflops_per_gpu: float
+    tflops_per_gpu: float | None = None
+    tokens_per_s_per_gpu: float | None = None
+
+    def rates(self) -> dict[str, float]:
+        """Return the rates that the line contains, by the names of a Step."""
+        rates = {"tflops_per_gpu": self.tflops_per_gpu, "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu}
+        return {name: rate for name, rate in rates.items() if rate is not None}
 
 
 class StepTimes:
