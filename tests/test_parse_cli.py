@@ -297,6 +297,23 @@ def test_a_run_that_ends_before_the_end_of_the_window_has_failed(parse: Llmb, fo
     assert parse(folder / "a", "--window", "0:2", "--json").json["summary"] == {"succeeded": 0, "failed": 1}
 
 
+@pytest.mark.parametrize("hole", [b"\0", bytes(30_000)], ids=["one byte", "a hole"])
+def test_in_a_directory_a_log_with_nul_bytes_is_read(parse: Llmb, log: Path, hole: bytes) -> None:
+    log.write_bytes(b"begin \xe2\x96\x88" + hole + b"\n" + log.read_bytes())
+
+    assert parse(log.parent, "--json").json["summary"] == {"succeeded": 1, "failed": 0}
+
+
+def test_a_log_without_any_step_time_is_no_success(parse: Llmb, tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text(
+        "".join(f"completed step: {step}, TFLOP/s/device: 400.000\n" for step in range(9))
+    )
+    [log] = parse(tmp_path, "--json").json["logs"]
+
+    assert (log["status"], log["reason"]) == ("complete", "no step has a time")
+    assert " Failed " in parse(tmp_path).out
+
+
 def test_in_a_directory_logs_with_a_failure_count_and_other_files_are_listed_as_passed_over(
     parse: Llmb, folder: Path
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import attrs
 
 from llmb.parsing.compressed import beginning_unpacked
-from llmb.parsing.file_names import beginning, files_below, is_named_like_a_log, is_training_log
+from llmb.parsing.file_names import beginning, files_below, is_binary, is_named_like_a_log, is_training_log
 from llmb.parsing.parse_log import ParsedLog, explain_missing_steps, parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError, PluginError
@@ -93,7 +93,7 @@ class LogReader:
             return self._parse(path)
         like_a_log = is_named_like_a_log(path)
         begin = beginning_unpacked(path) if like_a_log else beginning(path)
-        log = self._parse(path) if begin and b"\0" not in begin else None
+        log = self._parse(path) if begin and not is_binary(begin) else None
         if log and (log.no_step is None or (like_a_log and log.failure)):
             return log
         reason = log.no_step if log else explain_missing_steps(begin, self.framework)

@@ -14,6 +14,11 @@ from llmb.values.log_files import LogFiles
 BEGIN = 64 << 10
 """Bytes at the beginning of a file that show whether it is text."""
 
+LEAST_READABLE = 0.7
+"""Share of readable bytes in a text. Random bytes have about half."""
+
+_CONTROL = bytes({*range(32), 127} - {*b"\t\n\r\b\f\x1b"})
+
 PACKED = re.compile(r"\.(?:gz|bz2|xz|zst)$")
 """The endings of compressed files."""
 
@@ -67,6 +72,13 @@ def beginning(path: Path) -> bytes:
             return file.read(BEGIN)
     except OSError:
         return b"?"
+
+
+def is_binary(begin: bytes) -> bool:
+    """Check whether most of the first bytes of a file are not text. Holes of NUL bytes do not count."""
+    text = begin.replace(b"\0", b"")
+    readable = text.decode(errors="ignore").encode().translate(None, _CONTROL)
+    return len(readable) < LEAST_READABLE * len(text) or bool(begin and not text)
 
 
 def _name(path: Path) -> str:

@@ -21,7 +21,7 @@ from llmb.logs.log_status import LogStatus
 from llmb.logs.step_series import StepSeries
 from llmb.parsing.appended_runs import up_to_run
 from llmb.parsing.compressed import compression, unpacked
-from llmb.parsing.file_names import beginning, experiment
+from llmb.parsing.file_names import beginning, experiment, is_binary
 from llmb.parsing.log_ending import classify_log_end
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted
@@ -68,12 +68,12 @@ class ParsedLog:
 
     @property
     def succeeded(self) -> bool:
-        """True if the log contains a result: all steps of the window, and a complete run.
+        """True if the log contains a result: all steps of the window, a step time, and a complete run.
 
         An incomplete run without a failure also has a result, unless the window is the last step or the caller set the
         number of steps.
         """
-        if not self.summary.complete:
+        if not self.summary.complete or not self._has_times:
             return False
         has_result = self.summary.window != "last" and self.steps_asked is None and self.failure is None
         return self.status == "complete" or (self.status == "incomplete" and has_result)
@@ -102,12 +102,18 @@ class ParsedLog:
         return find_steady_state(self.steps)
 
     @property
+    def _has_times(self) -> bool:
+        return any(step.time_s is not None for step in self.steps)
+
+    @property
     def _too_few_steps(self) -> str:
         total = self.series.total_steps if self.steps_asked is None else self.steps_asked
         return "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
 
     @property
     def _not_measured(self) -> str:
+        if not self._has_times:
+            return "no step has a time"
         if self.summary.window == "last":
             return "the last step has no time"
         first, last = self.summary.window
@@ -230,7 +236,7 @@ def explain_missing_steps(begin: bytes, name: str, *, broke: bool = False) -> st
         return "is empty"
     if kind := compression(begin):
         return f"is compressed by {kind}; unpack it first"
-    if b"\0" in begin:
+    if is_binary(begin):
         return f"is binary, and not a log of {name}"
     if broke:
         return f"no {name} steps found; failed before the first step, or is the log of another framework"

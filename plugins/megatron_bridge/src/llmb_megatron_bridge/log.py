@@ -23,8 +23,12 @@ _STEP_TIME_LINE = re.compile(
     rb"Step Time ?: (%b)s(?: GPU utilization: (-?%b|nan|inf) ?(?:MODEL_)?TFLOP/s/GPU| ?, ?(%b) tok/s/gpu)"
     % (_NUMBER, _NUMBER, _NUMBER)
 )
+_ENDED = re.compile(rb"number of nan iterations: +\d+ ?\|")
 _FIELD = re.compile(rb"[\s\"|]*[a-z][\w ()/-]*:")
-_LAST_FIELD = re.compile(rb"number of nan iterations: +\d+ ?\|")
+_LAST_FIELD = b"number of nan iterations: "
+
+_UNWRAPPED = (_TIME, _STEP_TIME)
+_WRAPPED = (_TIME, _STEP_TIME, _SEPARATOR)
 
 
 class MegatronLog(LineParser):
@@ -56,16 +60,16 @@ class MegatronLog(LineParser):
     def read_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), and its notices."""
         found: list[Step | Notice] = []
-        _, *parts = _ITERATION.split(line)
-        complete = _LAST_FIELD.search(line) is not None
-        if parts or _TIME in line:
-            self.needles = (_TIME, _STEP_TIME) if parts and complete else (_TIME, _STEP_TIME, _SEPARATOR)
-        if parts and _TIME in line:
+        if _TIME in line or len(self.needles) > len(_UNWRAPPED):
+            _, *parts = _ITERATION.split(line)
+            complete = _LAST_FIELD in line
+            if parts or _TIME in line:
+                self.needles = _UNWRAPPED if parts and complete else _WRAPPED
+            if not parts:
+                self._read_wrapped(line, found)
             while parts:
                 number, total, text, *parts = parts
                 self._read_record(int(number), total, text, found, wrapped=not complete)
-        elif not parts and _SEPARATOR in self.needles:
-            self._read_wrapped(line, found)
         if _STEP_TIME in line:
             self._read_step_times(line, found)
         return found
@@ -80,7 +84,7 @@ class MegatronLog(LineParser):
             return
         number, total = begins[-1].groups()
         record = before[begins[-1].end() :]
-        ended = _LAST_FIELD.search(record) or (record.rstrip().endswith(b"|") and not _FIELD.match(line))
+        ended = _ENDED.search(record) or (record.rstrip().endswith(b"|") and not _FIELD.match(line))
         if not ended:
             self._read_record(int(number), total, unwrap(record + line), found, wrapped=True)
 
