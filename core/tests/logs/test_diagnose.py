@@ -141,7 +141,7 @@ def test_an_exception_about_a_lost_connection_is_evidence_and_no_cause(tmp_path:
 
 def test_an_exception_that_is_a_secondary_signature_is_no_cause(tmp_path: Path) -> None:
     line = "RuntimeError: [transport/tcp/pair.cc:553] Connection closed by peer [::1]:42\n"
-    assert cause_of(tmp_path, rank0=line) == "another process of the run died"
+    assert cause_of(tmp_path, rank0=line) == "another process of the run died (::1)"
     assert cause_of(tmp_path, rank0=f"KeyError: 7\n{line}") == "a process failed with KeyError"
 
 
@@ -193,7 +193,7 @@ CAUSES: Mapping[str, tuple[str, int]] = {
     "51": ("the accelerator is out of memory", 1),
     "53": ("another process of the run died", 1),
     "55": ("the loss became NaN", 1),
-    "57": ("the driver reports a GPU error (Xid)", 1),
+    "57": ("the driver reports a GPU error (31: the program accessed invalid GPU memory)", 1),
 }
 
 
@@ -222,3 +222,32 @@ def test_no_log_of_a_training_that_went_well_has_a_cause_of_failure(framework: s
     found = {log.name: diagnose([log]) for log in REAL.glob(f"{framework}/*.log")}
 
     assert [name for name, failure in found.items() if failure] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (
+            "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', GPU has fallen off the bus.",
+            "the driver reports a GPU error (79: the hardware fell off the bus)",
+        ),
+        ("kernel: NVRM: Xid (PCI:0000:00:06): 999, pid=1", "the driver reports a GPU error (999)"),
+        ("NVRM: Xid (torn", "the driver reports a GPU error"),
+        (
+            "node1:42:99 [0] misc/socket.cc:484 NCCL WARN socketStartConnect: Connect to 10.0.0.7<43567> failed : x",
+            "NCCL could not reach another process (10.0.0.7)",
+        ),
+        (
+            "[W socket.cpp:601] The client socket has timed out after 60s while trying to connect to (node7, 29500).",
+            "processes could not reach one another (node7, 29500)",
+        ),
+        ("RuntimeError: CUDA error: out of memory", "the accelerator is out of memory"),
+        (
+            "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried",
+            "the host is out of memory",
+        ),
+        ("[ 123.4] Memory cgroup out of memory: Killed process 42 (python3)", "the host is out of memory"),
+    ],
+)
+def test_a_cause_has_the_number_or_the_node_of_its_line(tmp_path: Path, line: str, cause: str) -> None:
+    assert cause_of(tmp_path, run=f"one\n{line}\n") == cause

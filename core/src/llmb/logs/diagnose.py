@@ -107,7 +107,8 @@ def _own_exception(logs: Iterable[tuple[Path, list[LoggedError]]], *, ended: boo
 
 def _failure(signature: Signature, path: Path, offset: int) -> Failure:
     line, text = _line_at(path, offset)
-    return Failure(cause=signature.cause, evidence=text, line=line, remedy=signature.remedy)
+    cause = signature.cause_in(text[max(0, text.find(signature.needle)) :])
+    return Failure(cause=cause, evidence=text, line=line, remedy=signature.remedy)
 
 
 def _hits(paths: Sequence[Path], signatures: Iterable[Signature], starts: Mapping[Path, int]) -> list[_Hit]:
