@@ -152,6 +152,7 @@ def test_signatures_have_sources_and_different_texts() -> None:
     signatures = known_signatures()
 
     assert all(each.source and each.remedy and each.cause for each in signatures)
+    assert all(each.origin for each in signatures if each.primary and not each.meanings)
     assert len({each.needle for each in signatures}) == len(signatures)
     assert max(len(each.needle) for each in signatures) < module.OVERLAP
 
