@@ -276,3 +276,24 @@ def test_an_impossible_step_number_gives_no_step(step: str) -> None:
 def test_a_garbled_log_does_not_stop_the_parser(log: str) -> None:
     for each in garbled(log.encode()):
         read(NeMoLog, each)
+
+
+# MLPerf
+
+RECORD = ':::MLLOG {{"time_ms": 1, "key": "{key}", "value": {value}, "metadata": {{"lineno": 1, {metadata}}}}}\n'
+
+
+def test_the_records_of_mlperf_have_the_step_times() -> None:
+    log = RECORD.format(key="global_batch_size", value=8, metadata='"file": "x"')
+    for samples, rate in ((384, 16.0), (768, 32.0)):
+        log += "0: " + RECORD.format(
+            key="tracked_stats", value=f'{{"throughput": {rate}}}', metadata=f'"step": {samples}'
+        )
+        log += RECORD.format(key="eval_accuracy", value=0.9, metadata=f'"samples_count": {samples}')
+    log += ":::MLLOG {torn\n" + RECORD.format(key="run_stop", value="null", metadata='"status": "success"')
+
+    assert items(log) == [
+        Step(step=48, time_s=0.5, figures={"throughput": 16.0}, mean_of=48),
+        Step(step=96, time_s=0.25, figures={"throughput": 32.0}, mean_of=48),
+        Notice(kind="finished"),
+    ]

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from llmb import LineParser, Notice, Step
+from llmb_nemo_launcher.mlperf_log import RECORD, MLPerfRecords
 
 _NAMES = {
     "train_step_timing in s": "time_s",
@@ -105,7 +106,7 @@ class _Drawn:
 
 
 class NeMoLog(LineParser):
-    """Parser of both generations; a log has one of them.
+    """Parser of both generations and of MLPerf's records; the first one with a step counts.
 
     NeMo 1 draws ``Epoch 0: :  10%|█ | 2/20 [00:49<07:25, reduced_train_loss=11.20, global_step=1.000, ...]``. Its
     numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
@@ -123,7 +124,8 @@ class NeMoLog(LineParser):
         super().__init__()
         self.first_step, self.printed_every = first_step, printed_every
         self._begun = False  # True once a step was read, so that the generation of the log is known
-        self.needles = (_TIME, _LOSS, _LINE, _BUFFER) if timing_buffer is None else (_TIME, _LOSS, _LINE)
+        self.needles = (_TIME, _LOSS, _LINE, RECORD, *((_BUFFER,) if timing_buffer is None else ()))
+        self._mlperf = MLPerfRecords()
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
         self._total = 0
@@ -131,6 +133,8 @@ class NeMoLog(LineParser):
 
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
         """Return the steps of a line (several if bars were joined), and the total number of steps."""
+        if RECORD in line:
+            return self._read_mlperf(line)
         if _LINE in line:
             return self._read_iteration(line, torn=False)
         texts = line.split(_BAR_BEGIN)[1:]
@@ -151,6 +155,12 @@ class NeMoLog(LineParser):
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         return [*self._total_steps(int(match[2]) + 1), step]
+
+    def _read_mlperf(self, line: bytes) -> list[Step | Notice]:
+        found = self._mlperf.read(line)
+        if not self._begun and any(isinstance(item, Step) for item in found):
+            self._begin(1, (RECORD,))
+        return found
 
     def _read_bar(self, text: bytes) -> list[Step | Notice]:
         bar = _Bar.find(text)
