@@ -220,7 +220,8 @@ def test_a_run_that_succeeded_has_no_cause_of_failure(log: Path) -> None:
 
 @pytest.mark.parametrize("framework", ["maxtext", "megatron", "nemo"])
 def test_no_log_of_a_training_that_went_well_has_a_cause_of_failure(framework: str) -> None:
-    found = {log.name: diagnose([log]) for log in REAL.glob(f"{framework}/*.log")}
+    logs = [log for log in REAL.glob(f"{framework}/*.log") if "terminated" not in log.name]
+    found = {log.name: diagnose([log]) for log in logs}
 
     assert [name for name, failure in found.items() if failure] == []
 
@@ -252,3 +253,23 @@ def test_no_log_of_a_training_that_went_well_has_a_cause_of_failure(framework: s
 )
 def test_a_cause_has_the_number_or_the_node_of_its_line(tmp_path: Path, line: str, cause: str) -> None:
     assert cause_of(tmp_path, run=f"one\n{line}\n") == cause
+
+
+LAUNCHERS = {
+    "elastic": ("torch.x.errors.ChildFailedError:\n====\ntrain.py FAILED\n", "a process of the run failed"),
+    "mpi": (
+        "mpirun noticed that process rank 3 with PID 0 on node n7 exited on signal 9 (Killed).\n",
+        "a process of the run failed (3 with PID 0 on node n7)",
+    ),
+    "mpi exit": ("Primary job  terminated normally, but 1 process returned\n", "a process of the run failed"),
+}
+
+
+@pytest.mark.parametrize("name", LAUNCHERS)
+def test_the_report_of_a_launcher_is_a_cause_only_without_the_exception_of_a_rank(tmp_path: Path, name: str) -> None:
+    report, cause = LAUNCHERS[name]
+    between = "".join(f"rank 0 waits {second} s\n" for second in range(150))
+
+    assert cause_of(tmp_path, run=f"{between}{report}") == cause
+    assert cause_of(tmp_path, run=f"ValueError: no data\n{between}{report}") == "a process failed with ValueError"
+    assert cause_of(tmp_path, run=f"{report}{OOM}\n") == "the accelerator is out of memory"
