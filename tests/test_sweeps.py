@@ -65,3 +65,20 @@ def test_runs_on_one_machine_take_their_turns_in_the_order_of_their_spec(toy: An
         session.wait(until="submitted")
     begun = [line.split()[1] for line in toy.wait_for_journal("begin", len(levels))]
     assert begun == list(session.run_ids)
+
+
+def test_a_limited_sweep_is_continued_by_attach(toy: Any) -> None:
+    spec = toy.spec(sweep={"env.LEVEL": ["a", "b", "c"]}, target={"max_jobs": 1})
+    with open(toy.folder / "machine.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        detached = toy.llmb("run", spec, "--detach")
+        states = [run["state"] for run in toy.runs("runs")]
+    assert states == ["queued", "planned", "planned"]
+    ids = " ".join(run["run_id"] for run in toy.runs("runs"))
+    assert detached.stderr.splitlines()[-2:] == [
+        "not submitted yet: 2 runs; they continue only while llmb follows them",
+        f"detached; follow with: llmb attach {ids}",
+    ]
+    assert toy.llmb("attach").returncode == 0
+    assert [line.split()[0] for line in toy.journal()] == ["begin", "end"] * 3
+    assert {run["state"] for run in toy.runs("runs")} == {"completed"}

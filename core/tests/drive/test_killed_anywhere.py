@@ -80,6 +80,12 @@ SCENARIOS["jobs run while the rest of the sweep is recorded"] = Scenario(
     needs=dict.fromkeys("abcde", ()),
     ends=dict.fromkeys("abcde", "completed"),
 )
+SCENARIOS["two jobs at a time"] = Scenario(
+    plans=lambda: {"image": JobPlan(), "a": JobPlan(lag=1), "b": JobPlan(end="failed"), "c": JobPlan(), "d": JobPlan()},
+    needs={"a": (), "b": ("image",), "c": ("image",), "d": ()},
+    ends={"a": "completed", "b": "failed", "c": "completed", "d": "completed"},
+    max_jobs=2,
+)
 each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 some_then_all = pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
 some_then_many = pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])

@@ -19,6 +19,7 @@ from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.events import Ended, Event, Planned
 from llmb.drive.find_records import all_records
+from llmb.drive.job_slots import JobLimit
 from llmb.drive.record import TASK_LOG, RunRecord, runs_folder
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.session import Session
@@ -48,7 +49,7 @@ class Scenario:
     """The runs of a sweep, the tasks that they need, what happens to their jobs, and how they may end.
 
     ``jobs`` is how many jobs a unit may have had; 1 if not given. ``cancels`` maps a tick of the cluster to the runs
-    that the user cancels then. ``secret`` names the units that need a secret.
+    that the user cancels then. ``secret`` names the units that need a secret. At most ``max_jobs`` runs have a job.
     """
 
     plans: Callable[[], dict[str, JobPlan]]
@@ -58,6 +59,7 @@ class Scenario:
     cancels: Mapping[int, list[str]] = field(factory=dict)
     secret: tuple[str, ...] = ()
     on_host: tuple[str, ...] = ()
+    max_jobs: int | None = None
     detach: bool = False
 
     def run_plan(self, run_id: str) -> RunPlan:
@@ -125,7 +127,9 @@ class World:
     def _driven(self, record: RunRecord, target: FakeTarget) -> DrivenRun:
         plan = self.plans[record.run_id]
         framework: Any = SimpleNamespace(parse_log=lambda run: Unparsed())
-        return DrivenRun(plan, record, RunLogs(plan, record, framework, target.scheduler))  # type: ignore[arg-type]
+        logs = RunLogs(plan, record, framework, target.scheduler)  # type: ignore[arg-type]
+        limit = JobLimit("a", self.scenario.max_jobs) if self.scenario.max_jobs else None
+        return DrivenRun(plan, record, logs, limit)
 
     def drive(self, process: Process, errors: Mapping[int, str] | None = None) -> None:
         """Let one process drive the runs to their end, or until it is killed. One that detaches attaches again."""
@@ -145,6 +149,8 @@ class World:
         """Let the time pass between two polls."""
         self.ticks += 1
         assert self.ticks < MOST_TICKS, "it never ends"
+        jobs = [job for job in self.cluster.jobs if job.state != "ended" and not job.script.check]
+        assert not self.scenario.max_jobs or len(jobs) <= self.scenario.max_jobs, "more jobs than the limit"
         self.cluster.tick()
         for run_id in self.scenario.cancels.get(self.ticks, ()):
             self.request_cancel(run_id)
@@ -206,7 +212,8 @@ class World:
     def _check_run(self, run_id: str, ends: list[str]) -> None:
         record, jobs = self.record(run_id), self.cluster.jobs_of(run_id)
         events = record.events()
-        assert [type(event) for event in events].count(Planned) == 1, events
+        limited = self.scenario.max_jobs and self.scenario.needs[run_id]  # planned again once its tasks are complete
+        assert limited or [type(event) for event in events].count(Planned) == 1, events
         assert [type(event) for event in events].count(Ended) == 1, events
         state = record.state()
         assert state.run_state in ends, (run_id, state)

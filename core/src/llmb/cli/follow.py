@@ -38,8 +38,11 @@ def _detach_after_interrupt(session: llmb.Session, as_json: bool) -> NoReturn:
 
 def print_attach_command(session: llmb.Session) -> None:
     """Print how to follow the runs that have not ended, if there are any."""
-    if unfinished := [result.run_id for result in session.results if not result.ended]:
-        output.print_progress(f"detached; follow with: llmb attach {' '.join(unfinished)}")
+    unfinished = [result for result in session.results if not result.ended]
+    if waiting := sum(result.state in ("planned", "preparing") for result in unfinished):
+        output.print_progress(f"not submitted yet: {waiting} runs; they continue only while llmb follows them")
+    if unfinished:
+        output.print_progress(f"detached; follow with: llmb attach {' '.join(result.run_id for result in unfinished)}")
 
 
 def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> list[llmb.RunResult]:

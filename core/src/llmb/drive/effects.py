@@ -14,6 +14,7 @@ import attrs
 
 from llmb.drive.events import Ended
 from llmb.drive.finalize import finalize_run
+from llmb.drive.job_slots import JobLimit
 from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
 from llmb.drive.run_logs import RunLogs
@@ -47,11 +48,12 @@ BATCH = 200
 
 @attrs.define(eq=False)
 class DrivenRun:
-    """A run with its plan, record and logs."""
+    """A run with its plan, record and logs, and the limit of jobs of its sweep."""
 
     plan: RunPlan
     record: RunRecord
     logs: RunLogs
+    job_limit: JobLimit | None = None
 
 
 class EffectRunner:
@@ -135,15 +137,16 @@ class EffectRunner:
         """Check which tasks are complete. Raise TargetError."""
         return self.tasks.check(units)
 
-    def see_dependencies(self, unit: Unit, states: Mapping[str, State]) -> DependenciesSeen:
-        """Show a run the states of its tasks. Raise RecordError.
+    def see_dependencies(self, unit: Unit, states: Mapping[str, State], *, may_submit: bool) -> DependenciesSeen:
+        """Show a run the states of its tasks, and whether it may be submitted. Raise RecordError.
 
         The log of a task that failed is kept before the end of the run is recorded, so that a kill cannot lose it.
         """
         for key in unit.depends_on:
             if (ending := states[key].ending) and ending.state == "failed" and (log := self.tasks.logs.get(key)):
                 self.runs[unit.id].record.write_task_log(log.encode())
-        return DependenciesSeen(states, {key: self.tasks.plans[key].task.kind for key in unit.depends_on})
+        names = {key: self.tasks.plans[key].task.kind for key in unit.depends_on}
+        return DependenciesSeen(states, names, may_submit=may_submit)
 
     def submit(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Submit tasks, then runs. What was submitted before is not submitted again. Raise TargetError."""

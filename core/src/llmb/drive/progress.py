@@ -30,10 +30,10 @@ class ProgressReporter:
         """Report the run again, because its logs grew."""
         self._shown.pop(run_id, None)
 
-    def report(self, states: Mapping[str, State]) -> Iterator[Progress]:
-        """Yield the progress of the runs that changed since the last call."""
+    def report(self, states: Mapping[str, State], held_back: Mapping[str, str]) -> Iterator[Progress]:
+        """Yield the progress of the runs that changed since the last call. ``held_back`` has why runs wait."""
         for run_id, run in self._runs.items():
-            state, detail = states[run_id].run_state, self._detail(run_id, states[run_id])
+            state, detail = states[run_id].run_state, held_back.get(run_id) or self._detail(run_id, states[run_id])
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
                 yield run.logs.progress(state, detail)

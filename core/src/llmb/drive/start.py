@@ -6,6 +6,7 @@ import resource
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -13,6 +14,7 @@ import attrs
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.find_records import all_records, find_record
+from llmb.drive.job_slots import JobLimit
 from llmb.drive.record import RunRecord, runs_folder
 from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import require_secrets
@@ -54,10 +56,10 @@ def start(workload: Workload) -> Session:
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
-        first_repeats = _first_repeat_ids(plans)
+        first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
         records = [
-            RunRecord(runs_folder() / each.run.id, _spec_tables(each, first, registry))
-            for each, first in zip(plans, first_repeats, strict=True)
+            RunRecord(runs_folder() / each.run.id, _spec_tables(each, first_repeat, first_run, registry))
+            for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
         ]
         runs = [_driven(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
         recorder = SweepRecorder({run.record: run.plan.script.text for run in runs})
@@ -83,8 +85,18 @@ def _first_repeat_ids(plans: Sequence[RunPlan]) -> list[str]:
     return ids
 
 
-def _spec_tables(each: RunPlan, first_repeat: str, registry: PluginRegistry) -> dict[str, Any]:
-    """Return the tables of a new run's run.toml. Repeats name the first of them, so that they are judged together."""
+def _first_run_ids(plans: Sequence[RunPlan]) -> list[str]:
+    """Return for each run the id of the sweep's first run on the same target."""
+    first: dict[tuple[str, ...], str] = {}
+    return [first.setdefault(group_key(each.target), each.run.id) for each in plans]
+
+
+def _spec_tables(each: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:
+    """Return the tables of a new run's run.toml.
+
+    Repeats name the first of them, so that they are judged together. Runs with a ``target.max_jobs`` name the first run
+    of their sweep, so that their jobs are counted together.
+    """
     wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
     used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
     image = each.run.image
@@ -94,6 +106,7 @@ def _spec_tables(each: RunPlan, first_repeat: str, registry: PluginRegistry) -> 
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": image.digest} if image and image.digest else {}),
         **({"first_repeat": first_repeat} if each.spec.repeats > 1 else {}),
+        **({"first_run": first_run} if each.target.max_jobs else {}),
     }
     return export_run(each.spec, provenance)
 
@@ -206,7 +219,14 @@ def _with_facts(spec: RunSpec, groups: Mapping[tuple[str, ...], TargetGroup]) ->
 
 def _driven(each: RunPlan, record: RunRecord, registry: PluginRegistry) -> DrivenRun:
     framework, scheduler = registry.framework(each.run.framework), registry.scheduler(each.target.scheduler)
-    return DrivenRun(each, record, RunLogs(each, record, framework, scheduler))
+    return DrivenRun(each, record, RunLogs(each, record, framework, scheduler), _job_limit(each, record))
+
+
+def _job_limit(each: RunPlan, record: RunRecord) -> JobLimit | None:
+    if each.target.max_jobs is None:
+        return None
+    first_run = str(record.spec().get("provenance", {}).get("first_run", each.run.id))
+    return JobLimit(Path(first_run).name, each.target.max_jobs)
 
 
 def _session(

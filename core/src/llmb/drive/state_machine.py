@@ -180,7 +180,10 @@ def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterato
             status = JobStatus(state="ended", cause=ending.cause, reason=ending.reason, remedy=ending.remedy)
             yield JobEnded(run_id=unit.id, status=status)
             return
-    yield Submitting(run_id=unit.id)
+    if seen.may_submit:
+        yield Submitting(run_id=unit.id)
+    elif state.stage == "preparing":
+        yield Planned(run_id=unit.id)  # its tasks are complete, and it waits for the jobs of other runs
 
 
 def _find_submitted(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 
+from llmb.drive.admission import Admission
 from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
-from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner, isolate
+from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
 from llmb.drive.event_writer import EventWriter
 from llmb.drive.events import Event, Note, Skipped, SubmissionUnanswered, Submitting
 from llmb.drive.progress import ProgressReporter
@@ -17,7 +17,6 @@ from llmb.drive.state_machine import EFFECTS, Effect, apply, apply_cancel_reques
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.unit_state import (
     IN_FLIGHT,
-    NOT_SUBMITTED,
     SecretsMissing,
     State,
     Unit,
@@ -43,7 +42,8 @@ class TargetLoop:
         self._recorder = recorder
         self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
-        self._submitting = self._may_have_submitted = self._more = False
+        self._submitting = self._may_have_submitted = False
+        self._admission = Admission(runner, self.units)
         self._connection = ConnectionReporter(runner.group.name)
 
     @property
@@ -58,9 +58,9 @@ class TargetLoop:
 
     @property
     def submitted(self) -> bool:
-        """True if nothing is left that needs this process."""
+        """True if nothing is left that needs this process, except runs that wait for the jobs of other runs."""
         return all(
-            self.units.states[each].stage in (*IN_FLIGHT, "ending")
+            self.units.states[each].stage in (*IN_FLIGHT, "ending") or each in self._admission.without_slot
             for each in self.units.runs
             if self.units.is_left(each)
         )
@@ -113,7 +113,7 @@ class TargetLoop:
             self._recorder.create_others()  # if nothing was submitted
         self._update_references()
         yield from self._read_logs()
-        yield from self._progress.report(self.units.states)
+        yield from self._progress.report(self.units.states, self._admission.without_slot)
 
     def _acquire(self) -> Iterator[Event]:
         """Lock the runs that no process drives, read what other processes recorded, and see requests to cancel."""
@@ -148,13 +148,9 @@ class TargetLoop:
 
     def _admit_ready_runs(self, most: int) -> Iterator[Event]:
         """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
-        runs = [unit for unit, state in self.units.driven() if state.stage in NOT_SUBMITTED]
-        ready = [unit for unit in runs if all(self.units.states[key].stage == "ended" for key in unit.depends_on)]
-        held_back = {unit.id for unit in ready[most:]}
-        self._more = bool(held_back)
-        see = self.runner.see_dependencies
-        seen = ((unit, isolate(partial(see, unit, self.units.states))) for unit in runs if unit.id not in held_back)
-        yield from self._record(seen)
+        with self._admission.observe(most) as observed:
+            events = list(self._record(observed))
+        yield from events
 
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
@@ -185,7 +181,7 @@ class TargetLoop:
         """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted."""
         self.runner.tasks.note_references((state.task, unit.id) for unit, state in self.units.waiting())
         self._submitting = True
-        submission = Background(lambda: list(self.runner.submit(units)), threaded=self._more)
+        submission = Background(lambda: list(self.runner.submit(units)), threaded=self._admission.more)
         if self._recorder:
             self._recorder.create_others()
         try:

@@ -22,6 +22,9 @@ NOT_SUBMITTED: frozenset[Stage] = frozenset({"planned", "preparing"})
 IN_FLIGHT: frozenset[Stage] = frozenset({"queued", "running"})
 """Stages in which the job continues without this process."""
 
+HAS_JOB: frozenset[Stage] = IN_FLIGHT | {"submitting"}
+"""Stages in which a run has a job, or may have one."""
+
 
 @attrs.frozen(kw_only=True)
 class Unit:
@@ -74,10 +77,14 @@ class State:
 
 @attrs.frozen
 class DependenciesSeen:
-    """States of the tasks that a run depends on, and their names in messages, by key."""
+    """States of the tasks that a run depends on, and their names in messages, by key.
+
+    ``may_submit`` is False if as many runs of the sweep have jobs as ``target.max_jobs`` allows.
+    """
 
     states: Mapping[str, State]
     names: Mapping[str, str] = attrs.field(factory=dict)
+    may_submit: bool = True
 
 
 @attrs.frozen

@@ -37,6 +37,15 @@ class UnitTable:
         waiting = [each for each in self.driven() if each[1].stage == "preparing" and not each[1].cancel_requested]
         return [each for each in waiting if each[1].task in self.tasks]
 
+    def has_dependencies(self, unit: Unit) -> bool:
+        """Check whether all tasks that a run depends on are complete."""
+        endings = [self.states[key].ending for key in unit.depends_on]
+        return all(ending is not None and ending.state == "completed" for ending in endings)
+
+    def locked_states(self) -> dict[str, State]:
+        """Return the states of the runs that this process has locked. No other process changes these runs."""
+        return {run_id: self.states[run_id] for run_id, run in self._driven.items() if run.record.locked}
+
     def find(self, holds: Callable[[Unit, State], bool]) -> UnitStates:
         """Return the tasks that the driven runs wait for and the driven runs, if this holds for them."""
         keys = dict.fromkeys(state.task for _, state in self.waiting())

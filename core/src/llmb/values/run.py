@@ -134,6 +134,8 @@ class Run(Generic[OptionsT]):
 class Target(Generic[OptionsT]):
     """The place of a run. ``host`` is None for this machine; ``options`` is the scheduler plugin's own class.
 
+    At most ``max_jobs`` runs of one sweep are pending or running here at a time. None means no limit.
+
     ``gpu_types`` are the GPU types of the runs. ``images`` is False if no run has an image, so that a probe need not
     check for container engines. ``gpus_per_node`` is the run's value: that of [target], else that of the GPU type, and
     at most the run's number of GPUs. It is None without a run, as for ``llmb doctor``. Core adds ``env``, ``mounts``
@@ -145,6 +147,7 @@ class Target(Generic[OptionsT]):
     name: str | None = None
     host: str | None = None
     workdir: AbsolutePath
+    max_jobs: PositiveInt | None = None
     options: OptionsT
     gpu_types: tuple[str, ...] = ()
     images: bool = True
