@@ -45,15 +45,12 @@ def test_the_example_has_a_job_for_every_published_scale_and_dtype(planned: list
 
 def test_all_runs_share_image_tokenizer_and_data(planned: list[dict[str, Any]]) -> None:
     for run in planned:
-        image, tokenizer, pile = run["preparation"]
-        assert (image["kind"], tokenizer["kind"], pile["kind"]) == (
-            "container image",
-            "tokenizer of meta-llama/Meta-Llama-3-8B",
-            "the Pile",
-        )
-        assert (tokenizer["secrets"], pile["space_gb"]) == (["HF_TOKEN"], 100)
-        assert (tokenizer["job"], pile["job"]["nodes"]) == (None, 2)
-    assert len({task["key"] for run in planned for task in run["preparation"]}) == 3
+        image, tokenizer, *shards = run["preparation"]
+        assert (image["kind"], tokenizer["kind"]) == ("container image", "tokenizer of meta-llama/Meta-Llama-3-8B")
+        assert [shard["kind"] for shard in shards] == ["shard 00 of the Pile", "shard 01 of the Pile"]
+        assert (tokenizer["job"], tokenizer["secrets"]) == (None, ["HF_TOKEN"])
+        assert [(shard["job"]["nodes"], shard["space_gb"]) for shard in shards] == [(1, 50), (1, 50)]
+    assert len({task["key"] for run in planned for task in run["preparation"]}) == 4
 
 
 @pytest.mark.parametrize(

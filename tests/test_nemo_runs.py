@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from parts.nemo import Hub, NeMoRuns
+from parts.slurm import Cluster, wait_until
 
 STANDINS = Path(__file__).parent / "standins"
 WITHOUT_MPI = {"tp": 1}  # this machine has no MPI launcher
@@ -49,8 +50,11 @@ def runs(tmp_path: Path, hub: str) -> NeMoRuns:
 
 @pytest.fixture
 def cluster_runs(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
-    """Return runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes contain the programs."""
-    runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", exclusive=False, mem="2G")
+    """Return runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes contain the programs.
+
+    The cluster has no PMIx.
+    """
+    runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", mpi="pmi2", exclusive=False, mem="2G")
     for name in ("enroot", "srun"):
         shutil.copy(STANDINS / name, runs.folder / "bin" / name)
     return runs
@@ -84,12 +88,39 @@ def test_a_complete_run_on_a_cluster(cluster_runs: NeMoRuns) -> None:
     data, training = (started(cluster_runs.workdir / folder) for folder in ("cache", "."))
     assert [line[1] for line in training if line[0] == "enroot"] == ["import"]
     contained = [[line for line in lines if f"--container-image={image}" in line] for lines in (data, training)]
-    assert list(map(len, contained)) == [4, 1]  # clear, download, extract, preprocess; the training
+    assert list(map(len, contained)) == [8, 1]  # clear, download, extract, preprocess of each shard; the training
     steps = cluster_runs.steps(run)
     assert [int(row["step"]) for row in steps] == list(range(1, 51))
     assert {row["time_s"] for row in steps[1:]} == {"13.0"}
     assert float(steps[-1]["consumed_samples"]) == 50 * 256
     assert run["verdict"] == "pass", run
+
+
+@pytest.mark.slow
+def test_only_the_shard_whose_job_is_killed_runs_again(cluster_runs: NeMoRuns, slurm: Cluster) -> None:
+    """Shard 01 is complete while shard 00 still runs: the two jobs have one node each and run in either order."""
+    cluster_runs.claim(hang=0)
+    killed: list[str] = []
+
+    def kill_first_shard() -> None:
+        wait_until(lambda: list(cluster_runs.data.glob("*_01_*.idx")) and hanging.exists(), "the other shard")
+        [directory] = cluster_runs.workdir.glob("cache/data-preparation/pile-00-*")
+        killed.append((directory / "job_id").read_text().strip())
+        slurm.order("scancel", *killed)
+
+    hanging = cluster_runs.sources / "hanging"
+    killer = threading.Thread(target=kill_first_shard)
+    killer.start()
+    run = cluster_runs.run(gpus=16)
+    killer.join()
+    assert run["state"] == "completed", run["failure"]
+    jobs = slurm.order("sacct", "-X", "-n", "-P", "-o", "JobName,NNodes,State").splitlines()
+    shards = sorted(line.split()[0].split("pile-")[1] for line in jobs if "pile-" in line)
+    assert [(name[:2], *words) for name, *words in (line.split("|") for line in shards)] == [
+        ("00", "1", "CANCELLED"),
+        ("00", "1", "COMPLETED"),
+        ("01", "1", "COMPLETED"),
+    ]
 
 
 def started(folder: Path) -> list[list[str]]:
@@ -153,7 +184,7 @@ def test_a_failed_stage_names_its_log_and_the_next_run_retries_it(runs: NeMoRuns
     failed = runs.run()
     cause = failed["failure"]["cause"]
     assert failed["state"] == "failed"
-    assert "the Pile could not be created: " in cause
+    assert "shard 00 of the Pile could not be created: " in cause
     assert f"phase {stage}: its output" in cause
     assert "the network is down" in cause
     assert f"/logs/{stage}.0." in cause

@@ -86,6 +86,20 @@ SCENARIOS["two jobs at a time"] = Scenario(
     ends={"a": "completed", "b": "failed", "c": "completed", "d": "completed"},
     max_jobs=2,
 )
+SCENARIOS["two tasks at the same time"] = Scenario(
+    plans=lambda: {
+        "image": JobPlan(),
+        "x": JobPlan(steps=3),
+        "y": JobPlan(lost_once=True),
+        "a": JobPlan(),
+        "b": JobPlan(),
+    },
+    needs={"a": ("image", "x", "y"), "b": ("x", "y")},
+    ends={"a": "completed", "b": "completed"},
+    jobs={"y": {2}},
+    concurrent=("y",),
+    secret=("y",),
+)
 each_scenario = pytest.mark.parametrize("name", SCENARIOS)
 some_then_all = pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
 some_then_many = pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])

@@ -98,6 +98,43 @@ TASK_SUBMITTING = advance(TASK, State(), Checked(complete=False))
 TASK_RUNNING = advance(TASK, TASK_SUBMITTING, Submitted("3"), status("running", job_id="3"))
 
 
+# tasks that are created at the same time
+
+SHARDS = Unit(id="c", kind="run", depends_on=("image", "data", "more"), concurrent=frozenset({"more"}))
+
+
+@pytest.mark.parametrize(
+    ("data", "more", "awaited"),
+    [
+        (State(), State(), "data"),
+        (State(), TASK_DONE, "data"),
+        (TASK_DONE, State(), "more"),
+        (State(), TASK_FAILED, "data"),  # its work is kept before the run fails
+        (TASK_FAILED, State(), "more"),
+    ],
+)
+def test_a_run_waits_for_all_tasks_that_are_created_at_the_same_time(data: State, more: State, awaited: str) -> None:
+    [event] = decided(SHARDS, State(), tasks(image=TASK_DONE, data=data, more=more))
+    assert event == Preparing(run_id="c", task=awaited)
+
+
+def test_a_run_fails_once_no_task_beside_the_failed_one_is_left() -> None:
+    for data, more in ((TASK_FAILED, TASK_DONE), (TASK_DONE, TASK_FAILED)):
+        [event] = decided(SHARDS, State(), tasks(image=TASK_DONE, data=data, more=more))
+        assert isinstance(event, JobEnded)
+        assert event.status.reason == "no disk"
+
+
+@pytest.mark.parametrize(
+    ("concurrent", "beside"),
+    [("", ["a", "b", "c"]), ("b", ["ab", "ab", "c"]), ("c", ["a", "bc", "bc"]), ("bc", ["abc", "abc", "abc"])],
+)
+def test_tasks_beside_a_task(concurrent: str, beside: list[str]) -> None:
+    unit = Unit(id="r", kind="run", depends_on=("a", "b", "c"), concurrent=frozenset(concurrent))
+    assert ["".join(unit.tasks_beside(key)) for key in "abc"] == beside
+    assert unit.tasks_beside("other") == ()
+
+
 # a run from its start to its end
 
 

@@ -1,4 +1,4 @@
-"""Preparation of a run: tokenizers are downloaded or copied; the Pile is created on two nodes; both are checked."""
+"""Preparation of a run: tokenizers are downloaded or copied; each shard of the Pile is one task; both are checked."""
 
 from __future__ import annotations
 
@@ -32,10 +32,8 @@ def tasks_of(run: Run[Any]) -> tuple[Task, ...]:
     return dataset.tasks
 
 
-def pile_of(run: Run[Any]) -> tuple[Task, Job]:
-    task = tasks_of(run)[-1]
-    assert isinstance(task.work, Job)
-    return task, task.work
+def pile_of(run: Run[Any]) -> list[tuple[Task, Job]]:
+    return [(task, task.work) for task in tasks_of(run) if isinstance(task.work, Job)]
 
 
 # Tasks
@@ -50,23 +48,34 @@ def test_synthetic_data_and_a_tokenizer_in_the_image_need_no_task(load_run: Load
 
 
 def test_only_the_gated_tokenizer_needs_a_token(load_run: LoadRun) -> None:
-    gated, _ = tasks_of(load_run("llama3.1-8b", "bf16", 8))
+    gated, *_ = tasks_of(load_run("llama3.1-8b", "bf16", 8))
     [open_to_all] = tasks_of(load_run("llama3.1-405b", "bf16", 32))
 
     assert (gated.kind, gated.secrets) == ("tokenizer of meta-llama/Meta-Llama-3-8B", ("HF_TOKEN",))
     assert (open_to_all.kind, open_to_all.secrets) == ("tokenizer of nvidia/megatron-gpt2-345m", ())
 
 
-def test_three_stages_create_the_pile_with_one_node_per_shard(load_run: LoadRun) -> None:
-    task, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
+def test_each_shard_of_the_pile_is_a_task_of_one_node_beside_the_other(load_run: LoadRun) -> None:
+    shards = pile_of(load_run("llama3.1-70b", "bf16", 64))
+    assert [(job.nodes, job.tasks_per_node) for _, job in shards] == [(1, 1), (1, 1)]
+    assert [(task.kind, task.space_gb) for task, _ in shards] == [
+        ("shard 00 of the Pile", 50),
+        ("shard 01 of the Pile", 50),
+    ]
+    assert [task.concurrent for task, _ in shards] == [False, True]  # the first one needs the tokenizer
+    assert len({job.directory for _, job in shards}) == 2
 
-    assert (job.nodes, job.tasks_per_node, job.environment.base) == (2, 1, Image(ref="nvcr.io/nvidia/nemo:24.09"))
-    assert (task.kind, task.space_gb) == ("the Pile", 100)
+
+@pytest.mark.parametrize("shard", [0, 1])
+def test_three_stages_create_a_shard(load_run: LoadRun, shard: int) -> None:
+    _, job = pile_of(load_run("llama3.1-70b", "bf16", 64))[shard]
+
+    assert job.environment.base == Image(ref="nvcr.io/nvidia/nemo:24.09")
     assert [phase.name for phase in job.phases] == ["clear", *STAGES]
     for phase in job.phases[1:]:
         assert (phase.ranks, phase.measured) == ("all", False)
         words = set(phase.command)
-        assert {"cluster_type=bcp", "file_numbers=0-1", f"data_dir={DATA}", "rm_downloaded=True"} <= words
+        assert {"cluster_type=bcp", f"file_numbers={shard}-{shard}", f"data_dir={DATA}", "rm_downloaded=True"} <= words
         assert "tokenizer_type=/w/cache/tokenizers/meta-llama/Meta-Llama-3-8B" in words
         script = (
             "/opt/NeMo-Framework-Launcher/launcher_scripts/nemo_launcher/collections/dataprep_scripts/pile_dataprep/"
@@ -78,18 +87,19 @@ def test_a_spec_sets_the_time_limit_of_the_pile(load_run: LoadRun) -> None:
     options = ("workload.time_limit=600", "framework.dataset_time_limit=5h")
     for overrides, limit_s in (((), 10800), (options, 18000)):
         run = load_run("llama3.1-70b", "bf16", 64, *overrides)
-        assert (pile_of(run)[1].time_limit_s, run.differences) == (limit_s, ())
+        assert ({job.time_limit_s for _, job in pile_of(run)}, run.differences) == ({limit_s}, ())
 
 
-def test_each_stage_must_write_the_files_that_the_next_stage_reads(load_run: LoadRun) -> None:
-    _, job = pile_of(load_run("llama3.1-70b", "bf16", 64))
-    made = [f"{DATA}/my-llama_0{shard}_text_document.{suffix}" for shard in (0, 1) for suffix in ("bin", "idx")]
+@pytest.mark.parametrize("shard", [0, 1])
+def test_each_stage_must_write_the_files_that_the_next_stage_reads(load_run: LoadRun, shard: int) -> None:
+    _, job = pile_of(load_run("llama3.1-70b", "bf16", 64))[shard]
+    made = [f"{DATA}/my-llama_0{shard}_text_document.{suffix}" for suffix in ("bin", "idx")]
     outputs = {phase.name: list(phase.outputs) for phase in job.phases}
 
     assert outputs == {
         "clear": [],
-        "download": [f"{DATA}/00.jsonl.zst", f"{DATA}/01.jsonl.zst"],
-        "extract": [f"{DATA}/00.jsonl", f"{DATA}/01.jsonl"],
+        "download": [f"{DATA}/0{shard}.jsonl.zst"],
+        "extract": [f"{DATA}/0{shard}.jsonl"],
         "preprocess": made,
     }
     assert set(job.phases[0].command[3:]) == {path for paths in outputs.values() for path in paths}
@@ -115,17 +125,16 @@ def write_shard(folder: Path, shard: int, token: int = 4, lengths: tuple[int, ..
 
 @pytest.fixture
 def check(load_run: LoadRun, tmp_path: Path) -> Callable[[], bool]:
-    """Return a function that runs the check of the Pile in a new cache."""
+    """Return a function that runs the check of the second shard of the Pile in a new cache."""
     run = attrs.evolve(load_run("llama3.1-8b", "bf16", 8), paths=Paths(run="/r", cache=str(tmp_path)))
-    task, _ = pile_of(run)
+    task, _ = pile_of(run)[1]
     (tmp_path / "llama3.1-dataset").mkdir()
     return lambda: not subprocess.run(["bash", "-c", f"({task.check}\n)"], capture_output=True, check=False).returncode
 
 
 @pytest.mark.parametrize("token", [1, 2, 4, 8])
 def test_the_check_accepts_a_complete_dataset(check: Callable[[], bool], tmp_path: Path, token: int) -> None:
-    for shard in (0, 1):
-        write_shard(tmp_path / "llama3.1-dataset", shard, token)
+    write_shard(tmp_path / "llama3.1-dataset", 1, token)
 
     assert check()
 
@@ -134,7 +143,7 @@ def test_the_check_accepts_a_complete_dataset(check: Callable[[], bool], tmp_pat
 @pytest.mark.parametrize("damage", ["gone", "empty", "cut", "longer", "of another"])
 def test_the_check_rejects_a_damaged_dataset(check: Callable[[], bool], tmp_path: Path, file: int, damage: str) -> None:
     folder = tmp_path / "llama3.1-dataset"
-    write_shard(folder, 0)
+    write_shard(folder, 0)  # of another task
     damaged = write_shard(folder, 1)[file]
     data = damaged.read_bytes()
     if damage == "gone":

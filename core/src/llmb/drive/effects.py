@@ -113,7 +113,7 @@ class EffectRunner:
         the target. A target that does not respond does not prevent cancelling.
         """
         needed = self._needed_tasks(states)
-        keys = dict.fromkeys(state.task for _, state in units if state.task in self.tasks.plans)
+        keys = dict.fromkeys(key for unit, state in units for key in unit.tasks_beside(state.task))
         orphans: list[str] = []
         try:
             if keys:
@@ -228,7 +228,8 @@ class EffectRunner:
 
 def run_unit(plan: RunPlan) -> Unit:
     """Return the unit of a run."""
-    return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks))
+    concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
+    return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
 
 
 def isolate(act: Callable[[], Observation]) -> Observation | Exception:

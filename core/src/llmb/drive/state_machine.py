@@ -170,20 +170,33 @@ def apply_cancel_request(state: State, request: int) -> State:
 
 
 def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterator[Event]:
-    for key in unit.depends_on:
-        ending = seen.states[key].ending
-        if ending is None:
-            if state.task != key or state.stage == "planned":
-                yield Preparing(run_id=unit.id, task=key, kind=seen.names.get(key, ""))
-            return
-        if ending.state != "completed":
-            status = JobStatus(state="ended", cause=ending.cause, reason=ending.reason, remedy=ending.remedy)
-            yield JobEnded(run_id=unit.id, status=status)
-            return
+    awaited, failure = _next_task(unit, seen)
+    if awaited:
+        if state.task != awaited or state.stage == "planned":
+            yield Preparing(run_id=unit.id, task=awaited, kind=seen.names.get(awaited, ""))
+        return
+    if failure:
+        status = JobStatus(state="ended", cause=failure.cause, reason=failure.reason, remedy=failure.remedy)
+        yield JobEnded(run_id=unit.id, status=status)
+        return
     if seen.may_submit:
         yield Submitting(run_id=unit.id)
     elif state.stage == "preparing":
         yield Planned(run_id=unit.id)  # its tasks are complete, and it waits for the jobs of other runs
+
+
+def _next_task(unit: Unit, seen: DependenciesSeen) -> tuple[str, Ended | None]:
+    """Return the task that the run waits for, or an empty string, and the end of the first task that failed.
+
+    If a task fails, the run waits for the tasks that are created at the same time: their work is kept.
+    """
+    for key in unit.depends_on:
+        ending = seen.states[key].ending
+        if ending is None:
+            return key, None
+        if ending.state != "completed":
+            return next((each for each in unit.tasks_beside(key) if seen.states[each].ending is None), ""), ending
+    return "", None
 
 
 def _find_submitted(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:

@@ -179,7 +179,7 @@ class TargetLoop:
 
     def _submit(self, units: UnitStates) -> Iterator[Event]:
         """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted."""
-        self.runner.tasks.note_references((state.task, unit.id) for unit, state in self.units.waiting())
+        self.runner.tasks.note_references(self.units.awaited())
         self._submitting = True
         submission = Background(lambda: list(self.runner.submit(units)), threaded=self._admission.more)
         if self._recorder:
@@ -196,7 +196,7 @@ class TargetLoop:
 
     def _update_references(self) -> None:
         """Note on the target what the runs wait for, and remove the notes about tasks that are over."""
-        self.runner.tasks.note_references((state.task, unit.id) for unit, state in self.units.waiting())
+        self.runner.tasks.note_references(self.units.awaited())
         endings = {key: ending for key in self.units.tasks if (ending := self.units.states[key].ending)}
         self.runner.tasks.remove_references(endings)
 
@@ -258,7 +258,7 @@ class TargetLoop:
     def _skip_without_secrets(self, unit: Unit) -> Iterator[Event]:
         if unit.kind == "task":
             script, what = self.runner.tasks.plans[unit.id].script, unit.name
-            run_ids = [run.id for run, state in self.units.waiting() if state.task == unit.id]
+            run_ids = [run_id for key, run_id in self.units.awaited() if key == unit.id]
         else:
             script, what, run_ids = self.runner.runs[unit.id].plan.script, "job", [unit.id]
         yield from (self._skip(run_id, missing_secrets_error(run_id, script, what)) for run_id in run_ids)

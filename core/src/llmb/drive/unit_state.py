@@ -30,15 +30,28 @@ HAS_JOB: frozenset[Stage] = IN_FLIGHT | {"submitting"}
 class Unit:
     """A script that is submitted under a stable id: a run, or a task that several runs share.
 
-    ``depends_on`` are the keys of the tasks that a run needs, in order. ``runs_on`` is "host" for a task that runs as a
-    detached process of the target's host. ``name`` is what messages call a task.
+    ``depends_on`` are the keys of the tasks that a run needs, in order. ``concurrent`` contains the tasks that may be
+    created at the same time as the previous one. ``runs_on`` is "host" for a task that runs as a detached process of
+    the target's host. ``name`` is what messages call a task.
     """
 
     id: str
     kind: Literal["run", "task"]
     name: str = ""
     depends_on: tuple[str, ...] = ()
+    concurrent: frozenset[str] = frozenset()
     runs_on: RunsOn = "scheduler"
+
+    def tasks_beside(self, key: str) -> tuple[str, ...]:
+        """Return the tasks that are created at the same time as this one, in order, with this one."""
+        group: list[str] = []
+        for each in self.depends_on:
+            if each not in self.concurrent:
+                if key in group:
+                    break
+                group = []
+            group.append(each)
+        return tuple(group) if key in group else ()
 
 
 @attrs.frozen(kw_only=True)

@@ -46,8 +46,17 @@ class UnitTable:
         """Return the states of the runs that this process has locked. No other process changes these runs."""
         return {run_id: self.states[run_id] for run_id, run in self._driven.items() if run.record.locked}
 
+    def awaited(self) -> list[tuple[str, str]]:
+        """Return the tasks that the waiting runs need now, as pairs of a task and a run."""
+        return [
+            (key, unit.id)
+            for unit, state in self.waiting()
+            for key in unit.tasks_beside(state.task)
+            if key == state.task or self.states[key].stage != "ended"
+        ]
+
     def find(self, holds: Callable[[Unit, State], bool]) -> UnitStates:
         """Return the tasks that the driven runs wait for and the driven runs, if this holds for them."""
-        keys = dict.fromkeys(state.task for _, state in self.waiting())
+        keys = dict.fromkeys(key for key, _ in self.awaited())
         found = [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]
         return [each for each in found if holds(*each)]

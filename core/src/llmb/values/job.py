@@ -138,7 +138,8 @@ class Task:
     ``work`` is a job for the scheduler, or bash for the target's host. ``check`` is bash that exits with 0 if the
     result is complete. llmb relies on the check alone, before and after the work, never on a record or an exit code.
     ``space_gb`` is the free space below the work directory that the work needs. ``secrets`` are names of the user's
-    environment variables that only the work needs.
+    environment variables that only the work needs. If ``concurrent`` is True, the task may be created at the same time
+    as the previous task of the list; otherwise it starts after that task is complete.
     """
 
     key: Name
@@ -147,6 +148,7 @@ class Task:
     check: str
     space_gb: NonNegativeFloat = 0.0
     secrets: tuple[VariableName, ...] = ()
+    concurrent: bool = False
 
     def on_one_node(self) -> Self:
         """Return the task with all ranks of its job on one node, for schedulers with few nodes."""

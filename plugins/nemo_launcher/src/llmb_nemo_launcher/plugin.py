@@ -22,7 +22,7 @@ from llmb import (
 )
 from llmb_nemo_launcher.log import NeMoLog
 from llmb_nemo_launcher.nemo_config import log_interval, override_values, timing_buffer
-from llmb_nemo_launcher.pile_dataset import pile_task
+from llmb_nemo_launcher.pile_dataset import pile_tasks
 from llmb_nemo_launcher.tokenizer import tokenizer_task
 from llmb_nemo_launcher.training_job import job_env, job_files, job_mounts, train_phase
 from llmb_nemo_launcher.validation import find_errors
@@ -70,7 +70,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
         """Return the tasks for the tokenizer and the Pile, or None if the recipe needs neither."""
         tasks = [tokenizer_task(run)] if "tokenizer" in run.settings else []
         if "dataset" in run.settings:
-            tasks.append(pile_task(run))
+            tasks += pile_tasks(run)
         return Dataset(tasks=tuple(tasks)) if tasks else None
 
     @hookimpl

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 FILE = Path.cwd().parents[1] / "standin.json"
+HANGING = FILE.with_name("hanging")
 SETTINGS = json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
@@ -31,6 +33,9 @@ def run(stage: str, work: Callable[[dict[str, str], Path, int], None]) -> None:
     assert given["cluster_type"] == "bcp", "other cluster types need the variables of a scheduler"
     folder = Path(given["data_dir"])
     for shard in shards(given["file_numbers"]):
+        if SETTINGS.get("hang") == shard and not HANGING.exists():
+            HANGING.touch()
+            signal.pause()
         if SETTINGS.get("fail") == stage:
             print(f"{stage} of shard {shard} failed: the network is down", flush=True)
         else:
