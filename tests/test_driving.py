@@ -44,13 +44,13 @@ def test_the_error_of_a_run_whose_scheduler_never_responded_is_true_also_of_a_ca
     def refuse(_units: Any) -> None:
         raise llmb.TargetError("no configuration source")
 
-    session = llmb.start(llmb.load(toy.spec(target=FAULTY)))
-    [run_id] = session.run_ids
+    run_id = toy.record(target=FAULTY)
+    toy.append_event(run_id, state="submitting")  # and then llmb was killed
     with monkeypatch.context() as away:
         for name in ("submit", "poll", "cancel"):
             away.setitem(Faulty.errors, name, refuse)
         with pytest.raises(llmb.TargetError, match=f"`llmb attach {run_id}` .*`llmb cancel {run_id}`"):
-            session.wait()
+            llmb.attach([run_id]).wait()
         with pytest.raises(llmb.TargetError, match=f"; nothing is cancelled yet: .*`llmb cancel {run_id}`"):
             llmb.cancel([run_id]).wait()
     run = llmb.find_run(run_id)
@@ -58,6 +58,33 @@ def test_the_error_of_a_run_whose_scheduler_never_responded_is_true_also_of_a_ca
     session = llmb.cancel([run_id])
     session.wait()
     assert session.results[0].state == "cancelled"
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["refused", "perhaps submitted"])
+def test_a_run_that_was_certainly_not_submitted_fails_and_is_never_submitted(
+    answered: bool, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb_toy.scheduler import Faulty
+
+    def refuse(_scripts: Any) -> None:
+        raise llmb.TargetError("disk quota exceeded")
+
+    def lose_the_answer(_scripts: Any) -> None:
+        Faulty.errors.pop("submit")
+        raise llmb.UnknownOutcomeError("the connection was lost")
+
+    monkeypatch.setitem(Faulty.errors, "submit", refuse if answered else lose_the_answer)
+    session = llmb.start(llmb.load(toy.spec(target=FAULTY)))
+    if answered:
+        with pytest.raises(llmb.TargetError, match=r"^disk quota exceeded$"):
+            session.wait()
+        Faulty.errors.pop("submit")
+        assert [(each.state, each.reason) for each in session.results] == [("failed", "disk quota exceeded")]
+        assert llmb.attach().wait() == []
+        assert toy.journal() == []
+    else:
+        assert [each.state for each in session.wait()] == ["completed"]
+        assert len(toy.journal("begin")) == 1
 
 
 def test_a_second_cancel_does_not_wait_for_the_grace_of_the_first(toy: Any) -> None:

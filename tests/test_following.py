@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -45,16 +46,27 @@ def test_the_mfu_is_known_while_the_run_continues(toy: Any) -> None:
 
 
 def test_a_target_that_rejects_runs_does_not_stop_the_runs_on_others(toy: Any) -> None:
-    blocked = toy.folder / "a-file"
-    blocked.write_text("in the way of a directory")
-    bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{blocked}/work"}))
-    assert bad.returncode == 4
+    workdir = toy.folder / "other"
+    assert toy.llmb("run", toy.spec("bad", target={"workdir": str(workdir)}), "--detach").returncode == 0
+    toy.forget_events(toy.records[0].name, after="submitting")
+    shutil.rmtree(workdir)
+    workdir.write_text("in the way of a directory")
     assert toy.llmb("run", toy.spec("good"), "--detach").returncode == 0
     attached = toy.llmb("attach")
     assert attached.returncode == 4
     assert "llmb cancel" in attached.stderr
     states = {run["state"] for run in json.loads(toy.llmb("runs", "--json").stdout)["runs"]}
     assert states == {"completed", "submitting"}
+
+
+def test_an_unwritable_work_directory_is_an_error_before_anything_is_recorded(toy: Any) -> None:
+    blocked = toy.folder / "a-file"
+    blocked.write_text("in the way of a directory")
+    bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{blocked}/work"}))
+    assert bad.returncode == 4
+    assert bad.stderr.startswith(f"llmb: cannot write in the work directory {blocked}/work on this machine: mkdir: ")
+    assert bad.stderr.endswith(": Not a directory; fix this, or set target.workdir to another directory\n")
+    assert toy.records == []
 
 
 def test_the_exit_code_reports_a_run_that_failed_before_llmb_detached(toy: Any) -> None:

@@ -192,6 +192,25 @@ def test_llmb_waits_for_a_network_that_is_cut(remote: Remote) -> None:
         check_completed(json.loads(running.communicate(timeout=60)[0])["runs"][0], remote)
 
 
+def test_llmb_waits_for_a_network_that_is_cut_before_the_first_submission(
+    remote: Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in remote.env.items():
+        monkeypatch.setenv(name, value)
+    server = remote.server
+    remote.toy.gate.touch()
+    with Network(server.address, server.port) as network:
+        server.write_config(port=network.port)
+        with llmb.start(llmb.load(remote.spec())) as session:
+            network.cut()
+            for event in session:
+                if isinstance(event, llmb.TargetLost):
+                    network.mend()
+            [run] = session.results
+        check_completed(run.as_dict(), remote)
+        assert len(remote.toy.journal("begin")) == 1
+
+
 @pytest.mark.slow
 def test_an_unreachable_host_does_not_delay_runs_on_other_hosts(remote: Remote) -> None:
     assert remote.llmb("run", remote.spec(), "--detach").returncode == 0

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from attrs import define, evolve, field
 
 from llmb.hookspecs import CommandResult
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus
 
@@ -127,7 +127,9 @@ class FakeTarget:
         self.process.pass_boundary(f"before {name}")
         self.cluster.commands.append(name)
         if error == "away":
-            raise TargetError("no route to host")
+            raise UnreachableError("no route to host")
+        if error == "refused":
+            raise TargetError("no space left on device")
         if error == "not done":
             raise UnknownOutcomeError("connection lost")
         result = act()

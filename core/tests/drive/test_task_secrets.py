@@ -36,7 +36,7 @@ def test_secrets_of_a_failed_submission_stay_only_for_runs_of_other_processes(
     with World(TASK, disk) as world:
         world.cluster.files |= {f"{FOLDER}/waiting/{run_id}": b"" for run_id in waiting}
         with pytest.raises(TargetError):
-            world.drive(Process(), {submission: "away"})
+            world.drive(Process(), {submission: "refused"})
         assert world.cluster.secrets == left
 
 

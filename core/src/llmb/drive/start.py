@@ -23,6 +23,7 @@ from llmb.drive.target_group import TargetGroup, group_key, group_targets
 from llmb.drive.target_loop import TargetLoop
 from llmb.drive.task_jobs import tasks_without_secrets
 from llmb.hosts.host_connections import HostConnections
+from llmb.hosts.work_directory import check_work_directory
 from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
@@ -51,6 +52,8 @@ def start(workload: Workload) -> Session:
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = [warning for group in groups.values() for warning in group.probe()]
+        for group in groups.values():
+            check_work_directory(group.workdir, group.host, group.name)
         plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}

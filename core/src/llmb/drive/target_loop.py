@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 from llmb.drive.admission import Admission
 from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
-from llmb.drive.event_writer import EventWriter
-from llmb.drive.events import Event, Note, Skipped, SubmissionUnanswered, Submitting
+from llmb.drive.events import Event, Note, SubmissionUnanswered
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.record import stamp
-from llmb.drive.secrets import missing_secrets_error
-from llmb.drive.state_machine import EFFECTS, Effect, apply, apply_cancel_request, decide, needs_poll, next_effect
+from llmb.drive.state_machine import EFFECTS, Effect, apply, apply_cancel_request, needs_poll, next_effect
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
+from llmb.drive.transitions import Transitions
 from llmb.drive.unit_state import (
     IN_FLIGHT,
-    SecretsMissing,
+    NOT_SUBMITTED,
+    NotSubmitted,
     State,
     Unit,
-    UnitObservation,
     UnitStates,
 )
 from llmb.drive.unit_table import UnitTable
-from llmb.values.error_text import exception_text
-from llmb.values.errors import LlmbError, TargetError, UnknownOutcomeError
+from llmb.values.errors import LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 
 class TargetLoop:
     """Drives the runs of one target group.
 
-    ``changed`` is True if the last tick changed a state, ``reading`` if it found new bytes in a log, and ``recording``
-    while records of the sweep are still being created.
+    ``reading`` is True if the last tick found new bytes in a log, and ``recording`` while records of the sweep are
+    still being created.
     """
 
     def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
         self.runner = runner
         self.units = UnitTable(runner.runs, runner.tasks.plans)
-        self.changed = self.reading = self.recording = False
+        self.reading = self.recording = False
         self._recorder = recorder
-        self._writer = EventWriter({run_id: run.record for run_id, run in runner.runs.items()})
+        self._transitions = Transitions(runner, self.units)
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
         self._submitting = self._may_have_submitted = False
         self._admission = Admission(runner, self.units)
         self._connection = ConnectionReporter(runner.group.name)
+
+    @property
+    def changed(self) -> bool:
+        """True if the last tick changed a state."""
+        return self._transitions.changed
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -73,7 +77,7 @@ class TargetLoop:
         yield from (event if event.time else stamp(event) for event in self._tick())
 
     def _tick(self) -> Iterator[Event]:
-        self.changed = self.reading = self.recording = self._submitting = False
+        self._transitions.changed = self.reading = self.recording = self._submitting = False
         try:
             if self.runner.group.error:
                 raise self.runner.group.error
@@ -81,13 +85,34 @@ class TargetLoop:
         except LlmbError as error:
             self._may_have_submitted |= self._submitting and isinstance(error, UnknownOutcomeError)
             yield from self._notes()
-            if not isinstance(error, TargetError) or not self._has_jobs:
+            if not isinstance(error, TargetError) or not (self._has_jobs or self._is_cut(error)):
+                yield from self._fail_unsubmitted(error)
                 yield from self._note_unanswered(error)
                 left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
                 raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
             yield from self._connection.lost(error)
         else:
             yield from self._connection.restored()
+
+    def _is_cut(self, error: TargetError) -> bool:
+        """Check whether only the connection failed, after the target responded to this process."""
+        return not self.runner.group.error and isinstance(error, UnreachableError | UnknownOutcomeError)
+
+    def _fail_unsubmitted(self, error: LlmbError) -> Iterator[Event]:
+        """End the runs that this process started and certainly did not submit, so that no later process does."""
+        if self._recorder is None or not isinstance(error, TargetError):
+            return
+        self._recorder.finish()
+        yield from self._acquire()
+        certain = [
+            unit
+            for unit, state in self.units.driven()
+            if state.stage in NOT_SUBMITTED or (state.stage == "submitting" and unit.id in self.runner.not_submitted)
+        ]
+        yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
+        ended = [(unit, self.units.states[unit.id]) for unit in certain]
+        with suppress(TargetError):  # otherwise the next process removes secrets and writes the results
+            yield from self._transitions.record(self.runner.finalize([each for each in ended if each[1].job_status]))
 
     @property
     def _has_jobs(self) -> bool:
@@ -103,7 +128,7 @@ class TargetLoop:
         yield from self._acquire()
         polled = list(self.runner.poll(self.units.find(lambda _, state: needs_poll(state))))
         self._progress.note_reasons(polled)
-        yield from self._record(polled)
+        yield from self._transitions.record(polled)
         yield from self._admit_ready_runs(FIRST_BATCH)
         performed: set[tuple[str, Effect]] = set()
         while due := self._due_effect(performed):
@@ -128,7 +153,7 @@ class TargetLoop:
                 state = self.units.states[run_id]
                 self.units.states[run_id] = apply_cancel_request(state, run.record.cancel_requested)
             except Exception as error:  # noqa: BLE001  # raised after the other runs are done
-                yield self._skip(run_id, error)
+                yield self._transitions.skip(run_id, error)
         if self._recorder and not self.recording:
             self._recorder.finish(wait_for_all=False)
 
@@ -143,13 +168,13 @@ class TargetLoop:
             run.logs.start_attempt(state.attempt)
         elif run.logs.parse_copies():
             self._progress.note_logs(run_id)
-        self.changed |= bool(events) and before != State()
+        self._transitions.changed |= bool(events) and before != State()
         yield from events
 
     def _admit_ready_runs(self, most: int) -> Iterator[Event]:
         """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
         with self._admission.observe(most) as observed:
-            events = list(self._record(observed))
+            events = list(self._transitions.record(observed))
         yield from events
 
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
@@ -164,13 +189,13 @@ class TargetLoop:
     def _perform(self, effect: Effect, units: UnitStates) -> Iterator[Event]:
         match effect:
             case "cancel":
-                yield from self._record(self.runner.cancel(units))
+                yield from self._transitions.record(self.runner.cancel(units))
             case "drop_references":
-                yield from self._record(self.runner.drop_references(units, self.units.states))
+                yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
             case "finalize":
-                yield from self._record(self.runner.finalize(units))
+                yield from self._transitions.record(self.runner.finalize(units))
             case "check":
-                yield from self._record(self.runner.check(units))
+                yield from self._transitions.record(self.runner.check(units))
             case "submit":
                 yield from self._submit(units)
                 return
@@ -191,7 +216,7 @@ class TargetLoop:
             submission.wait()  # a later process finds the jobs
             raise
         self._submitting = False
-        yield from self._record(observed)
+        yield from self._transitions.record(observed)
         yield from self._notes()
 
     def _update_references(self) -> None:
@@ -205,63 +230,9 @@ class TargetLoop:
         for run_id, error in self.runner.read_logs(unit.id for unit, _ in running):
             self.reading = True
             if error:
-                yield self._skip(run_id, error)
+                yield self._transitions.skip(run_id, error)
             else:
                 self._progress.note_logs(run_id)
-
-    def _record(self, observed: Iterable[UnitObservation]) -> Iterator[Event]:
-        """Decide what observations mean, record the events of runs together, and then apply them."""
-        events: list[Event] = []
-        skipped: list[Event] = []
-        for unit, seen in observed:
-            if isinstance(seen, Exception):
-                skipped.append(self._skip(unit.id, seen))
-            elif isinstance(seen, SecretsMissing):
-                skipped += self._skip_without_secrets(unit)
-            else:
-                events += map(stamp, decide(unit, self.units.states[unit.id], seen))
-        failed = self._commit(events)
-        yield from (event for event in events if event.run_id in self.units.runs and event.run_id not in failed)
-        yield from skipped
-        yield from (self._skip(run_id, error) for run_id, error in failed.items())
-
-    def _commit(self, events: Sequence[Event]) -> dict[str, Exception]:
-        """Record events, and then apply them. Return the runs whose events could not be recorded, with the error."""
-        failed = self._writer.write(event for event in events if event.run_id in self.units.runs)
-        for event in events:
-            if event.run_id not in failed:
-                try:
-                    self._apply_event(event)
-                except Exception as error:  # noqa: BLE001  # an error of one run does not stop the others
-                    failed[event.run_id] = error
-        return failed
-
-    def _apply_event(self, event: Event) -> None:
-        """Apply an event, and keep what this process holds of the run in step with its state."""
-        state = self.units.states[event.run_id] = apply(self.units.states[event.run_id], event)
-        self.changed = True
-        if run := self.runner.runs.get(event.run_id):
-            if isinstance(event, Submitting):
-                self.runner.not_submitted.add(event.run_id)
-            if state.attempt != run.logs.attempt:
-                run.logs.start_attempt(state.attempt)
-
-    def _skip(self, run_id: str, error: Exception) -> Event:
-        """Leave a run to another process or to a later session. The other runs continue."""
-        if not isinstance(error, LlmbError):
-            error.add_note(f"in run {run_id}")
-        self.units.skipped[run_id] = error
-        self.runner.runs[run_id].record.unlock()
-        reason = str(error) if isinstance(error, LlmbError) else exception_text(error)
-        return Skipped(run_id=run_id, reason=reason.removeprefix(f"{run_id}: "))
-
-    def _skip_without_secrets(self, unit: Unit) -> Iterator[Event]:
-        if unit.kind == "task":
-            script, what = self.runner.tasks.plans[unit.id].script, unit.name
-            run_ids = [run_id for key, run_id in self.units.awaited() if key == unit.id]
-        else:
-            script, what, run_ids = self.runner.runs[unit.id].plan.script, "job", [unit.id]
-        yield from (self._skip(run_id, missing_secrets_error(run_id, script, what)) for run_id in run_ids)
 
     def _notes(self) -> Iterator[Event]:
         yield from (Note(text=self.runner.notes.pop(0)) for _ in list(self.runner.notes))
@@ -270,12 +241,12 @@ class TargetLoop:
         """Record why runs that are being submitted have no answer."""
         submitting = [unit.id for unit, state in self.units.driven() if state.stage == "submitting"]
         events = [stamp(SubmissionUnanswered(run_id=each, reason=str(error))) for each in submitting]
-        failed = self._commit(events)
+        failed = self._transitions.commit(events)
         yield from (event for event in events if event.run_id not in failed)
 
     def unlock(self) -> None:
         """Let other processes drive the runs."""
-        self._writer.close()  # its threads write only into locked records
+        self._transitions.close()
         for run in self.runner.runs.values():
             run.record.unlock()
 

@@ -13,7 +13,7 @@ from llmb.hosts.known_hosts import KnownHost, VerifyHostKey
 from llmb.hosts.ssh_authentication import PublicKeys
 from llmb.hosts.ssh_config import read_ssh_config, seconds
 from llmb.values.error_text import invalid_value
-from llmb.values.errors import TargetError
+from llmb.values.errors import TargetError, UnreachableError
 from llmb.values.scalars import HOST, is_host
 
 CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
@@ -99,7 +99,9 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         try:
             return self.gateway.transport.open_channel("direct-tcpip", (self.host, self.port), ("", 0))
         except ChannelException as error:
-            raise TargetError(f"the jump host {self.gateway.original_host} cannot reach it: {error.text}") from error
+            raise UnreachableError(
+                f"the jump host {self.gateway.original_host} cannot reach it: {error.text}"
+            ) from error
 
     @property
     def label(self) -> str:
@@ -113,11 +115,17 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             return error  # from a jump host
         reason = str(error) if isinstance(error, TargetError) else _reason(error, self.connect_timeout)
         proxy = f" (through ProxyCommand {self.gateway})" if isinstance(self.gateway, str) else ""
-        return _NotConnectedError(f"cannot connect to {self.label}{proxy}: {reason}")
+        rejected = isinstance(error, TargetError) and not isinstance(error, UnreachableError)
+        kind = _NotConnectedError if rejected else _NoRouteError
+        return kind(f"cannot connect to {self.label}{proxy}: {reason}")
 
 
 class _NotConnectedError(TargetError):
     """A TargetError whose message already names the host."""
+
+
+class _NoRouteError(_NotConnectedError, UnreachableError):
+    """The network or the server failed, not the login."""
 
 
 def _reason(error: Exception, timeout_s: int) -> str:

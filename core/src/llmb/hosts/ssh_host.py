@@ -6,7 +6,7 @@ from llmb.hookspecs import CommandResult, Host
 from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
 from llmb.hosts.ssh_shell import Output, SshShell
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
 
 SLOWEST_BYTES_PER_S = 100_000  # of a slow network; the timeout of a transfer assumes this speed
 SPARE_S = 60.0  # added to the time that the bytes take
@@ -90,7 +90,7 @@ class SshHost:
             self._shell = SshShell(self._connection.transport)
         except TargetError as error:
             self.close()
-            raise TargetError(f"cannot start bash on {self._host} for this user: {error}") from error
+            raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}") from error
         return self._shell
 
 

@@ -12,7 +12,7 @@ import attrs
 from paramiko import SSHException, Transport
 
 from llmb.hosts.connection_watchdog import SILENCE_S, ConnectionWatchdog, responds
-from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
 LOGIN_TIMEOUT_S = 60.0  # for the user's profiles
 GRACE_S = 10  # after its timeout, a command that still runs on the host is killed
@@ -46,7 +46,7 @@ class SshShell:
                 self._channel.sendall(_command_loop())
                 self._receive(mark, watchdog)
             except (SSHException, OSError, EOFError) as error:
-                raise TargetError(watchdog.reason or f"the server opened no session ({error})") from error
+                raise UnreachableError(watchdog.reason or f"the server opened no session ({error})") from error
 
     @property
     def alive(self) -> bool:

@@ -64,6 +64,10 @@ class TargetError(LlmbError):
     exit_code = 4
 
 
+class UnreachableError(TargetError):
+    """There is no connection to the target. Nothing was done there, and a later attempt may succeed."""
+
+
 class UnknownOutcomeError(TargetError):
     """The connection was lost during a command. The outcome of the command is unknown."""
 
