@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from typing import Any
 
@@ -85,6 +86,20 @@ def test_a_run_that_was_certainly_not_submitted_fails_and_is_never_submitted(
     else:
         assert [each.state for each in session.wait()] == ["completed"]
         assert len(toy.journal("begin")) == 1
+
+
+def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: Any) -> None:
+    framework = {"gate": str(toy.gate), "gate_step": 2, "end": "echo Traceback: ValueError; exit 1"}
+    with llmb.start(llmb.load(toy.spec(framework=framework))) as session:
+        [run_id] = session.run_ids
+        for event in session:
+            if isinstance(event, llmb.Progress) and event.step == 2:
+                shutil.rmtree(toy.work(run_id), ignore_errors=True)
+        [run] = session.results
+    assert (run.state, run.reason) == ("failed", f"its directory {toy.work(run_id)} disappeared")
+    assert run.failure
+    assert run.failure.cause == run.reason
+    assert "target.workdir" in run.failure.remedy
 
 
 def test_a_second_cancel_does_not_wait_for_the_grace_of_the_first(toy: Any) -> None:

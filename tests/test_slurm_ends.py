@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_crash_after_the_last_step_is_a_note(toy_slurm: Any) -> None:
 def test_cancelled_with_scancel(toy_slurm: Any) -> None:
     run = toy_slurm.follow(at_gate(toy_slurm, order(toy_slurm, "scancel", "JOB")), framework=gated(toy_slurm))
     assert (run["state"], run["reason"]) == ("cancelled", "cancelled after 2 of 5 steps")
+
+
+def test_a_directory_that_disappears_is_the_reason(toy_slurm: Any) -> None:
+    def remove() -> None:
+        shutil.rmtree(toy_slurm.workdir)
+        toy_slurm.gate.touch()
+
+    run = toy_slurm.follow(at_gate(toy_slurm, remove), framework=gated(toy_slurm))
+    assert run["state"] == "failed"
+    assert run["reason"] == f"its directory {toy_slurm.work(run['run_id'])} disappeared"
+    assert run["failure"]["cause"] == run["reason"]
 
 
 @pytest.mark.slow

@@ -246,6 +246,7 @@ class FakeHost:
 
     def _commands(self) -> Iterable[tuple[str, str, Callable[[str], str]]]:
         return (
+            ("report_directory()", "check directories", lambda _script: ""),
             ("list_waiting()", "list references", self._list_references),
             ("newest()", "read a task's log", self._tail),
             ("then echo", "check", self._check),

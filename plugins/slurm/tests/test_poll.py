@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,30 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
     (tmp_path / "bin/sacct").write_text("#!/bin/sh\n")
     (tmp_path / "bin/sacct").chmod(0o755)
     assert poll_again(tmp_path).reason == "waiting for Slurm's accounting"
+
+
+@pytest.mark.parametrize(
+    ("sacct", "missing_s", "state"),
+    [
+        ("exit 0", 50, "unknown"),
+        ("exit 0", 70, "ended"),
+        ("echo 'Slurm accounting storage is disabled' >&2; exit 1", 70, "ended"),
+        ("echo 'Connection refused' >&2; exit 1", 110, "unknown"),
+        ("echo 'Connection refused' >&2; exit 1", 130, "ended"),
+    ],
+)
+def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, missing_s: int, state: str
+) -> None:
+    poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|(null)|None|", "")
+    for name, text in (("squeue", ""), ("sacct", sacct)):
+        (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "missing").touch()
+    since = time.time() - missing_s
+    os.utime(tmp_path / "missing", (since, since))
+    status = poll_again(tmp_path)
+    assert (status.state, status.cause) == (state, "lost" if state == "ended" else "")
 
 
 @pytest.mark.parametrize(

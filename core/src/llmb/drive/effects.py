@@ -14,6 +14,7 @@ import attrs
 
 from llmb.drive.events import Ended
 from llmb.drive.finalize import finalize_run
+from llmb.drive.job_directories import explain_with_directories
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
@@ -208,17 +209,27 @@ class EffectRunner:
         files = {path: run_id for run_id in submitted if (path := self.runs[run_id].plan.script.provenance)}
         found = self.group.host.read(dict.fromkeys(files, 0)) if files else {}
         provenance = {files[path]: data for path, data in found.items()}
-        for unit, state in units:
-            finalize = partial(self._finalize_run, unit, state, provenance.get(unit.id))
+        statuses = self._explain_ends(units)
+        for unit, _ in units:
+            finalize = partial(self._finalize_run, unit, statuses[unit.id], provenance.get(unit.id))
             yield unit, failed.get(unit.id) or isolate(finalize)
 
-    def _finalize_run(self, unit: Unit, state: State, provenance: bytes | None) -> Ended:
+    def _explain_ends(self, units: UnitStates) -> dict[str, JobStatus]:
+        """Return the status of each job that is over. If its directory explains its end, that is the cause."""
+        statuses = {unit.id: state.job_status for unit, state in units if state.job_status}
+        submitted = {
+            unit.id: (self.runs[unit.id].plan.script.directory, statuses[unit.id])
+            for unit, state in units
+            if state.submitted
+        }
+        return statuses | explain_with_directories(submitted, self.group)
+
+    def _finalize_run(self, unit: Unit, status: JobStatus, provenance: bytes | None) -> Ended:
         run = self.runs[unit.id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
         run.record.sync_logs()
-        assert state.job_status
-        return finalize_run(run.plan, run.record, run.logs, state.job_status, self._registry)
+        return finalize_run(run.plan, run.record, run.logs, status, self._registry)
 
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":

@@ -18,6 +18,7 @@ Cause = Literal[
     "preempted",
     "node failure",
     "launch failure",
+    "directory lost",
     "dependency",
     "deadline",
     "impossible",
@@ -64,6 +65,11 @@ CAUSES: Mapping[Cause, CauseEntry] = {
         "the job's deadline passed", "run it again with a later deadline, or a shorter time limit", search_logs=True
     ),
     "launch failure": CauseEntry("the scheduler could not launch the job", search_logs=True),
+    "directory lost": CauseEntry(
+        "the job's directory disappeared",
+        "check that target.workdir stays mounted on all nodes and that nothing cleans it up, then run it again",
+        is_crash=True,
+    ),
     "refused": CauseEntry("the scheduler rejected the job", "correct [target]"),
     "impossible": CauseEntry(
         "the scheduler can never start the job", "correct [target]", prefix="it would never have started: "

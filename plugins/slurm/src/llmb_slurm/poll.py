@@ -15,6 +15,9 @@ from llmb_slurm.squeue_sacct import Accounting, JobRow, parse_sacct, parse_squeu
 LOST_AFTER_S = 60
 """A job without a known end is lost after so long without a queue entry. Accounting may lag behind the queue."""
 
+LOST_WITHOUT_ACCOUNTING_AFTER_S = 120
+"""The same if accounting does not respond."""
+
 TIMEOUT_S = 120.0
 
 
@@ -127,7 +130,7 @@ def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], account
         return JobStatus(
             state="ended", job_id=job_id, cause=cause, exit_code=code, reason=reason, attempt=files.attempt
         )
-    if not accounting.available or files.missing_s < LOST_AFTER_S:
+    if files.missing_s < (LOST_AFTER_S if accounting.available else LOST_WITHOUT_ACCOUNTING_AFTER_S):
         reason = "waiting for Slurm's accounting" + ("" if accounting.available else ", which does not respond")
         return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=files.attempt)
     reason = "neither Slurm's queue nor its accounting contains the end of the job"

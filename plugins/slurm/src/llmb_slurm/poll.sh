@@ -19,13 +19,15 @@ query_queue() {
 }
 
 # read_job_files ID DIRECTORY [missing]: print id, claim, seconds missing, attempt and `ended`, separated by tabs.
-# With "missing", the job is not in the queue.
+# With "missing", the job is not in the queue. A job whose directory disappeared is missing for ever.
 read_job_files() {
   local claim attempt='' ended='' since=0
   claim=$(readlink "$2/claim")
   { read -r attempt <"$2/attempt"; } 2>/dev/null
   { read -r ended <"$2/ended"; } 2>/dev/null
-  if [ -n "$3" ]; then
+  if [ ! -d "$2" ]; then
+    since=999999999
+  elif [ -n "$3" ]; then
     [ -e "$2/missing" ] || : >"$2/missing"
     since=$(($(date +%s) - $(stat -c %Y "$2/missing" || date +%s)))
   else
@@ -37,7 +39,9 @@ read_job_files() {
 # query_accounting IDS: print "rows" and the output of sacct, or "disabled", or "unavailable".
 query_accounting() {
   local output
-  if output=$(sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
+  if ! command -v sacct >/dev/null; then
+    echo disabled
+  elif output=$(sacct -X -n -P -j "$1" -o JobIDRaw,State,ExitCode,DerivedExitCode,Reason 2>&1); then
     printf 'rows\n%s\n' "$output"
   elif [[ $output == *disabled* ]]; then
     echo disabled
