@@ -9,7 +9,7 @@ import pytest
 from attrs import evolve
 
 from llmb.drive.events import Event, Progress
-from llmb.drive.poll_interval import PollInterval
+from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollInterval
 from llmb.drive.target_loop import TargetLoop
 
 from .fake_cluster import JobPlan
@@ -24,22 +24,53 @@ TWO = Scenario(
 
 
 @pytest.mark.parametrize(
-    ("ticks", "interval_s", "pauses_s"),
+    ("changes", "interval_s", "pauses_s"),
     [
-        ("state nothing nothing state nothing", (0.1, 0.2), [0.1, 0.15, 0.2, 0.1, 0.15]),
-        ("state log log nothing log", (0.05, 1.0), [0.05, 0.25, 0.25, 0.375, 0.25]),
-        ("nothing nothing log nothing", (2.0, 30.0), [3.0, 4.5, 2.0, 3.0]),
+        ("yes no no yes no", (0.1, 0.2), [0.1, 0.15, 0.2, 0.1, 0.15]),
+        ("no no yes no no", (2.0, 30.0), [3.0, 4.5, 2.0, 3.0, 4.5]),
     ],
 )
-def test_the_pause_grows_while_nothing_changes_and_a_growing_log_keeps_it_short(
-    ticks: str, interval_s: tuple[float, float], pauses_s: list[float]
+def test_the_pause_between_polls_grows_while_no_state_changes(
+    changes: str, interval_s: tuple[float, float], pauses_s: list[float]
 ) -> None:
     pace = PollInterval(interval_s)
     found = []
-    for tick in ticks.split():
-        pace.next_tick(100.0, changed=tick == "state", reading=tick == "log")
-        found.append(pace.due_s - 100.0)
+    for change in changes.split():
+        pace.plan_poll(100.0, changed=change == "yes")
+        found.append(pace.poll_due_s - 100.0)
     assert found == pytest.approx(pauses_s)
+
+
+@pytest.mark.parametrize(
+    ("remote", "pauses_s"),
+    [(False, [0.25, 0.25, 0.375, 0.5625, 0.25]), (True, [2.0, 2.0, 3.0, 4.5, 2.0])],
+    ids=["this machine", "over SSH"],
+)
+def test_a_growing_log_is_read_often_and_does_not_change_the_pause_between_polls(
+    remote: bool, pauses_s: list[float]
+) -> None:
+    pace = PollInterval((2.0, 30.0), REMOTE_READ_INTERVAL_S if remote else LOCAL_READ_INTERVAL_S)
+    pace.plan_poll(100.0, changed=False)
+    found = []
+    for reading in (True, True, False, False, True):
+        pace.plan_read(100.0, running=True, reading=reading)
+        found.append(pace.read_due_s - 100.0)
+    assert found == pytest.approx(pauses_s)
+    assert pace.poll_due_s == 103.0
+    pace.plan_read(100.0, running=False, reading=False)
+    assert pace.due_s == 103.0
+
+
+def test_while_a_log_grows_it_is_read_between_two_polls(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TargetLoop, "poll_interval_s", (1000.0, 4000.0))
+    monkeypatch.setattr("llmb.drive.session.RECORDING_PAUSE_S", 1000.0)
+    runs = Scenario(plans=lambda: {"a": JobPlan(steps=30)}, needs={"a": ()}, ends={"a": "completed"})
+    with World(runs, disk) as world:
+        world.drive(Process())
+        world.check()
+        commands = world.cluster.commands
+        assert commands.count("read") > 30
+        assert commands.count("poll") < 6
 
 
 def test_an_event_loop_gets_the_same_events_at_the_same_pace(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import attrs
 
 from llmb.drive.events import Ended
 from llmb.drive.finalize import finalize_run
-from llmb.drive.job_directories import explain_with_directories
+from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.provenance import parse_provenance
 from llmb.drive.record import RunRecord
@@ -220,9 +220,14 @@ class EffectRunner:
         submitted = {
             unit.id: (self.runs[unit.id].plan.script.directory, statuses[unit.id])
             for unit, state in units
-            if state.submitted
+            if state.submitted and self._is_doubtful(unit.id, statuses[unit.id])
         }
         return statuses | explain_with_directories(submitted, self.group)
+
+    def _is_doubtful(self, run_id: str, status: JobStatus) -> bool:
+        """Check whether a job may have ended because it lost its directory. Some jobs then exit with 0."""
+        run = self.runs[run_id]
+        return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
 
     def _finalize_run(self, unit: Unit, status: JobStatus, provenance: bytes | None) -> Ended:
         run = self.runs[unit.id]

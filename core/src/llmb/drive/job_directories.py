@@ -29,16 +29,15 @@ def explain_with_directories(jobs: Mapping[str, tuple[str, JobStatus]], group: T
     ``jobs`` maps the id of each run to its directory and its status. Raise TargetError.
     """
     statuses = {run_id: status for run_id, (_, status) in jobs.items()}
-    doubtful = {run_id: folder for run_id, (folder, status) in jobs.items() if status.cause in DOUBTFUL}
-    if not doubtful:
+    if not jobs:
         return statuses
-    calls = [shlex.join(["report_directory", run_id, folder]) for run_id, folder in doubtful.items()]
+    calls = [shlex.join(["report_directory", run_id, folder]) for run_id, (folder, _) in jobs.items()]
     writing = f'folder={shlex.quote(group.workdir)}\n[ ! -d "$folder" ] || ({TRY_TO_WRITE}) >&2'
     result = group.host.run("\n".join([_REPORT, *calls, writing, "true"]))
     if result.exit_code:
         raise TargetError(f"cannot check the directories of jobs: {result.stderr.strip()}")
     missing = set(result.stdout.splitlines())
-    for run_id, folder in doubtful.items():
+    for run_id, (folder, _) in jobs.items():
         if run_id in missing:
             reason = f"its directory {folder} disappeared"
             statuses[run_id] = attrs.evolve(statuses[run_id], cause="directory lost", reason=reason, remedy="")

@@ -119,16 +119,20 @@ class Session:
 
     def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
-        paces = [PollInterval(loop.poll_interval_s) for loop in self._loops]
+        paces = [PollInterval(loop.poll_interval_s, loop.read_interval_s) for loop in self._loops]
         going = [each for each in zip(self._loops, paces, strict=True) if not _is_done(each[0], until)]
         errors, began_s, now_s = list[Exception](), time.monotonic(), 0.0
         while going:
             for loop, pace in [each for each in going if each[1].due_s <= now_s]:
                 try:
-                    yield from loop.tick()
-                    pace.next_tick(max(now_s, time.monotonic() - began_s), changed=loop.changed, reading=loop.reading)
+                    polls = pace.poll_due_s <= now_s
+                    yield from loop.tick() if polls else loop.read()
+                    after_s = max(now_s, time.monotonic() - began_s)
+                    if polls or loop.changed:
+                        pace.plan_poll(after_s, changed=loop.changed)
+                    pace.plan_read(after_s, running=loop.running, reading=loop.reading)
                     if loop.recording:
-                        pace.due_s = now_s + RECORDING_PAUSE_S
+                        pace.poll_due_s = now_s + RECORDING_PAUSE_S
                 except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
                     errors.append(error)
                     going.remove((loop, pace))

@@ -10,6 +10,7 @@ from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
 from llmb.drive.events import Event, Note, SubmissionUnanswered
+from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.record import stamp
 from llmb.drive.state_machine import EFFECTS, Effect, apply, apply_cancel_request, needs_poll, next_effect
@@ -42,6 +43,7 @@ class TargetLoop:
         self._transitions = Transitions(runner, self.units)
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
         self._submitting = self._may_have_submitted = False
+        self._seen_last_step: set[str] = set()
         self._admission = Admission(runner, self.units)
         self._connection = ConnectionReporter(runner.group.name)
 
@@ -54,6 +56,16 @@ class TargetLoop:
     def poll_interval_s(self) -> tuple[float, float]:
         """The shortest and the longest pause between two polls."""
         return self.runner.group.scheduler.poll_interval_s
+
+    @property
+    def read_interval_s(self) -> float:
+        """The pause between two reads of logs that grow."""
+        return REMOTE_READ_INTERVAL_S if self.runner.group.remote else LOCAL_READ_INTERVAL_S
+
+    @property
+    def running(self) -> bool:
+        """True if a job runs whose logs this process reads."""
+        return any(state.stage == "running" for _, state in self.units.driven())
 
     @property
     def ended(self) -> bool:
@@ -74,14 +86,18 @@ class TargetLoop:
 
         Raise LlmbError if the target does not respond and no job is there, or if a plugin returns an invalid value.
         """
-        yield from (event if event.time else stamp(event) for event in self._tick())
+        yield from (event if event.time else stamp(event) for event in self._tick(self._advance()))
 
-    def _tick(self) -> Iterator[Event]:
+    def read(self) -> Iterator[Event]:
+        """Read the logs of running jobs between two ticks, and yield the progress. Raise as `tick` does."""
+        yield from (event if event.time else stamp(event) for event in self._tick(self._read_and_report()))
+
+    def _tick(self, steps: Iterator[Event]) -> Iterator[Event]:
         self._transitions.changed = self.reading = self.recording = self._submitting = False
         try:
             if self.runner.group.error:
                 raise self.runner.group.error
-            yield from self._advance()
+            yield from steps
         except LlmbError as error:
             self._may_have_submitted |= self._submitting and isinstance(error, UnknownOutcomeError)
             yield from self._notes()
@@ -137,6 +153,9 @@ class TargetLoop:
         if self._recorder:
             self._recorder.create_others()  # if nothing was submitted
         self._update_references()
+        yield from self._read_and_report()
+
+    def _read_and_report(self) -> Iterator[Event]:
         yield from self._read_logs()
         yield from self._progress.report(self.units.states, self._admission.without_slot)
 
@@ -233,6 +252,15 @@ class TargetLoop:
                 yield self._transitions.skip(run_id, error)
             else:
                 self._progress.note_logs(run_id)
+                self._transitions.changed |= self._has_last_step(run_id)
+
+    def _has_last_step(self, run_id: str) -> bool:
+        """Check whether the run's last step was just read for the first time, so that its job ends soon."""
+        run = self.runner.runs[run_id]
+        is_news = run_id not in self._seen_last_step and run.logs.series.count >= run.plan.run.steps
+        if is_news:
+            self._seen_last_step.add(run_id)
+        return is_news
 
     def _notes(self) -> Iterator[Event]:
         yield from (Note(text=self.runner.notes.pop(0)) for _ in list(self.runner.notes))
