@@ -50,11 +50,8 @@ def runs(tmp_path: Path, hub: str) -> NeMoRuns:
 
 @pytest.fixture
 def cluster_runs(tmp_path: Path, hub: str, slurm: Any) -> NeMoRuns:
-    """Return runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes contain the programs.
-
-    The cluster has no PMIx.
-    """
-    runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", mpi="pmi2", exclusive=False, mem="2G")
+    """Return runs on a real Slurm cluster with stand-ins for enroot and pyxis. Its nodes contain the programs."""
+    runs = NeMoRuns(tmp_path, hub, scheduler="slurm", runtime="pyxis", exclusive=False, mem="2G")
     for name in ("enroot", "srun"):
         shutil.copy(STANDINS / name, runs.folder / "bin" / name)
     return runs
