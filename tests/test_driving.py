@@ -61,33 +61,6 @@ def test_the_error_of_a_run_whose_scheduler_never_responded_is_true_also_of_a_ca
     assert session.results[0].state == "cancelled"
 
 
-@pytest.mark.parametrize("answered", [True, False], ids=["refused", "perhaps submitted"])
-def test_a_run_that_was_certainly_not_submitted_fails_and_is_never_submitted(
-    answered: bool, toy: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from llmb_toy.scheduler import Faulty
-
-    def refuse(_scripts: Any) -> None:
-        raise llmb.TargetError("disk quota exceeded")
-
-    def lose_the_answer(_scripts: Any) -> None:
-        Faulty.errors.pop("submit")
-        raise llmb.UnknownOutcomeError("the connection was lost")
-
-    monkeypatch.setitem(Faulty.errors, "submit", refuse if answered else lose_the_answer)
-    session = llmb.start(llmb.load(toy.spec(target=FAULTY)))
-    if answered:
-        with pytest.raises(llmb.TargetError, match=r"^disk quota exceeded$"):
-            session.wait()
-        Faulty.errors.pop("submit")
-        assert [(each.state, each.reason) for each in session.results] == [("failed", "disk quota exceeded")]
-        assert llmb.attach().wait() == []
-        assert toy.journal() == []
-    else:
-        assert [each.state for each in session.wait()] == ["completed"]
-        assert len(toy.journal("begin")) == 1
-
-
 def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: Any) -> None:
     framework = {"gate": str(toy.gate), "gate_step": 2, "end": "echo Traceback: ValueError; exit 1"}
     with llmb.start(llmb.load(toy.spec(framework=framework))) as session:

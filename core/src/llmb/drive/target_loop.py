@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from contextlib import suppress
 
 from llmb.drive.admission import Admission
 from llmb.drive.background import Background
@@ -18,8 +17,6 @@ from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_state import (
     IN_FLIGHT,
-    NOT_SUBMITTED,
-    NotSubmitted,
     State,
     Unit,
     UnitStates,
@@ -102,7 +99,6 @@ class TargetLoop:
             self._may_have_submitted |= self._submitting and isinstance(error, UnknownOutcomeError)
             yield from self._notes()
             if not isinstance(error, TargetError) or not (self._has_jobs or self._is_cut(error)):
-                yield from self._fail_unsubmitted(error)
                 yield from self._note_unanswered(error)
                 left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
                 raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
@@ -113,22 +109,6 @@ class TargetLoop:
     def _is_cut(self, error: TargetError) -> bool:
         """Check whether only the connection failed, after the target responded to this process."""
         return not self.runner.group.error and isinstance(error, UnreachableError | UnknownOutcomeError)
-
-    def _fail_unsubmitted(self, error: LlmbError) -> Iterator[Event]:
-        """End the runs that this process started and certainly did not submit, so that no later process does."""
-        if self._recorder is None or not isinstance(error, TargetError):
-            return
-        self._recorder.finish()
-        yield from self._acquire()
-        certain = [
-            unit
-            for unit, state in self.units.driven()
-            if state.stage in NOT_SUBMITTED or (state.stage == "submitting" and unit.id in self.runner.not_submitted)
-        ]
-        yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
-        ended = [(unit, self.units.states[unit.id]) for unit in certain]
-        with suppress(TargetError):  # otherwise the next process removes secrets and writes the results
-            yield from self._transitions.record(self.runner.finalize([each for each in ended if each[1].job_status]))
 
     @property
     def _has_jobs(self) -> bool:
