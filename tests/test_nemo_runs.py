@@ -144,6 +144,14 @@ def test_step_times_that_are_means_of_five_are_recorded_as_such(cluster_runs: Ne
     assert not cluster_runs.data.exists()
 
 
+def test_a_recipe_that_needs_mpi_is_rejected_before_anything_is_created(runs: NeMoRuns) -> None:
+    with pytest.raises(
+        AssertionError, match=r"needs an MPI launcher \(pmix\), which the local scheduler does not have"
+    ):
+        runs.run("grok1-314b", "bf16")
+    assert not runs.workdir.exists()
+
+
 def test_a_token_without_access_fails_the_run_with_the_fix(runs: NeMoRuns) -> None:
     class NoAccess(Hub):
         status = 403
