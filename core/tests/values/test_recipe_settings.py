@@ -25,7 +25,7 @@ REPOSITORY = {"name": "trainer", "url": "https://git.example/trainer", "commit":
         ),
         (
             REPOSITORY | {"url": 3},
-            [f"framework.repository.url: invalid value 3; expected {WORD}"],
+            ["framework.repository.url: invalid value 3; expected a URL or path that does not begin with -"],
         ),
         ("trainer", ['framework.repository: invalid value "trainer"; expected a table']),
     ],

@@ -9,7 +9,16 @@ import attrs
 
 from llmb.values.error_text import invalid_value, unknown_name
 from llmb.values.errors import RecipeError
-from llmb.values.scalars import ImageAddress, NonEmptyStr, NonNegativeFloat, PositiveFloat, VariableName, Word, matching
+from llmb.values.scalars import (
+    ImageAddress,
+    NonEmptyStr,
+    NonNegativeFloat,
+    PositiveFloat,
+    Url,
+    VariableName,
+    Word,
+    matching,
+)
 from llmb.values.typed import decode_settings, typed_fields
 
 Digest = Annotated[str, matching('"sha256:" and 64 hexadecimal digits', "sha256:[0-9a-f]{64}")]
@@ -91,7 +100,7 @@ class Repository:
     """A git repository at one commit, which llmb fetches once into the cache of the target."""
 
     name: Word
-    url: Word
+    url: Url
     commit: Word
 
     @classmethod

@@ -184,6 +184,9 @@ def _is_word(value: Any) -> bool:
 Word = Annotated[str, accepting("a word without blanks that does not begin with -", _is_word)]
 """A word that no command takes for an option."""
 
+Url = Annotated[str, matching("a URL or path that does not begin with -", r"[^-\s][^\n\r]*")]
+"""The address of a repository, which may contain blanks. No command takes it for an option."""
+
 ImageAddress = Annotated[
     str, accepting('an image such as "registry.example/name:tag", without blanks and no - at the start', _is_word)
 ]
