@@ -87,7 +87,7 @@ def _take(lock: Path, timeout_s: float) -> bool:
     """Lock the file until this process ends. Return False if a job still holds it after ``timeout_s``."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     before = os.umask(0)  # other users take the same lock
-    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT, 0o666)
+    descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     os.umask(before)
     end = time.monotonic() + timeout_s
     while True:

@@ -202,26 +202,40 @@ remove_container() {
 }
 # Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every
 # lock is an flock, which the kernel releases when the last process that holds it is gone. A lock file names the
-# directory of the last job that held it. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
+# directory of the last job that held it. Other users may write the locks and add files beside them, so neither a name
+# nor a content is trusted. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
 . ./detached.sh # supervisor_pid and end_lost_job
 
 held=() descriptors=()
 
-# create_shared FILE: create a lock file that other users can write, because they take the same locks.
-create_shared() {
-  [ -e "$1" ] || (umask 0 && : >>"$1")
-  [ -w "$1" ] && return
-  record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
+# open_shared FILE: open a lock file for appending, as file descriptor $opened. Create it so that other users can write
+# it, because they take the same locks. Follow no symbolic link, and open no second name of another file.
+open_shared() {
+  if [ ! -L "$1" ]; then
+    [ -e "$1" ] || (umask 0 && : >>"$1")
+    if [ ! -w "$1" ]; then
+      record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
+      exit 1
+    fi
+    exec {opened}>>"$1" || exit 1
+    # what is open has this name, and no other
+    if [ ! -L "$1" ] && [ "$1" -ef "/proc/self/fd/$opened" ] && [ -f "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ]; then
+      return
+    fi
+    exec {opened}>&-
+  fi
+  record_failure "the lock $1 is no regular file, but a link; remove it, or set target.lock to another file"
   exit 1
 }
 
+# is_mine DIRECTORY: check whether a directory that a lock names belongs to this user.
+is_mine() { [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]; }
+
 # try_lock FILE OPTION...: lock a file. The options of flock limit the wait.
 try_lock() {
-  local descriptor
-  create_shared "$1"
-  exec {descriptor}>>"$1" || exit 1
-  if flock "${@:2}" "$descriptor"; then held+=("$1") && descriptors+=("$descriptor") && return; fi
-  exec {descriptor}>&-
+  open_shared "$1"
+  if flock "${@:2}" "$opened"; then held+=("$1") && descriptors+=("$opened") && return; fi
+  exec {opened}>&-
   return 1
 }
 
@@ -264,7 +278,7 @@ end_orphans() {
   next_check_s=$((SECONDS + 3))
   for file; do
     { read -r before <"$file"; } 2>/dev/null || continue
-    [ -O "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor_pid "$before" >/dev/null || continue
+    is_mine "$before" && [ -e "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor_pid "$before" >/dev/null || continue
     # a job in another container seems to have no supervisor either, but its processes are not visible here
     ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || end_lost_job "$before"
   done
@@ -276,13 +290,12 @@ turn=1 turn_lock=''
 enter_queue() {
   local queue file
   await_predecessor
-  create_shared "$lock.queue"
-  exec {queue}>>"$lock.queue" && flock "$queue" || exit 1
+  open_shared "$lock.queue" && queue=$opened && flock "$queue" || exit 1
   for file in "$lock".turn-*; do
-    [ ! -e "$file" ] || ((${file##*-} < turn)) || turn=$((${file##*-} + 1))
+    [[ ${file##*.turn-} =~ ^[1-9][0-9]{0,8}$ ]] || continue # bash would run commands in any other name
+    ((${file##*.turn-} < turn)) || turn=$((${file##*.turn-} + 1))
   done
-  create_shared "$lock.turn-$turn"
-  exec {turn_lock}>>"$lock.turn-$turn" && flock "$turn_lock" || exit 1
+  open_shared "$lock.turn-$turn" && turn_lock=$opened && flock "$turn_lock" || exit 1
   exec {queue}>&-
   echo yes >arriving
   exec 7>&-
@@ -317,10 +330,13 @@ rm -f "$lock.turn-$turn"
 exec {turn_lock}>&-
 
 gpus=''
-for file in "${held[@]}"; do
+for number in "${!held[@]}"; do
+  file=${held[number]}
   [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
-  if { read -r before <"$file"; } 2>/dev/null; then remove_container_of "$before" || exit 1; fi
-  echo "$LLMB_RUN_DIR" >"$file"
+  if { read -r before <"$file"; } 2>/dev/null; then
+    ! is_mine "$before" || supervisor_pid "$before" >/dev/null || remove_container_of "$before" || exit 1
+  fi
+  echo "$LLMB_RUN_DIR" >"/proc/self/fd/${descriptors[number]}" # the file that is locked, whatever has its name now
 done
 : >begun
 

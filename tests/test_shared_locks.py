@@ -1,0 +1,61 @@
+"""Locks in a folder that others can write: neither a name nor a content makes llmb touch what is not its own."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOBODY = 65534
+
+
+@pytest.fixture
+def lock(toy: Any) -> Path:
+    """Return the path of the lock, which does not exist yet."""
+    return Path(toy.folder / "machine.lock")
+
+
+@pytest.mark.parametrize("name", ["", ".queue", ".turn-1"])
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to], ids=["symbolic", "hard"])
+def test_a_lock_that_is_a_link_is_not_followed(toy: Any, lock: Path, name: str, link: Any) -> None:
+    victim = toy.folder / "victim"
+    victim.write_text("precious\n")
+    link(Path(f"{lock}{name}"), victim)
+    if name == ".turn-1":
+        assert toy.run()["state"] == "completed"  # the next number is free
+    else:
+        run = toy.run()
+        assert run["state"] == "failed"
+        assert f"the lock {lock}{name} is no regular file, but a link" in run["reason"]
+    assert victim.read_text() == "precious\n"
+
+
+def test_names_beside_the_lock_are_not_run_as_commands(toy: Any, lock: Path) -> None:
+    for name in ("turn-a[$(touch pwned)]", "turn-08", "turn-", "turn-1;touch pwned", "turn-99999999999999999999"):
+        lock.with_name(f"{lock.name}.{name}").touch()
+    assert toy.run()["state"] == "completed"
+    assert not list(toy.folder.rglob("pwned"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")
+def test_a_lock_that_names_the_directory_of_another_user_removes_no_container(
+    toy: Any, lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planted directory named any container, and root removed it."""
+    programs, planted = toy.folder / "programs", toy.folder / "planted"
+    programs.mkdir()
+    planted.mkdir()
+    (programs / "docker").write_text(f'#!/bin/sh\necho "$@" >>{toy.folder}/removed\n')
+    (programs / "docker").chmod(0o755)
+    (planted / "container").write_text("docker database tcp://10.0.0.1:2375\n")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    lock.write_text(f"{planted}\n")
+    os.chown(planted, NOBODY, NOBODY)
+    assert toy.run()["state"] == "completed"
+    assert not (toy.folder / "removed").exists()
+    os.chown(planted, 0, 0)  # its own
+    lock.write_text(f"{planted}\n")
+    assert toy.run()["state"] == "completed"
+    assert "rm --force --volumes database" in (toy.folder / "removed").read_text()
