@@ -29,7 +29,7 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check whether a target is ready, or whether a spec's runs would start there, and how to fix what is not."""
+    """Check a target, or whether the runs of a spec would start there."""
     if spec is None and target is not None and target.endswith(".toml"):
         target, spec = None, target
     checks = llmb.doctor(target) if spec is None else llmb.doctor(workload=llmb.load(spec, target=target))
