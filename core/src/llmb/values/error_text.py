@@ -1,6 +1,7 @@
 """The text of errors: values, counts, similar names, and the messages that several checks share."""
 
 import difflib
+import functools
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -24,6 +25,11 @@ SHORTEST_BEGINNING = 3
 
 def nearest_name(name: str, names: Iterable[str], *, cutoff: float = 0.6) -> str | None:
     """Return the most similar of ``names``, else the shortest that begins with ``name``, else None. Ignore case."""
+    return _nearest_name(name, tuple(names), cutoff)
+
+
+@functools.lru_cache(maxsize=1024)  # each run of a sweep has the same errors
+def _nearest_name(name: str, names: tuple[str, ...], cutoff: float) -> str | None:
     word, known = name.lower(), {each.lower(): each for each in names}
     near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     if not near and len(word) >= SHORTEST_BEGINNING:
