@@ -97,7 +97,7 @@ def test_a_complete_run_on_a_cluster(cluster_runs: NeMoRuns) -> None:
 def test_only_the_shard_whose_job_is_killed_runs_again(cluster_runs: NeMoRuns, slurm: Cluster) -> None:
     """Shard 01 is complete while shard 00 still runs: the two jobs have one node each and run in either order."""
     cluster_runs.claim(hang=0)
-    killed: list[str] = []
+    earlier, killed = set(pile_jobs(slurm)), list[str]()
 
     def kill_first_shard() -> None:
         wait_until(lambda: list(cluster_runs.data.glob("*_01_*.idx")) and hanging.exists(), "the other shard")
@@ -111,13 +111,18 @@ def test_only_the_shard_whose_job_is_killed_runs_again(cluster_runs: NeMoRuns, s
     run = cluster_runs.run(gpus=16)
     killer.join()
     assert run["state"] == "completed", run["failure"]
-    jobs = slurm.order("sacct", "-X", "-n", "-P", "-o", "JobName,NNodes,State").splitlines()
-    shards = sorted(line.split()[0].split("pile-")[1] for line in jobs if "pile-" in line)
-    assert [(name[:2], *words) for name, *words in (line.split("|") for line in shards)] == [
+    shards = sorted(shard for _, *shard in map(str.split, set(pile_jobs(slurm)) - earlier))
+    assert [(name.split("pile-")[1][:2], *words[:2]) for name, *words in shards] == [
         ("00", "1", "CANCELLED"),
         ("00", "1", "COMPLETED"),
         ("01", "1", "COMPLETED"),
     ]
+
+
+def pile_jobs(slurm: Cluster) -> list[str]:
+    """Return id, name, nodes and state of each job of a shard, also those of other tests on the cluster."""
+    jobs = slurm.order("sacct", "-X", "-n", "-P", "--delimiter= ", "-o", "JobID,JobName,NNodes,State%9").splitlines()
+    return [line for line in jobs if "pile-" in line]
 
 
 def started(folder: Path) -> list[list[str]]:

@@ -52,7 +52,9 @@ def test_every_recipe_of_the_repository_is_there(installed: EmptyEnvironment) ->
         for folder in PRODUCT[1:]
         for file in folder.glob("src/*/recipes/*.toml")
     }
-    assert {recipe["address"] for recipe in report(installed, "recipes")["recipes"]} == files
+    addresses = [recipe["address"] for recipe in report(installed, "recipes")["recipes"]]
+    assert len(addresses) == len(files)
+    assert all(any(f"{address}.".startswith(f"{file}.") for address in addresses) for file in files)  # @25.10 is a line
 
 
 def report(environment: EmptyEnvironment, *arguments: str) -> dict[str, Any]:

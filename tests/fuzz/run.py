@@ -50,7 +50,7 @@ class Terminal(io.TextIOWrapper):
         return self.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]  # it is a BytesIO
 
 
-def fuzz(seed: int, number: int, kind: str) -> str:
+def fuzz(seed: int, number: int, kind: str, limit_s: float = LIMIT_S) -> str:
     """Run llmb on one input. Return what was wrong, or an empty string."""
     random = Random(f"{seed}:{number}")
     with tempfile.TemporaryDirectory(prefix="llmb-fuzz-") as name:
@@ -59,11 +59,11 @@ def fuzz(seed: int, number: int, kind: str) -> str:
         with _environment({**env, "TERM": "dumb", "COLUMNS": str(random.choice((20, 80, 200)))}):
             (folder / "work").mkdir()
             arguments = KINDS[kind](folder / "work", random)
-            problem = _run(arguments)
+            problem = _run(arguments, limit_s)
     return f"{problem}: llmb {shlex.join(arguments)!r}" if problem else ""
 
 
-def _run(arguments: Sequence[str]) -> str:
+def _run(arguments: Sequence[str], limit_s: float) -> str:
     out, err, start = Terminal(), Terminal(), time.monotonic()
     try:
         with redirect_stdout(out), redirect_stderr(err), _alarm():
@@ -81,7 +81,7 @@ def _run(arguments: Sequence[str]) -> str:
         return f"traceback in the output: {text}"
     if exit_code not in EXIT_CODES:
         return f"exit code {exit_code}"
-    return f"{seconds:.1f} s" if seconds > LIMIT_S else ""
+    return f"{seconds:.1f} s" if seconds > limit_s else ""
 
 
 @contextmanager

@@ -24,6 +24,7 @@ class SshHost:
         self._peer = peer
         self._connection: Connection | None = None
         self._shell: SshShell | None = None
+        self._responded = False  # True once a connection was complete
 
     def close(self) -> None:
         """Close the connection. The next command opens it again."""
@@ -85,13 +86,22 @@ class SshHost:
         if self._shell is not None and self._shell.alive:
             return self._shell
         self.close()
-        self._connection = connect(self._host)
         try:
-            self._shell = SshShell(self._connection.transport)
+            self._connection = connect(self._host)
+            self._shell = self._start_shell(self._connection)
+        except UnreachableError as error:
+            if self._responded:
+                raise
+            raise TargetError(str(error)) from error  # this is no cut: the host has not responded yet
+        self._responded = True
+        return self._shell
+
+    def _start_shell(self, connection: Connection) -> SshShell:
+        try:
+            return SshShell(connection.transport)
         except TargetError as error:
             self.close()
             raise UnreachableError(f"cannot start bash on {self._host} for this user: {error}") from error
-        return self._shell
 
 
 def _text(data: bytes) -> str:

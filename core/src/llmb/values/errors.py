@@ -65,7 +65,7 @@ class TargetError(LlmbError):
 
 
 class UnreachableError(TargetError):
-    """There is no connection to the target. Nothing was done there, and a later attempt may succeed."""
+    """The connection to a target that responded before is lost. Nothing was done there; a later attempt may succeed."""
 
 
 class UnknownOutcomeError(TargetError):
