@@ -67,4 +67,6 @@ def test_a_secret_that_cannot_be_removed_is_reported_once(disk: Disk, monkeypatc
 
 def test_nothing_is_run_for_scripts_without_secrets() -> None:
     host: Any = SimpleNamespace()  # without any method
-    SecretFiles(host, []).remove([Script(id="a", directory="/work", text="")])
+    notes: list[str] = []
+    SecretFiles(host, notes).remove([Script(id="a", directory="/work", text="")])
+    assert notes == []

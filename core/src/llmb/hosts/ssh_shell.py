@@ -123,7 +123,7 @@ class _Stream:
 
     @property
     def text(self) -> str:
-        """All bytes as text, for an error message."""
+        """The bytes as text, for an error message."""
         return b"".join(self._blocks).decode("utf-8", errors="replace")
 
 
