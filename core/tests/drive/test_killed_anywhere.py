@@ -135,9 +135,9 @@ def disturbed(scenario: Scenario, disk: Disk, how: str) -> Iterator[World]:
 @each_scenario
 def test_killed_at_every_boundary(name: str, step: int, disk: Disk) -> None:
     for number, boundary in boundaries(SCENARIOS[name], disk, step):
-        with disturbed(SCENARIOS[name], disk, f"killed at boundary {number}, {boundary}") as world:
-            with pytest.raises(Killed):
-                world.drive(Process(kill_at=number))
+        how = f"killed at boundary {number}, {boundary}"
+        with disturbed(SCENARIOS[name], disk, how) as world, pytest.raises(Killed):
+            world.drive(Process(kill_at=number))
 
 
 @some_then_many
