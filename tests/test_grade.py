@@ -21,8 +21,8 @@ SHARED = Path(__file__).parents[2] / "shared" / "logs"
 PUBLISHED_S = 6.999  # maxtext/llama2-70b, h100, bf16, 64 GPUs
 POINT = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
 KEYS = [
-    *("status", "metrics", "verdict", "reason", "failure", "steady_state", "framework", "window", "measured_over"),
-    *("interval", "more_repeats", "repeats", "notes"),
+    *("status", "metrics", "verdict", "reason", "failure", "steady_state", "recipe", "gpu_type", "dtype", "gpus"),
+    *("variant", "framework", "window", "measured_over", "interval", "more_repeats", "repeats", "notes"),
 ]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 OUT_OF_MEMORY = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.95GiB\n"
@@ -73,6 +73,16 @@ def test_a_log_is_judged_with_a_margin(
     assert document["window"].keys() == {"first", "last", "count", "step_time_s", "step_time_std_s"}
     assert document["metrics"]["baseline"]["step_time_ratio"] == pytest.approx(ratio, abs=1e-4)
     assert (document["steady_state"]["first"], document["status"]) == (1, "complete")
+
+
+def test_the_grade_names_the_published_configuration(llmb: Llmb, log: Callable[..., Path]) -> None:
+    point = ("--gpu-type", "gb200", "--dtype", "fp8", "--gpus", "128")
+    arguments = ("grade", log(5.0), "--recipe", "megatron_bridge/llama3.1-405b@25.12", *point, "--json")
+    default, named = (llmb(*arguments, *more).json for more in ((), ("--variant", "mxfp8")))
+
+    shared = {"recipe": "megatron_bridge/llama3.1-405b@25.12.02", "gpu_type": "gb200", "dtype": "fp8", "gpus": 128}
+    assert {key: default[key] for key in shared} == {key: named[key] for key in shared} == shared
+    assert (default["variant"], named["variant"]) == ("cs", "mxfp8")
 
 
 def test_without_check_a_slow_log_exits_with_0(grade: Llmb, log: Callable[..., Path]) -> None:

@@ -120,9 +120,10 @@ def test_a_cluster_without_blocks_and_imex_cannot_run_on_an_nvlink_domain(toy_sl
     checks = diagnosed(toy_slurm, workload={"gpu_type": "gb200"}, target={"gpus_per_node": 4})
     domain = checks["NVLink domain"]
     assert (domain.ok, domain.remedy.partition(",")[0]) == (False, "set target.segment = false")
-    assert "Slurm uses topology/none, not topology/block; the job needs 1 x 4 nodes" in domain.detail
+    assert "no blocks of nodes for batch (TopologyPlugin is topology/none); the job needs 1 x 4 nodes" in domain.detail
     assert checks["IMEX"].ok is None
-    assert "only a node shows whether nvidia-imex runs" in checks["IMEX"].detail
+    assert checks["IMEX"].detail.startswith("cannot be checked here")
+    assert "srun --partition=batch nvidia-imex-ctl -q" in checks["IMEX"].remedy
     assert "NVLink domain" not in diagnosed(
         toy_slurm, workload={"gpu_type": "gb200"}, target={"gpus_per_node": 4, "segment": False}
     )

@@ -79,7 +79,8 @@ class Host(Protocol):
 class DoctorCheck:
     """A check of ``llmb doctor``: its name and result, the detail, and how to fix what is missing.
 
-    ``ok`` is None if the result depends on the run.
+    ``ok`` is None if there is no result, because the check cannot be made or only some runs need what is missing. Then
+    ``detail`` contains the reason. Such a check is no failure.
     """
 
     name: str

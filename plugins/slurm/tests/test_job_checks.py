@@ -11,12 +11,16 @@ from llmb_slurm.job_checks import limit_s
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
 
-# as `scontrol show config` and `scontrol show topology` of Slurm 24.11 print them (topology/block, switch/nvidia_imex)
+# `scontrol show topology` prints such lines since Slurm 24.11: https://github.com/SchedMD/slurm/blob/slurm-24-11-5-1/
+# src/plugins/topology/block/topology_block.c, function _print_topo_record. BlockSize is missing in 24.05.
+BLOCK_1 = "BlockIndex=0 Nodes=nvl[001-018] BlockSize=18"
+BLOCK_2 = "BlockIndex=1 Nodes=nvl[019-035,040] BlockSize=18"
 BLOCKS = {
     "config.TopologyPlugin": "topology/block",
-    "config.SwitchType": "switch/nvidia_imex",
-    "block.b1": "BlockIndex=0 Nodes=nvl[001-018] BlockSize=18",
-    "block.b2": "BlockIndex=1 Nodes=nvl[019-035,040] BlockSize=18",
+    "config.SwitchType": "switch/nvidia_imex",  # slurm.conf(5) of 24.05 and later
+    "block./b1": BLOCK_1,
+    "block./b2": BLOCK_2,
+    "imex": "READY",  # `nvidia-imex-ctl -q`: docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html
 }
 FACTS = {
     "slurm": "slurm 24.11.5",
@@ -64,11 +68,23 @@ def test_a_cluster_of_nvlink_domains_passes() -> None:
 @pytest.mark.parametrize(
     ("facts", "name", "ok", "detail"),
     [
-        ({"block.b2": "BlockIndex=1 Nodes=nvl[019-030] BlockSize=18"}, "NVLink domain", False, "2 x 18 nodes"),
-        ({"config.TopologyPlugin": "topology/tree"}, "NVLink domain", False, "Slurm uses topology/tree"),
-        ({"config.TopologyPlugin": ""}, "NVLink domain", None, "has no TopologyPlugin"),
-        ({"block.b1": "", "block.b2": ""}, "NVLink domain", None, "lists no blocks"),
-        ({"config.SwitchType": "switch/none"}, "IMEX", None, "only a node shows whether nvidia-imex runs"),
+        ({"block./b2": "BlockIndex=1 Nodes=nvl[019-030] BlockSize=18"}, "NVLink domain", False, "2 x 18 nodes"),
+        (
+            {"block./b1": BLOCK_1.replace("Size=18", "Size=16"), "block./b2": BLOCK_2.replace("Size=18", "Size=16")},
+            "NVLink domain",
+            False,
+            "segments of 18 nodes are larger than BlockSize 16",
+        ),
+        (
+            {"config.TopologyPlugin": "topology/tree", "block./b1": "", "block./b2": ""},
+            "NVLink domain",
+            False,
+            "Slurm has no blocks of nodes for nvl (TopologyPlugin is topology/tree)",
+        ),
+        ({"settings.nvl": "MaxNodes=UNLIMITED Topology=other"}, "NVLink domain", None, "lists no blocks"),
+        ({"config.TopologyPlugin": "", "block./b1": "", "block./b2": ""}, "NVLink domain", None, "lists no blocks"),
+        ({"imex": ""}, "IMEX", None, "runs only on compute nodes; Slurm creates its channels"),
+        ({"imex": "WAITING_FOR_PEERS"}, "IMEX", False, "nvidia-imex on this host is WAITING_FOR_PEERS"),
         ({"mpi": "none pmi2"}, "MPI", False, "srun supports none, pmi2, not pmix"),
         ({"mpi": ""}, "MPI", None, "lists no types"),
         ({"partition.nvl": "up|30:00|36|gpu:gb300:4"}, "time limit", False, "60 minutes; nvl allows 30:00"),
@@ -94,6 +110,25 @@ def test_a_job_that_would_not_start_or_cannot_be_checked_has_the_reason(
     assert check.ok is ok
     assert detail in check.detail
     assert check.remedy or ok is None
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"block./b1": "BlockIndex=0 Nodes=nvl[001-018]", "block./b2": "BlockIndex=1 Nodes=nvl[019-036]"},  # 24.05
+        {"config.TopologyPlugin": "topology/flat"},  # 25.05 with topology.yaml, which this key does not show
+        {
+            "config.TopologyPlugin": "topology/tree",
+            "settings.nvl": "MaxNodes=UNLIMITED Topology=racks State=UP",
+            "block./b1": "",
+            "block./b2": "",
+            "block.racks/b1": BLOCK_1,
+            "block.racks/b2": BLOCK_2,
+        },  # 25.05, a topology of the partition's own
+    ],
+)
+def test_blocks_are_found_as_each_release_of_slurm_prints_them(facts: dict[str, str]) -> None:
+    assert checked(facts)["NVLink domain"].ok
 
 
 def test_a_job_may_start_in_any_of_several_partitions() -> None:

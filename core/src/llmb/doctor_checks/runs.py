@@ -87,7 +87,7 @@ def _check_tasks(tasks: Iterable[TaskPlan], complete: set[str], group: TargetGro
             yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} exists")
         else:
             size = f", {task.task.space_gb:g} GB" if task.task.space_gb else ""
-            yield DoctorCheck(name=task.task.kind, ok=None, detail=f"{task.key} will be created first{size}")
+            yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} will be created first{size}")
             needed_gb += task.task.space_gb
     if not needed_gb:
         return

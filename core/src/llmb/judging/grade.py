@@ -47,8 +47,9 @@ class GradedRepeat:
 class Grade:
     """The judgement of one run or of several repeats. The fields are the keys of ``llmb grade --json``.
 
-    With several repeats, ``window`` is the mean of their windows, with the standard deviation between them, and
-    ``steady_state`` is None. ``limit`` is the highest ratio that passes; it is not part of the JSON.
+    ``recipe`` to ``variant`` name the published configuration, with the exact release. With several repeats, ``window``
+    is the mean of their windows, with the standard deviation between them, and ``steady_state`` is None. ``limit`` is
+    the highest ratio that passes; it is not part of the JSON.
     """
 
     status: LogStatus
@@ -57,6 +58,11 @@ class Grade:
     reason: str
     failure: Failure | None
     steady_state: SteadyState | None
+    recipe: str
+    gpu_type: str
+    dtype: str
+    gpus: int
+    variant: str | None
     framework: str
     window: MeasuredWindow | None
     measured_over: MeasuredOver | None
@@ -105,6 +111,11 @@ class Grader:
             reason=judgement.reason,
             failure=next((log.failure for log in logs if log.failure), None),
             steady_state=graded[0].steady_state if len(graded) == 1 else None,
+            recipe=self.recipe.address,
+            gpu_type=self.point.gpu_type,
+            dtype=self.point.dtype,
+            gpus=self.point.gpus,
+            variant=self.point.variant,
             framework=logs[0].framework,
             window=_mean_window([each.window for each in kept if each.window]),
             measured_over=over,

@@ -58,9 +58,9 @@ def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
     if mpi := options.mpi or job.mpi:
         yield _mpi(mpi, facts)
     if job.domain_nodes and options.segment:
-        yield _domain(job, job.domain_nodes, facts)
+        yield _domain(job, job.domain_nodes, facts, names)
     if job.domain_nodes:
-        yield _imex(facts)
+        yield _imex(facts, names[0])
 
 
 def partitions(target: Target[SlurmOptions]) -> list[str]:
@@ -162,24 +162,35 @@ def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
     return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
 
 
-def _domain(job: Job, size: int, facts: Mapping[str, str]) -> DoctorCheck:
-    """Check whether Slurm can place segments of ``size`` nodes into one NVLink domain each."""
+def _domain(job: Job, size: int, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
+    """Check whether Slurm can place segments of ``size`` nodes into one NVLink domain each, in one partition."""
+    checks = [_domain_of_partition(job, size, facts, name) for name in names]
+    return next((each for each in checks if each.ok is not False), checks[0])
+
+
+def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partition: str) -> DoctorCheck:
+    """Check the blocks of a partition.
+
+    Blocks are listed even if TopologyPlugin is topology/flat, because a file topology.yaml takes precedence over it.
+    """
     name, plugin = "NVLink domain", facts.get("config.TopologyPlugin")
     wanted = f"the job needs {job.nodes // size} x {size} nodes, each in one domain"
-    remedy = "set target.segment = false, and choose nodes of one domain with target.nodelist"
-    if not plugin:
-        return DoctorCheck(name=name, ok=None, detail=f"`scontrol show config` has no TopologyPlugin; {wanted}")
-    if "block" not in plugin:
-        return DoctorCheck(
-            name=name, ok=False, detail=f"Slurm uses {plugin}, not topology/block; {wanted}", remedy=remedy
-        )
-    blocks = [_count_nodes(setting(line, "Nodes")) for key, line in facts.items() if key.startswith("block.")]
-    if not blocks:
+    key = f"block.{_setting(facts, partition, 'Topology')}/"
+    blocks = [line for fact, line in facts.items() if fact.startswith(key)]
+    if not blocks and (not plugin or "block" in plugin):
         return DoctorCheck(name=name, ok=None, detail=f"`scontrol show topology` lists no blocks; {wanted}")
-    detail = f"{len(blocks)} blocks of at most {max(blocks)} nodes; {wanted}"
-    if sum(nodes // size for nodes in blocks) * size < job.nodes:
-        return DoctorCheck(name=name, ok=False, detail=detail, remedy="use fewer GPUs, or set target.segment = false")
-    return DoctorCheck(name=name, ok=True, detail=detail)
+    if not blocks:
+        remedy = "set target.segment = false, and choose nodes of one domain with target.nodelist"
+        detail = f"Slurm has no blocks of nodes for {partition} (TopologyPlugin is {plugin}); {wanted}"
+        return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
+    nodes = [_count_nodes(setting(line, "Nodes")) for line in blocks]
+    limits = {int(limit) for line in blocks if (limit := setting(line, "BlockSize")).isdigit()}
+    detail = f"{len(blocks)} blocks of at most {max(nodes)} nodes; {wanted}"
+    if limits and max(limits) < size:
+        detail = f"segments of {size} nodes are larger than BlockSize {max(limits)} of topology.conf; {wanted}"
+    elif sum(count // size for count in nodes) * size >= job.nodes:
+        return DoctorCheck(name=name, ok=True, detail=detail)
+    return DoctorCheck(name=name, ok=False, detail=detail, remedy="use fewer GPUs, or set target.segment = false")
 
 
 def _count_nodes(hostlist: str) -> int:
@@ -194,11 +205,15 @@ def _count_nodes(hostlist: str) -> int:
     return count
 
 
-def _imex(facts: Mapping[str, str]) -> DoctorCheck:
-    """Check whether Slurm manages the channels of IMEX, by which GPUs of several nodes share memory over NVLink."""
-    switch = facts.get("config.SwitchType", "")
-    if switch == "switch/nvidia_imex":
-        return DoctorCheck(name="IMEX", ok=True, detail="Slurm creates a channel for each job (switch/nvidia_imex)")
-    detail = "only a node shows whether nvidia-imex runs, because Slurm does not manage its channels"
-    remedy = "on a node of the partition, run `systemctl is-active nvidia-imex` and `nvidia-imex-ctl -N`"
-    return DoctorCheck(name="IMEX", ok=None, detail=f"{detail} ({switch or 'SwitchType is unknown'})", remedy=remedy)
+def _imex(facts: Mapping[str, str], partition: str) -> DoctorCheck:
+    """Check the daemon by which GPUs of several nodes share memory over NVLink. It runs on compute nodes only."""
+    state, switch = facts.get("imex"), facts.get("config.SwitchType", "")
+    if state and state != "READY":
+        remedy = "run `systemctl start nvidia-imex` on the nodes; `nvidia-imex-ctl -N` shows what is missing"
+        return DoctorCheck(name="IMEX", ok=False, detail=f"nvidia-imex on this host is {state}", remedy=remedy)
+    if state:
+        return DoctorCheck(name="IMEX", ok=True, detail="nvidia-imex on this host is READY")
+    channels = "; Slurm creates its channels" if switch == "switch/nvidia_imex" else ""
+    detail = f"cannot be checked here, because nvidia-imex runs only on compute nodes{channels}"
+    remedy = f"`srun --partition={partition} nvidia-imex-ctl -q` prints READY if the daemon of a node is ready"
+    return DoctorCheck(name="IMEX", ok=None, detail=detail, remedy=remedy)

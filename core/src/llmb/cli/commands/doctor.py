@@ -12,7 +12,7 @@ from llmb.cli import output
 from llmb.cli.options import AsJson
 
 MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "")}
-"""The text and style for each value of ``DoctorCheck.ok``."""
+"""The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""
 
 DETAIL_WIDTH = 30
 """The least width of the column of details, in characters."""
@@ -36,8 +36,7 @@ def doctor(
     if as_json:
         import attrs
 
-        # a check that depends on the run or cannot be made (None) is no failure
-        output.print_json({"checks": [attrs.asdict(check) | {"ok": check.ok is not False} for check in checks]})
+        output.print_json({"checks": [attrs.asdict(check) for check in checks]})
     else:
         _print_checks(checks)
     raise typer.Exit(1 if any(check.ok is False for check in checks) else 0)

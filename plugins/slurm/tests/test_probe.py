@@ -1,0 +1,76 @@
+"""The probe of llmb doctor, with commands that print what releases of Slurm print that this machine lacks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from llmb import FrozenMap, Target
+from llmb_slurm.options import SlurmOptions
+from llmb_slurm.plugin import Slurm
+
+SINFO = """case "$1" in
+--version) echo slurm 25.05.3 ;;
+*) printf '%s\\n' 'nvl*|up|36|4:00:00|gpu:gb300:4(S:0-1)|idle' 'cpu|up|2|infinite|(null)|mixed' ;;
+esac"""
+# the formats of src/api/partition_info.c, src/api/config_info.c and src/plugins/topology/block/topology_block.c of
+# https://github.com/SchedMD/slurm/tree/slurm-25-05-3-1; topology.yaml leaves TopologyPlugin as it is
+SCONTROL = """case "$*" in
+"-o show partition")
+  echo 'PartitionName=nvl AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF Topology=racks State=UP TotalNodes=36'
+  echo 'PartitionName=cpu AllowGroups=ALL MaxNodes=UNLIMITED PreemptMode=OFF State=UP TotalNodes=2' ;;
+"show config")
+  printf '%s\\n' 'SwitchType              = switch/nvidia_imex' 'TopologyPlugin          = topology/flat' ;;
+"show topology") echo 'SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=nvl[001-036],cpu[1-2]' ;;
+"show topology racks")
+  echo 'BlockName=rack1 BlockIndex=0 Nodes=nvl[001-018] BlockSize=18'
+  echo 'BlockName=rack2 BlockIndex=1 Nodes=nvl[019-036] BlockSize=18'
+  echo 'AggregatedBlock=rack[1-2] BlockIndex=2 Nodes=nvl[001-036] BlockSize=36' ;;
+esac"""
+# https://slurm.schedmd.com/mpi_guide.html
+SRUN = """case "$*" in
+--mpi=list)
+  printf '%s\\n' 'MPI plugin types are...' '\tnone' '\tpmi2' '\tpmix'
+  echo 'specific pmix plugin versions available: pmix_v4,pmix_v5' ;;
+esac"""
+COMMANDS = {"sinfo": SINFO, "scontrol": SCONTROL, "srun": SRUN, "nvidia-imex-ctl": "echo READY"}
+
+
+@pytest.fixture
+def facts(tmp_path: Path) -> dict[str, str]:
+    """Return what the probe finds with the commands above."""
+    for name, text in COMMANDS.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    target = Target(scheduler="slurm", workdir="/w", options=SlurmOptions(), facts=FrozenMap())
+    done = subprocess.run(
+        ["bash", "-c", Slurm().probe(target)],
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    pairs = (line.split("=", 1) for line in done.stdout.splitlines())
+    return {key: value.strip() for key, value in pairs}
+
+
+def test_nodes_and_time_limits_of_partitions_are_found(facts: dict[str, str]) -> None:
+    assert (facts["slurm"], facts["default_partition"]) == ("slurm 25.05.3", "nvl")
+    assert facts["partition.nvl"] == "up|4:00:00|36|gpu:gb300:4(S:0-1)"
+    assert facts["nodes.nvl"] == "idle|36|gpu:gb300:4(S:0-1)"
+
+
+def test_the_blocks_of_a_partition_with_a_topology_of_its_own_are_found(facts: dict[str, str]) -> None:
+    assert facts["config.TopologyPlugin"] == "topology/flat"
+    assert {key: value for key, value in facts.items() if key.startswith("block.")} == {
+        "block.racks/rack1": "BlockIndex=0 Nodes=nvl[001-018] BlockSize=18",
+        "block.racks/rack2": "BlockIndex=1 Nodes=nvl[019-036] BlockSize=18",
+    }
+
+
+def test_switch_imex_and_mpi_types_are_found(facts: dict[str, str]) -> None:
+    assert (facts["config.SwitchType"], facts["imex"]) == ("switch/nvidia_imex", "READY")
+    assert facts["mpi"].split() == ["none", "pmi2", "pmix", "pmix_v4", "pmix_v5"]
