@@ -52,6 +52,19 @@ def free(toy: Any) -> bool:
     return subprocess.run(["flock", "-n", str(toy.folder / "machine.lock"), "true"]).returncode == 0
 
 
+def test_a_job_of_this_machine_has_one_attempt_and_a_goodput(toy: Any) -> None:
+    run = toy.run(workload={"steps": 12})
+    [attempt] = run["attempts"]
+    assert attempt["cause"] == "completed"
+    assert attempt["nodes"] == [os.uname().nodename]
+    assert attempt["start"] <= attempt["end"]
+    assert 0 < run["goodput"] <= 1
+    parts = ("productive_s", "requeues_s", "spikes_s", "other_s")
+    assert sum(run["wall_time"][name] for name in parts) == pytest.approx(run["wall_time"]["wall_s"])
+    shown = toy.llmb("show", run["run_id"]).stdout
+    assert "goodput" in shown
+
+
 # what happens to processes
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import shutil
 from typing import Any
 
@@ -39,20 +40,25 @@ def order(toy: Any, *words: str) -> Any:
 def test_a_failed_rank_is_the_reason(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3", "end_step": 2})
     assert run["state"] == "failed"
-    assert run["reason"] == "phase train, rank 0: exit code 3 (after 2 of 5 steps)"
+    assert run["reason"] == "phase train, rank 0 on node1: exit code 3 (after 2 of 5 steps)"
     assert "toy: giving up" in run["failure"]["evidence"]
 
 
 def test_a_crash_after_the_last_step_is_a_note(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3"})
     assert (run["state"], run["failure"]) == ("completed", None)
-    assert run["notes"] == ["after the last of 5 steps, the job failed: phase train, rank 0: exit code 3"]
+    assert run["notes"] == ["after the last of 5 steps, the job failed: phase train, rank 0 on node1: exit code 3"]
     assert run["metrics"]["step_time_s"] == 0.5
 
 
 def test_cancelled_with_scancel(toy_slurm: Any) -> None:
     run = toy_slurm.follow(at_gate(toy_slurm, order(toy_slurm, "scancel", "JOB")), framework=gated(toy_slurm))
-    assert (run["state"], run["reason"]) == ("cancelled", "cancelled after 2 of 5 steps")
+    user = getpass.getuser()
+    assert (run["state"], run["reason"]) == ("cancelled", f"cancelled by {user} after 2 of 5 steps")
+    [attempt] = run["attempts"]
+    assert attempt["cause"] == f"cancelled by {user}"
+    assert attempt["nodes"] == ["node1"]
+    assert attempt["start"] <= attempt["end"]
 
 
 def test_a_directory_that_disappears_is_the_reason(toy_slurm: Any) -> None:
@@ -87,6 +93,15 @@ def test_a_nan_loss_is_a_failure(toy_slurm: Any) -> None:
     assert (run["state"], run["reason"]) == ("failed", "the loss was NaN (5 of 5 steps done)")
 
 
+def causes(run: dict[str, Any]) -> list[str]:
+    """Return why the attempts of a run ended, after checking that each has its nodes and its time."""
+    times = [time for attempt in run["attempts"] for time in (attempt["start"], attempt["end"])]
+    assert times == sorted(times)
+    assert all(attempt["nodes"] for attempt in run["attempts"])
+    assert [attempt["attempt"] for attempt in run["attempts"]] == list(range(len(run["attempts"])))
+    return [attempt["cause"] for attempt in run["attempts"]]
+
+
 def preempt(toy: Any) -> Any:
     """Submit an urgent job that briefly needs all nodes exclusively."""
     words = ["-p", "urgent", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "true"]
@@ -108,6 +123,7 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     assert (record / "logs/train.0.log").read_text().count("toy step") < 5
     assert toy_slurm.steps_of(record) == [1, 2, 3, 4, 5]
     assert toy_slurm.jobs()[run["run_id"]] == [run["job_id"]]
+    assert causes(run) == ["preempted", "completed"]
 
 
 def test_preempted_without_requeue(toy_slurm: Any) -> None:
@@ -125,6 +141,7 @@ def test_requeued_by_an_operator(toy_slurm: Any) -> None:
     run = toy_slurm.follow(at_gate(toy_slurm, requeue), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm))
     assert run["state"] == "completed"
     assert len(toy_slurm.journal("end")) == 1
+    assert causes(run) == ["requeued", "completed"]
 
 
 def node_of(toy: Any) -> str:
@@ -160,6 +177,7 @@ def test_a_node_failure_with_a_requeue_is_followed(toy_slurm: Any) -> None:
     )
     assert run["state"] == "completed"
     assert (toy_slurm.records[0] / "logs/train.1.log").exists()
+    assert causes(run) == ["node failure", "completed"]
 
 
 @pytest.mark.slow
@@ -252,7 +270,7 @@ def test_a_rejected_job_fails_with_the_message_of_sbatch_and_a_remedy(
 
 
 @pytest.mark.parametrize(
-    ("end", "reason"), [("exit 3", "rank 1: exit code 3"), ("kill 9", "rank 1: killed by signal 9")]
+    ("end", "reason"), [("exit 3", "rank 1 on node1: exit code 3"), ("kill 9", "rank 1 on node1: killed by signal 9")]
 )
 def test_the_reason_is_the_rank_that_failed_first(toy_slurm: Any, end: str, reason: str) -> None:
     waiting = {"gate": str(toy_slurm.gate), "gate_step": 3}

@@ -111,3 +111,23 @@ def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: 
         out, _ = running.communicate(timeout=60)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
+
+
+def test_attempts_without_accounting_come_from_the_job(toy_forgetful: Any) -> None:
+    def requeue() -> None:
+        toy_forgetful.cluster.order("scontrol", "requeue", toy_forgetful.job_id())
+
+    def at_gate(attempt: int) -> Any:
+        logs = f"runs/*/logs/train.{attempt}.log"
+        return lambda: any("toy step 2" in file.read_text() for file in toy_forgetful.workdir.glob(logs))
+
+    run = toy_forgetful.follow(
+        (at_gate(0), requeue),
+        (at_gate(1), toy_forgetful.gate.touch),
+        framework={"gate": str(toy_forgetful.gate), "gate_step": 2},
+    )
+    first, last = run["attempts"]
+    assert (first["cause"], last["cause"]) == ("requeued", "completed")
+    assert first["nodes"] == last["nodes"] == ["node1"]
+    assert first["start"] <= first["end"] <= last["start"] <= last["end"]
+    assert any("accounting is disabled" in note for note in run["notes"])

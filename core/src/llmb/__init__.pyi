@@ -1,6 +1,7 @@
 """The public names of llmb, each with the module that defines it. They are imported when they are first used."""
 
 from .analysis.change import Call as Call
+from .analysis.goodput import WallTime as WallTime
 from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
 from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
@@ -63,6 +64,7 @@ from .judging.differences import Difference as Difference
 from .judging.grade import Grade as Grade
 from .judging.grade import GradedRepeat as GradedRepeat
 from .judging.grade import MeasuredOver as MeasuredOver
+from .judging.hosts import fold_hosts as fold_hosts
 from .judging.sets import RepeatSet as RepeatSet
 from .judging.sets import find_repeats as find_repeats
 from .judging.sets import judge_sets as judge_sets
@@ -129,6 +131,8 @@ from .values.job import Phase as Phase
 from .values.job import Ranks as Ranks
 from .values.job import Script as Script
 from .values.job import Task as Task
+from .values.job_history import Attempt as Attempt
+from .values.job_history import JobHistory as JobHistory
 from .values.job_status import END_STATES as END_STATES
 from .values.job_status import JobHandle as JobHandle
 from .values.job_status import JobState as JobState

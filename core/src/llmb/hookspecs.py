@@ -5,9 +5,9 @@ Each Protocol is the type, the specification and the reference of one kind. A pl
 and marks each hook that it implements with `hookimpl`. A hook that the plugin does not implement has the default of
 the Protocol.
 
-Hooks take values and return values, and core performs the effects. Only `submit`, `poll`, `cancel` and `checks` run
-commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to hooks and
-fields to values, but never renames or removes one.
+Hooks take values and return values, and core performs the effects. Only `submit`, `poll`, `history`, `cancel` and
+`checks` run commands, through the `Host` that they are given. A hook may leave out arguments. llmb may add arguments to
+hooks and fields to values, but never renames or removes one.
 
 A hook raises SpecError for a run that the plugin does not support, RecipeError for an invalid table of a recipe, and
 TargetError or UnknownOutcomeError if a host cannot be reached. Any other exception is an error of the plugin.
@@ -24,6 +24,7 @@ import pluggy
 from llmb.values.environment import Environment
 from llmb.values.failure import Signature
 from llmb.values.job import Dataset, Job, Script, Task
+from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Accelerator
@@ -227,6 +228,15 @@ class SchedulerHooks(Protocol[OptionsT]):
         Raise TargetError if the scheduler cannot be queried.
         """
         raise NotImplementedError
+
+    @_first
+    def history(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
+        """Return the attempts of jobs that are over, and who cancelled them, for each id that the scheduler knows.
+
+        llmb completes the history with what the job itself recorded (``Script.attempts``) and with the times at which
+        llmb saw the job. Raise TargetError if the scheduler cannot be queried now: llmb tries again.
+        """
+        return {}
 
     @_first
     def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:

@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 from llmb.hookspecs import CommandResult
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.job import Script
+from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
 
 from .fake_process import Process
@@ -202,6 +203,9 @@ class FakeScheduler:
             return JobStatus(state="unknown", job_id=job.number, attempt=job.attempt)
         cause = "impossible" if job.state == "pending" and job.plan.never else job.cause
         return JobStatus(state=job.state, job_id=job.number, cause=cause, attempt=job.attempt)
+
+    def history(self, tickets: Sequence[JobHandle], host: Any) -> Mapping[str, JobHistory]:
+        return self.target.call("history", dict)
 
     def cancel(self, tickets: Sequence[JobHandle], host: Any) -> None:
         ids = {each.id for each in tickets}

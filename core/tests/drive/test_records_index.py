@@ -65,6 +65,9 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "tolerance": None,
         "first_repeat": None,
         "window_complete": None,
+        "attempts": [],
+        "goodput": None,
+        "wall_time": None,
     }
 
 

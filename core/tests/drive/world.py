@@ -18,6 +18,7 @@ from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.events import Ended, Event, Planned
+from llmb.drive.finalize import JobPast
 from llmb.drive.find_records import all_records
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.record import TASK_LOG, RunRecord, runs_folder
@@ -29,7 +30,6 @@ from llmb.planning import RunPlan, TaskPlan
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job as NeutralJob
 from llmb.values.job import Phase, Script, Task
-from llmb.values.job_status import JobStatus
 
 from .fake_cluster import Cluster, FakeHost, FakeTarget, JobPlan, log_paths
 from .fake_process import Disk, Process
@@ -274,9 +274,10 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("llmb.drive.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
-def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobStatus, registry: object) -> Ended:
+def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: object) -> Ended:
     """Write a result and end as the scheduler reports. The rules of real runs have tests of their own."""
     logs.close()
+    status = past.status
     state: Any = STATES.get(status.cause, "failed")
     record.write_result({"reason": status.reason}, [])
     return Ended(run_id=plan.run.id, state=state, reason=status.reason)

@@ -52,15 +52,18 @@ def determine_ending(
     nan: bool = False,
     messages: Set[NoticeKind] = frozenset(),
     parser_error: str = "",
+    cancelled_by: str = "",
 ) -> Ending:
     """Return the ending of a run whose job is over, from the first row of the truth table that applies.
 
     ``messages`` are the scheduler's messages in the logs. ``parser_error`` is why the logs were not read to their end.
+    ``cancelled_by`` is the user who cancelled the job, if the scheduler knows.
     """
     all_steps, done = steps_done >= steps_requested, f"{steps_done} of {steps_requested} steps"
     cause = _find_cause(status.cause or "failed", all_steps, messages)
     if cause == "cancelled":
-        return Ending(state="cancelled", cause=cause, reason=f"cancelled after {done}")
+        by = f" by {cancelled_by}" if cancelled_by else ""
+        return Ending(state="cancelled", cause=cause, reason=f"cancelled{by} after {done}")
     if nan:
         remedy = "check dtype, learning rate and data; a run that diverges measures nothing"
         ending = Ending(state="failed", cause=cause, reason=f"the loss was NaN ({done} done)", remedy=remedy)

@@ -13,7 +13,7 @@ from functools import partial
 import attrs
 
 from llmb.drive.events import Ended
-from llmb.drive.finalize import finalize_run
+from llmb.drive.finalize import JobPast, finalize_run
 from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.provenance import parse_provenance
@@ -37,7 +37,8 @@ from llmb.drive.unit_state import (
 )
 from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.errors import TargetError
+from llmb.values.errors import PluginError, TargetError
+from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
 
 FIRST_BATCH = 16
@@ -206,13 +207,34 @@ class EffectRunner:
         last = self.read_logs((run_id for run_id in submitted if run_id not in failed), is_last=True)
         failed |= {run_id: error for run_id, error in last if error}
         self._secrets.remove(self.runs[unit.id].plan.script for unit, state in units if state.handed_over)
-        files = {path: run_id for run_id in submitted if (path := self.runs[run_id].plan.script.provenance)}
-        found = self.group.host.read(dict.fromkeys(files, 0)) if files else {}
-        provenance = {files[path]: data for path, data in found.items()}
         statuses = self._explain_ends(units)
+        histories = self._query_histories([(unit, state) for unit, state in units if state.submitted], statuses)
+        files = self._read_own_files(submitted)
         for unit, _ in units:
-            finalize = partial(self._finalize_run, unit, statuses[unit.id], provenance.get(unit.id))
-            yield unit, failed.get(unit.id) or isolate(finalize)
+            past = JobPast(
+                status=statuses[unit.id],
+                history=histories.get(unit.id, JobHistory()),
+                recorded=files.get(self.runs[unit.id].plan.script.attempts, b""),
+            )
+            provenance = files.get(self.runs[unit.id].plan.script.provenance)
+            yield unit, failed.get(unit.id) or isolate(partial(self._finalize_run, unit, past, provenance))
+
+    def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:
+        """Return the files in which these jobs describe themselves, by path. Raise TargetError."""
+        scripts = [self.runs[run_id].plan.script for run_id in run_ids]
+        paths = [path for script in scripts for path in (script.provenance, script.attempts) if path]
+        return self.group.host.read(dict.fromkeys(paths, 0)) if paths else {}
+
+    def _query_histories(self, units: UnitStates, statuses: Mapping[str, JobStatus]) -> Mapping[str, JobHistory]:
+        """Return what the scheduler knows of these jobs. An error of the plugin is a note. Raise TargetError."""
+        handles = [self._handle(*each) for each in units]
+        tickets = [attrs.evolve(each, job_id=statuses[each.id].job_id or each.job_id) for each in handles]
+        try:
+            found: Mapping[str, JobHistory] = self.group.scheduler.history(tickets=tickets, host=self.group.host)
+        except PluginError as error:
+            self.notes.append(f"the attempts of jobs are unknown: {error}")
+            return {}
+        return found
 
     def _explain_ends(self, units: UnitStates) -> dict[str, JobStatus]:
         """Return the status of each job that is over. If its directory explains its end, that is the cause."""
@@ -229,12 +251,12 @@ class EffectRunner:
         run = self.runs[run_id]
         return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
 
-    def _finalize_run(self, unit: Unit, status: JobStatus, provenance: bytes | None) -> Ended:
+    def _finalize_run(self, unit: Unit, past: JobPast, provenance: bytes | None) -> Ended:
         run = self.runs[unit.id]
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
         run.record.sync_logs()
-        return finalize_run(run.plan, run.record, run.logs, status, self._registry)
+        return finalize_run(run.plan, run.record, run.logs, past, self._registry)
 
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":

@@ -7,12 +7,14 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.measuring_window import Summary, is_measured, summarise
 from llmb.analysis.metrics import high_mfu_note, measure_run
 from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
+from llmb.drive.attempts import list_attempts
 from llmb.drive.events import Ended
 from llmb.drive.record import RunRecord
 from llmb.drive.result import read_result
@@ -23,19 +25,29 @@ from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.failure import Failure
+from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus
 from llmb.values.run import Run
 from llmb.values.steps import Step
 
 
-def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ended:
+@attrs.frozen(kw_only=True)
+class JobPast:
+    """Last status and history of a job that is over. ``recorded`` is the content of the job's own file of attempts."""
+
+    status: JobStatus
+    history: JobHistory
+    recorded: bytes
+
+
+def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
     """Write the steps and the result of a run whose logs are complete. Return its last event.
 
     Repeating the call after a kill writes the same files.
     """
     run = plan.run
     logs.close()
-    ending = _determine_ending(plan, logs, status, registry)
+    ending = _determine_ending(plan, logs, past, registry)
     completed = ending.state == "completed"
     steps = logs.series.steps
     summary = summarise(steps, run.window)
@@ -48,6 +60,11 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
     objection = _find_objection(run, logs, summary, steady, completed=completed)
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
+    attempts = list_attempts(record.events(), past.recorded, past.history, ending.cause)
+    done, earlier = logs.series.count, logs.series.earlier_count
+    wall_time = divide_wall_time(attempts, steady, steps=done, earlier_steps=earlier, mean_of=summary.mean_of)
+    history_note = past.history.note if len(attempts) > 1 or ending.state == "cancelled" else ""
+    own_notes = (*_describe_proxy(run), ending.reason if completed else "", high_mfu_note(run, metrics))
     result = attrs.evolve(
         read_result(record),
         state=ending.state,
@@ -55,15 +72,16 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, status: JobSta
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
         failure=None if completed else _find_failure(logs, ending, registry),
-        notes=tuple(
-            filter(None, (*_describe_proxy(run), ending.reason if completed else "", high_mfu_note(run, metrics)))
-        ),
+        notes=tuple(filter(None, (*own_notes, history_note))),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=summary.complete,
         interval=judgement.interval,
         window=window,
         steady_state=steady,
+        attempts=attempts,
+        goodput=wall_time.goodput if wall_time else None,
+        wall_time=wall_time,
     )
     record.write_result(result.as_dict(), steps)
     return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
@@ -76,7 +94,8 @@ def _describe_proxy(run: Run[Any]) -> Iterator[str]:
         yield f"proxy: the model is not the recipe's ({layers}, sequences of {run.model.seq_len} tokens)"
 
 
-def _determine_ending(plan: RunPlan, logs: RunLogs, status: JobStatus, registry: PluginRegistry) -> Ending:
+def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
+    status = past.status
     remedy = status.remedy or (known_remedy(status.reason, registry.signatures()) if status.reason else "")
     return determine_ending(
         attrs.evolve(status, remedy=remedy),
@@ -86,6 +105,7 @@ def _determine_ending(plan: RunPlan, logs: RunLogs, status: JobStatus, registry:
         nan=logs.series.nan,
         messages={notice.kind for notice in logs.scheduler_notices},
         parser_error=logs.parser_error,
+        cancelled_by=past.history.cancelled_by,
     )
 
 

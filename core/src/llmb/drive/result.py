@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import attrs
 
+from llmb.analysis.goodput import WallTime
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.steady_state import SteadyState
@@ -16,12 +17,13 @@ from llmb.drive.unit_state import State
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.job_history import Attempt
 from llmb.values.job_status import END_STATES, RunState, Verdict
 from llmb.values.typed import decode_fields, encode
 
 RESULT_KEYS = (
     *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),
-    *("interval", "window", "steady_state"),
+    *("interval", "window", "steady_state", "attempts", "goodput", "wall_time"),
 )
 """Keys that only ``result.json`` has."""
 
@@ -31,6 +33,10 @@ def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
 
 
 def _freeze_notes(value: Any) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()
+
+
+def _freeze_attempts(value: Any) -> tuple[Attempt, ...]:
     return tuple(value) if isinstance(value, list | tuple) else ()
 
 
@@ -48,6 +54,7 @@ class RunResult:
     run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. ``steps`` were
     requested, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the measuring
     window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step time.
+    ``goodput`` is the share of ``wall_time`` that was spent in productive steps.
     """
 
     run_id: str
@@ -77,6 +84,9 @@ class RunResult:
     steady_state: SteadyState | None = None
     tolerance: float | None = None
     first_repeat: str | None = None
+    attempts: tuple[Attempt, ...] = attrs.field(default=(), converter=_freeze_attempts)
+    goodput: float | None = None
+    wall_time: WallTime | None = None
 
     @property
     def ended(self) -> bool:
@@ -91,6 +101,8 @@ class RunResult:
             "window": attrs.asdict(self.window) if self.window else None,
             "steady_state": attrs.asdict(self.steady_state) if self.steady_state else None,
             "notes": list(self.notes),
+            "attempts": [attrs.asdict(each) | {"nodes": list(each.nodes)} for each in self.attempts],
+            "wall_time": attrs.asdict(self.wall_time) if self.wall_time else None,
             "sweep": encode(self.sweep),
         }
 
@@ -103,7 +115,7 @@ class RunResult:
         nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
         values, errors = _known_values(cls, {**table, **nested})
         damage = f"damaged record: {errors[0]}" if errors else ""
-        defaults = {"reason": "", "refused": False, "notes": (), "sweep": None, "repeat": 1, "repeats": 1}
+        defaults = {"reason": "", "refused": False, "notes": (), "attempts": (), "repeat": 1, "repeats": 1}
         result = cls(**{field.name: defaults.get(field.name) for field in attrs.fields(cls)} | values)
         return attrs.evolve(result, reason=result.reason or damage)
 
@@ -113,6 +125,7 @@ NESTED: Mapping[str, type] = {
     "failure": Failure,
     "window": MeasuredWindow,
     "steady_state": SteadyState,
+    "wall_time": WallTime,
     "baseline": Comparison,
 }
 """The keys whose values are tables, each with its class."""

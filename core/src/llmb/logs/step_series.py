@@ -142,6 +142,14 @@ class StepSeries:
         return numbers[-1] + 1 - first
 
     @property
+    def earlier_count(self) -> int:
+        """The number of counted steps before the first one in the log: the run resumed after them."""
+        if not self._steps:
+            return 0
+        numbers = self._steps.numbers
+        return max(0, self.count - (numbers[-1] - numbers[0] + self._steps.rhythm))
+
+    @property
     def rhythm(self) -> int:
         """The most common distance between printed steps, or 1 if no distance occurs twice."""
         return self._steps.rhythm

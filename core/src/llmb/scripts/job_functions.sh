@@ -44,6 +44,13 @@ await_processes() {
 # record_failure REASON: keep why the job fails. Only the first call has an effect.
 record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; }
 
+# record_attempt start|end [NODE...]: append the time at which this attempt starts on these nodes, or ends.
+record_attempt() {
+  local word=$1
+  shift
+  printf '%s\t%s\t%s\t%s\n' "$word" "$LLMB_ATTEMPT" "$(date +%s)" "$*" >>attempts
+} 2>/dev/null
+
 # check_output PHASE FILE SECONDS: exit if an output is missing or empty after SECONDS, in which a network file system
 # may still hide it.
 check_output() {

@@ -178,7 +178,8 @@ class Script:
     in one folder. ``secrets`` are names of variables that the scheduler itself needs, to which llmb adds those of the
     job. Before submitting, llmb places all secrets in ``<directory>/.secrets``, readable by the owner alone. The text
     has to read that file (``read_secrets`` of `job_functions`) and to remove it when the job ends. ``provenance`` is a
-    file of ``key=value`` lines in which the job describes where it runs; of each key, all distinct values are kept. A
+    file of ``key=value`` lines in which the job describes where it runs; of each key, all distinct values are kept.
+    ``attempts`` is the file in which ``record_attempt`` of `job_functions` keeps start and end of each attempt. A
     script with a ``check`` is submitted again if the check fails and no earlier submission is alive; a script without
     one is submitted once. Schedulers without a clock of their own use ``time_limit_s``, and ``grace_s``, the time
     between the request to end and the kill. ``notes`` are for users: what the scheduler decided. ``hosts`` are further
@@ -191,6 +192,7 @@ class Script:
     files: Mapping[AbsolutePath, str] = attrs.field(factory=FrozenMap)
     logs: Mapping[NonEmptyStr, tuple[AbsolutePath, ...]] = attrs.field(factory=FrozenMap)
     provenance: str = ""
+    attempts: str = ""
     secrets: tuple[VariableName, ...] = ()
     check: str = ""
     time_limit_s: PositiveInt | None = None

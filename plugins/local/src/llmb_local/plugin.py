@@ -88,6 +88,7 @@ class Local(SchedulerHooks[LocalOptions]):
             files=job.files,
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
+            attempts=f"{job.directory}/attempts",
             notes=_notes(name, job, target),
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks

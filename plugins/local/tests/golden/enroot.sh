@@ -59,6 +59,13 @@ await_processes() {
 # record_failure REASON: keep why the job fails. Only the first call has an effect.
 record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; }
 
+# record_attempt start|end [NODE...]: append the time at which this attempt starts on these nodes, or ends.
+record_attempt() {
+  local word=$1
+  shift
+  printf '%s\t%s\t%s\t%s\n' "$word" "$LLMB_ATTEMPT" "$(date +%s)" "$*" >>attempts
+} 2>/dev/null
+
 # check_output PHASE FILE SECONDS: exit if an output is missing or empty after SECONDS, in which a network file system
 # may still hide it.
 check_output() {
@@ -341,7 +348,9 @@ for number in "${!held[@]}"; do
 done
 : >begun
 
+record_attempt start "$(hostname)"
 end_ranks_on_term
+trap 'record_attempt end' EXIT
 master_port=$(free_port $((20000 + $$ % 10000)))
 
 engine=enroot
@@ -403,7 +412,7 @@ place_secrets() {
 # Set above: image, file, gpus_stated, start_options.
 container=llmb-$LLMB_JOB_ID phase_group=''
 trap 'end_ranks; end_phase; exit 143' TERM
-trap 'remove_container_of .' EXIT
+trap 'remove_container_of .; record_attempt end' EXIT
 
 create() {
   local output

@@ -13,6 +13,7 @@ from llmb import (
     Image,
     Job,
     JobHandle,
+    JobHistory,
     JobStatus,
     LogParser,
     Run,
@@ -31,6 +32,7 @@ from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.containers import import_task
 from llmb_slurm.doctor_checks import checks
+from llmb_slurm.history import query_history
 from llmb_slurm.job_checks import check_job
 from llmb_slurm.job_script import batch_script, phase_logs
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
@@ -62,6 +64,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             files=job.files,
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
+            attempts=f"{job.directory}/attempts",
             notes=_notes(job, target),
         )
 
@@ -102,6 +105,11 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
         """Query all jobs with one squeue, and with sacct those that have left the queue."""
         return poll_jobs(tickets, host)
+
+    @hookimpl
+    def history(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
+        """Query sacct for all starts of these jobs, and for the user who cancelled them."""
+        return query_history(tickets, host)
 
     @hookimpl
     def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:

@@ -68,7 +68,8 @@ def _query_queue(tickets: Sequence[JobHandle], host: Host) -> tuple[dict[str, st
     searches = [shlex.join(["find_job_id", each.id, each.directory]) for each in tickets if not each.job_id]
     named = [each.job_id for each in tickets if each.job_id]
     wanted = "" if searches else ",".join(named)  # a job without an id is found by its mark, so query all jobs
-    lines = _run(host, "\n".join([*searches, f"query_queue {shlex.quote(wanted)} || exit 1"]), "squeue").splitlines()
+    calls = "\n".join([*searches, f"query_queue {shlex.quote(wanted)} || exit 1"])
+    lines = run_functions(host, calls, "squeue").splitlines()
     divide = lines.index("queue")
     queue = {row.job_id: row for line in lines[divide + 1 :] if (row := parse_squeue_line(line))}
     known = {ticket.id: ticket.job_id for ticket in tickets if ticket.job_id}
@@ -94,7 +95,7 @@ def _read_directories(jobs: Iterable[JobHandle], in_queue: Mapping[str, JobStatu
     ]
     if not calls:
         return {}
-    output = _run(host, "\n".join(calls), "the run's directory")
+    output = run_functions(host, "\n".join(calls), "the run's directory")
     return dict(map(_job_files, output.removesuffix("\n").split("\n")))  # a reason may contain other line separators
 
 
@@ -114,7 +115,7 @@ def _query_accounting(job_ids: Iterable[str], host: Host) -> Accounting:
     wanted = ",".join(sorted(job_ids))
     if not wanted:
         return Accounting({}, available=True)
-    return parse_sacct(_run(host, f"query_accounting {shlex.quote(wanted)}", "sacct"))
+    return parse_sacct(run_functions(host, f"query_accounting {shlex.quote(wanted)}", "sacct"))
 
 
 def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], accounting: Accounting) -> JobStatus:
@@ -152,7 +153,7 @@ def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
     return attrs.evolve(status, attempt=attempt, reason=status.reason or own_reason)
 
 
-def _run(host: Host, calls: str, what: str) -> str:
+def run_functions(host: Host, calls: str, what: str) -> str:
     """Run functions of poll.sh and return their output. Raise TargetError if one fails."""
     functions = resource_text("llmb_slurm", "poll.sh")
     result = host.run(f"{functions}\n{calls}", timeout_s=TIMEOUT_S)

@@ -8,6 +8,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.attempts import job_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_differences, describe_sweep
@@ -42,6 +43,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         if result.state == "completed" and result.reason:
             print_verdict(result.verdict, result.reason)
         rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *_failure_rows(result.failure)]
+        rows += job_rows(result)
         if any(HIGH_MFU in note for note in result.notes):  # which names the reason
             rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
         rows += [*(("note", note) for note in result.notes), ("record", result.directory)]

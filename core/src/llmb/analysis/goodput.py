@@ -1,0 +1,64 @@
+"""Goodput: the share of a job's wall time that was spent in productive steps, and where the rest went.
+
+The definition is that of the ML Goodput Measurement library, https://docs.cloud.google.com/tpu/docs/goodput: the
+proportion of the time that was spent making productive, preserved training progress. Start-up, stalls and recovery from
+disruptions are lost time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from llmb.analysis.steady_state import SteadyState
+from llmb.values.job_history import Attempt
+
+
+@attrs.frozen(kw_only=True)
+class WallTime:
+    """Wall time of a job, from the start of its first attempt to the end of its last one, and its parts (s).
+
+    ``productive_s`` is the number of steps times the mean steady step. ``requeues_s`` was lost to earlier attempts and
+    to the queue between attempts, ``spikes_s`` to steps that took much longer than the others, such as checkpoints, and
+    ``other_s`` to everything else: start-up, warm-up, what happens between steps, and the exit.
+    """
+
+    wall_s: float
+    productive_s: float
+    requeues_s: float
+    spikes_s: float
+    other_s: float
+
+    @property
+    def goodput(self) -> float:
+        """The productive share of the wall time."""
+        return self.productive_s / self.wall_s
+
+
+def divide_wall_time(
+    attempts: Sequence[Attempt], steady: SteadyState | None, *, steps: int, earlier_steps: int, mean_of: int
+) -> WallTime | None:
+    """Return the parts of the wall time, or None if start, end or steady state are unknown.
+
+    ``steps`` counts each step of the run once. ``earlier_steps`` of them are from attempts before the last one, which
+    resumed after them. A printed step time covers ``mean_of`` steps. Schedulers round times to full seconds, so the
+    wall time is never less than that of the steps.
+    """
+    if not attempts or steady is None:
+        return None
+    begin, restart, end = attempts[0].start, attempts[-1].start, attempts[-1].end
+    if begin is None or restart is None or end is None:
+        return None
+    productive_s = steps * steady.step_time_s
+    spikes_s = mean_of * math.fsum(spike.time_s - steady.step_time_s for spike in steady.spikes)
+    requeues_s = max(0.0, restart - begin - earlier_steps * steady.step_time_s)
+    wall_s = max(end - begin, productive_s + spikes_s + requeues_s)
+    return WallTime(
+        wall_s=wall_s,
+        productive_s=productive_s,
+        requeues_s=requeues_s,
+        spikes_s=spikes_s,
+        other_s=max(0.0, wall_s - productive_s - spikes_s - requeues_s),
+    )

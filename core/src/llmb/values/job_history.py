@@ -1,0 +1,34 @@
+"""History of a job: its attempts, as a scheduler or the job itself recorded them."""
+
+from __future__ import annotations
+
+import attrs
+
+from llmb.values.scalars import NonNegativeInt
+from llmb.values.typed import typed_fields
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Attempt:
+    """One start of a job. ``start`` and ``end`` are in seconds since 1970. Unknown values are None or empty.
+
+    ``cause`` is why the attempt ended: a word of `Cause`, ``requeued``, or ``cancelled by USER``.
+    """
+
+    attempt: NonNegativeInt
+    start: float | None = None
+    end: float | None = None
+    nodes: tuple[str, ...] = ()
+    cause: str = ""
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class JobHistory:
+    """Attempts and canceller of a job that is over, as far as its scheduler knows them.
+
+    ``cancelled_by`` is the user who cancelled the job. ``note`` explains to users why the history is incomplete.
+    """
+
+    attempts: tuple[Attempt, ...] = ()
+    cancelled_by: str = ""
+    note: str = ""
