@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -59,6 +60,48 @@ def test_the_error_of_a_run_whose_scheduler_never_responded_is_true_also_of_a_ca
     session = llmb.cancel([run_id])
     session.wait()
     assert session.results[0].state == "cancelled"
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["refused", "perhaps submitted"])
+def test_a_run_that_was_certainly_not_submitted_fails_and_is_never_submitted(
+    answered: bool, toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb_toy.scheduler import Faulty
+
+    def refuse(_scripts: Any) -> None:
+        raise llmb.TargetError("disk quota exceeded")
+
+    def lose_the_answer(_scripts: Any) -> None:
+        raise llmb.UnknownOutcomeError("the connection was lost")
+
+    session = llmb.start(llmb.load(toy.spec(target=FAULTY)))
+    with monkeypatch.context() as refusing:
+        refusing.setitem(Faulty.errors, "submit", refuse if answered else lose_the_answer)
+        with suppress(llmb.TargetError), session:
+            for event in session:
+                if isinstance(event, llmb.TargetLost):
+                    break  # an uncertain submission is repeated until the target answers
+    [run] = session.results
+    assert run.state == ("failed" if answered else "submitting")
+    assert run.reason == ("disk quota exceeded" if answered else "")
+    assert [each.state for each in llmb.attach().wait()] == ([] if answered else ["completed"])
+    assert len(toy.journal("begin")) == (0 if answered else 1)
+
+
+def test_a_run_waits_for_an_attach_if_another_process_prevented_its_submission(
+    toy: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb_toy.scheduler import Faulty
+
+    def refuse(_scripts: Any) -> None:
+        raise llmb.BusyError("another llmb has been submitting for 2 minutes")
+
+    session = llmb.start(llmb.load(toy.spec(target=FAULTY)))
+    with monkeypatch.context() as refusing:
+        refusing.setitem(Faulty.errors, "submit", refuse)
+        with pytest.raises(llmb.BusyError, match=f"for 2 minutes; fix this, .*`llmb attach {session.run_ids[0]}`"):
+            session.wait()
+    assert [each.state for each in llmb.attach().wait()] == ["completed"]
 
 
 def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: Any) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import llmb
+from llmb.hosts.local_host import LocalHost
 
 JOB = {"secrets": ["TOY_TOKEN"]}
 TASK = {"task": "data", "task_on": "scheduler", "task_secrets": ["TOY_TOKEN"]}
@@ -51,14 +52,37 @@ PERHAPS = llmb.UnknownOutcomeError("the connection was lost")
 
 
 @pytest.mark.parametrize("options", [JOB, TASK], ids=["job", "task"])
-@pytest.mark.parametrize("error", [REFUSED, llmb.SpecError("no jobs on Sundays")], ids=["target", "spec"])
-def test_they_are_removed_after_a_rejection_and_the_run_continues_later(
-    toy: Any, drive: Any, options: dict[str, Any], error: Exception
+@pytest.mark.parametrize(
+    ("error", "states"),
+    [(REFUSED, []), (llmb.BusyError("locked"), ["completed"]), (llmb.SpecError("no jobs on Sundays"), ["completed"])],
+    ids=["target", "lock", "spec"],
+)
+def test_they_are_removed_after_a_rejection(
+    toy: Any, drive: Any, options: dict[str, Any], error: Exception, states: list[str]
 ) -> None:
-    session = drive(options, error)
+    drive(options, error)
     assert secrets(toy) == []
-    session.wait()
-    assert [result.state for result in session.results] == ["completed"]
+    assert [result.state for result in llmb.attach().wait()] == states
+
+
+@pytest.mark.parametrize("options", [JOB, TASK], ids=["job", "task"])
+def test_a_later_attach_removes_those_that_a_lost_target_kept(
+    toy: Any, drive: Any, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = LocalHost.run
+
+    def refuse(self: LocalHost, script: str, **more: Any) -> Any:
+        if script.startswith("rm -f ") or "list_waiting" in script:
+            raise llmb.TargetError("the login node rejects commands")
+        return run(self, script, **more)
+
+    with monkeypatch.context() as lost:
+        lost.setattr(LocalHost, "run", refuse)
+        session = drive(options, REFUSED)
+    assert len(secrets(toy)) == 1
+    assert [result.state for result in llmb.attach(session.run_ids).wait()] == ["failed"]
+    assert secrets(toy) == []
+    assert toy.journal() == []
 
 
 def test_a_job_that_may_be_submitted_keeps_them_even_if_the_next_attempt_is_rejected(toy: Any, drive: Any) -> None:

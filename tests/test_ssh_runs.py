@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,33 @@ def test_llmb_waits_for_a_network_that_is_cut_before_the_first_submission(
             [run] = session.results
         check_completed(run.as_dict(), remote)
         assert len(remote.toy.journal("begin")) == 1
+
+
+@pytest.mark.parametrize("lost", ["the directory", "the key"])
+def test_a_run_fails_if_the_target_is_lost_before_the_submission(
+    remote: Remote, lost: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in remote.env.items():
+        monkeypatch.setenv(name, value)
+    remote.toy.gate.touch()
+    keys = remote.server.folder / "authorized_keys"
+    accepted = keys.read_text()
+    with llmb.start(llmb.load(remote.spec())) as session:
+        if lost == "the key":
+            keys.write_text("")
+            remote.server.drop()
+        else:
+            shutil.rmtree(remote.workdir)
+            remote.workdir.write_text("in the way of a directory")
+        with pytest.raises(llmb.TargetError, match="Not a directory" if lost == "the directory" else "key"):
+            session.wait()
+        [run] = session.results
+    assert run.state == "failed"
+    assert ("Not a directory" if lost == "the directory" else "key") in run.reason
+    keys.write_text(accepted)
+    remote.workdir.unlink(missing_ok=True) if lost == "the directory" else None
+    assert remote.runs("attach") == []
+    assert remote.toy.journal() == []
 
 
 @pytest.mark.slow

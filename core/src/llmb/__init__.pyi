@@ -109,6 +109,7 @@ from .values.environment import Repository as Repository
 from .values.environment import Venv as Venv
 from .values.error_text import format_value as format_value
 from .values.error_text import nearest_name as nearest_name
+from .values.errors import BusyError as BusyError
 from .values.errors import Fault as Fault
 from .values.errors import LlmbError as LlmbError
 from .values.errors import LogError as LogError

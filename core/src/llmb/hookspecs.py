@@ -216,8 +216,9 @@ class SchedulerHooks(Protocol[OptionsT]):
         """Submit jobs, and return a handle for each id. A job that was submitted before is not submitted again.
 
         The secrets of each script are in its directory already (`Script`). A job that the scheduler rejects is a handle
-        with ``refused``. Raise TargetError if no job was submitted: core then removes the secrets. Raise
-        UnknownOutcomeError if some jobs were submitted, or may have been.
+        with ``refused``. Raise TargetError if no job was submitted: core then removes the secrets, and runs that were
+        just started fail. Raise BusyError, a TargetError, if another process prevented the submission: a later attempt
+        may succeed. Raise UnknownOutcomeError if some jobs were submitted, or may have been.
         """
         raise NotImplementedError
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from attrs import define, evolve, field
 
 from llmb.hookspecs import CommandResult
-from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
+from llmb.values.errors import BusyError, TargetError, UnknownOutcomeError, UnreachableError
 from llmb.values.job import Script
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
@@ -164,7 +164,7 @@ class FakeScheduler:
         cluster, process = self.target.cluster, self.target.process
         holder = cluster.submitting
         if holder and not holder.dead and holder is not process:
-            raise TargetError("another llmb has been submitting for 2 minutes")
+            raise BusyError("another llmb has been submitting for 2 minutes")
         cluster.submitting = process
         try:
             return {script.id: self._submit(script) for script in scripts}

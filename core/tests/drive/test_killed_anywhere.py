@@ -188,7 +188,7 @@ def test_killed_twice(name: str, step: int, disk: Disk) -> None:
 
 
 @some_then_all
-@pytest.mark.parametrize("error", ["away", "refused", "not done", "done"])
+@pytest.mark.parametrize("error", ["away", "not done", "done"])
 @pytest.mark.parametrize("length", [1, 3])
 @each_scenario
 def test_every_command_fails(name: str, error: str, length: int, step: int, disk: Disk) -> None:
@@ -201,6 +201,25 @@ def test_every_command_fails(name: str, error: str, length: int, step: int, disk
         with disturbed(scenario, disk, f"command {number} failed, {command}") as world:
             world.tasks_may_continue = True
             world.drive(Process(), dict.fromkeys(range(number, number + length), error))
+
+
+@some_then_all
+@pytest.mark.parametrize("length", [1, 3])
+@each_scenario
+def test_every_command_is_refused(name: str, length: int, step: int, disk: Disk) -> None:
+    """A run that llmb started and could not submit fails, and no later process submits it."""
+    with World(SCENARIOS[name], disk) as world:
+        world.drive(Process())
+        commands = list(enumerate(world.cluster.commands, 1))[step // 4 :: step]
+    ends = {run_id: f"{end}|failed" for run_id, end in world.scenario.ends.items()}
+    scenario = evolve(world.scenario, ends=ends, jobs={unit: range(4) for unit in world.cluster.plans})
+    for number, command in commands:
+        with disturbed(scenario, disk, f"command {number} was refused, {command}") as world:
+            world.tasks_may_continue = True
+            with suppress(LlmbError):
+                world.drive(Process(), dict.fromkeys(range(number, number + length), "refused"))
+            without_job = [run_id for run_id in world.plans if not world.cluster.jobs_of(run_id)]
+        assert not any(map(world.cluster.jobs_of, without_job)), f"submitted after command {number} was refused"
 
 
 @pytest.mark.slow

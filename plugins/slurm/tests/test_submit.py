@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from llmb import Script, TargetError, UnknownOutcomeError
+from llmb import BusyError, Script, TargetError, UnknownOutcomeError
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 from llmb_slurm.sbatch_errors import remedy
@@ -134,6 +136,19 @@ def test_nothing_is_submitted_if_the_controller_is_unreachable(sbatch: Any, mess
     with pytest.raises(TargetError, match=re.escape(message)) as raised:
         sbatch.submit()
     assert not isinstance(raised.value, UnknownOutcomeError)
+
+
+def test_a_lock_of_another_process_is_an_error_of_its_own(sbatch: Any) -> None:
+    flock = shutil.which("flock")
+    sbatch.program("flock", f'shift 2; exec {flock} -w 0 "$@"')  # waits for 0 s instead of 120 s
+    sbatch.program("sbatch", "echo 17")
+    folder = sbatch.folder / "runs"
+    folder.mkdir()
+    with (folder / ".submit").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(BusyError, match=f"another llmb has been submitting in {folder} for 2 minutes"):
+            sbatch.submit()
+    assert sbatch.submit().job_id == "17"
 
 
 @pytest.mark.parametrize("batch_size", [1, 200])

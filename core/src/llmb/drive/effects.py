@@ -128,12 +128,10 @@ class EffectRunner:
 
     def _needed_tasks(self, states: Mapping[str, State]) -> set[str]:
         """Return the tasks of runs that are neither over nor cancelled, whichever process drives them."""
+        going = [run for run_id, run in self.runs.items() if states[run_id].stage not in ("ending", "ended")]
         return {
-            task.key
-            for run_id, run in self.runs.items()
-            if states[run_id].stage != "ended" and not run.record.is_cancelled()  # also runs that are skipped
-            for task in run.plan.tasks
-        }
+            task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks
+        }  # also skipped runs
 
     def check(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Check which tasks are complete. Raise TargetError."""
@@ -186,18 +184,25 @@ class EffectRunner:
                 self.notes.append(f"{unit.id}: {'; '.join(filter(None, (handle.refused, handle.remedy)))}")
             yield unit, submission(handle)
 
-    def finalize(self, units: UnitStates) -> Iterator[UnitObservation]:
+    def finalize(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.
 
-        Runs get their result. Tasks are checked.
+        Runs get their result. Tasks are checked. ``states`` of this process's runs show which tasks they still need.
         """
         never = [self._handle(*each) for each in units if each[1].job_status and each[1].job_status.unsatisfiable]
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
         if runs := [each for each in units if each[0].kind == "run"]:
+            self._release_tasks(runs, states)
             yield from self._finalize_runs(runs)
         if tasks := [each for each in units if each[0].kind == "task"]:
             yield from self.tasks.finalize(tasks)
+
+    def _release_tasks(self, units: UnitStates, states: Mapping[str, State]) -> None:
+        """Stop waiting for the tasks of runs that were refused. Raise TargetError if secrets of a task may be left."""
+        refused = [(unit, state) for unit, state in units if state.job_status and state.job_status.cause == "refused"]
+        if keys := dict.fromkeys(key for unit, state in refused for key in unit.tasks_beside(state.task)):
+            self.tasks.release(keys, [unit.id for unit, _ in refused], self._needed_tasks(states))
 
     def _finalize_runs(self, units: UnitStates) -> Iterator[UnitObservation]:
         submitted = [unit.id for unit, state in units if state.submitted]

@@ -31,6 +31,7 @@ from llmb.drive.unit_state import (
     CancelDone,
     Checked,
     DependenciesSeen,
+    NotSubmitted,
     Observation,
     Orphaned,
     ReferencesDropped,
@@ -132,6 +133,8 @@ def _decide_run(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
             yield Queued(run_id=unit.id, job_id=seen.job_id)
         case Rejected() if state.stage == "submitting":
             yield JobEnded(run_id=unit.id, status=_rejection(seen))
+        case NotSubmitted() if state.stage in NOT_SUBMITTED or state.stage == "submitting":
+            yield JobEnded(run_id=unit.id, status=JobStatus(state="ended", cause="refused", reason=seen.reason))
         case CancelDone() if next_effect(unit, state) == "cancel":
             yield CancelSent(run_id=unit.id, request=seen.request)
         case Ended() if state.stage == "ending":

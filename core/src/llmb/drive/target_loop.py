@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 
 from llmb.drive.admission import Admission
 from llmb.drive.background import Background
@@ -17,12 +18,14 @@ from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_state import (
     IN_FLIGHT,
+    NOT_SUBMITTED,
+    NotSubmitted,
     State,
     Unit,
     UnitStates,
 )
 from llmb.drive.unit_table import UnitTable
-from llmb.values.errors import LlmbError, TargetError, UnknownOutcomeError, UnreachableError
+from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 
 class TargetLoop:
@@ -99,6 +102,8 @@ class TargetLoop:
             self._may_have_submitted |= self._submitting and isinstance(error, UnknownOutcomeError)
             yield from self._notes()
             if not isinstance(error, TargetError) or not (self._has_jobs or self._is_cut(error)):
+                if self._recorder and isinstance(error, TargetError) and not isinstance(error, BusyError):
+                    yield from self._fail_unsubmitted(self._recorder, error)
                 yield from self._note_unanswered(error)
                 left = [each for each in self.runner.runs if self.units.states[each].stage != "ended"]
                 raise with_recovery_hint(error, (self.runner.runs[each].record for each in left)) from error
@@ -109,6 +114,24 @@ class TargetLoop:
     def _is_cut(self, error: TargetError) -> bool:
         """Check whether only the connection failed, after the target responded to this process."""
         return not self.runner.group.error and isinstance(error, UnreachableError | UnknownOutcomeError)
+
+    def _fail_unsubmitted(self, recorder: SweepRecorder, error: TargetError) -> Iterator[Event]:
+        """End the runs that this process recorded and certainly did not submit, so that no later process submits them.
+
+        If secrets cannot be removed from the target now, the end of these runs is left to a later process.
+        """
+        recorder.finish()
+        yield from self._acquire()
+        certain = [
+            unit
+            for unit, state in self.units.driven()
+            if not state.cancel_requested
+            and (state.stage in NOT_SUBMITTED or (state.stage == "submitting" and unit.id in self.runner.not_submitted))
+        ]
+        yield from self._transitions.record([(unit, NotSubmitted(str(error))) for unit in certain])
+        ending = [(unit, self.units.states[unit.id]) for unit in certain if self.units.is_left(unit.id)]
+        with suppress(TargetError):  # the user sees the first error
+            yield from self._transitions.record(self.runner.finalize(ending, self.units.states))
 
     @property
     def _has_jobs(self) -> bool:
@@ -162,6 +185,7 @@ class TargetLoop:
         before, events = self.units.states[run_id], run.record.new_events()
         for event in events:
             self.units.states[run_id] = apply(self.units.states[run_id], event)
+            self.runner.not_submitted.discard(run_id)
         state = self.units.states[run_id]
         if state.attempt != run.logs.attempt or (locked and before.stage != "planned"):
             run.logs.start_attempt(state.attempt)
@@ -192,7 +216,7 @@ class TargetLoop:
             case "drop_references":
                 yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
             case "finalize":
-                yield from self._transitions.record(self.runner.finalize(units))
+                yield from self._transitions.record(self.runner.finalize(units, self.units.states))
             case "check":
                 yield from self._transitions.record(self.runner.check(units))
             case "submit":

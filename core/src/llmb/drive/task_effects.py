@@ -130,6 +130,20 @@ class TaskEffects:
         remove_references(((self.plans[key].script, run_id) for key, run_id in dict.fromkeys(pairs)), self._group.host)
         self._references.difference_update(over)
 
+    def release(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> None:
+        """Drop the references of runs that were not submitted, and remove the secrets of tasks that no run needs.
+
+        ``needed`` are the keys of tasks that other runs of this process need. Raise TargetError if secrets may be left.
+        """
+        plans = [self.plans[key] for key in keys]
+        try:
+            waiting = list_references((plan.script for plan in plans), run_ids, self._group.host)
+        except TargetError:
+            if any(plan.script.secrets for plan in plans):
+                raise
+            return  # at worst, a later job of the task continues for no run
+        self._secrets.remove(plan.script for plan in plans if plan.key not in waiting and plan.key not in needed)
+
     def cancel_orphans(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> Iterator[str]:
         """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
 

@@ -124,6 +124,13 @@ class Rejected:
 
 
 @attrs.frozen
+class NotSubmitted:
+    """The target failed before the run was submitted, and llmb does not try again."""
+
+    reason: str
+
+
+@attrs.frozen
 class CancelDone:
     """The scheduler received this request."""
 
@@ -155,6 +162,7 @@ Observation = (
     | Checked
     | Submitted
     | Rejected
+    | NotSubmitted
     | JobStatus
     | CancelDone
     | ReferencesDropped

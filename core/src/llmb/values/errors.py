@@ -68,6 +68,10 @@ class UnreachableError(TargetError):
     """The connection to a target that responded before is lost. Nothing was done there; a later attempt may succeed."""
 
 
+class BusyError(TargetError):
+    """Another process holds a lock on the target for long. Nothing was done there; a later attempt may succeed."""
+
+
 class UnknownOutcomeError(TargetError):
     """The connection was lost during a command. The outcome of the command is unknown."""
 

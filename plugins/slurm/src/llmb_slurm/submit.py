@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from llmb import Host, JobHandle, Script, TargetError, UnknownOutcomeError, resource_text
+from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, resource_text
 from llmb_slurm.sbatch_directives import job_mark
 from llmb_slurm.sbatch_errors import remedy
 
 BATCH_SIZE = 200  # jobs in one command, so that it ends in time even if the controller is slow
 TIMEOUT_S = 600.0
+BUSY = 73  # exit code of submit.sh if another process holds the lock
 PERHAPS_SUBMITTED = 75  # exit code of submit.sh if sbatch got no answer from the controller
 
 
@@ -20,8 +21,8 @@ def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle
     """Submit the jobs that were not submitted before, and return a handle for every job.
 
     A job that sbatch rejects has a handle without a job id and with the reason. Raise TargetError if no job was
-    submitted because Slurm or the host does not respond, and UnknownOutcomeError if some jobs were submitted or may
-    have been.
+    submitted because Slurm or the host does not respond, BusyError if another process submits meanwhile, and
+    UnknownOutcomeError if some jobs were submitted or may have been.
     """
     handles: dict[str, JobHandle] = {}
     try:
@@ -56,7 +57,7 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     if result.exit_code:
         lines = result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"]
         perhaps = result.exit_code == PERHAPS_SUBMITTED or any(handle.job_id for handle in handles)
-        error = UnknownOutcomeError if perhaps else TargetError
+        error = UnknownOutcomeError if perhaps else BusyError if result.exit_code == BUSY else TargetError
         raise error(f"cannot submit jobs: {lines[-1]}")
     return {handle.id: handle for handle in handles}
 

@@ -48,14 +48,17 @@ task_done_or_alive() {
   exit 75
 }
 
-# lock_folder FOLDER: lock a folder until the next call. On a file system without locks, the claims of the jobs must
-# suffice.
+# lock_folder FOLDER: lock a folder until the next call, or exit with 73 if another process holds the lock. On a file
+# system without locks, the claims of the jobs must suffice.
 lock_folder() {
   local status
-  mkdir -p "$1" && exec 9>>"$1/.submit" || exit 1
+  mkdir -p "$1" && exec 9>>"$1/.submit" || { failed=1 && finish; }
   flock -w 120 9
   status=$?
-  if [ $status = 1 ]; then echo "another llmb has been submitting in $1 for 2 minutes" >&2 && exit 1; fi
+  if [ $status = 1 ]; then
+    echo "another llmb has been submitting in $1 for 2 minutes" >&2
+    failed=73 && finish
+  fi
 }
 
 # set_defaults ACCOUNT PARTITION: set which defaults the next jobs take from the environment: "account" and
