@@ -22,6 +22,7 @@ from llmb.drive.unit_state import (
     NotSubmitted,
     State,
     Unit,
+    UnitObservation,
     UnitStates,
 )
 from llmb.drive.unit_table import UnitTable
@@ -229,12 +230,21 @@ class TargetLoop:
         """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted."""
         self.runner.tasks.note_references(self.units.awaited())
         self._submitting = True
-        submission = Background(lambda: list(self.runner.submit(units)), threaded=self._admission.more)
+        observed: list[UnitObservation] = []
+
+        def submit() -> None:
+            for each in self.runner.submit(units):
+                observed.append(each)  # noqa: PERF402  # keeps what was observed before an error
+
+        submission = Background(submit, threaded=self._admission.more)
         if self._recorder:
             self._recorder.create_others()
         try:
             yield from self._admit_ready_runs(BATCH)
-            observed = submission.result()
+            submission.result()
+        except TargetError:
+            yield from self._transitions.record(observed)
+            raise
         except (GeneratorExit, KeyboardInterrupt):
             submission.wait()  # a later process finds the jobs
             raise

@@ -71,9 +71,11 @@ class TaskEffects:
         for plan, rejected in list(reject_without_space(plans, self._group)):
             plans.remove(plan)
             yield by_key[plan.key], rejected
-        handles = self._submit(plans)
-        self._secrets.remove(plan.script for plan in plans if handles[plan.key].refused)
-        yield from ((by_key[plan.key], submission(handles[plan.key])) for plan in plans)
+        for where in ("host", "scheduler"):  # an error of the second leaves the first submitted
+            if group := [plan for plan in plans if plan.on == where]:
+                handles = self._submit(group)
+                self._secrets.remove(plan.script for plan in group if handles[plan.key].refused)
+                yield from ((by_key[plan.key], submission(handles[plan.key])) for plan in group)
 
     def _submit(self, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
         try:
