@@ -114,10 +114,15 @@ def test_a_killed_import_is_repeated(runs: Any, enroot: Enroot) -> None:
     running = runs.start("run", runs.spec(**tables()), "--json")
     runs.wait(lambda: enroot.imports)
     [task] = (runs.home / "work/tasks").iterdir()
+    images = runs.home / "work/cache/enroot"
+    of_a_dead_import = images / "other.sqsh.node1-17.partial"
+    of_a_dead_import.touch()
+    (images / "other.sqsh.lock").touch()
     os.kill(int((task / "started").read_text().split()[0]), signal.SIGKILL)
     runs.wait(lambda: len(enroot.imports) == 2)
     (enroot.state / "gate").unlink()
     assert end(running)["state"] == "completed"
+    assert [each for each in images.iterdir() if each.suffix not in (".lock", ".sqsh", ".sha256")] == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import struct
 import subprocess
@@ -119,6 +120,39 @@ def test_an_incomplete_image_is_discarded_and_imported_again(importing: Any, con
     importing.set_output(squashfs(1000))
     assert importing.run().returncode == 0
     assert importing.complete
+
+
+def test_an_import_removes_what_dead_imports_left_and_nothing_of_a_living_import(importing: Any) -> None:
+    folder = importing.file.parent
+    folder.mkdir(parents=True)
+    dead, of_a_dead, of_a_living = (folder / f"{name}.sqsh" for name in ("dead", "killed", "living"))
+    left = [Path(f"{file}.node1-17.partial") for file in (importing.file, dead, of_a_dead, of_a_living)]
+    for partial in left:
+        partial.write_bytes(squashfs(1000))
+        Path(str(partial).replace(".node1-17.partial", ".lock")).touch()
+    killed = subprocess.Popen(["bash", "-c", f"exec 9>>{of_a_dead}.lock; flock 9; echo; exec sleep 1000"], stdout=-1)
+    assert killed.stdout
+    killed.stdout.readline()
+    killed.kill()
+    killed.communicate()
+    with Path(f"{of_a_living}.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = importing.run()
+    assert done.returncode == 0, done.stderr
+    assert importing.complete
+    assert list(folder.glob("*.partial")) == [left[3]]
+
+
+def test_without_locks_an_import_removes_nothing_of_others(importing: Any) -> None:
+    flock = importing.folder / "bin/flock"
+    flock.write_text("#!/bin/sh\necho 'flock: 9: Function not implemented' >&2; exit 71\n")
+    flock.chmod(0o755)
+    importing.file.parent.mkdir(parents=True)
+    partial = Path(f"{importing.file}.node1-17.partial")
+    partial.touch()
+    assert importing.run().returncode == 0
+    assert importing.complete
+    assert partial.exists()
 
 
 def test_a_file_truncated_later_is_incomplete(importing: Any) -> None:

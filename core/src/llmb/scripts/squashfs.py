@@ -6,11 +6,12 @@ from llmb.files import resource_text
 
 
 def squashfs_functions() -> str:
-    """Return two bash functions for a task that imports a container image.
+    """Return bash functions for a task that imports a container image.
 
-    ``keep_image PARTIAL FILE`` renames PARTIAL to FILE and writes its checksum to ``FILE.sha256``; it fails with a
-    message if PARTIAL is not a complete squashfs. ``is_complete_image FILE`` fails unless FILE was kept so and is
-    complete.
+    ``lock_image FILE`` waits for other imports of the image, removes what imports that died left, and sets ``partial``
+    to a file for the import. ``keep_image PARTIAL FILE`` renames PARTIAL to FILE and writes its checksum to
+    ``FILE.sha256``; it fails with a message if PARTIAL is not a complete squashfs. ``is_complete_image FILE`` fails
+    unless FILE was kept so and is complete.
     """
     return resource_text(__package__, "squashfs.sh")
 

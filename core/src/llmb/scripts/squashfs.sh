@@ -4,6 +4,20 @@ readable_squashfs() {
   [ "$(stat -c %s "$1")" -ge "$(od -An -t u8 -j 40 -N 8 "$1" | tr -d ' ')" ]
 }
 
+# lock_image FILE: wait until no other process imports the image, and set $partial to the file for an import. Remove the
+# partial files of imports that died, also those of other images. A living import holds the lock of its image; where the
+# file system has no locks, nothing is removed.
+lock_image() {
+  local found image
+  partial=$1.${HOSTNAME%%.*}-$$.partial
+  exec 9>>"$1.lock" || return
+  if flock 9 2>/dev/null; then rm -f -- "$1".*.partial; fi
+  for found in "${1%/*}"/*.partial; do
+    image=${found%.*.partial}
+    if [ "$image" != "$1" ] && [ -f "$image.lock" ]; then flock -n "$image.lock" rm -f -- "$found" 2>/dev/null || :; fi
+  done
+}
+
 # keep_image PARTIAL FILE: rename a complete image and write its checksum. Fail if the image is incomplete.
 keep_image() {
   if ! readable_squashfs "$1"; then

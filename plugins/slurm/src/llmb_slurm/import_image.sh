@@ -5,14 +5,11 @@ file=$1 address=$2
 . "$(dirname "$0")/squashfs.sh"
 
 mkdir -p "$(dirname "$file")"
-exec 9>>"$file.lock"
-flock 9 2>/dev/null || true # on a file system without locks, two imports waste time but do no harm
+lock_image "$file" # on a file system without locks, two imports waste time but do no harm
 if is_complete_image "$file"; then exit 0; fi
 
-partial=$file.$$.partial
 trap 'rm -f "$partial"' EXIT
 trap 'exit 143' TERM
-rm -f "$file".*.partial # of a killed import
 echo "importing $address"
 enroot import --output "$partial" "$address"
 keep_image "$partial" "$file"
