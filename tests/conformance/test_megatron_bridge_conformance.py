@@ -1,4 +1,4 @@
-"""Megatron-Bridge: every published point resolves as NVIDIA's launcher and scripts resolve it."""
+"""Megatron-Bridge: every published point, and other scales, resolve as NVIDIA's launcher and scripts resolve them."""
 
 from __future__ import annotations
 
@@ -152,3 +152,35 @@ def test_every_published_point_resolves_as_published(release: str, exact: str, c
     assert len(found) == count
     assert unexplained(found, reasons) == {}
     assert outdated(found, reasons) == set()
+
+
+def segment_nodes(nodes: int, gpus_per_node: int) -> int | None:
+    """Return the publisher's segment: at most 18 nodes, for GPU types with 4 GPUs per node (utils/executors.py)."""
+    return next(each for each in range(18, 0, -1) if nodes % each == 0) if gpus_per_node == 4 else None
+
+
+@pytest.mark.parametrize(("release", "count", "invalid"), [("25.10", 97, 2), ("25.12", 124, 2)])
+def test_other_scales_resolve_as_the_publisher_s_functions_compute_them(release: str, count: int, invalid: int) -> None:
+    found, rejected = {}, []
+    for row in facts("megatron_bridge-other-scales")[release]:
+        degrees = {key: row[key] for key in ("tp", "pp", "vp", "cp", "micro_batch_size")}
+        variant = {"variant": VARIANTS[row["fp8_recipe"]]} if row["fp8_recipe"] else {}
+        point = (f"megatron_bridge/llama3.1-{row['size']}@{release}", row["gpu_type"], row["dtype"])
+        for gpus, batch in zip(row["gpus"], row["global_batch_size"], strict=True):
+            name = f"{row['size']}, {row['gpu_type']} {row['dtype']} {row['fp8_recipe'] or ''} {gpus}"
+            if gpus % (row["tp"] * row["pp"] * row["cp"]):  # Megatron-Core exits
+                with pytest.raises(
+                    llmb.SpecError, match=r"or a \[parallelism\] of your own instead of the publisher's"
+                ):
+                    plan_runs(*point, gpus, workload=variant)
+                rejected.append(name)
+                continue
+            [plan] = plan_runs(*point, gpus, workload=variant)
+            nodes = -(-gpus // plan.job.gpus_per_node)
+            ours = {key: getattr(plan.run.parallelism, key) for key in (*degrees, "global_batch_size")}
+            ours |= {"nodes": plan.job.nodes, "segment": plan.job.domain_nodes}
+            theirs = {"nodes": nodes, "segment": segment_nodes(nodes, plan.job.gpus_per_node)}
+            found[name] = differences("layout", {**degrees, "global_batch_size": batch, **theirs}, ours)
+
+    assert unexplained(found, {}) == {}
+    assert (len(found), len(rejected)) == (count, invalid)

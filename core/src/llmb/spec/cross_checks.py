@@ -44,9 +44,17 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
     """Yield the errors of each check, with the keys that the check reads."""
     yield ("model",), check_model(run.model)
     for keys, check in DIVISION_CHECKS:
-        yield keys, check(run.model, run.parallelism, run.gpus)
+        errors = check(run.model, run.parallelism, run.gpus)
+        yield keys, errors if any(attrs.astuple(spec.parallelism)) else map(_of_published_layout, errors)
     yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
     yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
+
+
+def _of_published_layout(error: Fault) -> Fault:
+    """Add to an error of the number of GPUs that the publisher's layout, which the user did not choose, causes it."""
+    if error.key != "workload.gpus":
+        return error
+    return attrs.evolve(error, expected=f"{error.expected}, or a [parallelism] of your own instead of the publisher's")
 
 
 def _check_one_node(run: Run[Any], gpus_per_node: int | None) -> Iterator[Fault]:
