@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import ssl
-import subprocess
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.private_site import PrivateSite
 
 SECRET = "hunter2"
 PROXY = f"http://me:{SECRET}@127.0.0.1:9"  # port 9 is closed
-CPU = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32"}
-FAST = {"UV_HTTP_RETRIES": "0", "UV_NO_CACHE": "1", "UV_INDEX_URL": "https://packages.invalid/simple", "NO_PROXY": ""}
+FAST = {"UV_HTTP_RETRIES": "0", "UV_NO_CACHE": "1", "NO_PROXY": ""}
+NETWORK = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Variables of this machine that would hide what a test lacks."""
 
 
 def test_variables_and_secrets_of_the_target_reach_every_job(toy: Any) -> None:
@@ -51,53 +49,53 @@ def test_a_run_has_a_verdict_unless_its_target_changes_a_variable_of_the_recipe(
     assert differences in run["reason"]
 
 
-def failed_preparation(toy: Any, target: dict[str, Any], **env: str) -> dict[str, Any]:
-    """Run a recipe that needs a virtual environment, and return its result."""
-    spec = toy.spec(workload=CPU, framework={}, target={"env": {**FAST, **target.pop("env", {})}, **target})
-    text = Path(spec).read_text()
-    Path(spec).write_text(text.replace(text[text.index("[framework]") : text.index("[target]")], ""))
-    done = toy.llmb("run", spec, "--json", env={"HTTPS_PROXY": "", "https_proxy": "", **env})
-    assert done.returncode == 1, done.stderr
+def prepared(toy: Any, site: PrivateSite, target: dict[str, Any], python: str = ">=3.11", **env: str) -> dict[str, Any]:
+    """Run a recipe that needs a virtual environment with the package of the site, and return the result."""
+    lock = {"lock": site.lock, "python": python}
+    spec = toy.spec(framework=lock, target={**target, "env": {**FAST, **target.get("env", {})}})
+    done = toy.llmb("run", spec, "--json", env={**dict.fromkeys(NETWORK, ""), **env})
     [run] = json.loads(done.stdout)["runs"]
-    assert run["state"] == "failed"
-    assert not any(SECRET in file.read_text() for file in toy.home.rglob("*") if file.is_file())
+    assert not any(SECRET.encode() in file.read_bytes() for file in toy.home.rglob("*") if file.is_file())
     return dict(run)
 
 
-@pytest.mark.slow
-def test_preparation_without_a_route_names_the_proxy_setting(toy: Any) -> None:
-    run = failed_preparation(toy, {})
-    assert run["reason"].startswith("virtual environment could not be created: no route to a server: ")
-    assert "set HTTPS_PROXY in [target.env]" in run["failure"]["remedy"]
-
-
-def test_preparation_behind_an_unreachable_proxy_hides_its_password(toy: Any) -> None:
-    run = failed_preparation(toy, {"secrets": ["HTTPS_PROXY"]}, HTTPS_PROXY=PROXY)
-    assert "the proxy in HTTPS_PROXY cannot be reached" in run["reason"]
-    assert run["failure"]["remedy"] == "correct HTTPS_PROXY in [target.env]"
-
-
 @pytest.fixture
-def private_server(tmp_path: Path) -> Iterator[str]:
-    """Start a server whose certificate no authority has signed. Return its URL."""
-    subject = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost"]
-    files = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "certificate.pem")]
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject, *files]
-    subprocess.run(command, check=True, capture_output=True)
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(tmp_path / "certificate.pem", tmp_path / "key.pem")
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"https://localhost:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+def site(tmp_path: Path) -> Iterator[PrivateSite]:
+    with PrivateSite(tmp_path, SECRET) as site:
+        yield site
 
 
-@pytest.mark.slow
-def test_preparation_with_an_unknown_certificate_issuer_names_the_certificate_setting(
-    toy: Any, private_server: str
+def test_preparation_succeeds_behind_a_proxy_with_an_authority_of_the_site(toy: Any, site: PrivateSite) -> None:
+    env = {"SSL_CERT_FILE": str(site.authority), "UV_INDEX_URL": site.index_url}
+    run = prepared(toy, site, {"env": env, "secrets": ["HTTPS_PROXY"]}, HTTPS_PROXY=site.proxy_url)
+    assert (run["state"], run["reason"]) == ("completed", "")
+    assert {*site.tunnels} == {"packages.invalid:443"}
+
+
+@pytest.mark.parametrize(
+    ("env", "secrets", "cause", "remedy"),
+    [
+        ({"UV_INDEX_URL": "SITE"}, {}, "no route to a server: ", "set HTTPS_PROXY in [target.env]"),
+        (
+            {"UV_INDEX_URL": "SITE"},
+            {"HTTPS_PROXY": f"http://me:{SECRET}@127.0.0.1:9"},  # port 9 is closed
+            "the proxy in HTTPS_PROXY cannot be reached",
+            "correct HTTPS_PROXY in [target.env]",
+        ),
+        ({"UV_INDEX_URL": "THIS_HOST"}, {}, "unknown certificate issuer: ", "set SSL_CERT_FILE in [target.env]"),
+    ],
+)
+def test_preparation_that_cannot_reach_its_packages_names_the_setting(
+    toy: Any, site: PrivateSite, env: dict[str, str], secrets: dict[str, str], cause: str, remedy: str
 ) -> None:
-    run = failed_preparation(toy, {"env": {"UV_INDEX_URL": f"{private_server}/simple"}})
-    assert "unknown certificate issuer" in run["reason"]
-    assert "set SSL_CERT_FILE in [target.env]" in run["failure"]["remedy"]
+    index = {"SITE": site.index_url, "THIS_HOST": site.index_on_this_host}[env["UV_INDEX_URL"]]
+    run = prepared(toy, site, {"env": {"UV_INDEX_URL": index}, "secrets": [*secrets]}, **secrets)
+    assert run["state"] == "failed"
+    assert cause in run["reason"]
+    assert remedy in run["failure"]["remedy"]
+
+
+def test_preparation_without_a_suitable_python_names_the_setting(toy: Any, site: PrivateSite) -> None:
+    run = prepared(toy, site, {}, python=">=3.28")
+    assert "no suitable Python: no Python >=3.28 on " in run["reason"]
+    assert "set UV_PYTHON_INSTALL_MIRROR in [target.env]" in run["failure"]["remedy"]

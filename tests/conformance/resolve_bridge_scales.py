@@ -1,4 +1,4 @@
-"""Resolve the layout and batch size of Megatron-Bridge's recipes at numbers of GPUs that nobody published.
+"""Resolve the layout and batch size of Megatron-Bridge's recipes at numbers of GPUs that are not published.
 
 ``uv run --no-project --with omegaconf python resolve_bridge_scales.py CLONE`` calls the functions of the publisher's
 scripts, at the commits of the releases in a clone of Megatron-Bridge, and writes megatron_bridge-other-scales.json.

@@ -22,6 +22,7 @@ from llmb import (
     Run,
     Step,
     Task,
+    Venv,
     content_key,
     hookimpl,
     resource_text,
@@ -42,7 +43,8 @@ class ToyOptions:
     and ``write_output`` is ``full``, ``empty`` or ``none``. ``task``: a shared task is made before; ``task_gate`` is a
     file that it waits for, ``task_end`` bash at its end, ``task_space_gb`` the space that it takes. ``secrets`` and
     ``task_secrets`` are names of variables. ``repository`` is a URL and a commit.
-    ``needs_gpus``: the job requests the GPUs of the run, although nothing uses them.
+    ``needs_gpus``: the job requests the GPUs of the run, although nothing uses them. ``lock``: the lock file of a
+    virtual environment with a ``python`` of these versions.
     """
 
     journal: str = "/dev/null"
@@ -68,6 +70,8 @@ class ToyOptions:
     secrets: tuple[str, ...] = ()
     repository: tuple[str, ...] = ()
     needs_gpus: bool = False
+    lock: str = ""
+    python: str = ">=3.11"
 
 
 class Toy(FrameworkHooks[ToyOptions]):
@@ -77,10 +81,11 @@ class Toy(FrameworkHooks[ToyOptions]):
 
     @hookimpl
     def prepare_env(self, run: Run[ToyOptions]) -> Environment:
-        """Return the image, the repository and the secrets that the spec names."""
+        """Return the image or virtual environment, the repository and the secrets that the spec names."""
         named = run.options.repository
         repositories = (Repository(name="toy", url=named[0], commit=named[1]),) if named else ()
-        return Environment(base=run.image, secrets=run.options.secrets, repositories=repositories)
+        venv = Venv(lock=run.options.lock, python=run.options.python) if run.options.lock else None
+        return Environment(base=venv or run.image, secrets=run.options.secrets, repositories=repositories)
 
     @hookimpl
     def prepare_dataset(self, run: Run[ToyOptions]) -> Dataset | None:
