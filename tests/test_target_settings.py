@@ -68,7 +68,7 @@ def site(tmp_path: Path) -> Iterator[PrivateSite]:
 def test_preparation_succeeds_behind_a_proxy_with_an_authority_of_the_site(toy: Any, site: PrivateSite) -> None:
     env = {"SSL_CERT_FILE": str(site.authority), "UV_INDEX_URL": site.index_url}
     run = prepared(toy, site, {"env": env, "secrets": ["HTTPS_PROXY"]}, HTTPS_PROXY=site.proxy_url)
-    assert (run["state"], run["reason"]) == ("completed", "")
+    assert run["state"] == "completed"
     assert {*site.tunnels} == {"packages.invalid:443"}
 
 
