@@ -14,6 +14,7 @@ from llmb.drive.session import Until
 from llmb.drive.start import start
 from llmb.judging.compare import RunComparison, compare_runs, compare_with_baseline
 from llmb.judging.grade import Grade, Grader
+from llmb.judging.report import build_report
 from llmb.judging.select_runs import select_runs
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse_log import ParsedLog, parse_run
@@ -28,6 +29,7 @@ from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.errors import Fault, LlmbError, LogError, SpecError
 from llmb.values.recipe import Recipe, Window
+from llmb.values.report import Report
 from llmb.values.workload import Workload
 
 
@@ -199,6 +201,16 @@ def compare(a: str, b: str) -> RunComparison:
     if b == "baseline":
         return compare_with_baseline(select_runs(a))
     return compare_runs(select_runs(a), select_runs(b))
+
+
+def report(runs: str | Iterable[str]) -> Report:
+    """Return recorded runs and their repeats as a report, for `junit_xml`, `runs_csv` or a renderer of an extension.
+
+    Each of ``runs`` is a run id or unique prefix, several joined by commas, or filters of `llmb runs` in braces. Raise
+    RecordError for a run that does not exist, and SpecError for an invalid filter.
+    """
+    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
+    return build_report(list({run.run_id: run for run in selected}.values()))
 
 
 def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:

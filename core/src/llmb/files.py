@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 
 
-def write_atomically(path: Path, data: bytes, mode: int = 0o644) -> None:
+def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
     """Replace a file in one step, after its content is synced to disk.
 
     Raise OSError if that fails. The old file then stays, and no partial file is left.

@@ -16,7 +16,7 @@ TargetError or UnknownOutcomeError if a host cannot be reached. Any other except
 from __future__ import annotations  # the guard prints the annotations as they are written
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import attrs
 import pluggy
@@ -29,6 +29,7 @@ from llmb.values.job_status import JobHandle, JobStatus
 from llmb.values.log_files import LogFiles
 from llmb.values.model import Accelerator
 from llmb.values.recipe import Window
+from llmb.values.report import Report
 from llmb.values.run import Run, Target
 from llmb.values.steps import LogParser
 from llmb.values.typed import typed_fields
@@ -248,8 +249,16 @@ class SchedulerHooks(Protocol[OptionsT]):
         raise NotImplementedError
 
 
+@runtime_checkable
+class ReportRenderer(Protocol):
+    """A function that writes a report in one format."""
+
+    def __call__(self, report: Report, /) -> str:
+        """Return the complete text of the file."""
+
+
 class ExtensionHooks(Protocol):
-    """An extension, which adds data to every run, for any framework and scheduler."""
+    """An extension, which adds data to every run and formats to reports, for any framework and scheduler."""
 
     @_first
     def accelerators(self) -> Iterable[Accelerator]:
@@ -260,6 +269,11 @@ class ExtensionHooks(Protocol):
     def diagnose(self) -> Iterable[Signature]:
         """Return further causes of failure, each identified by a text in the log."""
         return ()
+
+    @_first
+    def report(self) -> Mapping[str, ReportRenderer]:
+        """Return the formats of ``llmb report -o``: by suffix, such as ".html", a function that writes the text."""
+        return {}
 
 
 KINDS: Mapping[str, Any] = {

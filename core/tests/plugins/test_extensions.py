@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.recorded_runs import record_runs
 
 import llmb
 
@@ -27,7 +28,8 @@ def hook(signature: str, body: str) -> str:
         ),
         (
             {"members": "del diagnose"},
-            f"does not match the hooks of llmb {llmb.VERSION}: it implements no hook (accelerators(), diagnose())",
+            f"does not match the hooks of llmb {llmb.VERSION}: it implements no hook "
+            "(accelerators(), diagnose(), report())",
         ),
         (
             {"members": hook("accelerators(self)", "return 1 / 0")},
@@ -127,3 +129,32 @@ def test_a_broken_scheduler_breaks_no_parsing_of_logs(
     done = run_llmb("parse", "--framework", "maxtext", log, "--json")
     assert json.loads(done.stdout)["failure"]["cause"] == "the job's time limit came"
     assert "left out: " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("return 1 / 0", "the renderer of .txt failed: ZeroDivisionError: division by zero"),
+        ("return b'no text'", "the renderer of .txt returned bytes; expected str"),
+    ],
+)
+def test_a_broken_renderer_is_one_line_and_writes_no_file(
+    plugins: Any, run_llmb: Any, tmp_path: Path, body: str, message: str
+) -> None:
+    [run_id] = record_runs([[1.0] * 9])
+    plugins.install("extension", hook("report(self)", "return {'.txt': render}"), after=f"def render(report): {body}")
+    done = run_llmb("report", run_id, "-o", tmp_path / "x.txt", "--csv", tmp_path / "x.csv")
+    assert (done.returncode, done.stderr) == (2, f"llmb: extension plugin 'odd' (llmb-odd 1.2.3): {message}\n")
+    assert [*tmp_path.glob("x.*")] == []
+
+
+def test_a_format_of_two_extensions_is_an_error_that_names_both(plugins: Any, run_llmb: Any, tmp_path: Path) -> None:
+    [run_id] = record_runs([[1.0] * 9])
+    code = hook("report(self)", "return {'.txt': lambda report: report.runs[0].run_id}")
+    plugins.install("extension", code)
+    assert run_llmb("report", run_id, "-o", tmp_path / "x.txt").returncode == 0
+    assert (tmp_path / "x.txt").read_text() == run_id
+    plugins.install("extension", code, name="extra")
+    done = run_llmb("report", run_id, "-o", tmp_path / "x.txt")
+    assert done.returncode == 2
+    assert ".txt reports are provided by llmb-extra 1.2.3 and llmb-odd 1.2.3; uninstall all except one" in done.stderr

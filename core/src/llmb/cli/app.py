@@ -21,13 +21,17 @@ from llmb.cli.commands.metrics import metrics
 from llmb.cli.commands.parse import parse
 from llmb.cli.commands.plugins import plugins
 from llmb.cli.commands.recipes import recipes
+from llmb.cli.commands.report import report
 from llmb.cli.commands.run import run
 from llmb.cli.commands.runs import runs
 from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 
-COMMANDS = (run, validate, attach, cancel, runs, show, logs, parse, grade, compare, metrics, recipes, plugins, doctor)
+COMMANDS = (
+    *(run, validate, attach, cancel, runs, show, logs, parse, grade, compare, report),
+    *(metrics, recipes, plugins, doctor),
+)
 """The subcommands, in the order of ``llmb --help``."""
 
 app = typer.Typer(

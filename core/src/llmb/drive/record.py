@@ -165,7 +165,7 @@ class RunRecord:
         """Keep the end of the log of the task because of which this run fails. Raise RecordError."""
         with _report_write_errors(self.directory):
             self.logs.mkdir(exist_ok=True)
-            write_atomically(self.logs / TASK_LOG, data, 0o600)
+            write_atomically(self.logs / TASK_LOG, data, mode=0o600)
 
     def append_log(self, name: str, data: bytes) -> None:
         """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""

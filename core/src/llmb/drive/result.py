@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import attrs
@@ -13,7 +14,9 @@ from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.steady_state import SteadyState
 from llmb.drive.find_records import find_record
 from llmb.drive.record import RunRecord
+from llmb.drive.steps_file import read_steps
 from llmb.drive.unit_state import State
+from llmb.logs.steps_csv import StepColumns
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, freeze
@@ -26,6 +29,9 @@ RESULT_KEYS = (
     *("interval", "window", "steady_state", "attempts", "goodput", "wall_time"),
 )
 """Keys that only ``result.json`` has."""
+
+STEPS_KEY = "steps"
+"""The key of ``steps_requested`` in JSON."""
 
 
 def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
@@ -51,10 +57,10 @@ class RunResult:
     ``notes`` are warnings about the result. ``directory`` is the record on this machine, ``created`` an ISO 8601
     time in UTC. ``refused`` is True if the scheduler rejected the job. Values of the spec are None if the record's copy
     of the spec is damaged. ``sweep`` maps the dotted keys that the spec has as lists to this run's values, and this is
-    run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. ``steps`` were
-    requested, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the measuring
-    window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step time.
-    ``goodput`` is the share of ``wall_time`` that was spent in productive steps.
+    run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. Of
+    ``steps_requested``, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the
+    measuring window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step
+    time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps.
     """
 
     run_id: str
@@ -76,7 +82,7 @@ class RunResult:
     sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_freeze_sweep)
     repeat: int = attrs.field(default=1, converter=_default_to_one)
     repeats: int = attrs.field(default=1, converter=_default_to_one)
-    steps: int | None = None
+    steps_requested: int | None = None
     steps_done: int | None = None
     window_complete: bool | None = None
     interval: tuple[float, float] | None = None
@@ -93,9 +99,18 @@ class RunResult:
         """True if the state is final."""
         return self.state in END_STATES
 
+    @property
+    def steps(self) -> StepColumns:
+        """The steps as columns of equal length, for ``pandas.DataFrame(result.steps)`` or polars.
+
+        Read from the record each time, and empty until the run has ended. Raise RecordError for a damaged file.
+        """
+        return read_steps(Path(self.directory))
+
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb run --json`` prints."""
-        return attrs.asdict(self, recurse=False) | {
+        table = attrs.asdict(self, recurse=False)
+        return {STEPS_KEY if name == "steps_requested" else name: value for name, value in table.items()} | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
             "failure": attrs.asdict(self.failure) if self.failure else None,
             "window": attrs.asdict(self.window) if self.window else None,
@@ -113,7 +128,7 @@ class RunResult:
         Missing keys are None. So are those whose values have a wrong type, which the reason then names.
         """
         nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
-        values, errors = _known_values(cls, {**table, **nested})
+        values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
         damage = f"damaged record: {errors[0]}" if errors else ""
         defaults = {"reason": "", "refused": False, "notes": (), "attempts": (), "repeat": 1, "repeats": 1}
         result = cls(**{field.name: defaults.get(field.name) for field in attrs.fields(cls)} | values)
@@ -170,7 +185,8 @@ def read_result(record: RunRecord) -> RunResult:
         {
             **{key: result.get(key) for key in RESULT_KEYS},
             **({"reason": state.reason} if state and unanswered else {}),
-            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant", "steps")},
+            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant")},
+            STEPS_KEY: workload.get("steps"),
             "run_id": record.run_id,
             "state": state.run_state if state else "lost",
             "job_id": state.job_id if state else None,

@@ -65,7 +65,7 @@ class LocalHost:
 
         def write(name: str) -> None:
             with _report_write_error(Path(name)):
-                write_atomically(Path(name), files[name].encode(), mode)
+                write_atomically(Path(name), files[name].encode(), mode=mode)
 
         with ThreadPoolExecutor(WRITERS) as threads:
             list(threads.map(write, files))

@@ -60,7 +60,9 @@ def find_differences(
         with_env = all(spec.get("provenance", {}).get("env") for spec in (*a, *b))
         for each in _compare(_values(a, with_env), _values(b, with_env)):
             counts[each] = counts.get(each, 0) + 1
-    found = [Difference(kind=_kind(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()]
+    found = [
+        Difference(kind=kind_of_key(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()
+    ]
     order = [kind for kind, _ in KINDS]
     return sorted(found, key=lambda each: (order.index(each.kind), -each.points, each.key))
 
@@ -107,5 +109,6 @@ def _compare(a: Mapping[str, str], b: Mapping[str, str]) -> Iterator[tuple[str, 
             yield key, before, after
 
 
-def _kind(key: str) -> str:
+def kind_of_key(key: str) -> str:
+    """Return the kind of a setting, one of KINDS."""
     return next(kind for kind, pattern in KINDS if re.fullmatch(pattern, key))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from llmb.values.steps import Step
 
 COLUMNS = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of", "attempt")
+INTEGERS = ("step", "mean_of", "attempt")
+
+StepColumns = dict[str, list[float | None]]
+"""Steps by column, as pandas and polars take them: ``pandas.DataFrame(columns)``. Unknown values are None."""
 
 
 def steps_csv(steps: Iterable[Step]) -> str:
@@ -20,3 +24,19 @@ def steps_csv(steps: Iterable[Step]) -> str:
     writer.writeheader()
     writer.writerows(row | dict(step.figures) for step, row in rows)
     return text.getvalue()
+
+
+def read_steps_csv(text: str) -> StepColumns:
+    """Return the columns of `steps_csv`, of equal length. Raise ValueError if the text is damaged."""
+    header, *rows = csv.reader(io.StringIO(text))
+    columns = {name: [float(cell) if cell else None for cell in cells] for name, cells in _transpose(header, rows)}
+    return columns | {name: _integers(columns[name]) for name in INTEGERS if name in columns}
+
+
+def _transpose(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[tuple[str, Iterable[str]]]:
+    cells = zip(*rows, strict=True) if rows else ((),) * len(header)
+    return zip(header, cells, strict=True)
+
+
+def _integers(column: Iterable[float | None]) -> list[float | None]:
+    return [None if value is None else int(value) for value in column]

@@ -19,13 +19,14 @@ from typing import Any, ClassVar, Protocol, TextIO, cast, get_args, get_origin, 
 
 import pluggy
 
-from llmb.hookspecs import KINDS
+from llmb.hookspecs import KINDS, ReportRenderer
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.entry_points import PluginEntry
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle
+from llmb.values.report import Report
 from llmb.values.steps import LogParser
 
 PROJECT = "llmb"  # the name under which pluggy marks hooks
@@ -194,7 +195,18 @@ class Plugin:
             raise self.guard.error(f"{name}() {problem}")
         if name in ID_ARGUMENTS and (missing := _missing_ids(arguments[ID_ARGUMENTS[name]], result)):
             raise self.guard.error(f"{name}() returned nothing for {', '.join(missing)}")
+        if name == "report":
+            return {suffix: functools.partial(self._render, suffix, renderer) for suffix, renderer in result.items()}
         return CheckedParser(result, self.guard) if name == "parse_log" and result is not None else result
+
+    def _render(self, suffix: str, renderer: ReportRenderer, report: Report, /) -> str:
+        """Call a renderer of this plugin. Raise PluginError if it fails or returns no text."""
+        code = f"the renderer of {suffix}"
+        with self.guard.running(code):
+            text = renderer(report)
+        if not isinstance(text, str):
+            raise self.guard.error(f"{code} returned {_type_name(text)}; expected str")
+        return text
 
 
 def decoding_options(plugin: object) -> contextlib.AbstractContextManager[None]:

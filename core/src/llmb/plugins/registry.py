@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import attrs
 
-from llmb.hookspecs import ExtensionHooks, FrameworkHooks, SchedulerHooks
+from llmb.hookspecs import ExtensionHooks, FrameworkHooks, ReportRenderer, SchedulerHooks
 from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.guard import Plugin
 from llmb.plugins.load import choose, load
@@ -107,6 +107,25 @@ class PluginRegistry:
         """Return the causes of failure that the extensions add, in the order of the extensions' names."""
         return self._call_extensions(lambda extension: extension.diagnose())
 
+    def report_renderer(self, suffix: str) -> ReportRenderer:
+        """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""
+        found: list[tuple[str, ReportRenderer]] = []
+        suffixes: set[str] = set()
+        for extension in self._load_extensions():
+            try:
+                renderers = extension.report()
+            except PluginError as error:
+                _warn_left_out(error)
+                continue
+            suffixes |= renderers.keys()
+            found += [(extension.entry.provider, renderers[suffix])] if suffix in renderers else []
+        if len(found) > 1:
+            providers = " and ".join(provider for provider, _ in found)
+            raise PluginError(f"{suffix} reports are provided by {providers}; uninstall all except one")
+        if not found:
+            raise PluginError(_missing_renderer(suffix, sorted(suffixes)))
+        return found[0][1]
+
     def message_parsers(self) -> list[LogParser]:
         """Return a new parser of each installed scheduler's own messages, for logs without a record."""
         parsers: list[LogParser | None] = []
@@ -165,6 +184,13 @@ class PluginRegistry:
                     _warn_left_out(error)
             self._extensions = tuple(loaded)
         return self._extensions
+
+
+def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
+    if suffix == ".html":
+        return Fault(message="HTML reports need the package llmb-report: pip install llmb-report")
+    expected = " or ".join(suffixes) or "an installed extension that writes reports"
+    return Fault(message=f"no installed extension writes reports with the suffix {suffix!r}", expected=expected)
 
 
 def _warn_left_out(error: LlmbError | Fault) -> None:

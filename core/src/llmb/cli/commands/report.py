@@ -1,0 +1,62 @@
+"""``llmb report``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.options import OptionsError
+from llmb.cli.output_file import STANDARD_OUTPUT, write_output
+
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN",
+        help="Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'.",
+        show_default=False,
+    ),
+]
+PAGE_SUFFIX = ".html"
+"""The format of a report on standard output."""
+
+
+def report(
+    runs: Runs,
+    page: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.html", help="Write the report as one HTML file with plots."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdicts as JUnit XML.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write one row per run as CSV.")] = None,
+) -> None:
+    """Write a report on recorded runs. FILE may be - for standard output."""
+    files = [each for each in (page, junit, csv) if each]
+    if not files:
+        raise OptionsError("no output is named; add -o FILE.html, --junit FILE or --csv FILE")
+    if len(set(files)) < len(files):
+        raise OptionsError("two outputs have the same name")
+    render_page = _page_renderer(page) if page else None
+    found = llmb.report(runs)
+    renderers: list[tuple[Path | None, Callable[[llmb.Report], str] | None]] = [
+        (page, render_page),
+        (junit, llmb.junit_xml),
+        (csv, lambda report: llmb.runs_csv(report.runs)),
+    ]
+    texts = {file: render(found) for file, render in renderers if file and render}
+    for file, text in texts.items():
+        write_output(file, text)
+        if file != STANDARD_OUTPUT:
+            output.print_message(f"wrote {file}")
+
+
+def _page_renderer(file: Path) -> Callable[[llmb.Report], str]:
+    """Return the renderer of an extension for the suffix of a file. Raise PluginError before anything is read."""
+    suffix = PAGE_SUFFIX if file == STANDARD_OUTPUT else file.suffix.lower()
+    return llmb.PluginRegistry().report_renderer(suffix)

@@ -1,0 +1,23 @@
+"""The steps of a run, as its record keeps them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from llmb.logs.steps_csv import StepColumns, read_steps_csv
+from llmb.values.errors import RecordError
+
+STEPS_FILE = "steps.csv"
+
+
+def read_steps(directory: Path) -> StepColumns:
+    """Return the steps in the record of a run; no columns before there is a result. Raise RecordError."""
+    file = directory / STEPS_FILE
+    try:
+        return read_steps_csv(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise RecordError(f"{file} is damaged: {error}") from error

@@ -1,0 +1,63 @@
+"""Runs as CSV (RFC 4180): one row per run."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from llmb.values.report import ReportedRun
+
+COLUMNS = (
+    *("run_id", "created", "recipe", "release", "framework", "gpu_type", "dtype", "gpus", "variant", "repeat"),
+    *("repeats", "state", "verdict", "reason", "step_time_s", "step_time_std_s", "step_time_ratio", "interval_low"),
+    *("interval_high", "tokens_per_s", "tokens_per_s_per_gpu", "model_tflops_per_gpu", "mfu", "days_per_1t_tokens"),
+    *("published_step_time_s", "window", "steady_first", "steady_last", "steady_step_time_s", "image", "target"),
+    "directory",
+)
+FORMULA_STARTS = ("=", "+", "-", "@")
+"""Characters at which a spreadsheet takes a text for a formula."""
+
+
+def runs_csv(runs: Iterable[ReportedRun]) -> str:
+    """Return a CSV with one row per run. Unknown values are empty, and fractions stay fractions."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in _row(run).items()} for run in runs)
+    return text.getvalue()
+
+
+def _row(run: ReportedRun) -> dict[str, Any]:
+    result = run.result
+    metrics, window, steady = (_table(result, name) for name in ("metrics", "window", "steady_state"))
+    baseline = _table(metrics, "baseline")
+    low, high = result.get("interval") or (None, None)
+    first, last = window.get("first"), window.get("last")
+    return {
+        **metrics,
+        **result,
+        "release": run.release,
+        "framework": run.framework,
+        "step_time_std_s": window.get("step_time_std_s"),
+        "step_time_ratio": baseline.get("step_time_ratio"),
+        "interval_low": low,
+        "interval_high": high,
+        "published_step_time_s": baseline.get("step_time_s"),
+        "window": None if first is None else f"{first}:{last}",
+        "steady_first": steady.get("first"),
+        "steady_last": steady.get("last"),
+        "steady_step_time_s": steady.get("step_time_s"),
+        "image": run.image,
+        "target": run.target,
+    }
+
+
+def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    return table.get(name) or {}
+
+
+def _cell(value: Any) -> Any:
+    """Return the value of a cell. Text that a spreadsheet would execute gets a leading apostrophe."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
