@@ -1,0 +1,47 @@
+"""``target.max_jobs`` on a real Slurm cluster, and phases of which one rank ends before the others."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.real
+
+
+def most_jobs_at_a_time(toy: Any) -> int:
+    """Return the highest number of jobs that were pending or running at the same time, by the times of Slurm."""
+    names = {record.name for record in toy.records}
+    lines = toy.cluster.order("sacct", "-X", "-n", "-P", "-o", "JobName,Submit,End").splitlines()
+    jobs = [line.split("|")[1:] for line in lines if line.split("|")[0] in names]
+    assert len(jobs) == len(names)
+    changes = [(datetime.fromisoformat(submit), 1) for submit, _ in jobs]
+    changes += [(datetime.fromisoformat(end), -1) for _, end in jobs]
+    jobs_now, most = 0, 0
+    for _, change in sorted(changes):
+        jobs_now += change
+        most = max(most, jobs_now)
+    return most
+
+
+def test_three_processes_that_attach_share_the_limit_of_a_sweep(toy_slurm: Any) -> None:
+    spec = toy_slurm.spec(sweep={"env.LEVEL": list("abcdefg")}, target={"max_jobs": 2})
+    detached = toy_slurm.llmb("run", spec, "--detach")
+    assert "not submitted yet: 5 runs" in detached.stderr
+    processes = [toy_slurm.start("attach") for _ in range(3)]
+    for process in processes:
+        _, messages = process.communicate()
+        assert process.returncode == 0, messages
+    assert {run["state"] for run in toy_slurm.runs("runs")} == {"completed"}
+    assert [line.split()[0] for line in toy_slurm.journal("end")] == ["end"] * 7
+    assert most_jobs_at_a_time(toy_slurm) <= 2
+
+
+def test_a_rank_that_ends_early_ends_the_phase_after_the_wait(toy_slurm: Any) -> None:
+    """The other rank would wait until the time limit, on a node of its own."""
+    waiting = {"gate": str(toy_slurm.gate), "gate_step": 3, "end": "exit 0", "end_step": 2, "end_rank": 1}
+    tables = {"workload": {"gpus": 2}, "target": {"gpus_per_node": 1, "wait": 2}}
+    run = toy_slurm.follow(framework=waiting, **tables)
+    assert run["state"] == "failed"
+    assert "after 3 of 5 steps" in run["reason"]
