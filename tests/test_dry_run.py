@@ -30,7 +30,9 @@ def test_items_that_exist_are_told_from_those_to_create(toy: Any) -> None:
 def test_items_on_another_host_are_not_checked(toy: Any) -> None:
     target = {"scheduler": "slurm", "host": "nowhere.invalid", "workdir": "/work"}
     spec = toy.spec(framework={"task": "a"}, target=target)
-    assert "# first, if not complete: toy data toy-" in dry_run(toy, spec)
+    text = dry_run(toy, spec)
+    assert "# first, if not complete: toy data toy-" in text
+    assert "`llmb doctor SPEC` lists the items that exist there" in text
     [run] = json.loads(dry_run(toy, spec, "--json"))["runs"]
     assert [item["exists"] for item in run["preparation"]] == [None]
 

@@ -58,6 +58,7 @@ def test_a_healthy_cluster_passes_all_checks() -> None:
         ({}, {"account": "nosuch"}, "account", "may not use the account nosuch", "proj1, proj2"),
         ({"pyxis": "no"}, {}, "pyxis", "does not support container images", "target.runtime"),
         ({"clock": str(int(time.time()) - 3600)}, {}, "clock", "differs from the clock of this machine by ", "NTP"),
+        ({"mksquashfs": ""}, {}, "enroot", "mksquashfs is missing", "squashfs-tools"),
         ({"clock": ""}, {}, "clock", "cannot read the clock", "date"),
     ],
 )  # fmt: skip
@@ -68,6 +69,12 @@ def test_a_failed_check_has_a_detail_and_a_remedy(
     assert not check.ok
     assert detail in check.detail
     assert remedy in check.remedy
+
+
+def test_a_login_node_without_enroot_has_no_result() -> None:
+    check = found({"enroot": "", "mksquashfs": ""})["enroot"]
+    assert (check.ok, check.remedy) == (None, "")
+    assert "images are imported on a compute node, which needs enroot and mksquashfs" in check.detail
 
 
 def test_container_checks_are_left_out_without_containers() -> None:

@@ -37,7 +37,7 @@ def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     lines = result.stdout.strip().splitlines() or [result.stderr.strip()]
     if result.exit_code:
         detail = f"sbatch would reject the job: {lines[-1].removeprefix('sbatch: ')}"
-        return DoctorCheck(name="submission", ok=False, detail=detail, remedy="correct [target]")
+        return DoctorCheck(name="submission", ok=False, detail=detail, remedy="correct [target], or use fewer GPUs")
     return DoctorCheck(name="submission", ok=True, detail="sbatch --test-only accepts the jobs")
 
 

@@ -30,6 +30,8 @@ def print_plans(
     ``existing`` maps the key of each item of this machine to whether it exists.
     """
     lines = [*notes, *dict.fromkeys(note for plan in plans for note in plan.script.notes)]
+    if any(task.key not in existing for plan in plans for task in plan.tasks):
+        lines.append("a dry run does not connect to other hosts; `llmb doctor SPEC` lists the items that exist there")
     if len(plans) > 1:
         lines += point_table(plans)
     _print_comments(lines)
