@@ -127,3 +127,27 @@ def test_a_scale_that_the_publisher_s_layout_cannot_divide_is_rejected() -> None
         "workload.gpus: 96 GPUs are not divisible by tp x pp x cp = 4 x 8 x 2 = 64; expected a multiple of 64, "
         "or a [parallelism] of your own instead of the publisher's"
     )
+
+
+@pytest.mark.parametrize(
+    ("recipe", "gpus", "batch", "layers"),
+    [
+        ("llama3.1-8b", 24, 384, 32),  # 128 * JOB_TOTAL_GPUS / 8
+        ("llama3.1-8b", 1024, 16384, 32),
+        ("llama3.1-70b", 96, 192, 80),  # 128 * JOB_TOTAL_GPUS / 64
+        ("llama3.1-70b", 1536, 3072, 80),
+        ("llama3.1-405b", 144, 63, 126),  # 252 * JOB_TOTAL_GPUS / 576
+        ("llama3.1-405b", 1584, 693, 126),
+        ("grok1-314b", 1280, 2560, 64),  # SLURM_JOB_NUM_NODES * 16
+        ("grok1-314b", 1536, 3072, 64),
+        ("nemotron4-340b", 192, 48, 96),  # SLURM_JOB_NUM_NODES * 2
+        ("nemotron4-340b", 1088, 272, 96),
+    ],
+)
+def test_any_number_of_gpus_has_the_complete_model_and_the_batch_of_configure_sh(
+    recipe: str, gpus: int, batch: int, layers: int
+) -> None:
+    for plan in plan_runs(f"nemo_launcher/{recipe}", "h100", "fp8", gpus):
+        config = config_of(plan)
+        assert (config["model.global_batch_size"], config["model.num_layers"]) == (batch, layers)
+        assert (plan.run.proxy, plan.run.differences, plan.run.baseline) == (False, ("workload.gpus",), None)
