@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("wheel
 
 @pytest.fixture(scope="module")
 def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> EmptyEnvironment:
-    """Install core and its five plugins."""
+    """Install core and its plugins."""
     environment = EmptyEnvironment(tmp_path_factory.mktemp("product"))
     environment.install(*(wheels[folder.name] for folder in PRODUCT))
     return environment

@@ -57,7 +57,7 @@ def record_runs(
             candidate = Candidate(repeat=Repeat(window=window, steady_state=steady), objection=None)
             judged = judge_set([candidate], run.baseline.step_time_s, run.tolerance)
             result = attrs.evolve(result, verdict=judged.verdict, reason=judged.reason, interval=judged.interval)
-        else:
+        elif state != "completed":
             reason = reason or (failure.cause if failure else "")
             result = attrs.evolve(result, failure=failure, reason=reason, window=None, window_complete=False)
         record.write_result(result.as_dict(), steps)

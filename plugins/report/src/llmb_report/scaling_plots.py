@@ -1,0 +1,145 @@
+"""Weak scaling: step time and efficiency over the number of GPUs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+import attrs
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+
+from llmb import ReportedSet
+from llmb_report import text
+from llmb_report.plot import Key, Plot, Table
+from llmb_report.svg import MEASURED, PUBLISHED, as_svg, new_axes
+
+HEIGHT = 220
+
+
+@attrs.frozen(kw_only=True)
+class Size:
+    """The speed of one configuration at one number of GPUs. Unknown values are None."""
+
+    gpus: int
+    step_time_s: float | None
+    tokens_per_s_per_gpu: float | None
+    published_step_time_s: float | None
+    published_tokens_per_s_per_gpu: float | None
+
+
+@attrs.frozen(kw_only=True)
+class Scaling:
+    """A configuration at two or more sizes, the smallest first."""
+
+    title: str
+    sizes: Sequence[Size]
+
+
+def find_scalings(sets: Sequence[ReportedSet]) -> list[Scaling]:
+    """Return the configurations that were measured at two or more sizes."""
+    groups: dict[tuple[str, ...], dict[int, list[ReportedSet]]] = {}
+    for family, each in zip(text.families(sets), sets, strict=True):
+        if each.gpus is not None and each.step_time_s is not None:
+            changes = (f"{key}={value}" for key, value in each.changes.items())
+            key = (family, *filter(None, (each.variant, *changes)))
+            groups.setdefault(key, {}).setdefault(each.gpus, []).append(each)
+    return [
+        Scaling(
+            title=", ".join(filter(None, key)), sizes=[_size(gpus, members) for gpus, members in sorted(sizes.items())]
+        )
+        for key, sizes in groups.items()
+        if len(sizes) > 1
+    ]
+
+
+def _size(gpus: int, sets: Sequence[ReportedSet]) -> Size:
+    kept = [run for each in sets for run in each.runs if run.run_id not in each.left_out]
+    metrics = [found for run in kept if (found := run.result.get("metrics"))]
+    baselines = [found for each in metrics if (found := each.get("baseline"))]
+    tokens_per_s = _mean([each.get("tokens_per_s") for each in baselines])
+    return Size(
+        gpus=gpus,
+        step_time_s=_mean([each.step_time_s for each in sets]),
+        tokens_per_s_per_gpu=_mean([each.get("tokens_per_s_per_gpu") for each in metrics]),
+        published_step_time_s=_mean([each.published_step_time_s for each in sets]),
+        published_tokens_per_s_per_gpu=None if tokens_per_s is None else tokens_per_s / gpus,
+    )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def scaling_plots(number: int, scaling: Scaling) -> Iterator[Plot]:
+    """Yield the plots of the step time and of the efficiency."""
+    yield _plot(
+        f"scaling-time-{number}",
+        _titled("Step time", scaling),
+        "step time (s)",
+        scaling,
+        lambda size: (size.step_time_s, size.published_step_time_s),
+    )
+    first = scaling.sizes[0]
+
+    def efficiency(size: Size) -> tuple[float | None, float | None]:
+        return (
+            _percent_of(size.tokens_per_s_per_gpu, first.tokens_per_s_per_gpu),
+            _percent_of(size.published_tokens_per_s_per_gpu, first.published_tokens_per_s_per_gpu),
+        )
+
+    yield _plot(f"scaling-efficiency-{number}", _titled("Efficiency", scaling), "efficiency (%)", scaling, efficiency)
+
+
+def _titled(name: str, scaling: Scaling) -> str:
+    return f"{name}, {scaling.title}" if scaling.title else name
+
+
+def _percent_of(value: float | None, smallest: float | None) -> float | None:
+    return None if value is None or not smallest else 100 * value / smallest
+
+
+def _plot(
+    name: str,
+    title: str,
+    axis: str,
+    scaling: Scaling,
+    values_of: Callable[[Size], tuple[float | None, float | None]],
+) -> Plot:
+    """Return a plot of measured and published values over the number of GPUs."""
+    figure, axes = new_axes(HEIGHT)
+    gpus = [size.gpus for size in scaling.sizes]
+    measured, published = zip(*map(values_of, scaling.sizes), strict=True)
+    drawn = [pair for pair in zip(gpus, published, strict=True) if pair[1] is not None]
+    if drawn:
+        axes.plot(*zip(*drawn, strict=True), color=PUBLISHED, marker="D", markersize=4, dashes=(4, 3))
+    known = [pair for pair in zip(gpus, measured, strict=True) if pair[1] is not None]
+    if known:
+        axes.plot(*zip(*known, strict=True), color=MEASURED, marker="o", markersize=6)
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(FixedLocator(gpus))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _place: f"{value:g}"))
+    axes.yaxis.set_major_locator(MaxNLocator(5))
+    every = [value for value in (*measured, *published) if value is not None]
+    middle = (min(every) + max(every)) / 2 if every else 1.0
+    reach = max(0.1 * middle, 0.65 * (max(every) - min(every))) if every else 1.0
+    axes.set_ylim(middle - reach, middle + reach)
+    axes.margins(x=0.08)
+    axes.set_xlabel("GPUs")
+    axes.set_ylabel(axis)
+    axes.grid(axis="y")
+    parts = [f"{size} GPUs {text.number(value)}" for size, value in zip(gpus, measured, strict=True)]
+    description = f"{axis.capitalize()} over the number of GPUs: {', '.join(parts)}."
+    rows = [
+        (str(size), text.number(value), text.number(other))
+        for size, value, other in zip(gpus, measured, published, strict=True)
+    ]
+    return Plot(
+        name=name,
+        title=title,
+        description=description,
+        svg=as_svg(figure, name, title, description),
+        table=Table.of(("GPUs", f"measured {axis}", f"published {axis}"), rows),
+        keys=[Key("dot", "measured"), *([Key("published-dashed", "published")] if drawn else [])],
+    )

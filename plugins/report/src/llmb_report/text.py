@@ -1,0 +1,89 @@
+"""Numbers, times and names as a reader expects them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from llmb import ReportedSet
+
+FAMILY = ("recipe", "gpu_type", "dtype")
+"""The parts of a configuration that a page shares in most cases."""
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Return a number with so many significant digits and thousands separated, or a dash if it is unknown."""
+    if value is None:
+        return "\N{EN DASH}"
+    if abs(value) >= 10 ** (digits - 1):
+        return f"{value:,.0f}"
+    return f"{value:#.{digits}g}".rstrip(".") if abs(value) >= 1e-4 or value == 0 else f"{value:.{digits - 1}e}"
+
+
+def seconds(value: float | None) -> str:
+    """Return a time in seconds with its unit."""
+    return number(value) if value is None else f"{number(value)} s"
+
+
+def percent(fraction: float | None, digits: int = 1) -> str:
+    """Return a fraction in percent, without the sign."""
+    return number(None) if fraction is None else f"{100 * fraction:.{digits}f}"
+
+
+def ratio(value: float | None) -> str:
+    """Return a ratio with three decimals."""
+    return number(None) if value is None else f"{value:.3f}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a count with its noun in the right number."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def moment(created: str | None) -> str:
+    """Return a recorded time to the minute."""
+    if not created:
+        return ""
+    try:
+        return datetime.fromisoformat(created).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return created
+
+
+def period(times: Sequence[str]) -> str:
+    """Return the first and the last of recorded times, in UTC."""
+    known = sorted(each for each in times if each)
+    if not known:
+        return ""
+    first, last = moment(known[0]), moment(known[-1])
+    if first == last:
+        return f"{first} UTC"
+    last = last.rpartition(" ")[2] if first[:10] == last[:10] else last
+    return f"{first} to {last} UTC"
+
+
+def page_title(sets: Sequence[ReportedSet]) -> str:
+    """Return the recipes of all sets, their GPU types and dtypes. Many recipes are counted."""
+    recipes, gpu_types, dtypes = (list(dict.fromkeys(getattr(each, part) for each in sets)) for part in FAMILY)
+    named = counted(len(recipes), "recipe") if len(recipes) > 2 else " and ".join(recipes)
+    return f"{named} on {', '.join(gpu_types)}, {', '.join(dtypes)}"
+
+
+def titles(sets: Sequence[ReportedSet]) -> list[str]:
+    """Return the configuration of each set, without what all sets have in common."""
+    return [", ".join(filter(None, (name, each.title))) for name, each in zip(families(sets), sets, strict=True)]
+
+
+def families(sets: Sequence[ReportedSet]) -> list[str]:
+    """Return recipe, GPU type and dtype of each set, without those that all sets have in common."""
+    differing = [part for part in FAMILY if len({getattr(each, part) for each in sets}) > 1]
+    return [" ".join(getattr(each, part) for part in differing) for each in sets]
+
+
+def labels(sets: Sequence[ReportedSet]) -> list[str]:
+    """Return a label for each set: its configuration, and if others have the same one, the id of its first run."""
+    names = titles(sets)
+    return [
+        f"{name} ({each.runs[0].run_id.partition('-')[0]})" if names.count(name) > 1 else name
+        for name, each in zip(names, sets, strict=True)
+    ]

@@ -1,0 +1,168 @@
+"""The content of the HTML report, and that nothing in it is active."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from parts.command_line import Llmb, command_line
+from parts.recorded_runs import PUBLISHED_S, record_runs
+
+from llmb import Failure
+
+from .conftest import Render, step_times
+
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
+VOID = {"meta", "wbr", "br", "use", "path", "rect"}
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+class Elements(HTMLParser):
+    """The elements of a page: each name with its attributes, and the text of headings."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(page)
+        assert self._open == [], "an element is not closed"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+            self.texts.setdefault(tag, []).append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        for tag in {*self._open}:
+            self.texts[tag][-1] += data
+
+    def names(self) -> set[str]:
+        return {name for name, _ in self.found}
+
+    def ids(self) -> list[str]:
+        return [value for _, attributes in self.found if (value := attributes.get("id"))]
+
+
+def test_a_report_has_every_section_with_a_word_for_each_verdict(render: Render, campaign: list[str]) -> None:
+    elements = Elements(render(*campaign))
+    assert elements.texts["h2"] == [
+        *("Summary", "Verdicts", "Step time", "Speed", "Weak scaling", "Failures", "Provenance")
+    ]
+    words = [text for text in elements.texts["span"] if text in ("pass", "fail", "undecided", "failed")]
+    assert words == ["pass", "undecided", "fail", "failed", "pass", "failed"]
+    assert elements.texts["h1"] == ["maxtext/llama2-70b on h100, bf16, fp8 "]
+
+
+def test_every_plot_has_a_title_a_description_axes_and_its_table(render: Render, campaign: list[str]) -> None:
+    page = render(*campaign)
+    figures = re.findall(r"<figure.*?</figure>", page, re.DOTALL)
+    assert len(figures) == 1 + 5 + 3 + 2
+    for figure in figures:
+        svg = figure[figure.index("<svg") : figure.index("</svg>")]
+        assert re.search(r'role="img" aria-labelledby="(\S+-title) (\S+-desc)"><title id="\1">.+<desc id="\2">.+', svg)
+        assert svg.count("<text") >= 4
+        assert figure.count("<table") == 1
+        assert "<h3>" in figure
+    for axis in ("step", "step time (s)", "tokens/s", "MFU (%)", "TFLOP/s per GPU", "GPUs", "efficiency (%)"):
+        assert f">{axis}</text>" in page
+    assert "step 1: 48.99 s</text>" in page
+
+
+def test_a_report_is_self_contained_and_runs_nothing(render: Render, campaign: list[str]) -> None:
+    page = render(*campaign)
+    elements = Elements(page)
+    assert "default-src 'none'; style-src 'unsafe-inline'" in page
+    assert elements.names().isdisjoint({"script", "link", "img", "iframe", "object", "image", "foreignObject", "a"})
+    assert not [name for _, attributes in elements.found for name in attributes if name.startswith("on")]
+    assert re.findall(r"(?:https?:)?//[^ <]+|@import|url\((?!#)", page) == []
+    assert len(set(elements.ids())) == len(elements.ids())
+    assert {"xlink:href"} >= {name for _, attributes in elements.found for name in attributes if "href" in name}
+
+
+def test_markup_control_characters_and_tokens_of_a_log_do_not_reach_the_page(
+    render: Render, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "0123456789abcdef")
+    hostile = f"<script>alert(1)</script>\x1b]0;x\x07 \x00\u202e</style><img src=x onerror=y> {TOKEN} 0123456789abcdef"
+    failure = Failure(cause=hostile, evidence=hostile, line=1, remedy=hostile)
+    runs = record_runs(
+        [step_times(1.0)], state="failed", failure=failure, env={"NOTE": "<b>$x$</b>"}, provenance={"driver": hostile}
+    )
+    page = render(*runs)
+    elements = Elements(page)
+    assert elements.names().isdisjoint({"script", "img"})
+    assert "<b>$x$" not in page
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)" in page
+    assert not any(each in page for each in (TOKEN, "0123456789abcdef"))
+    assert re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", page) == []
+
+
+def test_text_is_never_a_formula_of_the_plot_library(render: Render) -> None:
+    runs = record_runs([step_times(1.0)], provenance={"sweep": {"env.A": r"$\frac{1}{2}$ <i>"}})
+    assert "env.A=$\\frac{1}{2}$ &lt;i&gt;" in render(*runs)
+
+
+def test_equal_runs_give_equal_bytes(render: Render, campaign: list[str]) -> None:
+    assert render(*campaign) == render(*campaign)
+
+
+def test_many_runs_are_a_band_and_many_steps_are_buckets(render: Render) -> None:
+    page = render(*record_runs([step_times(1.0, 600, seed=seed) for seed in range(13)]))
+    assert "median of 13 runs, 5 to 95 % as a band" in page
+    assert len(page) < 120_000
+    assert "median of neighbouring steps" in render(*record_runs([step_times(1.0, 501)]))
+
+
+def test_one_run_takes_at_most_120_kb(render: Render) -> None:
+    [run_id] = record_runs([step_times(1.0, 1000)])
+    assert len(render(run_id).encode()) <= 120_000
+
+
+def test_a_run_without_steps_or_verdict_still_has_a_report(render: Render) -> None:
+    page = render(*record_runs([[]], state="lost"))
+    assert "not completed" in page
+    assert "<svg" not in page
+
+
+def test_the_settings_that_differ_come_first(render: Render, campaign: list[str]) -> None:
+    page = render(*campaign)
+    provenance = page[page.index('id="provenance"') :]
+    differences, common = provenance.split("Common to all runs")
+    assert "580.65.06" in differences
+    assert "workload.image" in common
+
+
+def test_the_command_writes_the_page(llmb: Llmb, tmp_path: Path) -> None:
+    [run_id] = record_runs([step_times(1.0)])
+    file = tmp_path / "report.html"
+    assert llmb("report", run_id, "-o", file).status == 0
+    assert file.read_text().startswith("<!DOCTYPE html>")
+    assert llmb("report", run_id, "-o", "-").out == file.read_text()
+    assert ("report", "extension", version("llmb-report")) in [
+        (each["name"], each["kind"], each["version"]) for each in llmb("plugins", "--json").json["plugins"]
+    ]
+
+
+def test_a_configuration_that_is_not_published_has_no_ratio(render: Render) -> None:
+    point = {"gpus": 8, "steps": 20}
+    page = render(*record_runs([[PUBLISHED_S] * 20], workload=point, parallelism={"global_batch_size": 16, "fsdp": 8}))
+    assert "no verdict" in page
+    assert 'id="ratio"' not in page
+    assert 'id="tokens-per-s"' in page
