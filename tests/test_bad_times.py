@@ -89,7 +89,7 @@ def test_after_a_disk_filled_up_during_a_run_attach_completes_the_run(toy: Any, 
 def test_a_full_work_disk_at_the_end_of_a_job_does_not_lose_its_result(toy: Any, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "llmb-test", str(work)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=755", "llmb-test", str(work)]
     if subprocess.run(command, capture_output=True).returncode:
         pytest.skip("a tmpfs may not be mounted here")
     try:

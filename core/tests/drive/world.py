@@ -41,7 +41,7 @@ FOLDER = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # in memory
 STATES = {"completed": "completed", "cancelled": "cancelled", "timeout": "timeout", "lost": "lost"}
 PHASE = Phase(name="job", command=("train",))
 JOB = NeutralJob(id="a", directory="/work", phases=(PHASE,), nodes=1, tasks_per_node=1, gpus_per_node=0, time_limit_s=1)
-TARGET: Any = SimpleNamespace(workdir="/work", host="cluster", gpu_types=(), images=False)
+TARGET: Any = SimpleNamespace(workdir="/work", shared=False, host="cluster", gpu_types=(), images=False)
 
 
 @define(kw_only=True)

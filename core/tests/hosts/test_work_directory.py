@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from llmb.hookspecs import CommandResult
 from llmb.hosts.local_host import LocalHost
 from llmb.hosts.work_directory import check_work_directory
 from llmb.values.errors import TargetError
@@ -16,7 +20,7 @@ from llmb.values.errors import TargetError
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Return a directory with room for a few files, on a file system of its own."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(tmp_path)]
+    command = ["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", str(tmp_path)]
     if subprocess.run(command, capture_output=True, check=False).returncode:
         pytest.skip("mounting a file system needs root")
     yield tmp_path
@@ -32,3 +36,100 @@ def test_a_full_disk_is_an_error_that_names_the_directory(small_disk: Path) -> N
     with pytest.raises(TargetError, match=f"work directory {small_disk} on eos: .*No space left on device"):
         check_work_directory(str(small_disk), LocalHost(), "eos")
     assert not list(small_disk.rglob("*.check*"))
+
+
+# Directories that other users can change. The checks run as a user without rights, who is also in the group TEAM.
+
+NOBODY, OTHER, TEAM = 65534, 4321, 4242
+OWNER = (NOBODY, NOBODY)
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of other users")
+
+
+class NobodyHost(LocalHost):
+    """The local host as another user sees it."""
+
+    def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
+        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", f"--groups={TEAM}"]
+        done = subprocess.run([*user, "bash", "-c", script], capture_output=True, text=True, timeout=timeout_s)
+        return CommandResult(exit_code=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+@pytest.fixture
+def workdir() -> Iterator[Path]:
+    """Return a directory that every user can reach."""
+    folder = Path(tempfile.mkdtemp(prefix="llmb-workdir-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def check(workdir: Path, *, shared: bool) -> str:
+    """Return why the directory is rejected, or an empty string."""
+    try:
+        check_work_directory(str(workdir), NobodyHost(), "eos", shared=shared)
+    except TargetError as error:
+        return str(error)
+    return ""
+
+
+@as_root
+@pytest.mark.parametrize(
+    ("owner", "mode", "alone", "shared"),
+    [
+        (OWNER, 0o755, "", ""),
+        (OWNER, 0o775, "", ""),  # the user's own group, to which the user may have given a umask of 002
+        (OWNER, 0o777, "all users can write to {}; run `chmod o-w {}`", "all users can write to {}"),
+        (OWNER, 0o1777, "all users can write to {}; run `chmod o-w {}`", "all users can write to {}"),
+        ((NOBODY, TEAM), 0o2775, "the group 4242 can write to {}; run `chmod g-w {}`, or set target.shared", ""),
+        ((NOBODY, OTHER), 0o775, "can write to {}; run `chmod g-w {}`", "to which you do not belong, can write to {}"),
+        ((OTHER, TEAM), 0o2775, "{} belongs to UNKNOWN; set target.workdir to a directory of your own", ""),
+        ((OTHER, TEAM), 0o2777, "{} belongs to UNKNOWN", "all users can write to {}; run `chmod o-w {}`"),
+        ((0, 0), 0o755, "{} belongs to root", "Permission denied"),
+    ],
+)
+def test_a_directory_that_others_can_change_is_rejected_with_a_remedy(
+    owner: tuple[int, int], mode: int, alone: str, shared: str, workdir: Path
+) -> None:
+    os.chown(workdir, *owner)
+    workdir.chmod(mode)
+    for message, is_shared in ((alone, False), (shared, True)):
+        reason = check(workdir, shared=is_shared)
+        assert message.replace("{}", str(workdir)) in reason.replace("group UNKNOWN", "group 4242")
+        assert bool(reason) == bool(message)
+
+
+@as_root
+def test_the_remedy_is_a_command_that_corrects_the_directory(workdir: Path) -> None:
+    folder = workdir / "it's $(touch x)"
+    folder.mkdir()
+    os.chown(folder, *OWNER)
+    folder.chmod(0o777)
+    reason = check(folder, shared=False)
+    subprocess.run(["bash", "-c", reason.split("`")[1]], check=True)
+    assert check(folder, shared=False) == ""
+    assert not Path("x").exists()
+
+
+@as_root
+@pytest.mark.parametrize("name", ["runs", "tasks", "cache"])
+def test_the_directories_within_are_checked_too(workdir: Path, name: str) -> None:
+    os.chown(workdir, *OWNER)
+    (workdir / name).mkdir()
+    os.chown(workdir / name, OTHER, OTHER)
+    assert f"{workdir}/{name} belongs to" in check(workdir, shared=False)
+
+
+def test_nothing_is_created_in_a_directory_that_is_rejected(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(TargetError, match="not safe"):
+        check_work_directory(str(tmp_path), LocalHost(), "this machine")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_a_umask_opens_to_all_is_rejected(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with pytest.raises(TargetError, match=f"run `chmod o-w {tmp_path}/new`"):
+            check_work_directory(f"{tmp_path}/new", LocalHost(), "this machine")
+    finally:
+        os.umask(before)

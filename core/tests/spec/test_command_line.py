@@ -56,8 +56,8 @@ def test_each_error_is_one_line_and_the_exit_code_is_2(
         "llmb: --set: model.layer: unknown key; expected one of layers, hidden, ffn, heads, query_groups, "
         "vocab, seq_len, experts, top_k (did you mean 'layers'?)",
         f"llmb: {spec.file}: target.lok: unknown key; expected one of runtime, container, max_parallel, "
-        "lock, grace_s, machine_gpus, scheduler, name, host, workdir, max_jobs, gpus_per_node, env, mounts, secrets "
-        "(did you mean 'lock'?)",
+        "lock, grace_s, machine_gpus, scheduler, name, host, workdir, shared, max_jobs, gpus_per_node, env, mounts, "
+        "secrets (did you mean 'lock'?)",
     ]
     assert nothing_touched(tmp_path)
 

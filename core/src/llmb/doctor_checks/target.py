@@ -11,6 +11,7 @@ from llmb.drive.target_group import TargetGroup
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.disk_space import EXISTING_PARENT, free_space_gb
 from llmb.hosts.host_connections import HostConnections
+from llmb.hosts.work_directory import access_check
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import LlmbError, PluginError
 from llmb.values.job import Script
@@ -55,6 +56,10 @@ def _check_work_directory(group: TargetGroup) -> DoctorCheck:
     script = (
         f'folder={shlex.quote(workdir)}\n{EXISTING_PARENT}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
     )
+    access = group.host.run(access_check(workdir, shared=group.shared))
+    if access.exit_code:
+        reason, _, remedy = access.stderr.strip().partition("; ")
+        return DoctorCheck(name="work directory", ok=False, detail=reason, remedy=remedy)
     found = group.host.run(script)
     if found.exit_code:
         remedy = "set target.workdir to a directory that you can write and that all nodes share"

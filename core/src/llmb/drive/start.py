@@ -53,7 +53,7 @@ def start(workload: Workload) -> Session:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
         notes = [warning for group in groups.values() for warning in group.probe()]
         for group in groups.values():
-            check_work_directory(group.workdir, group.host, group.name)
+            check_work_directory(group.workdir, group.host, group.name, shared=group.shared)
         plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}

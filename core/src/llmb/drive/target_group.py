@@ -24,6 +24,7 @@ class TargetGroup:
         self.host = host
         self.workdir = targets[0].workdir
         self.name = targets[0].host or "this machine"
+        self.shared = all(target.shared for target in targets)
         self.remote = targets[0].host is not None
         self.error: Exception | None = None
         """Why the targets could not be probed, if runs of other targets continue nevertheless."""

@@ -2,6 +2,7 @@
 
 import shlex
 
+from llmb.files import resource_text
 from llmb.hookspecs import Host
 from llmb.values.errors import TargetError
 
@@ -17,16 +18,34 @@ exit $code
 """Bash that exits with 0 if a file can be written in ``$folder``, else prints the reason."""
 
 
-def check_work_directory(workdir: str, host: Host, host_name: str) -> None:
+UNSAFE = 3  # exit code: other users can change the directory
+
+
+def check_work_directory(workdir: str, host: Host, host_name: str, *, shared: bool = False) -> None:
     """Create the directory for runs if it is missing, and write a file there. Raise TargetError if that is impossible.
 
-    A full disk and an exceeded quota prevent the file, too.
+    A full disk and an exceeded quota prevent the file, too. Raise TargetError, with the command that corrects this, if
+    another user owns the directory, or if others can write to it. With ``shared``, its owner may be another user, and a
+    group of the user may write to it.
     """
     result = host.run(
-        f'folder={shlex.quote(f"{workdir}/runs")}\nmkdir -p -- "$folder" || exit 1\n{TRY_TO_WRITE}',
+        f"""{access_check(workdir, shared=shared)} || exit {UNSAFE}
+folder=$workdir/runs
+mkdir -p -- "$folder" || exit 1
+check_all || exit {UNSAFE}
+{TRY_TO_WRITE}""",
         timeout_s=CHECK_TIMEOUT_S,
     )
-    if result.exit_code:
-        reason = (result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"])[-1]
-        advice = "fix this, or set target.workdir to another directory"
-        raise TargetError(f"cannot write in the work directory {workdir} on {host_name}: {reason}; {advice}")
+    if not result.exit_code:
+        return
+    reason = (result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"])[-1]
+    if result.exit_code == UNSAFE:
+        raise TargetError(f"the work directory {workdir} on {host_name} is not safe: {reason}")
+    advice = "fix this, or set target.workdir to another directory"
+    raise TargetError(f"cannot write in the work directory {workdir} on {host_name}: {reason}; {advice}")
+
+
+def access_check(workdir: str, *, shared: bool) -> str:
+    """Return bash that fails with a message if users who are not trusted can change an existing work directory."""
+    settings = f"workdir={shlex.quote(workdir)} shared={'yes' if shared else ''}"
+    return f"{settings}\n{resource_text('llmb.hosts', 'work_directory.sh')}\ncheck_all"

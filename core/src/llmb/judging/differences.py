@@ -31,7 +31,7 @@ Versions of drivers, libraries and schedulers are "system", like all keys that n
 GENERATED = re.compile(
     r"""env\.(?:LLMB_|PMI|PRTE|OMPI_|CONTAINER_ID|MASTER_|RANK$|LOCAL_RANK$|NODE_RANK$|WORLD_SIZE$|HOSTNAME$
         |PATH$|HOME$|PWD$|OLDPWD$|TMPDIR$|SHLVL$|_$|SSH_|LD_LIBRARY_PATH$|XDG_|JOURNAL_STREAM$|INVOCATION_ID$|DBUS_)
-    |provenance\.|target\.(?:workdir|lock|name|host|max_jobs|account)|workload\.(?:time_limit|repeats)|telemetry\.""",
+    |provenance\.|target\.(?:workdir|lock|name|host|shared|max_jobs|account)|workload\.(?:time_limit|repeats)|telemetry\.""",
     re.VERBOSE,
 )
 """Keys that llmb, a scheduler or the shell generates, and that cannot explain a change."""

@@ -35,6 +35,7 @@ def assemble_target(
         name=table.name,
         host=table.host,
         workdir=table.workdir or str(home_folder() / "work"),
+        shared=table.shared,
         max_jobs=table.max_jobs,
         options=options,
         gpu_types=gpu_types,

@@ -75,6 +75,7 @@ class TargetTable:
     name: str | None = None
     host: str | None = None
     workdir: str | None = None
+    shared: bool = False
     max_jobs: PositiveInt | None = None
     gpus_per_node: PositiveInt | None = None
     env: Mapping[str, str] = FrozenMap()

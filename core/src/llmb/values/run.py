@@ -134,6 +134,8 @@ class Run(Generic[OptionsT]):
 class Target(Generic[OptionsT]):
     """The place of a run. ``host`` is None for this machine; ``options`` is the scheduler plugin's own class.
 
+    With ``shared``, the work directory may belong to another user, and a group of the user may write to it.
+
     At most ``max_jobs`` runs of one sweep are pending or running here at a time. None means no limit.
 
     ``gpu_types`` are the GPU types of the runs. ``images`` is False if no run has an image, so that a probe need not
@@ -147,6 +149,7 @@ class Target(Generic[OptionsT]):
     name: str | None = None
     host: str | None = None
     workdir: AbsolutePath
+    shared: bool = False
     max_jobs: PositiveInt | None = None
     options: OptionsT
     gpu_types: tuple[str, ...] = ()

@@ -1,0 +1,30 @@
+# Functions that check a work directory. Set above: workdir, shared ("yes" or empty).
+
+# check_access DIRECTORY: check that only the user, or with $shared a group of the user, can change a directory that
+# exists. Fail with the reason and the remedy.
+check_access() {
+  local owner group mode quoted
+  [ -e "$1" ] || return 0
+  read -r owner group mode < <(stat -L -c '%u %g %a' -- "$1") || return 1
+  quoted=$(printf %q "$1")
+  if [ "$owner" != "$EUID" ] && [ -z "$shared" ]; then
+    echo "$1 belongs to $(stat -L -c %U -- "$1"); set target.workdir to a directory of your own, or target.shared = true if you trust its users" >&2
+  elif ((8#$mode & 2)); then
+    echo "all users can write to $1; run \`chmod o-w $quoted\`, or set target.workdir to another directory" >&2
+  elif ! ((8#$mode & 16)) || [ "$group" = "$(id -g)" ]; then
+    return 0
+  elif [ -z "$shared" ]; then
+    echo "the group $(stat -L -c %G -- "$1") can write to $1; run \`chmod g-w $quoted\`, or set target.shared = true if you trust this group" >&2
+  elif [[ " $(id -G) " = *" $group "* ]]; then
+    return 0
+  else
+    echo "the group $(stat -L -c %G -- "$1"), to which you do not belong, can write to $1; run \`chmod g-w $quoted\`, or set target.workdir to another directory" >&2
+  fi
+  return 1
+}
+
+# check_all: check the work directory and the directories in it that all runs share.
+check_all() {
+  local each
+  for each in "$workdir" "$workdir/runs" "$workdir/tasks" "$workdir/cache"; do check_access "$each" || return 1; done
+}
