@@ -85,6 +85,12 @@ def test_the_grade_names_the_published_configuration(llmb: Llmb, log: Callable[.
     assert (default["variant"], named["variant"]) == ("cs", "mxfp8")
 
 
+def test_a_proxy_is_named_as_such(llmb: Llmb, log: Callable[..., Path]) -> None:
+    point = ("--gpu-type", "h100", "--dtype", "bf16", "--gpus", "32")
+    answer = llmb("grade", log(8.85), "--recipe", "nemo_launcher/llama3.1-405b", *point, "--json")
+    assert "proxy: the model is not the recipe's (7 of 126 layers, sequences of 8192 tokens)" in answer.json["notes"]
+
+
 def test_without_check_a_slow_log_exits_with_0(grade: Llmb, log: Callable[..., Path]) -> None:
     assert grade(log(PUBLISHED_S * 1.5)).status == 0
 

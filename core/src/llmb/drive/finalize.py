@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -27,6 +27,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.values.failure import Failure
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus
+from llmb.values.model import proxy_note
 from llmb.values.run import Run
 from llmb.values.steps import Step
 
@@ -64,7 +65,8 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     done, earlier = logs.series.count, logs.series.earlier_count
     wall_time = divide_wall_time(attempts, steady, steps=done, earlier_steps=earlier, mean_of=summary.mean_of)
     history_note = past.history.note if len(attempts) > 1 or ending.state == "cancelled" else ""
-    own_notes = (*_describe_proxy(run), ending.reason if completed else "", high_mfu_note(run, metrics))
+    proxy = proxy_note(run.model, run.published_model)
+    own_notes = (proxy, ending.reason if completed else "", high_mfu_note(run, metrics))
     result = attrs.evolve(
         read_result(record),
         state=ending.state,
@@ -85,13 +87,6 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     )
     record.write_result(result.as_dict(), steps)
     return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
-
-
-def _describe_proxy(run: Run[Any]) -> Iterator[str]:
-    """Yield a note if the model differs from the recipe's, so that no result is mistaken for the complete model."""
-    if run.model != run.published_model:
-        layers = f"{run.model.layers} of {run.published_model.layers} layers"
-        yield f"proxy: the model is not the recipe's ({layers}, sequences of {run.model.seq_len} tokens)"
 
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:

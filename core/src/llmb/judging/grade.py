@@ -22,6 +22,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
+from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
 
 MeasuredOver = Literal["window", "steady_state"]
@@ -122,13 +123,18 @@ class Grader:
             interval=judgement.interval,
             more_repeats=judgement.more_repeats,
             repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
-            notes=tuple(dict.fromkeys(note for log in logs for note in _notes(log))),
+            notes=self._notes(logs),
             limit=1 + self.tolerance,
         )
 
     @property
     def _published_s(self) -> float | None:
         return self.point.baseline.step_time_s if self.point.baseline else None
+
+    def _notes(self, logs: Sequence[ParsedLog]) -> tuple[str, ...]:
+        """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
+        proxy = proxy_note(self.point.model, self.recipe.model)
+        return tuple(dict.fromkeys(filter(None, (proxy, *(note for log in logs for note in _notes(log))))))
 
     def _measure(self, paths: Sequence[Path], name: str) -> _GradedRun:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""

@@ -78,3 +78,11 @@ class Accelerator:
     @dtypes.default
     def _with_a_peak(self) -> tuple[str, ...]:
         return tuple(self.peak_flops)
+
+
+def proxy_note(model: Model, published: Model) -> str:
+    """Return a note if a model is not the recipe's, so that no result is mistaken for the complete model, else ""."""
+    if model == published:
+        return ""
+    layers = f"{model.layers} of {published.layers} layers"
+    return f"proxy: the model is not the recipe's ({layers}, sequences of {model.seq_len} tokens)"
