@@ -54,6 +54,7 @@ def test_only_captures_in_the_image_of_25_10_have_the_library(load_run: LoadRun)
 
 @pytest.mark.real
 @pytest.mark.skipif(not shutil.which("curl"), reason="curl, which downloads the library, is not installed")
+# the name is the one in cli/llmb-install/docs/tools.md at tag v25.10.02 of NVIDIA/dgxc-benchmarking
 @pytest.mark.parametrize("content", ["libcupti.so.2025.3.1", "README"])
 def test_the_library_is_downloaded_once(load_run: LoadRun, tmp_path: Path, content: str) -> None:
     (tmp_path / "lib").mkdir()
