@@ -157,26 +157,24 @@ def test_events_are_lines_of_json(record: RunRecord) -> None:
 
 
 def test_a_sweep_is_recorded_whole_where_the_process_was_killed_meanwhile(home: Path) -> None:
-    texts = {f"r{number}": (f"spec {number}", f"job {number}") for number in range(3)}
-    pending = PendingSweep.write(home / "recording", texts)
-    RunRecord(runs_folder() / "r0").create(*texts["r0"])
+    runs = {f"r{number}": ({"workload": {"gpus": number}}, f"job {number}") for number in range(3)}
+    pending = PendingSweep.write(home / "recording", runs)
+    RunRecord(runs_folder() / "r0").create("[workload]\ngpus = 0\n", "job 0")
     RunRecord(runs_folder() / "r0").add_events([Submitting()])
     (runs_folder() / "r1").mkdir()
     pending.close()  # the process is killed when the second record is incomplete
     records = {record.run_id: record for record in all_records()}
-    assert {name: (record.directory / "run.toml").read_text() for name, record in records.items()} == {
-        name: spec for name, (spec, _) in texts.items()
-    }
-    assert [records[name].state().run_state for name in texts] == ["submitting", "planned", "planned"]
+    assert {name: record.spec() for name, record in records.items()} == {name: spec for name, (spec, _) in runs.items()}
+    assert [(records[name].directory / "job.sh").read_text() for name in runs] == ["job 0", "job 1", "job 2"]
+    assert [records[name].state().run_state for name in runs] == ["submitting", "planned", "planned"]
     assert list((home / "recording").iterdir()) == []
 
 
 def test_a_sweep_of_which_one_cannot_be_recorded_is_not_recorded(home: Path) -> None:
-    texts = {f"r{number}": ("spec", "job") for number in range(3)}
     runs_folder().mkdir(parents=True)
     (runs_folder() / "r2").touch()
     with pytest.raises(RecordError, match="nothing was started"):
-        SweepRecorder({RunRecord(runs_folder() / name, {}): job for name, (_, job) in texts.items()})
+        SweepRecorder({RunRecord(runs_folder() / name, {}): "job" for name in ("r0", "r1", "r2")})
     (runs_folder() / "r2").unlink()
     assert all_records() == []
 
@@ -189,7 +187,7 @@ def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
 
 
 def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
-    pending = PendingSweep.write(home / "recording", {"r1": ("spec", "job")})
+    pending = PendingSweep.write(home / "recording", {"r1": ({}, "job")})
     assert all_records() == []
     pending.close()
     assert [record.run_id for record in all_records()] == ["r1"]
@@ -205,7 +203,7 @@ def test_another_process_never_finds_the_file_of_a_living_one(home: Path, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", replace_and_list)
-        pending = PendingSweep.write(home / "recording", {"r1": ("spec", "job")})
+        pending = PendingSweep.write(home / "recording", {"r1": ({}, "job")})
     assert found == [[]]
     assert pending.file.exists()
     pending.close()

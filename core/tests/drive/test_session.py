@@ -88,7 +88,7 @@ def test_an_event_loop_gets_the_same_events_at_the_same_pace(disk: Disk, monkeyp
 
         async def collect() -> list[Event]:
             with monkeypatch.context() as patch:
-                patch.setattr("llmb.drive.session.asyncio.sleep", sleep)
+                patch.setattr(asyncio, "sleep", sleep)
                 return [event async for event in world.session(process)]
 
         found = asyncio.run(collect())

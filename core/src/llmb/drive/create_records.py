@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from typing import Any
 
 from llmb.drive.pending_sweep import PendingSweep
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
@@ -28,12 +29,9 @@ class SweepRecorder:
     """
 
     def __init__(self, jobs: Mapping[RunRecord, str]) -> None:
-        import tomli_w  # not needed to read records
-
         if taken := next((record.run_id for record in jobs if record.complete), None):
             raise RecordError(f"there is already a run {taken}; start the workload again")
-        texts = {record.run_id: (tomli_w.dumps(record.spec()), job) for record, job in jobs.items()}
-        self._pending = _write_pending(texts)
+        self._pending = _write_pending({record.run_id: (record.spec(), job) for record, job in jobs.items()})
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-record")
         self._futures: dict[str, Future[None]] = {}
         self._finished = False
@@ -54,8 +52,8 @@ class SweepRecorder:
 
     def _create(self, records: list[RunRecord], remedy: str = "") -> None:
         for record in records:
-            texts = self._pending.texts[record.run_id]
-            self._futures[record.run_id] = self._writers.submit(record.create, *texts, remedy)
+            spec, job = self._pending.runs[record.run_id]
+            self._futures[record.run_id] = self._writers.submit(_create, record, spec, job, remedy)
 
     def _take_back(self, records: list[RunRecord]) -> None:
         self._writers.shutdown(cancel_futures=True)
@@ -92,12 +90,18 @@ class SweepRecorder:
             self._pending.close()
 
 
-def _write_pending(texts: Mapping[str, tuple[str, str]]) -> PendingSweep:
+def _create(record: RunRecord, spec: Mapping[str, Any], job: str, remedy: str = "") -> None:
+    import tomli_w  # not needed to read records
+
+    record.create(tomli_w.dumps(spec), job, remedy)
+
+
+def _write_pending(runs: Mapping[str, tuple[Mapping[str, Any], str]]) -> PendingSweep:
     try:
-        return PendingSweep.write(home_folder() / "recording", texts)
+        return PendingSweep.write(home_folder() / "recording", runs)
     except OSError as error:
         reason = f"{error.strerror or error}; {NOTHING_STARTED}"
-        raise RecordError(f"cannot write the record {runs_folder() / next(iter(texts))}: {reason}") from error
+        raise RecordError(f"cannot write the record {runs_folder() / next(iter(runs))}: {reason}") from error
 
 
 def _discard(pending: PendingSweep) -> None:
@@ -112,9 +116,9 @@ def complete_stale_sweeps() -> None:
     for pending in PendingSweep.find_stale(home_folder() / "recording"):
         try:
             with suppress(RecordError):  # a later call tries again
-                for run_id, texts in pending.texts.items():
+                for run_id, (spec, job) in pending.runs.items():
                     if not (record := RunRecord(runs_folder() / run_id)).complete:
-                        record.create(*texts)
+                        _create(record, spec, job)
                 _discard(pending)
         finally:
             pending.close()

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -15,24 +16,27 @@ from llmb.drive.record import lock_file
 
 @attrs.frozen
 class PendingSweep:
-    """The spec and job of each run, by run id, in a file that is locked while a living process creates the records."""
+    """The spec and job script of each run in a file, which is locked while a living process creates the records.
+
+    ``runs`` maps each run id to the tables of run.toml and the text of job.sh.
+    """
 
     file: Path
     descriptor: int
-    texts: Mapping[str, tuple[str, str]]
+    runs: Mapping[str, tuple[Mapping[str, Any], str]]
 
     @classmethod
-    def write(cls, folder: Path, texts: Mapping[str, tuple[str, str]]) -> PendingSweep:
+    def write(cls, folder: Path, runs: Mapping[str, tuple[Mapping[str, Any], str]]) -> PendingSweep:
         """Write, sync and lock the file. From here on this process or another creates the records. Raise OSError."""
         folder.mkdir(parents=True, exist_ok=True)
-        file = folder / f"{next(iter(texts))}.json"
+        file = folder / f"{next(iter(runs))}.json"
         partial = folder / f".{file.name}.{os.getpid()}.partial"
         flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC
         descriptor = lock_file(partial, flags)  # before the file has its name, by which other processes find it
         assert descriptor is not None
         try:
             with open(descriptor, "wb", closefd=False) as opened:
-                opened.write(json.dumps(texts).encode())
+                opened.write(json.dumps(runs).encode())
             os.fsync(descriptor)
             os.replace(partial, file)
         except BaseException:  # Ctrl-C too
@@ -40,7 +44,7 @@ class PendingSweep:
             file.unlink(missing_ok=True)
             os.close(descriptor)
             raise
-        return cls(file, descriptor, texts)
+        return cls(file, descriptor, runs)
 
     @classmethod
     def find_stale(cls, folder: Path) -> Iterator[PendingSweep]:
@@ -57,8 +61,8 @@ class PendingSweep:
     @classmethod
     def _read(cls, file: Path, descriptor: int) -> PendingSweep:
         try:
-            texts = json.loads(file.read_bytes())  # fails if the process that held the lock removed the file
-            return cls(file, descriptor, {run_id: (str(spec), str(job)) for run_id, (spec, job) in texts.items()})
+            runs = json.loads(file.read_bytes())  # fails if the process that held the lock removed the file
+            return cls(file, descriptor, {run_id: (dict(spec), str(job)) for run_id, (spec, job) in runs.items()})
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             os.close(descriptor)
             raise ValueError(f"{file} does not contain the records of a sweep") from error

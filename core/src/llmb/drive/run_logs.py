@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
@@ -59,10 +59,13 @@ class RunLogs:
         self._record = record
         self._framework = framework
         self._scheduler = scheduler
-        self._mask = SecretMask(known_secrets(plan.secrets))
         self.peak_flops: float | None = None
         """Dense peak of one GPU in FLOP/s, if known."""
         self.start_attempt(0)
+
+    @cached_property
+    def _mask(self) -> SecretMask:
+        return SecretMask(known_secrets(self._plan.secrets))
 
     def start_attempt(self, attempt: int) -> None:
         """Start with this attempt's logs. Parse the copies that exist."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
 from contextlib import closing
@@ -91,6 +90,8 @@ class Session:
 
     async def __aiter__(self) -> AsyncIterator[Event]:
         """Yield the same events to a program with an event loop of its own. The work is done in a thread."""
+        import asyncio  # most programs have no event loop
+
         steps = self._steps("ended")
         work: asyncio.Future[Event | float | None] | None = None
         try:

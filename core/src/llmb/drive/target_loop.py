@@ -237,10 +237,10 @@ class TargetLoop:
                 observed.append(each)  # noqa: PERF402  # keeps what was observed before an error
 
         submission = Background(submit, threaded=self._admission.more)
-        if self._recorder:
-            self._recorder.create_others()
         try:
             yield from self._admit_ready_runs(BATCH)
+            if self._recorder:
+                self._recorder.create_others()
             submission.result()
         except TargetError:
             yield from self._transitions.record(observed)

@@ -72,7 +72,7 @@ class ValueType:
 def accepting(
     expected: str,
     accepts: Callable[[Any], bool],
-    convert: Callable[[Any], Any] = lambda value: value,
+    convert: Callable[[Any], Any] | None = None,
     *,
     exact: type | None = None,
 ) -> ValueType:
@@ -81,7 +81,7 @@ def accepting(
     def checked(value: Any) -> Any:
         if not accepts(value):
             raise InvalidValueError.of(value, expected)
-        return convert(value)
+        return convert(value) if convert else value
 
     return ValueType(expected, checked, exact)
 
@@ -100,6 +100,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _positive_int(value: Any) -> int:
+    if type(value) is int and 1 <= value <= LARGEST:
+        return value
     if not _is_integer(value) or value < 1:
         raise InvalidValueError.of(value, "a positive integer")
     if value > LARGEST:

@@ -24,12 +24,16 @@ def with_target_settings(run: Run[Any], target: Target[Any]) -> Run[Any]:
 
 def with_target_secrets(environment: Environment, target: Target[Any]) -> Environment:
     """Return the environment with the secrets that every job on the target gets."""
+    if not target.secrets:
+        return environment
     secrets = tuple(dict.fromkeys((*environment.secrets, *target.secrets)))
     return attrs.evolve(environment, secrets=secrets)
 
 
 def with_settings(job: Job, env: Mapping[str, str], mounts: tuple[Mount, ...]) -> Job:
     """Return the job with these variables in all phases, and with these mounts. They replace those of the job."""
+    if not env and not mounts:
+        return job
     return attrs.evolve(
         job,
         env=FrozenMap({**job.env, **env}),

@@ -59,6 +59,8 @@ def decode_settings(table: Any, cls: type[T], key: str) -> T:
 
 def encode(value: Any) -> Any:
     """Return an attrs value as tables and lists. Fields that are None are left out, because TOML has no null."""
+    if value is None or isinstance(value, str | int | float):  # the most frequent types
+        return value
     if attrs.has(type(value)):
         fields = {field.name: encode(getattr(value, field.name)) for field in attrs.fields(type(value))}
         return {name: item for name, item in fields.items() if item is not None}
@@ -137,9 +139,10 @@ def _container(kind: Any, cls: Any, inner: tuple[Any, ...]) -> ValueType:
 
 def _literal(choices: tuple[Any, ...]) -> ValueType:
     expected = " or ".join(map(format_value, choices))
+    kinds = {type(choice) for choice in choices}  # because True == 1
 
     def convert(value: Any) -> Any:
-        if not any(type(value) is type(choice) and value == choice for choice in choices):
+        if type(value) not in kinds or value not in choices:
             raise InvalidValueError.of(value, expected)
         return value
 
@@ -169,7 +172,7 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
 def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueType:
     item, make = value_type(inner[0]), _LISTS[cls]
     expected = f"a list{'' if has_any_length else f' of {len(inner)}'}, each {item.expected}"
-    fixed = None if has_any_length else [value_type(each).convert for each in inner]
+    fixed = None if has_any_length else [value_type(each) for each in inner]
     accepted = (list, tuple, set, frozenset) if make in (set, frozenset) else (list, tuple)
 
     def convert(value: Any) -> Any:
@@ -177,7 +180,7 @@ def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueTyp
             raise InvalidValueError.of(value, expected)
         if fixed is not None and len(fixed) != len(value):
             raise InvalidValueError.of(value, expected)
-        return make(_convert_items(value, fixed or repeat(item.convert), "[{}]".format))
+        return make(_convert_items(value, fixed or repeat(item), "[{}]".format))
 
     return ValueType(expected, convert)
 
@@ -191,27 +194,27 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
         if not isinstance(value, Mapping):
             raise InvalidValueError.of(value, expected)
         names = list(value)
-        keys = _convert_items(names, repeat(key.convert), lambda index: f".{names[index]}")
-        items = _convert_items(value.values(), repeat(item.convert), lambda index: f".{names[index]}")
+        keys = _convert_items(names, repeat(key), lambda index: f".{names[index]}")
+        items = _convert_items(value.values(), repeat(item), lambda index: f".{names[index]}")
         return FrozenMap(zip(keys, items, strict=True), deep=True, checked_by=convert)
 
     return ValueType(expected, convert)
 
 
 def _convert_items(
-    values: Iterable[Any], converters: Iterable[Callable[[Any], Any]], key_of: Callable[[int], str]
+    values: Iterable[Any], kinds: Iterable[ValueType], key_of: Callable[[int], str]
 ) -> list[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
-    converted: list[Any] = []
+    pairs = list(zip(values, kinds, strict=False))
+    with suppress(InvalidValueError):
+        return [value if type(value) is kind.exact else kind.convert(value) for value, kind in pairs]
     errors: list[Fault] = []
-    for index, (value, convert) in enumerate(zip(values, converters, strict=False)):
+    for index, (value, kind) in enumerate(pairs):
         try:
-            converted.append(convert(value))
+            kind.convert(value)
         except InvalidValueError as error:
             errors += with_prefix(key_of(index), error.errors)
-    if errors:
-        raise InvalidValueError(*errors)
-    return converted
+    raise InvalidValueError(*errors)
 
 
 def _any(value: Any) -> Any:
@@ -219,7 +222,7 @@ def _any(value: Any) -> Any:
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
-        return tuple(_convert_items(value, repeat(_any), "[{}]".format))
+        return tuple(_convert_items(value, repeat(value_type(Any)), "[{}]".format))
     if isinstance(value, Mapping):
         return value_type(Mapping[str, Any]).convert(value)
     raise InvalidValueError.of(value, describe(Any))
