@@ -47,11 +47,12 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
     for (folder, *defaults), group in groupby(sorted(scripts, key=_group), _group):
         calls += [shlex.join(["lock_folder", folder]), shlex.join(["set_defaults", *defaults])]
         calls += [
-            shlex.join(["submit_in_background", each.id, job_mark(each.id, each.directory), each.directory, each.check])
+            shlex.join(["add_job", each.id, job_mark(each.id, each.directory), each.directory, each.check])
             for each in group
         ]
+        calls.append("submit_jobs")
     functions = resource_text("llmb_slurm", "submit.sh")
-    result = host.run("\n".join([functions, *calls, "finish"]), timeout_s=TIMEOUT_S)
+    result = host.run("\n".join([functions, *calls, 'exit "$failed"']), timeout_s=TIMEOUT_S)
     directories = {script.id: script.directory for script in scripts}
     handles = [_handle(line, directories) for line in filter(None, result.stdout.split("\n"))]
     if result.exit_code:

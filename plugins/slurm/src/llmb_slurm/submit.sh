@@ -69,29 +69,37 @@ set_defaults() {
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
 }
 
-in_flight=() failed=0
+jobs=() failed=0
 
-# submit_in_background ...: call `submit` in the background, up to four times in parallel, because sbatch mostly waits
-# for the controller.
-submit_in_background() {
-  ((${#in_flight[@]} < 4)) || await_oldest
+# add_job ID MARK DIRECTORY CHECK: add a job to the next call of `submit_jobs`.
+add_job() {
+  jobs+=("$@")
+}
+
+# submit_jobs: submit the added jobs with four processes, because sbatch mostly waits for the controller. Submit nothing
+# after an error of an earlier call.
+submit_jobs() {
+  local first pid pids=() status
   ((failed == 0)) || return
-  submit "$@" &
-  in_flight+=($!)
+  for first in 0 1 2 3; do
+    submit_every_fourth "$first" &
+    pids+=($!)
+  done
+  for pid in "${pids[@]}"; do # `wait -n` would return 127 if a process has ended already
+    status=0
+    wait "$pid" || status=$?
+    ((failed = status > failed ? status : failed))
+  done
+  jobs=()
 }
 
-# await_oldest: wait for one submission. `wait -n` would return 127 if a process has ended already.
-await_oldest() {
-  local status=0
-  wait "${in_flight[0]}" || status=$?
-  in_flight=("${in_flight[@]:1}")
-  ((failed = status > failed ? status : failed))
-}
-
-# finish: wait for all submissions, and exit with the highest of their exit codes.
-finish() {
-  while ((${#in_flight[@]})); do await_oldest; done
-  exit "$failed"
+# submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error.
+submit_every_fourth() {
+  local at
+  for ((at = 4 * $1; at < ${#jobs[@]}; at += 16)); do # a job is four words
+    submit "${jobs[@]:at:4}"
+  done
+  exit 0
 }
 
 # submit ID MARK DIRECTORY CHECK: submit a job. Print the id, the Slurm id and the reason of a rejection, separated by
