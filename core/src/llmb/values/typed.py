@@ -201,9 +201,7 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
     return ValueType(expected, convert)
 
 
-def _convert_items(
-    values: Iterable[Any], kinds: Iterable[ValueType], key_of: Callable[[int], str]
-) -> list[Any]:
+def _convert_items(values: Iterable[Any], kinds: Iterable[ValueType], key_of: Callable[[int], str]) -> list[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
     pairs = list(zip(values, kinds, strict=False))
     with suppress(InvalidValueError):
