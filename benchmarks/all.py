@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import parse_speed
+import planning
 import slurm
 import startup
 from figure import Broken, Figure, print_line
@@ -42,12 +43,14 @@ def default_tests() -> Iterator[Figure]:
 BENCHMARKS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "startup.py": startup.figures,
     "parse_speed.py": parse_speed.figures,
+    "planning.py": planning.figures,
     "slurm.py": slurm.figures,
     "pytest": default_tests,
 }
 QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "startup.py": lambda: startup.figures(run=False),
     "parse_speed.py": lambda: parse_speed.figures(20, 1),
+    "planning.py": lambda: planning.figures(20),
     "slurm.py": lambda: slurm.figures(20),
 }
 

@@ -37,6 +37,26 @@ def test_items_on_another_host_are_not_checked(toy: Any) -> None:
     assert [item["exists"] for item in run["preparation"]] == [None]
 
 
+def test_runs_share_what_they_prepare(toy: Any) -> None:
+    target = {"scheduler": "slurm", "host": "nowhere.invalid"}
+    spec = toy.spec(
+        workload={"gpus": [1, 2]},
+        framework={"task": "a"},
+        target=target,
+        sweep={"target.workdir": ["/one", "/two"]},
+    )
+    text = dry_run(toy, spec, "--json")
+    document = json.loads(text)
+    assert text == json.dumps(document, indent=2) + "\n"
+    [(key, item)] = document["preparations"].items()
+    assert item.keys() == {"key", "kind", "job", "script", "check", "space_gb", "secrets", "exists"}
+    assert (item["key"], "/one/" in item["script"]) == (key, True)
+    same, other = {"key": key, "kind": item["kind"], "exists": None}, document["runs"][1]["preparation"][0]
+    assert [run["preparation"] == [same] for run in document["runs"]] == [True, False, True, False]
+    assert "/two/" in other["script"]
+    assert {*other} < {*item}, "only what differs on this target"
+
+
 def test_mounts_and_secrets_are_listed(toy: Any) -> None:
     target = {"scheduler": "slurm", "workdir": "/work", "mounts": {"/driver": "/driver:ro"}, "secrets": ["SITE_PASS"]}
     spec = toy.spec(workload={"image": "example.org/x:1"}, target=target, framework={"secrets": ["TOY_TOKEN"]})

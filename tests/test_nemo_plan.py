@@ -16,11 +16,16 @@ GPUS = [64, 128, 256, 512, 1024, 2048]
 
 
 @pytest.fixture
-def planned(toy: Any) -> list[dict[str, Any]]:
+def document(toy: Any) -> dict[str, Any]:
     done = toy.llmb("run", str(EXAMPLE), "--dry-run", "--json")
     assert done.returncode == 0, done.stderr
     assert not toy.home.exists()
-    return list(json.loads(done.stdout)["runs"])
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture
+def planned(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(document["runs"])
 
 
 def test_the_example_has_a_job_for_every_published_scale_and_dtype(planned: list[dict[str, Any]]) -> None:
@@ -43,14 +48,14 @@ def test_the_example_has_a_job_for_every_published_scale_and_dtype(planned: list
         assert f"#SBATCH --nodes={nodes}" in run["script"]
 
 
-def test_all_runs_share_image_tokenizer_and_data(planned: list[dict[str, Any]]) -> None:
+def test_all_runs_share_image_tokenizer_and_data(document: dict[str, Any], planned: list[dict[str, Any]]) -> None:
     for run in planned:
-        image, tokenizer, *shards = run["preparation"]
+        image, tokenizer, *shards = [document["preparations"][task["key"]] for task in run["preparation"]]
         assert (image["kind"], tokenizer["kind"]) == ("container image", "tokenizer of meta-llama/Meta-Llama-3-8B")
         assert [shard["kind"] for shard in shards] == ["shard 00 of the Pile", "shard 01 of the Pile"]
         assert (tokenizer["job"], tokenizer["secrets"]) == (None, ["HF_TOKEN"])
         assert [(shard["job"]["nodes"], shard["space_gb"]) for shard in shards] == [(1, 50), (1, 50)]
-    assert len({task["key"] for run in planned for task in run["preparation"]}) == 4
+    assert len(document["preparations"]) == 4
 
 
 @pytest.mark.parametrize(

@@ -161,8 +161,7 @@ def test_a_failed_fetch_is_one_line(toy: Any, upstream: Upstream, url: str | Non
 
 def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) -> None:
     spec = toy.spec(framework=asking(upstream, upstream.commits[0]))
-    [run] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["runs"]
-    [task] = run["preparation"]
+    [task] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["preparations"].values()
     assert task["kind"] == "repository"
     assert upstream.commits[0] in task["check"]
     assert "# to create first: repository" in toy.llmb("run", spec, "--dry-run").stdout

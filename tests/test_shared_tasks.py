@@ -61,10 +61,10 @@ def test_two_tasks_that_fit_alone_do_not_fit_together(toy: Any) -> None:
 
 def test_a_dry_run_prints_the_space_and_the_secrets(toy: Any) -> None:
     spec = toy.spec(framework=task(space_gb=100, secrets=["HF_TOKEN"]))
-    [run] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["runs"]
+    document = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)
     told = toy.llmb("run", spec, "--dry-run").stdout
 
-    assert [(each["space_gb"], each["secrets"]) for each in run["preparation"]] == [(100, ["HF_TOKEN"])]
+    assert [(each["space_gb"], each["secrets"]) for each in document["preparations"].values()] == [(100, ["HF_TOKEN"])]
     assert "# to create first: toy data" in told
     assert "# needs HF_TOKEN in the environment of llmb, where it is not set" in told
     assert "needs 100 GB of free space and HF_TOKEN in the environment" in told

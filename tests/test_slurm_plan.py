@@ -17,7 +17,7 @@ def directives(script: str) -> set[str]:
 
 
 @pytest.fixture
-def planned(toy: Any, tmp_path: Path) -> list[dict[str, Any]]:
+def document(toy: Any, tmp_path: Path) -> dict[str, Any]:
     file = tmp_path / "w.toml"
     workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": ["bf16", "fp8"], "gpus": GPUS}
     target = {"scheduler": "slurm", "host": "eos", "workdir": "/lustre/me", "account": "proj", "partition": "batch"}
@@ -25,7 +25,12 @@ def planned(toy: Any, tmp_path: Path) -> list[dict[str, Any]]:
     done = toy.llmb("run", str(file), "--dry-run", "--json")
     assert done.returncode == 0, done.stderr
     assert not toy.home.exists()
-    return list(json.loads(done.stdout)["runs"])
+    return dict(json.loads(done.stdout))
+
+
+@pytest.fixture
+def planned(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(document["runs"])
 
 
 def test_llama2_70b_at_every_published_scale(planned: list[dict[str, Any]]) -> None:
@@ -40,10 +45,10 @@ def test_llama2_70b_at_every_published_scale(planned: list[dict[str, Any]]) -> N
         assert phases == [["prof", every], ["convert", first], ["perf", every]]
 
 
-def test_the_image_is_imported_once_for_all_runs(planned: list[dict[str, Any]]) -> None:
+def test_the_image_is_imported_once_for_all_runs(document: dict[str, Any], planned: list[dict[str, Any]]) -> None:
     keys = {step["key"] for run in planned for step in run["preparation"]}
-    assert len(keys) == 1
-    [step] = planned[0]["preparation"]
+    assert keys == document["preparations"].keys()
+    [step] = document["preparations"].values()
     assert step["kind"] == "container image"
     assert "docker://ghcr.io#nvidia/jax:maxtext-2024-12-09" in step["script"]
     image = f"/lustre/me/cache/images/{step['key']}.sqsh"

@@ -44,7 +44,7 @@ class TaskPlan:
         return self.task.key
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the task as ``llmb run --dry-run --json`` prints it."""
+        """Return the task as ``llmb run --dry-run --json`` prints it, once for all runs that share it."""
         return {
             "key": self.key,
             "kind": self.task.kind,
@@ -89,7 +89,10 @@ class RunPlan:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the plan as ``llmb run --dry-run --json`` prints it: values of the spec, job, script, preparation."""
+        """Return the plan as ``llmb run --dry-run --json`` prints it: values of the spec, job, script, preparation.
+
+        The preparation lists the key and the kind of each task. Several runs share the rest, `TaskPlan.as_dict`.
+        """
         run, target = self.run, self.target
         stated = ("name", "recipe", "release", "gpu_type", "dtype", "gpus", "variant", "proxy", "steps", "repeat")
         return {
@@ -118,7 +121,7 @@ class RunPlan:
             "job": self.job.as_dict(),
             "script": self.script.text,
             "secrets": sorted(self.secrets),
-            "preparation": [task.as_dict() for task in self.tasks],
+            "preparation": [{"key": task.key, "kind": task.task.kind} for task in self.tasks],
         }
 
 

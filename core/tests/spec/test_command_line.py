@@ -87,7 +87,8 @@ def test_an_error_of_a_scheduler_names_the_file(spec: Any, run_llmb: Any) -> Non
 def test_a_dry_run_as_json_has_the_job_the_script_and_the_preparation(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
     spec.usual(workload={"repeats": 2}, mounts={"/a": "/x:ro"}, env={"NAME": "value with spaces"})
     document = run_llmb.json("run", spec.file, "--dry-run")
-    assert document.keys() == {"runs"}
+    assert document.keys() == {"preparations", "runs"}
+    assert all(task.keys() >= {"key", "kind", "job", "script", "check"} for task in document["preparations"].values())
     assert [run["repeat"] for run in document["runs"]] == [1, 2]
     for run in document["runs"]:
         assert run.keys() >= {"recipe", "gpu_type", "dtype", "gpus", "steps", "job", "script", "preparation"}
@@ -96,8 +97,7 @@ def test_a_dry_run_as_json_has_the_job_the_script_and_the_preparation(spec: Any,
         assert all(isinstance(word, str) for phase in run["job"]["phases"] for word in phase["command"])
         assert run["job"]["mounts"] == [{"source": "/a", "target": "/x", "read_only": True}]
         assert run["job"]["env"]["NAME"] == "value with spaces"
-        assert all(task.keys() >= {"key", "kind", "job", "script", "check"} for task in run["preparation"])
-        assert len(run["preparation"]) == 1
+        assert [task["key"] for task in run["preparation"]] == list(document["preparations"])
         assert run["script"].startswith("#!")
     assert nothing_touched(tmp_path)
 

@@ -7,6 +7,7 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -29,6 +30,32 @@ def print_json(document: Any) -> None:
     import json  # only for --json
 
     typer.echo(json.dumps(document, indent=2))
+
+
+def print_json_stream(document: Mapping[str, Any]) -> None:
+    """Print the same text as `print_json` for a large document: each item of an iterator as soon as it is made."""
+    import json  # only for --json
+
+    before = "{"
+    for key, value in document.items():
+        print_text(f"{before}\n  {json.dumps(key)}: ", newline=False)
+        if isinstance(value, Iterator):
+            _print_items(value)
+        else:
+            print_text(json.dumps(value, indent=2).replace("\n", "\n  "), newline=False)
+        before = ","
+    print_text("\n}")
+
+
+def _print_items(items: Iterator[Any]) -> None:
+    import json  # only for --json
+
+    before = "["
+    for item in items:
+        text = json.dumps(item, indent=2).replace("\n", "\n    ")
+        print_text(f"{before}\n    {text}", newline=False)
+        before = ","
+    print_text("\n  ]" if before == "," else "[]", newline=False)
 
 
 def print_message(text: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -48,13 +48,36 @@ def _dry_run(workload: llmb.Workload, as_json: bool) -> None:
     if as_json:
         for note in workload.notes:
             output.print_message(note)
-        output.print_json({"runs": [_as_dict(plan, existing) for plan in plans]})
+        _print_documents(plans, existing)
     else:
         print_plans(plans, workload.notes, existing)
 
 
-def _as_dict(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> dict[str, Any]:
-    """Return a plan with what exists of its preparation: true, false, or null if it is on another host."""
+def _print_documents(plans: Sequence[llmb.RunPlan], existing: Mapping[str, bool]) -> None:
+    """Print the tasks that runs share, by key, and the runs.
+
+    ``existing`` states which tasks exist: true, false, or null if they are on another host.
+    """
+    shared: dict[str, llmb.TaskPlan] = {}
+    for plan in plans:
+        for task in plan.tasks:
+            shared.setdefault(task.key, task)
+    preparations = {key: {**task.as_dict(), "exists": existing.get(key)} for key, task in shared.items()}
+    runs = (_as_dict(plan, shared, existing) for plan in plans)
+    output.print_json_stream({"preparations": preparations, "runs": runs})
+
+
+def _as_dict(plan: llmb.RunPlan, shared: Mapping[str, llmb.TaskPlan], existing: Mapping[str, bool]) -> dict[str, Any]:
+    """Return a plan. The rest of its preparation is that of the shared tasks."""
     document = plan.as_dict()
-    items = [{**item, "exists": existing.get(item["key"])} for item in document["preparation"]]
-    return {**document, "preparation": items}
+    for item, task in zip(document["preparation"], plan.tasks, strict=True):
+        item |= {**_differences(task, shared[task.key]), "exists": existing.get(task.key)}
+    return document
+
+
+def _differences(task: llmb.TaskPlan, shared: llmb.TaskPlan) -> dict[str, Any]:
+    """Return what differs from the shared task of the same key, such as the script on another target."""
+    if task == shared:
+        return {}
+    common = shared.as_dict()
+    return {key: value for key, value in task.as_dict().items() if value != common[key]}
