@@ -52,12 +52,13 @@ task_done_or_alive() {
 # system without locks, the claims of the jobs must suffice.
 lock_folder() {
   local status
-  mkdir -p "$1" && exec 9>>"$1/.submit" || { failed=1 && finish; }
+  ((failed == 0)) || return
+  mkdir -p "$1" && exec 9>>"$1/.submit" || exit 1
   flock -w 120 9
   status=$?
   if [ $status = 1 ]; then
     echo "another llmb has been submitting in $1 for 2 minutes" >&2
-    failed=73 && finish
+    exit 73
   fi
 }
 
