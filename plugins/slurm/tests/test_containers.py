@@ -59,7 +59,7 @@ class Import:
         monkeypatch.setenv("PATH", f"{enroot.parent}:{os.environ['PATH']}")
         image = Image(ref="nvcr.io/nvidia/nemo:24.09")
         target = Target(scheduler="slurm", workdir=str(folder / "work"), options=SlurmOptions())
-        self.task = import_task(image, target)
+        self.task = import_task(image, target.workdir, target.cache)
         self.file = Path(image_file(image, target.cache))
         assert not isinstance(self.task.work, str)
         for path, text in self.task.work.files.items():

@@ -1,5 +1,6 @@
 """Tasks that fetch the git repositories of a framework on the target's host."""
 
+import functools
 import shlex
 
 from llmb.files import resource_text
@@ -10,6 +11,7 @@ from llmb.values.job import Task
 SPACE_GB = 0.5  # one commit of a training framework, without its history
 
 
+@functools.lru_cache(maxsize=64)
 def repository_task(repository: Repository, cache: str) -> Task:
     """Return the task that fetches one commit into ``repository.folder(cache)``.
 

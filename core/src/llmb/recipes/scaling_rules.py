@@ -1,5 +1,6 @@
 """Rules of weak scaling: numbers of a recipe that depend on the number of GPUs, such as "2 * gpus"."""
 
+import functools
 import re
 from fractions import Fraction
 from typing import Annotated
@@ -51,7 +52,7 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
     value = Fraction(1)
     operator = "*"
     values = _values(gpus, gpus_per_node)
-    for word in re.findall(rf"{_TERM}|[*/]", str(rule)):
+    for word in _words(str(rule)):
         if word in "*/":
             operator = word
             continue
@@ -62,6 +63,11 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
     if value.denominator != 1 or value < 1:
         raise ValueError(f"{float(value):g}")
     return int(value)
+
+
+@functools.cache
+def _words(rule: str) -> tuple[str, ...]:
+    return tuple(re.findall(rf"{_TERM}|[*/]", rule))
 
 
 def _values(gpus: int, gpus_per_node: int) -> dict[str, int]:

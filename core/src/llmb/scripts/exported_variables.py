@@ -29,10 +29,11 @@ def unpassed_variables_note(
     ``environ`` is the environment of llmb, and ``facts`` those of the target. Variables that the job sets itself, and
     those with a password, are left out.
     """
+    exported = {name: environ[name] for name in environ if name.startswith(NETWORK_VARIABLES)}  # reads few values
     on_host = {key.removeprefix(EXPORTED): value for key, value in facts.items() if key.startswith(EXPORTED)}
-    exported = {**environ, **on_host}
+    exported |= {name: value for name, value in on_host.items() if name.startswith(NETWORK_VARIABLES)}
     own = {*job.env, *(name for phase in job.phases for name in phase.env), *job.environment.secrets}
-    names = sorted(name for name in exported if name.startswith(NETWORK_VARIABLES) and name not in own)
+    names = sorted(name for name in exported if name not in own)
     shown = [name for name in names if hide_passwords(exported[name]) == exported[name]]
     if not shown:
         return ()

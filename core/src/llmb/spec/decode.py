@@ -26,6 +26,7 @@ from llmb.spec.keys import (
     WorkloadTable,
     nearest_key,
 )
+from llmb.spec.latest_result import LatestResult
 from llmb.spec.suspect_keys import keys_of
 from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault
@@ -44,46 +45,71 @@ _EXPECTED_IF_MISSING = {
 }
 
 
-def decode_tables(tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTable | None, list[Fault]]:
-    """Return the valid values of all tables, the core's part of [target], and all errors.
+class TableDecoder:
+    """Decodes the tables of a sweep's combinations. Tables that a combination shares with the previous one are kept."""
 
-    The first is None without a valid [workload]; the second is None if [target] has an error.
+    def __init__(self) -> None:
+        self._decode_others = LatestResult(_decode_others)
+
+    def decode(self, tables: Mapping[str, Any]) -> tuple[SpecTables | None, TargetTable | None, list[Fault]]:
+        """Return the valid values of all tables, the core's part of [target], and all errors.
+
+        The first is None without a valid [workload]; the second is None if [target] has an error.
+        """
+        errors = _unknown_tables(tables)
+        errors += [_missing_table(name) for name in ("workload", "target") if name not in tables]
+        workload = _decode_workload(tables["workload"], errors) if "workload" in tables else None
+        values, target, other_errors = self._decode_others(*(tables.get(name, _MISSING) for name in OTHER_TABLES))
+        errors += other_errors
+        return (SpecTables(workload=workload, **values) if workload else None), target, errors
+
+
+_MISSING = object()
+
+OTHER_TABLES = tuple(name for name in TABLES if name != "workload")
+
+
+def _decode_workload(table: Any, errors: list[Fault]) -> WorkloadTable:
+    """Return the valid values of [workload]. Invalid required keys get a value, so that other keys can be checked."""
+    values, wrong = decode_fields(table, WorkloadTable, "workload")
+    errors += wrong
+    errors += check_secrets(table, "workload")
+    return WorkloadTable(**{"recipe": "", "gpu_type": "", "dtype": "", "gpus": 1, **values})
+
+
+def _decode_others(*given: Any) -> tuple[dict[str, Any], TargetTable | None, list[Fault]]:
+    """Return the fields of SpecTables except [workload], the core's part of [target], and all errors.
+
+    ``given`` are the values of OTHER_TABLES.
     """
-    errors = _unknown_tables(tables)
-    errors += [_missing_table(name) for name in ("workload", "target") if name not in tables]
+    tables = {name: table for name, table in zip(OTHER_TABLES, given, strict=True) if table is not _MISSING}
+    errors: list[Fault] = []
 
     def take(name: str, cls: type[T], **placeholders: Any) -> T:
         values, wrong = decode_fields(tables.get(name, {}), cls, name)
         errors.extend(wrong)
         return cls(**{**placeholders, **values})
 
-    # the placeholders are values of invalid required keys, so that the other keys can be checked
-    workload = (
-        take("workload", WorkloadTable, recipe="", gpu_type="", dtype="", gpus=1) if "workload" in tables else None
-    )
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
     measure = take("measure", MeasureTable)
     profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
     env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
     errors += [*check_env(env), *check_mounts(mounts)]
-    errors += [error for name in TABLES for error in check_secrets(tables.get(name), name)]
+    errors += [error for name, table in tables.items() for error in check_secrets(table, name)]
     target, gpus_per_node = decode_target(tables["target"], errors) if "target" in tables else (None, None)
     if not isinstance(framework := tables.get("framework", {}), dict):
         errors.append(Fault(message=invalid_value(framework), key="framework", expected="a table"))
-    if workload is None:
-        return None, target, errors
     wrong = keys_of(errors)
-    spec = SpecTables(
-        workload=workload,
-        parallelism=parallelism,
-        model=model,
-        measure=measure,
-        profile=profile,
-        env=FrozenMap((name, value) for name, value in env.items() if f"env.{name}" not in wrong),
-        mounts=FrozenMap((path, value) for path, value in mounts.items() if mount_key(path) not in wrong),
-        gpus_per_node=gpus_per_node,
-    )
-    return spec, target, errors
+    values = {
+        "parallelism": parallelism,
+        "model": model,
+        "measure": measure,
+        "profile": profile,
+        "env": FrozenMap((name, value) for name, value in env.items() if f"env.{name}" not in wrong),
+        "mounts": FrozenMap((path, value) for path, value in mounts.items() if mount_key(path) not in wrong),
+        "gpus_per_node": gpus_per_node,
+    }
+    return values, target, errors
 
 
 def decode_target(table: Any, errors: list[Fault]) -> tuple[TargetTable | None, int | None]:

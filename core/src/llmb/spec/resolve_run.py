@@ -12,9 +12,10 @@ from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
 from llmb.spec.comparable import with_baseline
 from llmb.spec.cross_checks import find_conflicts
-from llmb.spec.decode import decode_options, decode_tables
+from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
+from llmb.spec.latest_result import LatestResult
 from llmb.spec.published_points import choose_point, published_points, select_variant
 from llmb.spec.read_toml import string_of, table_of
 from llmb.spec.suspect_keys import overlaps, suspect_keys
@@ -38,12 +39,17 @@ class _Names:
 
 
 class RunResolver:
-    """Resolves combinations to runs. Each recipe and each plugin is loaded once for all combinations."""
+    """Resolves combinations to runs. Each recipe and each plugin is loaded once for all combinations.
+
+    What depends only on tables that a combination shares with the previous one is not computed again.
+    """
 
     def __init__(self, registry: PluginRegistry) -> None:
         self._registry = registry
         self._accelerators = known_accelerators(registry)
         self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
+        self._tables = TableDecoder()
+        self._decode_plugin_tables = LatestResult(_decode_plugin_tables)
 
     def resolve(
         self, combination: Combination, suspects: Collection[str] = ()
@@ -53,10 +59,12 @@ class RunResolver:
         ``suspects`` are keys with errors that are reported elsewhere. With suspects or errors, there are no runs.
         """
         tables = combination.tables
-        spec, target_table, errors = decode_tables(tables)
+        spec, target_table, errors = self._tables.decode(tables)
         names = self._look_up(tables, errors)
-        options = _options(names.framework, tables, "framework", errors)
-        target = _target(names, target_table, tables, errors)
+        gpu_type = string_of(tables, "workload", "gpu_type")
+        plugins, own_tables = (names.framework, names.scheduler), (tables.get("framework"), tables.get("target"))
+        options, target, wrong = self._decode_plugin_tables(*plugins, *own_tables, target_table, gpu_type)
+        errors += wrong
         if spec is None or names.recipe is None:
             return (), errors
         suspects = {*suspects, *suspect_keys(errors, tables)}
@@ -180,27 +188,45 @@ def _check_memory(accelerator: Accelerator, recipe: Recipe) -> list[Fault]:
     return [Fault(message=message, key="workload.gpu_type", expected=f"a GPU with at least {needs:g} GB")]
 
 
+def _decode_plugin_tables(
+    framework: FrameworkHooks[Any] | None,
+    scheduler: SchedulerHooks[Any] | None,
+    framework_table: Any,
+    scheduler_table: Any,
+    target_table: TargetTable | None,
+    gpu_type: str | None,
+) -> tuple[Any, Target[Any] | None, list[Fault]]:
+    """Return the options of the framework, the target, and all errors. A part is None if it cannot be decoded."""
+    errors: list[Fault] = []
+    options = _options(framework, framework_table, "framework", errors)
+    target_options = _options(scheduler, scheduler_table, "target", errors)
+    target = _target(scheduler, target_options, target_table, gpu_type, errors)
+    return options, target, errors
+
+
 def _options(
-    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None, tables: Mapping[str, Any], key: str, errors: list[Fault]
+    plugin: FrameworkHooks[Any] | SchedulerHooks[Any] | None, table: Any, key: str, errors: list[Fault]
 ) -> Any:
-    """Return the plugin's options; None if the plugin is unknown or its table is invalid."""
-    table = tables.get(key, {})
+    """Return the plugin's options; None if the plugin is unknown or its table is invalid. A missing table is empty."""
+    table = {} if table is None else table
     return decode_options(plugin, table, key, errors) if plugin is not None and isinstance(table, dict) else None
 
 
 def _target(
-    names: _Names, table: TargetTable | None, tables: Mapping[str, Any], errors: list[Fault]
+    scheduler: SchedulerHooks[Any] | None,
+    options: Any,
+    table: TargetTable | None,
+    gpu_type: str | None,
+    errors: list[Fault],
 ) -> Target[Any] | None:
     """Return the target of the run; None, with the errors, if its place or its options are invalid."""
-    options = _options(names.scheduler, tables, "target", errors)
     if table is None:
         return None
-    if names.scheduler is None or options is None:
+    if scheduler is None or options is None:
         errors += check_place(table)
         return None
-    gpu_type = string_of(tables, "workload", "gpu_type")
     try:
-        return assemble_target(table, names.scheduler, options, (gpu_type,) if gpu_type else ())
+        return assemble_target(table, scheduler, options, (gpu_type,) if gpu_type else ())
     except SpecError as error:
         errors += error.faults
         return None

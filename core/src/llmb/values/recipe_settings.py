@@ -12,15 +12,23 @@ def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = No
     ``{run}`` is the run's own folder, ``{cache}`` the folder that all runs share, and ``names`` are further words. The
     string "null" becomes None, because TOML has no null.
     """
-    if isinstance(value, Mapping):
-        return {key: with_paths(item, paths, names=names) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [with_paths(item, paths, names=names) for item in value]
-    if not isinstance(value, str):
+    known = {"run": paths.run, "cache": paths.cache, **(names or {})}
+    return _with_words(value, {f"{{{name}}}": path for name, path in known.items()})
+
+
+def _with_words(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        if "{" in value:
+            for word, path in words.items():
+                value = value.replace(word, path)
+        return None if value == "null" else value
+    if isinstance(value, bool | int | float):
         return value
-    for name, path in {"run": paths.run, "cache": paths.cache, **(names or {})}.items():
-        value = value.replace(f"{{{name}}}", path)
-    return None if value == "null" else value
+    if isinstance(value, Mapping):
+        return {key: _with_words(item, words) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_words(item, words) for item in value]
+    return value
 
 
 def key_values(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -154,10 +154,10 @@ def _union(kinds: tuple[Any, ...]) -> ValueType:
     is_optional = len(members) < len(kinds)
     only = next(iter(members.values())) if len(members) == 1 else None
     expected = " or ".join(each.expected for kind, each in members.items() if not (kind is int and float in kinds))
-    classes = {kind for kind in members if attrs.has(kind)}
+    exact = {each.exact for each in members.values() if each.exact}
 
     def convert(value: Any) -> Any:
-        if (value is None and is_optional) or type(value) in classes:
+        if (value is None and is_optional) or type(value) in exact:
             return value
         if only:
             return only.convert(value)

@@ -68,6 +68,8 @@ def _check_model(run: Run[Any]) -> Iterator[Fault]:
 
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error for each override that contradicts the spec or that Hydra would not apply as intended."""
+    if not run.options.config:
+        return
     tree = config_tree(run)
     flags = {key: FLAGS[cause] for cause, keys in run.settings["flags"].items() for key in keys}
     decided = {**DECIDED, **flags}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 
@@ -51,10 +52,11 @@ def enroot_address(image: Image) -> str:
     return f"docker://{image.registry}#{name}" if image.registry else f"docker://{name}"
 
 
-def import_task(image: Image, target: Target[SlurmOptions]) -> Task:
+@functools.lru_cache(maxsize=64)
+def import_task(image: Image, workdir: str, cache: str) -> Task:
     """Return the task that imports an image in a job on a compute node. Its check examines the file."""
-    key, file = image_key(image), image_file(image, target.cache)
-    directory = f"{target.workdir}/tasks/{key}"
+    key, file = image_key(image), image_file(image, cache)
+    directory = f"{workdir}/tasks/{key}"
     script = resource_text("llmb_slurm", "import_image.sh")
     command = ("bash", f"{directory}/import_image.sh", file, enroot_address(image))
     job = Job(

@@ -51,7 +51,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         """Return the task that imports the image in a job, or creates the virtual environment on the host."""
         runtime, base = choose_runtime(environment, target), environment.base
         if isinstance(base, Image) and runtime == "pyxis":
-            return (import_task(base, target),)
+            return (import_task(base, target.workdir, target.cache),)
         return (venv_task(base, target.cache),) if isinstance(base, Venv) and runtime == "venv" else ()
 
     @hookimpl
