@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 from collections.abc import Sequence
@@ -34,6 +35,9 @@ COMMANDS = (
 )
 """The subcommands, in the order of ``llmb --help``."""
 
+NEW_OBJECTS_PER_COLLECTION = 100_000
+"""New objects after which Python searches for unused cycles. By default, after 700, it searches long logs again."""
+
 app = typer.Typer(
     name="llmb",
     add_completion=False,
@@ -62,6 +66,7 @@ def _options(
 
 def main() -> None:
     """Run the command line of this process and exit."""
+    gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
     warnings.showwarning = _print_warning
     output.watch_streams()
     sys.exit(execute(sys.argv[1:]))

@@ -13,7 +13,7 @@ import attrs
 
 from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
 from llmb.analysis.steady_state import SteadyState, find_steady_state
-from llmb.analysis.valid_range import stated_only
+from llmb.analysis.valid_range import stated
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import LastSteps
@@ -246,6 +246,6 @@ def explain_missing_steps(begin: bytes, name: str, *, broke: bool = False) -> st
 def _step(step: Step) -> dict[str, Any]:
     """Return a step as a JSON table: its attributes, then the other printed values. NaN becomes None."""
     named = ("step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu", "mean_of")
-    table = {name: getattr(step, name) for name in named} | dict(step.figures)
-    stated: dict[str, Any] = stated_only(table)
-    return stated
+    return {name: stated(getattr(step, name)) for name in named} | {
+        name: stated(value) for name, value in step.figures.items()
+    }

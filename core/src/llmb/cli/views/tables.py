@@ -51,9 +51,9 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> No
     """Print a table as wide as the terminal, and name the columns that did not fit. Keep lines in a pipe complete."""
     console = output.console()
     width, rows = console.width if console.is_terminal else None, list(rows)
-    for line in table_lines(columns, rows, width):
-        console.print(line, soft_wrap=True)
-    if missing := left_out(columns, rows, width):
+    if lines := table_lines(columns, rows, width):
+        console.print(*lines, sep="\n", soft_wrap=True)  # one call: for thousands of steps, a call for each is slow
+    if width and (missing := left_out(columns, rows, width)):
         console.print(f"note: columns left out: {', '.join(missing)}; use a wider terminal or a pipe", soft_wrap=True)
 
 
@@ -151,8 +151,11 @@ def _row(
         broken = [[Text("")] * (height - len(each)) + each for each in broken]
     lines = []
     for parts in zip_longest(*broken, fillvalue=Text("")):
-        padded = zip(parts, widths, columns, strict=True)
-        line = Text(GAP).join(_padded(part, width, each.column.right) for part, width, each in padded)
+        line = Text()
+        for part, width, each in zip(parts, widths, columns, strict=True):
+            blanks = " " * (width - len(part))
+            for piece in (blanks, part, GAP) if each.column.right else (part, blanks, GAP):
+                line.append(piece)
         line.rstrip()
         lines.append(line)
     return lines
@@ -164,8 +167,3 @@ def _broken(cell: Text, width: int, last: bool) -> list[Text]:
         return [cell]
     lines = textwrap.wrap(cell.plain, max(width, 1), break_long_words=not last, break_on_hyphens=not last)
     return [Text(line, cell.style) for line in lines]
-
-
-def _padded(cell: Text, width: int, right: bool) -> Text:
-    blanks = " " * (width - len(cell))
-    return Text.assemble(blanks, cell) if right else Text.assemble(cell, blanks)
