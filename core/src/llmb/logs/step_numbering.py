@@ -71,7 +71,7 @@ class Numbering:
 
     def _rank_of(self, label: bytes) -> bytes:
         """Return the label of the rank that printed a line. A log may be continued by a launcher that adds labels."""
-        return b"" if self._ranks.keys() == {b""} else label
+        return b"" if label and self._ranks.keys() == {b""} else label
 
     @property
     def undecided(self) -> bool:

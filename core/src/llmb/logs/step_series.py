@@ -6,8 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
-import attrs
-
 from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 
 MOST_NOTICES = 1000
@@ -62,7 +60,16 @@ class SortedSteps(Sequence[Step]):
         if step.mean_of is not None:
             return step
         before = self.numbers[place - 1] if place else number - max(1, min(number, self.rhythm))
-        return attrs.evolve(step, mean_of=number - before)
+        return Step(  # faster than attrs.evolve, which each step of Megatron-LM would need
+            step=number,
+            time_s=step.time_s,
+            loss=step.loss,
+            tflops_per_gpu=step.tflops_per_gpu,
+            tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
+            figures=step.figures,
+            mean_of=number - before,
+            attempt=step.attempt,
+        )
 
 
 class StepSeries:

@@ -90,10 +90,10 @@ class MegatronLog(LineParser):
 
     def _read_step_times(self, line: bytes, found: list[Step | Notice]) -> None:
         for time_s, tflops, tokens in _STEP_TIME_LINE.findall(line):
-            time = StepTime(float(time_s), float(tflops) if tflops else None, float(tokens) if tokens else None)
-            step = self._step_times.take_step(time)
+            rates = {"tflops_per_gpu": float(tflops)} if tflops else {"tokens_per_s_per_gpu": float(tokens)}
+            step = self._step_times.take_step(StepTime(float(time_s), rates))
             if step and step.tflops_per_gpu is None:
-                found.append(attrs.evolve(step, **time.rates()))  # type: ignore[arg-type]  # floats
+                found.append(attrs.evolve(step, **rates))  # type: ignore[arg-type]  # floats
 
     def read_torn_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line without a line end, but not a last field that may lack digits."""
@@ -118,7 +118,7 @@ class MegatronLog(LineParser):
         time = self._wrapped[2] if again and self._wrapped else self._step_times.take_time(number, known["time_s"])
         self._wrapped = (self.source, number, time) if wrapped else None
         if time:
-            known = time.rates() | known
+            known = {**time.rates, **known}
         step = Step(step=number, figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
         found.append(step)
         if not time and not again:

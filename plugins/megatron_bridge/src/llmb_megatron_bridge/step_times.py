@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,16 +17,10 @@ _WAITING = 4096
 
 
 class StepTime(NamedTuple):
-    """Line of rank 0: seconds, and TFLOP/s or tokens/s per GPU."""
+    """Line of rank 0: seconds, and the rates that the line contains, by the names of a Step."""
 
     time_s: float
-    tflops_per_gpu: float | None = None
-    tokens_per_s_per_gpu: float | None = None
-
-    def rates(self) -> dict[str, float]:
-        """Return the rates that the line contains, by the names of a Step."""
-        rates = {"tflops_per_gpu": self.tflops_per_gpu, "tokens_per_s_per_gpu": self.tokens_per_s_per_gpu}
-        return {name: rate for name, rate in rates.items() if rate is not None}
+    rates: Mapping[str, float]
 
 
 class StepTimes:
@@ -68,7 +63,10 @@ class StepTimes:
         """Return steps counted from 1 if the log had no step number at all."""
         if self._last is not None:
             return []
-        return [Step(step=number, **time._asdict()) for number, time in enumerate(self._times, start=1)]
+        return [
+            Step(step=number, time_s=time.time_s, **time.rates)  # type: ignore[arg-type]  # names of floats
+            for number, time in enumerate(self._times, start=1)
+        ]
 
 
 def _fit(rounded_s: float, time_s: float) -> bool:

@@ -10,12 +10,7 @@ import attrs
 from llmb import LineParser, Notice, Step
 from llmb_nemo_launcher.mlperf_log import RECORD, MLPerfRecords
 
-_NAMES = {
-    "train_step_timing in s": "time_s",
-    "reduced_train_loss": "loss",
-    "TFLOPS_per_GPU": "tflops_per_gpu",
-    "tokens_per_sec_per_gpu": "tokens_per_s_per_gpu",
-}
+_STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
 
 _BAR_BEGIN = b"Epoch "
 _TIME, _LOSS = b"train_step_timing in s=", b"reduced_train_loss="
@@ -240,11 +235,17 @@ def _values(text: bytes, between: str, after_name: str) -> dict[str, float]:
 def _is_complete(field: str) -> bool:
     """Check whether a field without an end has all its digits: NeMo 2 prints four, and omits zeros at the end."""
     name, _, value = field.partition(": ")
-    return _NAMES.get(name) in ("time_s", "loss") and _FOUR_DIGITS.fullmatch(value) is not None
+    return name in (_STEP_TIME, _STEP_LOSS) and _FOUR_DIGITS.fullmatch(value) is not None
 
 
 def _step(number: int, values: dict[str, float], mean_of: int = 1) -> Step:
-    known = {attribute: values.pop(name) for name, attribute in _NAMES.items() if name in values}
-    if "loss" in values:  # Lightning's own loss, before NeMo printed another one
-        known.setdefault("loss", values.pop("loss"))
-    return Step(step=number, mean_of=mean_of, figures=values, **known)  # type: ignore[arg-type]  # names of floats
+    lightning_loss = values.pop("loss", None)  # Lightning's own loss, before NeMo printed another one
+    return Step(
+        step=number,
+        time_s=values.pop(_STEP_TIME, None),
+        loss=values.pop(_STEP_LOSS, lightning_loss),
+        tflops_per_gpu=values.pop("TFLOPS_per_GPU", None),
+        tokens_per_s_per_gpu=values.pop("tokens_per_sec_per_gpu", None),
+        figures=values,
+        mean_of=mean_of,
+    )
