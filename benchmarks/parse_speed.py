@@ -25,14 +25,14 @@ Other real logs are denser:
 - ``notebook``, MaxText: the densest complete log of a real run (one process on TPUs) has a step line in 394 bytes.
 
 ``dense-maxtext``, ``dense-nemo`` (NeMo 2) and ``dense-pairs`` contain nothing but step lines, which no real log does.
-The last one is also compared with a loop that searches each line for three regular expressions, as llmb-run does.
+They are also compared with loops of other tools (line_loops.py). The loop of llmb-run has a bar. The others have none,
+because they read two values of a step, or the fields of one version: see docs/decisions/0020.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-import re
 import resource
 import subprocess
 import sys
@@ -43,6 +43,7 @@ from pathlib import Path
 
 import attrs
 from figure import Figure, show
+from line_loops import LOOPS, LineLoop
 from made_logs import (
     ABSL,
     BARS_EVERY,
@@ -72,7 +73,6 @@ from llmb_maxtext.log import MaxTextLog
 
 GREP_SPEED = 0.4
 GREP_F_TIME = 0.6
-LOOP_SPEED = 1.0
 FLAT_MB = 8.0  # additional memory for a log that is ten times as long
 MB = 1_000_000
 GREPPED = {
@@ -80,12 +80,6 @@ GREPPED = {
     "nemo_launcher": "train_step_timing",
     "megatron_bridge": "elapsed time per iteration",
 }
-NUMBER = r"(\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)"
-THREE_PATTERNS = (
-    re.compile(rf"{NUMBER} *(?:MODEL_)?TFLOP/s/GPU"),
-    re.compile(r"iteration +(\d+) */ *(\d+)"),
-    re.compile(rf"elapsed time per iteration \(ms\): *{NUMBER}"),
-)
 
 
 @attrs.frozen
@@ -139,13 +133,6 @@ def grep(path: Path, *arguments: str) -> None:
     subprocess.run(["grep", "-c", *arguments, path], stdout=subprocess.PIPE, check=False)  # 1 if no line matches
 
 
-def search_each_line(path: Path) -> None:
-    with path.open(errors="replace") as file:
-        for line in file:
-            for pattern in THREE_PATTERNS:
-                pattern.search(line)
-
-
 def best_seconds(repeats: int, *works: Callable[[], object]) -> list[float]:
     """Return the best CPU time of each, measured in turns."""
     taken = [[cpu_seconds(work) for work in works] for _ in range(repeats)]
@@ -170,8 +157,7 @@ def figures(size_mb: int = 300, repeats: int = 5) -> Iterator[Figure]:
         for log in LOGS:
             path = write(Path(folder, f"{log.name}.log"), log.make(int(size_mb * MB * log.share)))
             yield speed(log, path, repeats)
-            if log.name == "dense-pairs":
-                yield speed_of_loop(path, repeats)
+            yield from (speed_of_loop(log, path, loop, repeats) for loop in LOOPS if loop.log == log.name)
             if log.has_bar:
                 small = write(Path(folder, "small", path.name), log.make(size_mb * MB // 10))
                 yield memory(small, path, log)
@@ -196,14 +182,15 @@ def speed(log: Log, path: Path, repeats: int) -> Figure:
     )
 
 
-def speed_of_loop(path: Path, repeats: int) -> Figure:
-    by_loop, by_us = best_seconds(repeats, lambda: search_each_line(path), lambda: parse(path, "megatron_bridge"))
+def speed_of_loop(log: Log, path: Path, loop: LineLoop, repeats: int) -> Figure:
+    by_loop, by_us = best_seconds(repeats, lambda: loop.read(path), lambda: parse(path, log.framework))
+    size_mb = path.stat().st_size / MB
     return Figure(
-        "parsing nothing but Megatron-Bridge's step lines: speed / that of three regular expressions per line",
+        f"parsing nothing but step lines of {log.framework} / a loop over the lines: {loop.description}",
         by_loop / by_us,
-        LOOP_SPEED,
+        loop.bar,
         at_least=True,
-        detail=f"loop {by_loop:.3f} s, llmb {by_us:.3f} s",
+        detail=f"loop {size_mb / by_loop:.0f} MB/s, llmb {size_mb / by_us:.0f} MB/s",
     )
 
 
