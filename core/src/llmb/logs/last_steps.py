@@ -13,6 +13,7 @@ STEPS_OF_GRACE = 10
 """New steps after a message that do not show that the run continued: schedulers give processes half a minute to end."""
 
 _LONGEST_LINE = 64 << 10
+_GROUP = 100  # lines
 
 NewParser = Callable[[], LogParser]
 
@@ -41,26 +42,29 @@ class LastSteps:
     def find_begin(self, path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
         """Return a byte in the line after which at most ``most`` of these steps come, or 0 if there is no step.
 
-        New parsers read its block again, the second one line by line. If the line began in the block before, the result
-        is the first byte of the block. If a parser numbers its steps at the end of the log, the log is read again.
+        New parsers read its block again: in groups of lines, because a call for each line is slow, and then the group
+        line by line. If the line began in the block before, the result is the first byte of the block. If a parser
+        numbers its steps at the end of the log, the log is read again.
         """
         if not self._steps:
             return 0
         last = [*self._steps][-most - 1 :]
-        begin = offset = last[0][1]
+        begin = last[0][1]
         block = next(blocks_of(path, begin), b"")
         if not block and not isinstance(new_parser(), _Piecewise):
             return find_last_steps(path, lambda: _Piecewise(new_parser), most)
+        lines, parser = block.splitlines(keepends=True), new_parser()
         in_block = LastSteps(sum(each == begin for _, each in last))
-        in_block.add(new_parser().feed(block), begin)
+        for place in range(0, len(lines), _GROUP):
+            in_block.add(parser.feed(b"".join(lines[place : place + _GROUP])), place)
         if len(in_block._steps) < in_block._count:
             return begin
-        oldest, parser = in_block._steps[0][0], new_parser()  # as numbered by a parser that began here
-        for line in block.splitlines(keepends=True):
-            if oldest in _numbers(parser.feed(line)):
-                break
-            offset += len(line)
-        return offset
+        oldest, place = in_block._steps[0]  # as numbered by a parser that began here
+        parser = new_parser()
+        parser.feed(b"".join(lines[:place]))
+        while place < len(lines) and oldest not in _numbers(parser.feed(lines[place])):
+            place += 1
+        return begin + sum(map(len, lines[:place]))
 
 
 def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
