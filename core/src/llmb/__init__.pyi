@@ -8,6 +8,8 @@ from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
 from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
+from .analysis.telemetry import GpuProblem as GpuProblem
+from .analysis.telemetry import Telemetry as Telemetry
 from .api import compare as compare
 from .api import grade as grade
 from .api import list_recipes as list_recipes
@@ -137,6 +139,7 @@ from .values.job import Mount as Mount
 from .values.job import Phase as Phase
 from .values.job import Ranks as Ranks
 from .values.job import Script as Script
+from .values.job import Sidecar as Sidecar
 from .values.job import Task as Task
 from .values.job_history import Attempt as Attempt
 from .values.job_history import JobHistory as JobHistory

@@ -12,6 +12,7 @@ import attrs
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
 from llmb.plugins.registry import PluginRegistry
+from llmb.scripts.telemetry import with_telemetry
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
@@ -110,6 +111,7 @@ class RunPlan:
             "env": dict(run.env),
             "mounts": [attrs.asdict(mount) for mount in run.mounts],
             "profile": attrs.asdict(run.profile) if run.profile else None,
+            "telemetry": attrs.asdict(run.telemetry) if run.telemetry else None,
             "target": {
                 "name": target.name,
                 "scheduler": target.scheduler,
@@ -253,7 +255,8 @@ def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Env
     """
     if job.environment != Environment() and with_target_secrets(job.environment, target) != environment:
         raise PluginError(f"{run.framework}: build_job() sets Job.environment; prepare_env() has to return it")
-    return with_settings(attrs.evolve(job, environment=environment), run.env, run.mounts)
+    job = with_telemetry(attrs.evolve(job, environment=environment), run)
+    return with_settings(job, run.env, run.mounts)
 
 
 def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:

@@ -18,8 +18,8 @@ from llmb.drive.background import Background
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.events import Ended, Event, Planned
-from llmb.drive.finalize import JobPast
 from llmb.drive.find_records import all_records
+from llmb.drive.incidents import JobPast
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.record import TASK_LOG, RunRecord, runs_folder
 from llmb.drive.run_logs import RunLogs

@@ -285,6 +285,7 @@ BIG_AS_PUBLISHED = {"target": {"gpus_per_node": 8, "scheduler": "slurm"}}
         ({"workload": {"steps": 20}}, ("workload.steps",)),  # the last is measured: the publisher still warmed up
         ({"workload": {"steps": 50}}, ()),
         ({"workload": {"steps": 60}}, ()),
+        ({"telemetry": {"interval": "5s"}}, ()),
         ({"env": {"A": "1"}, "mounts": {"/me/x": "/opt/x", "/d": "/d:ro"}}, ("env.A", 'mounts."/me/x"', 'mounts."/d"')),
     ],
 )

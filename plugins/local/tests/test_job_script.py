@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb import Dataset, Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Task, Venv
+from llmb import Dataset, Environment, FrozenMap, Image, Job, Mount, Phase, Sidecar, SpecError, Target, Task, Venv
 from llmb_local.job_script import lock_word
 from llmb_local.options import ContainerOptions, LocalOptions
 from llmb_local.plugin import Local
@@ -58,6 +58,7 @@ JOBS = {
             Phase(name="perf", command=("train", "$(touch x)"), env=FrozenMap({"XLA_FLAGS": "--x=1 --y=2"})),
         ),
     ),
+    "sidecar": job(sidecars=(Sidecar(name="telemetry", command=("bash", "/work/it's.sh", "5")),)),
     "docker": in_image(environment=Environment(base=IMAGE, secrets=("HF_TOKEN",))),
     "podman": in_image(environment=Environment(base=attrs.evolve(IMAGE, digest="sha256:" + 64 * "0"))),
     "enroot": in_image(mounts=(Mount(source="/data", target="/d", read_only=True),)),

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 
-from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, SpecError, Target, Venv
+from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, Sidecar, SpecError, Target, Venv
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
 
@@ -43,6 +43,7 @@ PHASES = (
     Phase(name="convert", command=("convert", "it's"), ranks="first", outputs=("/work/pgle",)),
     Phase(name="perf", command=("train", "$(touch x)"), env=FrozenMap({"XLA_FLAGS": "--x=1 --y=2"})),
 )
+SIDECAR = Sidecar(name="telemetry", command=("bash", "/work/it's.sh", "5"))
 EVERYTHING: dict[str, Any] = {
     "gpu_request": "gpus-per-node",
     "account": "proj",
@@ -78,6 +79,7 @@ JOBS = {
         target(),
     ),
     "every-option": (job(nodes=2, gpus_per_node=4), target(**EVERYTHING)),
+    "sidecar": (job(nodes=2, sidecars=(SIDECAR,)), target()),
     "nvlink-domains": (job(nodes=16, tasks_per_node=4, gpus_per_node=4, domain_nodes=16), target()),
 }
 

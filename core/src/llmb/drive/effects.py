@@ -13,7 +13,8 @@ from functools import partial
 import attrs
 
 from llmb.drive.events import Ended
-from llmb.drive.finalize import JobPast, finalize_run
+from llmb.drive.finalize import finalize_run
+from llmb.drive.incidents import JobPast
 from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.provenance import parse_provenance

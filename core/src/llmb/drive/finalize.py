@@ -7,15 +7,14 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.measuring_window import Summary, is_measured, summarise
 from llmb.analysis.metrics import high_mfu_note, measure_run
 from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
-from llmb.drive.attempts import list_attempts
 from llmb.drive.events import Ended
+from llmb.drive.incidents import JobPast, add_incidents
 from llmb.drive.record import RunRecord
 from llmb.drive.result import read_result
 from llmb.drive.run_logs import RunLogs
@@ -25,20 +24,9 @@ from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.failure import Failure
-from llmb.values.job_history import JobHistory
-from llmb.values.job_status import JobStatus
 from llmb.values.model import proxy_note
 from llmb.values.run import Run
 from llmb.values.steps import Step
-
-
-@attrs.frozen(kw_only=True)
-class JobPast:
-    """Last status and history of a job that is over. ``recorded`` is the content of the job's own file of attempts."""
-
-    status: JobStatus
-    history: JobHistory
-    recorded: bytes
 
 
 def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
@@ -61,10 +49,6 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     objection = _find_objection(run, logs, summary, steady, completed=completed)
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
-    attempts = list_attempts(record.events(), past.recorded, past.history, ending.cause)
-    done, earlier = logs.series.count, logs.series.earlier_count
-    wall_time = divide_wall_time(attempts, steady, steps=done, earlier_steps=earlier, mean_of=summary.mean_of)
-    history_note = past.history.note if len(attempts) > 1 or ending.state == "cancelled" else ""
     proxy = proxy_note(run.model, run.published_model)
     own_notes = (proxy, ending.reason if completed else "", high_mfu_note(run, metrics))
     result = attrs.evolve(
@@ -74,17 +58,15 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
         failure=None if completed else _find_failure(logs, ending, registry),
-        notes=tuple(filter(None, (*own_notes, history_note))),
+        notes=tuple(filter(None, own_notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
         window_complete=summary.complete,
         interval=judgement.interval,
         window=window,
         steady_state=steady,
-        attempts=attempts,
-        goodput=wall_time.goodput if wall_time else None,
-        wall_time=wall_time,
     )
+    result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
     record.write_result(result.as_dict(), steps)
     return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
 

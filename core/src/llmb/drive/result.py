@@ -12,6 +12,7 @@ from llmb.analysis.goodput import WallTime
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.telemetry import Telemetry
 from llmb.drive.find_records import find_record
 from llmb.drive.record import RunRecord
 from llmb.drive.steps_file import read_steps
@@ -26,7 +27,7 @@ from llmb.values.typed import decode_fields, encode
 
 RESULT_KEYS = (
     *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),
-    *("interval", "window", "steady_state", "attempts", "goodput", "wall_time"),
+    *("interval", "window", "steady_state", "attempts", "goodput", "wall_time", "telemetry"),
 )
 """Keys that only ``result.json`` has."""
 
@@ -93,6 +94,7 @@ class RunResult:
     attempts: tuple[Attempt, ...] = attrs.field(default=(), converter=_freeze_attempts)
     goodput: float | None = None
     wall_time: WallTime | None = None
+    telemetry: Telemetry | None = None
 
     @property
     def ended(self) -> bool:
@@ -118,6 +120,7 @@ class RunResult:
             "notes": list(self.notes),
             "attempts": [attrs.asdict(each) | {"nodes": list(each.nodes)} for each in self.attempts],
             "wall_time": attrs.asdict(self.wall_time) if self.wall_time else None,
+            "telemetry": attrs.asdict(self.telemetry) if self.telemetry else None,
             "sweep": encode(self.sweep),
         }
 
@@ -141,6 +144,7 @@ NESTED: Mapping[str, type] = {
     "window": MeasuredWindow,
     "steady_state": SteadyState,
     "wall_time": WallTime,
+    "telemetry": Telemetry,
     "baseline": Comparison,
 }
 """The keys whose values are tables, each with its class."""

@@ -56,6 +56,7 @@ class RunLogs:
         self, plan: RunPlan, record: RunRecord, framework: FrameworkHooks[Any], scheduler: SchedulerHooks[Any]
     ) -> None:
         self._plan = plan
+        self._sidecars = frozenset(sidecar.name for sidecar in plan.job.sidecars)
         self._record = record
         self._framework = framework
         self._scheduler = scheduler
@@ -99,10 +100,16 @@ class RunLogs:
 
     @property
     def copies(self) -> list[Path]:
-        """The copies of all logs, the last phase first and the scheduler's own log last."""
+        """The copies of all logs except those of sidecars, the last phase first and the scheduler's own log last."""
         order = {phase.name: number for number, phase in enumerate(self._plan.job.phases)}
-        latest_first = sorted(self.files, key=lambda log: -order.get(log.phase, -1))
+        files = [log for log in self.files if log.phase not in self._sidecars]
+        latest_first = sorted(files, key=lambda log: -order.get(log.phase, -1))
         return [self._record.logs / log.copy for log in latest_first]
+
+    def sidecar_copy(self, name: str) -> Path | None:
+        """Return the copy of a sidecar's log, or None if the job has no such sidecar."""
+        found = (log for log in self.files if log.phase == name and name in self._sidecars)
+        return next((self._record.logs / log.copy for log in found), None)
 
     def offsets(self) -> dict[str, int]:
         """Return the size of each log's copy, which is where to read on, by the log's path on the target."""
@@ -155,6 +162,8 @@ class RunLogs:
 
     def _parse(self, log: LogFile, data: bytes) -> None:
         self._parsed[log.copy] = self._parsed.get(log.copy, 0) + len(data)
+        if log.phase in self._sidecars:
+            return
         measured = {phase.name: phase.measured for phase in self._plan.job.phases}
         if log.phase in measured:
             self.phase = log.phase

@@ -89,6 +89,7 @@ def assemble_run(
         env=spec.env,
         mounts=_mounts(spec.mounts),
         profile=with_published_capture(spec.profile, recipe),
+        telemetry=spec.telemetry,
         settings=point.settings,
         options=options,
         paths=Paths(run="", cache=cache),

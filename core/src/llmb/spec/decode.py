@@ -31,7 +31,7 @@ from llmb.spec.suspect_keys import keys_of
 from llmb.values.error_text import REQUIRED_KEY, UNKNOWN_KEY, invalid_value, unknown_key
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
-from llmb.values.run import Profile
+from llmb.values.run import Profile, Sampling
 from llmb.values.typed import decode, decode_fields, describe
 
 T = TypeVar("T")
@@ -93,6 +93,7 @@ def _decode_others(*given: Any) -> tuple[dict[str, Any], TargetTable | None, lis
     parallelism, model = take("parallelism", ParallelismTable), take("model", ModelTable)
     measure = take("measure", MeasureTable)
     profile = take("profile", Profile, tool="nsys") if "profile" in tables else None
+    telemetry = take("telemetry", Sampling, interval=1) if "telemetry" in tables else None
     env, mounts = _strings(tables, "env", errors), _strings(tables, "mounts", errors)
     errors += [*check_env(env), *check_mounts(mounts)]
     errors += [error for name, table in tables.items() for error in check_secrets(table, name)]
@@ -105,6 +106,7 @@ def _decode_others(*given: Any) -> tuple[dict[str, Any], TargetTable | None, lis
         "model": model,
         "measure": measure,
         "profile": profile,
+        "telemetry": telemetry,
         "env": FrozenMap((name, value) for name, value in env.items() if f"env.{name}" not in wrong),
         "mounts": FrozenMap((path, value) for path, value in mounts.items() if mount_key(path) not in wrong),
         "gpus_per_node": gpus_per_node,

@@ -33,6 +33,8 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     }
     if run.profile:
         tables["profile"] = encode(run.profile)
+    if run.telemetry:
+        tables["telemetry"] = encode(run.telemetry)
     return {name: table for name, table in tables.items() if table}
 
 

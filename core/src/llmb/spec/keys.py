@@ -7,7 +7,7 @@ import attrs
 
 from llmb.values.error_text import nearest_name
 from llmb.values.frozen import FrozenMap
-from llmb.values.run import Profile
+from llmb.values.run import Profile, Sampling
 from llmb.values.scalars import Duration, Fraction, ImageAddress, PositiveInt, VariableName
 
 
@@ -92,6 +92,7 @@ class SpecTables:
     model: ModelTable
     measure: MeasureTable
     profile: Profile | None
+    telemetry: Sampling | None
     env: Mapping[str, str]
     mounts: Mapping[str, str]
     gpus_per_node: int | None
@@ -108,6 +109,7 @@ TABLES: Mapping[str, Any] = {
     "env": None,
     "mounts": None,
     "profile": Profile,
+    "telemetry": Sampling,
     "measure": MeasureTable,
     "target": TargetTable,
 }

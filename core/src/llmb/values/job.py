@@ -63,6 +63,19 @@ class Phase:
         return (*(["env", *env] if env else []), *self.command)
 
 
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Sidecar:
+    """A process that runs once on each node beside all phases of a job, outside containers and virtual environments.
+
+    It starts before the first phase. After the last phase, or if a phase fails, it receives SIGUSR1 and has 10 s to
+    end; then it is killed. Its failure does not affect the job. Schedulers set none of the variables of ranks for it,
+    and give it no secrets, but CUDA_VISIBLE_DEVICES if they set it for ranks. ``name`` is that of its log.
+    """
+
+    name: Name
+    command: tuple[str, ...] = attrs.field(validator=attrs.validators.min_len(1))
+
+
 def _have_distinct_names(_job: object, _field: object, phases: tuple[Phase, ...]) -> None:
     """Raise ValueError if there are no phases, or two phases of one name."""
     names = [phase.name for phase in phases]
@@ -70,6 +83,12 @@ def _have_distinct_names(_job: object, _field: object, phases: tuple[Phase, ...]
         raise ValueError("Job.phases: no phase; expected at least one")
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"Job.phases: several phases are named {', '.join(duplicates)}; expected distinct names")
+
+
+def _have_other_names_than_phases(job: "Job", _field: object, sidecars: tuple[Sidecar, ...]) -> None:
+    """Raise ValueError if a sidecar has the name of a phase, because logs have these names."""
+    if taken := {phase.name for phase in job.phases} & {each.name for each in sidecars}:
+        raise ValueError(f"Job.sidecars: a phase is named {', '.join(sorted(taken))} too; expected distinct names")
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -81,7 +100,7 @@ class Job:
     the same with the prefix ``LLMB_``, and LLMB_JOB_ID, LLMB_RUN_DIR and LLMB_ATTEMPT. If NVLink domains matter,
     ``domain_nodes`` is the number of nodes at a time that must be in one domain. ``mpi`` is the interface by which an
     MPI launcher has to start the ranks (``pmix``), or None if any launcher will do. With ``mpi_optional``, a scheduler
-    without an MPI launcher may start the job too.
+    without an MPI launcher may start the job too. Core adds the ``sidecars`` that the spec needs.
     """
 
     id: Name
@@ -97,6 +116,7 @@ class Job:
     env: Mapping[VariableName, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
     files: Mapping[AbsolutePath, str] = attrs.field(factory=FrozenMap)
+    sidecars: tuple[Sidecar, ...] = attrs.field(default=(), validator=_have_other_names_than_phases)
     time_limit_s: PositiveInt
 
     def container_mounts(self, cache: str) -> tuple[Mount, ...]:
@@ -127,6 +147,7 @@ class Job:
                 }
                 for phase in self.phases
             ],
+            "sidecars": [{"name": each.name, "command": list(each.command)} for each in self.sidecars],
         }
 
 

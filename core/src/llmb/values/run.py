@@ -10,7 +10,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
 from llmb.values.recipe import Baseline, MfuSource, ProfileTool, Window
-from llmb.values.scalars import AbsolutePath, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
+from llmb.values.scalars import AbsolutePath, Duration, NonNegativeInt, PositiveFloat, PositiveInt, VariableName
 from llmb.values.typed import typed_fields
 
 OptionsT = TypeVar("OptionsT")  # the attrs class of a plugin's own options
@@ -34,6 +34,13 @@ class Profile:
     ranks: tuple[int, ...] | None = None
     gpu_metrics: bool = False
     cpu: bool = False
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Sampling:
+    """The table [telemetry]: the GPUs of each node are sampled every ``interval`` seconds."""
+
+    interval: Duration
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -73,6 +80,7 @@ class Run(Generic[OptionsT]):
     env: Mapping[str, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
     profile: Profile | None = None
+    telemetry: Sampling | None = None
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     options: OptionsT
     paths: Paths

@@ -37,6 +37,7 @@ def job_script(
         machine_gpus=machine_gpus,
         grace_s=target.options.grace_s,
         secrets=shlex.join(job.environment.secrets),
+        sidecars=[(each, shlex.join(each.command)) for each in job.sidecars],
         phases=[(phase, _call(job, phase)) for phase in job.phases],
         start_ranks=bash_file("start_ranks.sh"),
         container_cleanup=bash_file("runtimes/container_cleanup.sh"),
@@ -68,15 +69,15 @@ def rank_count(job: Job, phase: Phase) -> int:
 
 
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
-    """Return one log per phase and rank, because ranks that share a file interleave their lines."""
-    return FrozenMap(
-        (
-            phase.name,
-            tuple(
-                f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(rank_count(job, phase))
-            ),
+    """Return one log per phase and rank, because ranks that share a file interleave their lines; one per sidecar."""
+    logs = {
+        phase.name: tuple(
+            f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(rank_count(job, phase))
         )
         for phase in job.phases
+    }
+    return FrozenMap(
+        logs | {each.name: (f"{job.directory}/logs/{each.name}.{{attempt}}.log",) for each in job.sidecars}
     )
 
 

@@ -59,6 +59,17 @@ await_processes() {
 # record_failure REASON: keep why the job fails. Only the first call has an effect.
 record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; }
 
+# end_sidecars PID...: send SIGUSR1 to processes, or to groups with a minus sign, and kill those that run on for 10 s.
+end_sidecars() {
+  local each tenth
+  for each; do kill -USR1 -- "$each"; done
+  for ((tenth = 0; tenth < 100; tenth++)); do
+    for each; do kill -0 -- "$each" && sleep 0.1 && continue 2; done
+    return
+  done
+  for each; do kill -KILL -- "$each"; done
+} 2>/dev/null
+
 # record_attempt start|end [NODE...]: append the time at which this attempt starts on these nodes, or ends.
 record_attempt() {
   local word=$1
@@ -345,7 +356,12 @@ done
 
 record_attempt start "$(hostname)"
 end_ranks_on_term
-trap 'record_attempt end' EXIT
+sidecars=()
+at_exit() {
+  end_sidecars "${sidecars[@]}"
+  record_attempt end
+}
+trap at_exit EXIT
 master_port=$(free_port $((20000 + $$ % 10000)))
 
 phase train 1 python train.py

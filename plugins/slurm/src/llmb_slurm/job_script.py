@@ -52,6 +52,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         image_file=image_file(image, target.cache) if image else None,
         container=container,
         launch=shlex.join(launch_options(job, target)),
+        sidecars=[(each, shlex.join(each.command)) for each in job.sidecars],
         phases=[_phase(phase, job, contained=bool(container)) for phase in job.phases],
     )
 
@@ -89,7 +90,7 @@ def _phase(phase: Phase, job: Job, *, contained: bool) -> Mapping[str, object]:
 
 
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
-    """Return one log per phase, in which srun labels each line with its rank, after the log of Slurm itself.
+    """Return one log per phase, in which srun labels each line with its rank, after that of Slurm; one per sidecar.
 
     Raise SpecError if a phase name cannot be the name of a log.
     """
@@ -104,3 +105,5 @@ def _logs(job: Job) -> Iterator[tuple[str, tuple[str, ...]]]:
                 f"invalid phase name {format_value(phase.name)}: it cannot name a log on Slurm; rename the phase"
             )
         yield phase.name, (f"{job.directory}/logs/{phase.name}.{{attempt}}.log",)
+    for sidecar in job.sidecars:
+        yield sidecar.name, (f"{job.directory}/logs/{sidecar.name}.{{attempt}}.log",)

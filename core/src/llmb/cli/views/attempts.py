@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import llmb
 from llmb.cli.views.tables import format_number
+from llmb.cli.views.telemetry import telemetry_rows
 
 LEAST_S = 0.1
 """Lost time that is named, in seconds."""
@@ -15,7 +16,8 @@ def job_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     """Return a row for each attempt if there are several, and a row for the goodput."""
     attempts = result.attempts if len(result.attempts) > 1 else ()
     rows = [(f"attempt {each.attempt}", _describe_attempt(each)) for each in attempts]
-    return [*rows, *([("goodput", _describe_goodput(result.wall_time))] if result.wall_time else [])]
+    rows += [("goodput", _describe_goodput(result.wall_time))] if result.wall_time else []
+    return [*rows, *(telemetry_rows(result.telemetry) if result.telemetry else [])]
 
 
 def _describe_attempt(attempt: llmb.Attempt) -> str:

@@ -2,7 +2,7 @@
 # Set above: image, file, gpus_stated, start_options.
 container=llmb-$LLMB_JOB_ID phase_group=''
 trap 'end_ranks; end_phase; exit 143' TERM
-trap 'remove_container_of .; record_attempt end' EXIT
+trap 'remove_container_of .; at_exit' EXIT
 
 create() {
   local output

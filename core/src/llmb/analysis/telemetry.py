@@ -1,0 +1,214 @@
+"""Summary of the samples that telemetry.sh took: power and energy, and GPUs that run hot, slow or throttled.
+
+Only busy samples count, so that start-up and exit do not lower the mean power.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from llmb.analysis.metrics import Metrics
+
+BUSY_PERCENT = 50
+"""The utilisation of a GPU from which a sample counts as busy."""
+
+THROTTLED_SHARE = 0.01
+"""The share of busy samples with a reason of `THROTTLING` from which a GPU counts as throttled."""
+
+SLOW_SHARE = 0.05
+"""How far the mean SM clock of a slow GPU is below the median of all GPUs, as a share."""
+
+HOT_C = 15
+"""How far the mean temperature of a hot GPU is above the median of all GPUs, in degrees Celsius."""
+
+THROTTLING: Mapping[int, str] = {
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+}
+"""Harmful bits of nvidia-smi's clocks_event_reasons.active.
+
+Source: https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html. The software power cap (0x04) is not
+among them, because most GPUs reach it in a training.
+"""
+
+MOST_ERRORS = 20
+"""Different messages of the tool that are kept."""
+
+JOULES_PER_KWH = 3.6e6
+
+Problem = Literal["throttled", "hot", "slow", "ECC errors", "NVLink errors"]
+
+
+@attrs.frozen(kw_only=True)
+class GpuProblem:
+    """A GPU, by its index on its node, that differs from the others or reports errors."""
+
+    node: str
+    gpu: int
+    problem: Problem
+    detail: str
+
+
+@attrs.frozen(kw_only=True)
+class Telemetry:
+    """Means over the busy samples of all GPUs, the energy that follows from them, and the GPUs with problems.
+
+    ``power_w`` is the mean power of one GPU. Energies are those of the GPUs alone: this mean times the GPUs of the run.
+    ``cpu_share`` is the CPU time that sampling took, as a share of one core, on the node where it took most. ``errors``
+    are messages of the tool, with the node.
+    """
+
+    nodes: int
+    gpus: int
+    samples: int
+    power_w: float | None = None
+    sm_clock_mhz: float | None = None
+    temperature_c: float | None = None
+    energy_per_step_j: float | None = None
+    tokens_per_joule: float | None = None
+    kwh_per_1t_tokens: float | None = None
+    cpu_share: float | None = None
+    problems: tuple[GpuProblem, ...] = ()
+    errors: tuple[str, ...] = ()
+
+
+@attrs.define
+class _Gpu:
+    """The busy samples of one GPU, added up."""
+
+    power_w: list[float] = attrs.field(factory=list)
+    sm_clock_mhz: list[float] = attrs.field(factory=list)
+    temperature_c: list[float] = attrs.field(factory=list)
+    samples: int = 0
+    reasons: dict[int, int] = attrs.field(factory=dict)
+    first_ecc: float | None = None
+    last_ecc: float | None = None
+
+    def add(self, values: Sequence[str]) -> None:
+        """Add a sample: the fields of telemetry.sh after the index."""
+        power, clock, _, temperature, reasons, _, utilisation, _, ecc = values
+        if (errors := _number(ecc)) is not None:
+            self.first_ecc = errors if self.first_ecc is None else self.first_ecc
+            self.last_ecc = errors
+        if (percent := _number(utilisation)) is not None and percent < BUSY_PERCENT:
+            return
+        self.samples += 1
+        for known, text in ((self.power_w, power), (self.sm_clock_mhz, clock), (self.temperature_c, temperature)):
+            if (value := _number(text)) is not None:
+                known.append(value)
+        bits = int(reasons, 16) if reasons.startswith("0x") else 0
+        for bit in THROTTLING:
+            self.reasons[bit] = self.reasons.get(bit, 0) + bool(bits & bit)
+
+
+@attrs.define
+class _Samples:
+    """All lines of a log of telemetry.sh, added up."""
+
+    gpus: dict[tuple[str, int], _Gpu] = attrs.field(factory=dict)
+    links: dict[tuple[str, int, str], list[int]] = attrs.field(factory=dict)  # counters at the begin and at the end
+    costs: dict[str, float] = attrs.field(factory=dict)
+    errors: dict[str, None] = attrs.field(factory=dict)
+
+    def add(self, line: str) -> None:
+        """Add a line. An incomplete one, such as the last one of a killed job, is ignored."""
+        node, kind, *values = line.split(", ")
+        if kind == "gpu" and len(values) == 11 and values[1].isdecimal():
+            self.gpus.setdefault((node, int(values[1])), _Gpu()).add(values[2:])
+        elif kind in ("link", "link end") and len(values) == 4:
+            gpu, link, name, count = values
+            self.links.setdefault((node, int(gpu), f"link {link}: {name}"), [0, 0])[kind == "link end"] = int(count)
+        elif kind == "cost" and len(values) == 2:
+            self.costs[node] = float(values[0]) / max(1.0, float(values[1]))
+        elif kind in ("error", "gpu") and len(values) == 1 and len(self.errors) < MOST_ERRORS:
+            self.errors[f"{node}: {values[0]}"] = None
+
+
+def summarise_telemetry(lines: Iterable[str], metrics: Metrics | None, gpus: int) -> Telemetry:
+    """Return the summary of a log of telemetry.sh, for a run with these metrics on so many GPUs."""
+    samples = _Samples()
+    for line in lines:
+        try:
+            samples.add(line.rstrip("\n"))
+        except ValueError:  # two lines that were written at the same time
+            continue
+    busy = {place: gpu for place, gpu in samples.gpus.items() if gpu.samples}
+    power_w = _mean(busy, "power_w")
+    return Telemetry(
+        nodes=len({node for node, _ in busy}),
+        gpus=len(busy),
+        samples=sum(gpu.samples for gpu in busy.values()),
+        power_w=power_w,
+        sm_clock_mhz=_mean(busy, "sm_clock_mhz"),
+        temperature_c=_mean(busy, "temperature_c"),
+        **_energies(power_w * gpus if power_w else None, metrics),
+        cpu_share=max(samples.costs.values(), default=None),
+        problems=tuple(_find_problems(samples, busy)),
+        errors=tuple(samples.errors),
+    )
+
+
+def _energies(power_w: float | None, metrics: Metrics | None) -> dict[str, Any]:
+    if not power_w or metrics is None or not metrics.tokens_per_s or not metrics.step_time_s:
+        return {}
+    tokens_per_joule = metrics.tokens_per_s / power_w
+    return {
+        "energy_per_step_j": power_w * metrics.step_time_s,
+        "tokens_per_joule": tokens_per_joule,
+        "kwh_per_1t_tokens": 1e12 / tokens_per_joule / JOULES_PER_KWH,
+    }
+
+
+def _find_problems(samples: _Samples, busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
+    yield from _find_throttled(busy)
+    yield from _find_outliers(busy)
+    for (node, index), gpu in sorted(samples.gpus.items()):
+        if errors := int((gpu.last_ecc or 0) - (gpu.first_ecc or 0)):
+            yield GpuProblem(node=node, gpu=index, problem="ECC errors", detail=f"{errors} uncorrected")
+    for (node, index, name), (begin, end) in sorted(samples.links.items()):
+        if end > begin:
+            yield GpuProblem(node=node, gpu=index, problem="NVLink errors", detail=f"{name} +{end - begin}")
+
+
+def _find_throttled(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
+    for (node, index), gpu in sorted(busy.items()):
+        for bit, count in gpu.reasons.items():
+            if count / gpu.samples >= THROTTLED_SHARE:
+                detail = f"{100 * count / gpu.samples:.0f} % of the time ({THROTTLING[bit]})"
+                yield GpuProblem(node=node, gpu=index, problem="throttled", detail=detail)
+
+
+def _find_outliers(busy: Mapping[tuple[str, int], _Gpu]) -> Iterator[GpuProblem]:
+    """Yield the GPUs that are slower or hotter than most GPUs of the run."""
+    clocks = {place: statistics.fmean(gpu.sm_clock_mhz) for place, gpu in sorted(busy.items()) if gpu.sm_clock_mhz}
+    usual_mhz = statistics.median(clocks.values()) if clocks else 0.0
+    for (node, index), mhz in clocks.items():
+        if mhz < (1 - SLOW_SHARE) * usual_mhz:
+            detail = f"SM clock {mhz:.0f} MHz, median {usual_mhz:.0f} MHz"
+            yield GpuProblem(node=node, gpu=index, problem="slow", detail=detail)
+    heat = {place: statistics.fmean(gpu.temperature_c) for place, gpu in sorted(busy.items()) if gpu.temperature_c}
+    usual_c = statistics.median(heat.values()) if heat else 0.0
+    for (node, index), degrees in heat.items():
+        if degrees >= usual_c + HOT_C:
+            detail = f"{degrees:.0f} C, median {usual_c:.0f} C"
+            yield GpuProblem(node=node, gpu=index, problem="hot", detail=detail)
+
+
+def _mean(gpus: Mapping[tuple[str, int], _Gpu], name: str) -> float | None:
+    """Return the mean over the GPUs of their mean values, or None if no GPU has the value."""
+    means = [statistics.fmean(values) for gpu in gpus.values() if (values := getattr(gpu, name))]
+    return statistics.fmean(means) if means else None
+
+
+def _number(text: str) -> float | None:
+    """Return the number, or None for ``[N/A]`` and the like."""
+    try:
+        return float(text)
+    except ValueError:
+        return None

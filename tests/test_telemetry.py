@@ -1,0 +1,106 @@
+"""Sampling of GPUs beside a job, on this machine and on a real Slurm cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+STAND_IN = Path(__file__).parents[1] / "core/tests/scripts/nvidia-smi"
+EVERY_SECOND = {"telemetry": {"interval": "1s"}}
+
+
+@pytest.fixture
+def nvidia_smi(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a stand-in for nvidia-smi into PATH."""
+    monkeypatch.setenv("PATH", f"{STAND_IN}:{os.environ['PATH']}")
+
+
+def is_sampled(folder: Path, *nodes: str) -> Any:
+    """Return a condition: the sampler of each node has printed a line for the job below this folder."""
+
+    def check() -> bool:
+        text = "".join(log.read_text() for log in folder.glob("runs/*/logs/telemetry.0.log"))
+        return all(f"{node}, gpu, " in text for node in nodes)
+
+    return check
+
+
+def samplers(work: Path) -> list[str]:
+    """Return the processes that still sample for a job."""
+    found = subprocess.run(["pgrep", "-f", f"{work}/telemetry.sh"], capture_output=True, text=True)
+    return found.stdout.split()
+
+
+def check_energy(run: dict[str, Any]) -> None:
+    telemetry = run["telemetry"]
+    assert telemetry["power_w"] == 643.21
+    assert telemetry["energy_per_step_j"] == pytest.approx(643.21 * run["gpus"] * run["metrics"]["step_time_s"])
+    assert {(each["gpu"], each["problem"]) for each in telemetry["problems"]} == {(1, "NVLink errors")}
+    copy = Path(run["directory"]) / "logs/telemetry.0.log"
+    assert ", cost, " in copy.read_text()
+    assert copy.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.usefixtures("nvidia_smi")
+def test_a_run_has_the_energy_of_its_steps(toy: Any) -> None:
+    gate = {"gate": str(toy.gate), "gate_step": 2}
+    running = toy.start("run", toy.spec(framework=gate, **EVERY_SECOND), "--json")
+    toy.wait(is_sampled(toy.home / "work", os.uname().nodename))
+    toy.gate.touch()
+    out, _ = running.communicate(timeout=60)
+    [run] = json.loads(out)["runs"]
+    assert run["state"] == "completed"
+    check_energy(run)
+    assert samplers(toy.home / "work/runs" / run["run_id"]) == []
+    assert "kJ per step" in toy.llmb("show", run["run_id"]).stdout
+
+
+def test_a_machine_without_the_tool_is_one_note_of_a_completed_run(toy: Any) -> None:
+    run = toy.run(**EVERY_SECOND)
+    assert run["state"] == "completed"
+    assert [note for note in run["notes"] if "telemetry" in note] == [
+        f"telemetry: {os.uname().nodename}: nvidia-smi not found"
+    ]
+
+
+def test_without_the_table_nothing_is_sampled(toy: Any) -> None:
+    run = toy.run()
+    assert run["telemetry"] is None
+    assert not list(toy.home.glob("work/runs/*/telemetry.sh"))
+
+
+@pytest.mark.usefixtures("nvidia_smi")
+def test_the_sampler_dies_with_a_job_that_fails(toy: Any) -> None:
+    run = toy.run(framework={"end": "kill 9", "end_step": 2}, **EVERY_SECOND)
+    assert run["state"] == "failed"
+    assert run["failure"]["cause"].startswith("phase train, rank 0: killed by signal 9")
+    toy.wait(lambda: samplers(toy.home / "work/runs" / run["run_id"]) == [])
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.usefixtures("nvidia_smi")
+def test_each_node_of_a_cluster_is_sampled_once(toy_slurm: Any) -> None:
+    run = toy_slurm.follow(
+        (is_sampled(toy_slurm.workdir, "node1", "node2"), toy_slurm.gate.touch),
+        workload={"gpus": 2},
+        framework={"gate": str(toy_slurm.gate), "gate_step": 2},
+        target={"gpus_per_node": 1},
+        **EVERY_SECOND,
+    )
+    assert run["state"] == "completed"
+    assert run["telemetry"]["nodes"] == 2
+    check_energy(run)
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_a_cluster_without_the_tool_completes_its_runs(toy_slurm: Any) -> None:
+    run = toy_slurm.run(**EVERY_SECOND)
+    assert run["state"] == "completed"
+    assert "telemetry: node1: nvidia-smi not found" in run["notes"]
