@@ -172,6 +172,7 @@ from .values.report import ReportedSetting as ReportedSetting
 from .values.run import Paths as Paths
 from .values.run import Profile as Profile
 from .values.run import Run as Run
+from .values.run import Sampling as Sampling
 from .values.run import Target as Target
 from .values.scalars import Duration as Duration
 from .values.scalars import HostAddress as HostAddress

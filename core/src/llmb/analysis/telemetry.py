@@ -42,8 +42,6 @@ MOST_ERRORS = 20
 
 JOULES_PER_KWH = 3.6e6
 
-Problem = Literal["throttled", "hot", "slow", "ECC errors", "NVLink errors"]
-
 
 @attrs.frozen(kw_only=True)
 class GpuProblem:
@@ -51,7 +49,7 @@ class GpuProblem:
 
     node: str
     gpu: int
-    problem: Problem
+    problem: Literal["throttled", "hot", "slow", "ECC errors", "NVLink errors"]
     detail: str
 
 
