@@ -22,7 +22,7 @@ PUBLISHED_S = 6.999  # maxtext/llama2-70b, h100, bf16, 64 GPUs
 POINT = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
 KEYS = [
     *("status", "metrics", "verdict", "reason", "failure", "steady_state", "recipe", "gpu_type", "dtype", "gpus"),
-    *("variant", "framework", "window", "measured_over", "interval", "more_repeats", "repeats", "notes"),
+    *("variant", "framework", "window", "measured_over", "interval", "more_repeats", "repeats", "notes", "runs"),
 ]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 OUT_OF_MEMORY = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.95GiB\n"
@@ -89,6 +89,16 @@ def test_a_proxy_is_named_as_such(llmb: Llmb, log: Callable[..., Path]) -> None:
     point = ("--gpu-type", "h100", "--dtype", "bf16", "--gpus", "32")
     answer = llmb("grade", log(8.85), "--recipe", "nemo_launcher/llama3.1-405b", *point, "--json")
     assert "proxy: the model is not the recipe's (7 of 126 layers, sequences of 8192 tokens)" in answer.json["notes"]
+
+
+def test_a_saved_log_is_shown_like_a_run(grade: Llmb, llmb: Llmb, log: Callable[..., Path]) -> None:
+    saved = grade(log(PUBLISHED_S * 1.08), "--save", "--json")
+    [run_id] = saved.json["runs"]
+    shown = llmb("show", run_id, "--json").json
+    assert (shown["imported"], shown["verdict"], shown["reason"]) == (True, "fail", saved.json["reason"])
+    assert shown["metrics"] == saved.json["metrics"]
+    assert "from an existing log" in llmb("show", run_id).out
+    assert "completed step: 49" in llmb("logs", run_id).out
 
 
 def test_without_check_a_slow_log_exits_with_0(grade: Llmb, log: Callable[..., Path]) -> None:

@@ -166,12 +166,14 @@ def grade(
     tolerance: float = TOLERANCE,
     steps: int | None = None,
     repeats: bool = False,
+    save: bool = False,
 ) -> Grade:
     """Judge the logs of one run's ranks against a published configuration; with ``repeats``, each path is one run.
 
     A directory contains one log per rank. ``window`` is by default that of the recipe, and ``steps`` is the one of
-    `parse`. Raise RecipeError for an unpublished configuration, PluginError for an unknown framework, and LogError if
-    a log cannot be read.
+    `parse`. With ``save``, the logs are recorded as runs that are marked as imported. Raise RecipeError for an
+    unpublished configuration, PluginError for an unknown framework, LogError if a log cannot be read, and RecordError
+    if a run cannot be recorded.
     """
     paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(log) for log in logs]
     if not paths:
@@ -189,7 +191,7 @@ def grade(
         tolerance=tolerance,
         steps=steps,
     )
-    return grader.grade([[path] for path in paths] if repeats else [paths])
+    return grader.grade([[path] for path in paths] if repeats else [paths], save=save)
 
 
 def compare(a: str, b: str) -> RunComparison:

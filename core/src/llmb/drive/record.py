@@ -51,12 +51,12 @@ class RunRecord:
         """The folder with the copies of the run's logs."""
         return self.directory / "logs"
 
-    def create(self, run_toml: str, job: str, remedy: str = "") -> None:
+    def create(self, run_toml: str, job: str, remedy: str = "", *, more_events: Sequence[Event] = ()) -> None:
         """Create the record. It exists from the moment at which run.toml has its name. Raise RecordError."""
         with _report_write_errors(self.directory, remedy):
             self.directory.mkdir(parents=True, exist_ok=True)
-            planned = encode_event(stamp(Planned(run_id=self.run_id)))
-            _write_synced(self.directory / "events.jsonl", f"{planned}\n".encode())
+            lines = [encode_event(event) for event in (stamp(Planned(run_id=self.run_id)), *more_events)]
+            _write_synced(self.directory / "events.jsonl", "".join(f"{line}\n" for line in lines).encode())
             _write_synced(self.directory / "job.sh", job.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
 

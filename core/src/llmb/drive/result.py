@@ -61,7 +61,8 @@ class RunResult:
     run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. Of
     ``steps_requested``, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the
     measuring window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step
-    time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps.
+    time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps. ``imported`` is True if the
+    run was recorded from existing logs.
     """
 
     run_id: str
@@ -95,6 +96,7 @@ class RunResult:
     goodput: float | None = None
     wall_time: WallTime | None = None
     telemetry: Telemetry | None = None
+    imported: bool = False
 
     @property
     def ended(self) -> bool:
@@ -133,7 +135,8 @@ class RunResult:
         nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
         values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
         damage = f"damaged record: {errors[0]}" if errors else ""
-        defaults = {"reason": "", "refused": False, "notes": (), "attempts": (), "repeat": 1, "repeats": 1}
+        defaults = {"reason": "", "refused": False, "notes": (), "attempts": (), "imported": False}
+        defaults |= {"repeat": 1, "repeats": 1}
         result = cls(**{field.name: defaults.get(field.name) for field in attrs.fields(cls)} | values)
         return attrs.evolve(result, reason=result.reason or damage)
 
@@ -197,6 +200,7 @@ def read_result(record: RunRecord) -> RunResult:
             "directory": str(record.directory),
             **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats", "first_repeat")},
             "tolerance": measure.get("tolerance"),
+            "imported": bool(provenance.get("imported")),
         }
     )
 

@@ -36,7 +36,18 @@ GENERATED = re.compile(
 )
 """Keys that llmb, a scheduler or the shell generates, and that cannot explain a change."""
 
-NOT_COMPARED = ("run_id", "repeat", "repeats", "first_repeat", "created", "sweep", "job_id", "proxy", "host")
+NOT_COMPARED = (
+    "run_id",
+    "repeat",
+    "repeats",
+    "first_repeat",
+    "created",
+    "sweep",
+    "job_id",
+    "proxy",
+    "host",
+    "imported",
+)
 """Keys of [provenance] that identify a run."""
 
 

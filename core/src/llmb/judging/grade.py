@@ -15,6 +15,7 @@ from llmb.analysis.repeats import Judgement, Repeat
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.judging.read_logs import read_run
+from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
 from llmb.logs.log_status import LogStatus
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.find_peak_flops import known_peak_flops
@@ -50,7 +51,7 @@ class Grade:
 
     ``recipe`` to ``variant`` name the published configuration, with the exact release. With several repeats, ``window``
     is the mean of their windows, with the standard deviation between them, and ``steady_state`` is None. ``limit`` is
-    the highest ratio that passes; it is not part of the JSON.
+    the highest ratio that passes; it is not part of the JSON. ``runs`` are the ids of the runs that were recorded.
     """
 
     status: LogStatus
@@ -72,6 +73,7 @@ class Grade:
     repeats: tuple[GradedRepeat, ...]
     notes: tuple[str, ...]
     limit: float
+    runs: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -97,8 +99,11 @@ class Grader:
     tolerance: float
     steps: int | None = None
 
-    def grade(self, runs: Sequence[Sequence[Path]]) -> Grade:
-        """Grade one run, or several repeats of it, each given by the logs of its ranks. Raise LogError."""
+    def grade(self, runs: Sequence[Sequence[Path]], *, save: bool = False) -> Grade:
+        """Grade one run, or several repeats of it, each given by the logs of its ranks. Raise LogError.
+
+        With ``save``, record them as runs. Raise RecordError or SpecError if that is impossible.
+        """
         names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
         graded = _object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
         judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
@@ -125,6 +130,29 @@ class Grader:
             repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
             notes=self._notes(logs),
             limit=1 + self.tolerance,
+            runs=self._save(graded) if save else (),
+        )
+
+    def _save(self, graded: Sequence[_GradedRun]) -> tuple[str, ...]:
+        """Record graded runs. Return their ids. Raise RecordError or SpecError."""
+        steps = self.steps or max(self.recipe.steps, *(each.log.series.count for each in graded))
+        tables = spec_tables(self.recipe, self.point, steps, self.window, self.tolerance)
+        return save_runs([self._describe_saved(each) for each in graded], tables, self.registry)
+
+    def _describe_saved(self, run: _GradedRun) -> GradedLog:
+        candidate = attrs.evolve(run, name="the run").candidate
+        over = run.measured_over
+        return GradedLog(
+            log=run.log,
+            completed=run.log.status in ("complete", "incomplete") and not run.log.failure and _ended(run.log),
+            judgement=judge_set([candidate], self._published_s, self.tolerance),
+            metrics=self._measure_metrics(run.step_time_s, run.tflops_per_gpu) if over else None,
+            window=run.window,
+            steady_state=run.steady_state,
+            notes=(
+                *_notes(run.log),
+                *(["the metrics are those of the steady state"] if over == "steady_state" else []),
+            ),
         )
 
     @property

@@ -1,6 +1,6 @@
 """Export a run as a spec of its own, with every default written out, and import it again from its record."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,8 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
 from llmb.spec.read_toml import Document, read_toml
 from llmb.spec.resolve import resolve
-from llmb.values.errors import RecordError, SpecError
+from llmb.spec.run_ids import draw_run_ids
+from llmb.values.errors import PluginError, RecordError, SpecError
 from llmb.values.job import Mount
 from llmb.values.run import Run, Target
 from llmb.values.typed import encode
@@ -42,6 +43,8 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     """Return the run of a record, under its own id. Raise RecordError, SpecError or PluginError."""
     tables = read_toml(file)
     provenance = tables.get("provenance", {})
+    if isinstance(provenance, dict) and "imported" in provenance:
+        tables = _with_any_target(tables, registry)
     run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
     if not isinstance(run_id, str):
         raise RecordError(f"{file} is not the record of a run: provenance.run_id is missing")
@@ -52,6 +55,31 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     run = attrs.evolve(spec.run, repeat=provenance.get("repeat", 1))
     spec = attrs.evolve(spec, run=run, repeats=provenance.get("repeats", 1), swept=provenance.get("sweep", {}))
     return spec.with_run_id(run_id)
+
+
+def export_imported_run(
+    tables: Mapping[str, Any], provenance: Mapping[str, Any], repeat: int, registry: PluginRegistry
+) -> tuple[str, dict[str, Any]]:
+    """Return a new run id, and the tables of run.toml for a run that llmb did not start and whose target is unknown.
+
+    Raise SpecError for an invalid spec.
+    """
+    workload, errors = resolve(Document(None, _with_any_target(tables, registry)), registry)
+    if errors:
+        raise SpecError(*errors)
+    [spec] = draw_run_ids(workload).runs
+    spec = attrs.evolve(spec, run=attrs.evolve(spec.run, repeat=repeat))
+    exported = export_run(spec, dict(provenance))
+    del exported["target"]
+    return spec.run.id, exported
+
+
+def _with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
+    """Return the tables with a target, without which no spec is resolved. Raise PluginError."""
+    scheduler = next((entry.name for entry in registry.installed if entry.kind == "scheduler"), None)
+    if scheduler is None:
+        raise PluginError("no scheduler plugin is installed")
+    return {"target": {"scheduler": scheduler}, **tables}
 
 
 def _of_sweep(spec: RunSpec) -> dict[str, Any]:

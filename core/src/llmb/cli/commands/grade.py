@@ -40,6 +40,9 @@ def grade(
         int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
     ] = None,
     repeats: Annotated[bool, typer.Option("--repeats", help="Each LOG is a repeat of the run.")] = False,
+    save: Annotated[
+        bool, typer.Option("--save", help="Record the log as a run, for show, compare and report.")
+    ] = False,
     check: WithCheck = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,6 +58,7 @@ def grade(
         tolerance=tolerance,
         steps=steps,
         repeats=repeats,
+        save=save,
     )
     if as_json:
         output.print_json(graded.as_dict())

@@ -19,6 +19,7 @@ def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
         *_repeat_rows(grade),
         rates_row(grade.metrics),
         *_failure_rows(grade),
+        ("recorded as", ", ".join(grade.runs)),
         *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics))),
     ]
     print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows if value])

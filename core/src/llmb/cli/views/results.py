@@ -46,7 +46,11 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         rows += job_rows(result)
         if any(HIGH_MFU in note for note in result.notes):  # which names the reason
             rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
-        rows += [*(("note", note) for note in result.notes), ("record", result.directory)]
+        rows += [
+            *(("note", note) for note in result.notes),
+            *([("imported", "from an existing log")] if result.imported else []),
+            ("record", result.directory),
+        ]
         print_table(NAMED_VALUES, [(f"  {name}", value) for name, value in rows])
     for each in sets:
         if each.repeats > 1:

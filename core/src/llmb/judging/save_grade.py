@@ -1,0 +1,132 @@
+"""Recording graded logs as runs, so that they are listed, compared and reported like any other run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+import tomli_w
+
+from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.metrics import Metrics
+from llmb.analysis.repeats import Judgement
+from llmb.analysis.steady_state import SteadyState
+from llmb.drive.events import Ended, Event, JobEnded
+from llmb.drive.mask_secrets import SecretMask, known_secrets
+from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder, stamp
+from llmb.drive.result import RunResult
+from llmb.parsing.compressed import unpacked
+from llmb.parsing.parse_log import ParsedLog
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.export import export_imported_run
+from llmb.values.errors import RecordError
+from llmb.values.failure import Failure
+from llmb.values.job_status import JobStatus
+from llmb.values.recipe import Point, Recipe, Window
+from llmb.version import VERSION
+
+BLOCK_BYTES = 1 << 20
+
+
+@attrs.frozen(kw_only=True)
+class GradedLog:
+    """One log, or the logs of one run's ranks, with what it was graded as. ``completed`` is the state of its run."""
+
+    log: ParsedLog
+    completed: bool
+    judgement: Judgement
+    metrics: Metrics | None
+    window: MeasuredWindow | None
+    steady_state: SteadyState | None
+    notes: tuple[str, ...]
+
+
+def spec_tables(recipe: Recipe, point: Point, steps: int, window: Window, tolerance: float) -> dict[str, Any]:
+    """Return the spec of a run that was graded so, without a target."""
+    workload = {"recipe": recipe.address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
+    return {
+        "workload": {**workload, "steps": steps, **({"variant": point.variant} if point.variant else {})},
+        "measure": {"tolerance": tolerance, "window": window if window == "last" else list(window)},
+    }
+
+
+def save_runs(logs: Sequence[GradedLog], tables: Mapping[str, Any], registry: PluginRegistry) -> tuple[str, ...]:
+    """Record each log as a run of this spec, all as repeats of one run. Return the run ids. Raise RecordError."""
+    mask = SecretMask(known_secrets(()))
+    run_ids: list[str] = []
+    for repeat, each in enumerate(logs, start=1):
+        provenance = {
+            "llmb": VERSION,
+            "created": datetime.now(UTC).isoformat(timespec="microseconds"),
+            "imported": [str(path.absolute()) for path in each.log.paths],
+            **({"repeats": len(logs)} if len(logs) > 1 else {}),
+        }
+        run_id, spec = export_imported_run(tables, provenance, repeat, registry)
+        run_ids.append(run_id)
+        if len(logs) > 1:
+            spec["provenance"]["first_repeat"] = run_ids[0]
+        _write_record(RunRecord(runs_folder() / run_id), spec, each, mask)
+    return tuple(run_ids)
+
+
+def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> None:
+    """Write a record whose run is over. Its run.toml comes last, so that no killed import is taken for a new run."""
+    try:
+        record.logs.mkdir(parents=True)
+    except OSError as error:
+        raise RecordError(f"{record.directory} cannot be created: {error.strerror}; {OTHER_HOME}") from error
+    for number, path in enumerate(graded.log.paths):
+        _copy_log(record, path, number, mask)
+    result = _result(record, spec, graded, mask)
+    record.write_result(result.as_dict(), graded.log.steps)
+    cause: Any = "completed" if graded.completed else "failed"
+    events: list[Event] = [
+        JobEnded(run_id=record.run_id, status=JobStatus(state="ended", cause=cause)),
+        Ended(run_id=record.run_id, state=result.state, reason=result.reason, verdict=result.verdict),
+    ]
+    job = f"# this run was imported from {', '.join(spec['provenance']['imported'])}\n"
+    record.create(tomli_w.dumps(spec), job, more_events=[stamp(event) for event in events])
+
+
+def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> RunResult:
+    failure = graded.log.failure
+    reason = graded.judgement.reason
+    return attrs.evolve(
+        RunResult.from_dict({"run_id": record.run_id, "directory": str(record.directory)} | dict(spec["workload"])),
+        state="completed" if graded.completed else "failed",
+        metrics=graded.metrics,
+        verdict=graded.judgement.verdict,
+        reason=_mask_text(reason, mask),
+        failure=_mask_failure(failure, mask) if failure else None,
+        notes=tuple(_mask_text(note, mask) for note in graded.notes),
+        steps_done=graded.log.series.count,
+        window_complete=graded.log.summary.complete,
+        interval=graded.judgement.interval,
+        window=graded.window,
+        steady_state=graded.steady_state,
+    )
+
+
+def _mask_failure(failure: Failure, mask: SecretMask) -> Failure:
+    return attrs.evolve(failure, cause=_mask_text(failure.cause, mask), evidence=_mask_text(failure.evidence, mask))
+
+
+def _mask_text(text: str, mask: SecretMask) -> str:
+    return mask.mask(text.encode(errors="replace"), is_last=True).decode(errors="replace")
+
+
+def _copy_log(record: RunRecord, path: Path, number: int, mask: SecretMask) -> None:
+    """Copy a log into the record, unpacked and with its secrets masked. Raise LogError if the log is damaged."""
+    with unpacked(path) as plain, open(plain, "rb") as file:
+        name = path.name if plain == path else path.stem
+        if record.log_size(name):  # of another rank
+            name = f"{number}.{name}"
+        rest = b""
+        while block := file.read(BLOCK_BYTES):
+            masked = mask.mask(rest + block)
+            rest = (rest + block)[len(masked) :]
+            record.append_log(name, masked)
+        record.append_log(name, mask.mask(rest, is_last=True))

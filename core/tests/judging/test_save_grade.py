@@ -1,0 +1,139 @@
+"""Existing logs recorded as runs by `llmb.grade(..., save=True)`."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmb
+
+POINT: dict[str, Any] = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Use a folder of records of its own."""
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def write_log(file: Path, step_time_s: float = 7.0, *, steps: int = 50, more: str = "") -> Path:
+    """Write a log of MaxText with steps that take about so long, and further lines before them."""
+    lines = [
+        f"completed step: {number}, seconds: {step_time_s + 0.001 * (number % 5):.3f}, TFLOP/s/device: 400.000, "
+        f"Tokens/s/device: 1000.000, total_weights: 4194304, loss: {10 - 0.01 * number:.3f}"
+        for number in range(steps)
+    ]
+    file.write_text("\n".join([more, *lines, ""]))
+    return file
+
+
+def save(*logs: Path, **options: Any) -> llmb.Grade:
+    return llmb.grade(logs, **POINT, save=True, **options)
+
+
+def test_a_saved_log_is_a_run_like_any_other(tmp_path: Path) -> None:
+    graded = save(write_log(tmp_path / "a.log"))
+    [run] = llmb.list_runs()
+    assert graded.runs == (run.run_id,)
+    assert run == llmb.find_run(run.run_id)
+    assert (run.state, run.verdict, run.reason) == ("completed", graded.verdict, graded.reason)
+    assert (run.metrics, run.window, run.steady_state) == (graded.metrics, graded.window, graded.steady_state)
+    assert (run.recipe, run.gpu_type, run.dtype, run.gpus) == ("maxtext/llama2-70b", "h100", "bf16", 64)
+    assert run.imported
+    assert run.attempts == ()
+
+
+def test_the_record_names_the_log_and_has_no_target(tmp_path: Path, home: Path) -> None:
+    [run_id] = save(log := write_log(tmp_path / "a.log")).runs
+    record = home / "runs" / run_id
+    spec = tomllib.loads((record / "run.toml").read_text())
+    assert spec["provenance"]["imported"] == [str(log)]
+    assert "target" not in spec
+    assert len((record / "steps.csv").read_text().splitlines()) == 51
+    assert (record / "logs/a.log").read_bytes() == log.read_bytes()
+    assert (record / "logs/a.log").stat().st_mode & 0o777 == 0o600
+
+
+def test_repeats_are_judged_together(tmp_path: Path) -> None:
+    logs = [write_log(tmp_path / f"{number}.log", 7.0 + number / 100) for number in range(3)]
+    graded = save(*logs, repeats=True)
+    runs = llmb.list_runs()
+    assert {run.run_id for run in runs} == set(graded.runs)
+    assert {run.first_repeat for run in runs} == {graded.runs[0]}
+    [judged] = llmb.judge_sets(llmb.find_repeats([llmb.find_run(graded.runs[1])]))
+    assert (judged.runs, judged.verdict, judged.reason) == (graded.runs, graded.verdict, graded.reason)
+
+
+def test_saved_logs_are_compared(tmp_path: Path) -> None:
+    [a] = save(write_log(tmp_path / "a.log", 7.0)).runs
+    [b] = save(write_log(tmp_path / "b.log", 8.0)).runs
+    compared = llmb.compare(a, b)
+    assert [point.call for point in compared.points] == ["slower"]
+    assert compared.differences == ()
+    assert llmb.compare(b, "baseline").points[0].call == "slower"
+
+
+def test_no_secret_of_a_log_is_in_the_record(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SITE_PASSWORD", "correct-horse-battery")
+    secret_lines = f"HF_TOKEN={TOKEN}\nlogin correct-horse-battery"
+    log = write_log(tmp_path / "a.log", steps=3, more=secret_lines)
+    log.write_text(log.read_text() + f"RuntimeError: CUDA out of memory, token {TOKEN} correct-horse-battery\n")
+    save(log)
+    for file in home.rglob("*"):
+        assert not file.is_file() or not any(each in file.read_bytes() for each in (TOKEN.encode(), b"correct-horse"))
+
+
+def test_a_compressed_log_is_recorded_unpacked(tmp_path: Path, home: Path) -> None:
+    plain = write_log(tmp_path / "a.log", more=f"HF_TOKEN={TOKEN}")
+    packed = tmp_path / "a.log.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    [run_id] = save(packed).runs
+    copy = home / "runs" / run_id / "logs/a.log"
+    assert len(copy.read_bytes()) == len(plain.read_bytes())
+    assert TOKEN.encode() not in copy.read_bytes()
+
+
+def test_a_failed_log_is_a_failed_run(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "a.log", steps=3)
+    log.write_text(log.read_text() + "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n")
+    graded = save(log)
+    [run] = llmb.list_runs()
+    assert run.state == "failed"
+    assert run.failure == graded.failure
+
+
+def test_an_import_is_never_driven(tmp_path: Path) -> None:
+    save(write_log(tmp_path / "a.log"))
+    with llmb.attach() as session:
+        assert list(session.results) == []
+
+
+def test_without_save_nothing_is_recorded(tmp_path: Path, home: Path) -> None:
+    assert llmb.grade(write_log(tmp_path / "a.log"), **POINT).runs == ()
+    assert not home.exists()
+
+
+def test_the_json_of_a_grade_has_the_runs(tmp_path: Path) -> None:
+    graded = save(write_log(tmp_path / "a.log"))
+    assert json.loads(json.dumps(graded.as_dict()))["runs"] == list(graded.runs)
+
+
+def test_logs_of_the_same_name_are_both_copied(tmp_path: Path, home: Path) -> None:
+    for folder in ("node1", "node2"):
+        (tmp_path / folder).mkdir()
+    [run_id] = save(*(write_log(tmp_path / folder / "train.log") for folder in ("node1", "node2"))).runs
+    assert {file.name for file in (home / "runs" / run_id / "logs").iterdir()} == {"train.log", "1.train.log"}
+
+
+def test_a_folder_that_is_not_writable_is_one_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path / "file"))
+    with pytest.raises(llmb.RecordError, match="cannot be created"):
+        save(write_log(tmp_path / "a.log"))
