@@ -21,6 +21,13 @@ def test_a_heading_is_printed_whenever_the_output_switches_to_another_log(
     assert capsys.readouterr().out == "a\n==> 1.log <==\nb\n==> 0.log <==\nc\nd\n==> 1.log <==\ne\n"
 
 
+def test_the_samples_of_gpus_are_not_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "train.0.log").write_text("a\n")
+    (tmp_path / "telemetry.0.log").write_text("n1, gpu, 1\n")
+    LogPrinter(tmp_path, raw=True).print_new()
+    assert capsys.readouterr().out == "a\n"
+
+
 def test_what_another_process_writes_is_printed_during_a_long_sleep(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,6 +22,9 @@ PAUSE_S = 0.2
 
 BLOCK_BYTES = 1 << 16
 
+SAMPLES = "telemetry."
+"""The beginning of the name of a log of [telemetry], which has numbers for programs alone."""
+
 
 def logs(
     run: OneRun,
@@ -79,7 +82,8 @@ class LogPrinter:
     def print_new(self) -> None:
         """Print what the files gained since the last call, the most recently written file last."""
         try:
-            files = sorted(self._folder.iterdir(), key=lambda path: (path.stat().st_mtime_ns, path.name))
+            logs = [path for path in self._folder.iterdir() if not path.name.startswith(SAMPLES)]
+            files = sorted(logs, key=lambda path: (path.stat().st_mtime_ns, path.name))
             for file in files:
                 self._print_file(file, with_heading=len(files) > 1)
         except FileNotFoundError:  # there are no logs yet, or the record is being deleted
