@@ -28,7 +28,7 @@ ALLOWED = {
     "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # their labels begin lines of logs
     # the launchers whose reports do not show that a process continued
-    "logs/exceptions.py": {"mpirun", "slurm", "srun", "torch"},
+    "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
     "logs/signatures/gpu.toml": {"cuda", "pytorch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},

@@ -77,6 +77,7 @@ from .judging.sets import find_repeats as find_repeats
 from .judging.sets import judge_sets as judge_sets
 from .logs.lines import LineParser as LineParser
 from .logs.log_status import LogStatus as LogStatus
+from .logs.signature_files import read_signatures as read_signatures
 from .logs.step_series import StepSeries as StepSeries
 from .logs.steps_csv import StepColumns as StepColumns
 from .logs.steps_csv import steps_csv as steps_csv

@@ -136,6 +136,11 @@ class FrameworkHooks(Protocol[OptionsT]):
         """Return the dense peak, in FLOP/s, of a GPU type and dtype that core's table lacks, or None if unknown."""
         return None
 
+    @_first
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the framework's own causes of failure, each identified by a text in the log."""
+        return ()
+
 
 class SchedulerHooks(Protocol[OptionsT]):
     """A scheduler: how jobs are built, submitted, polled and cancelled. It knows no framework."""
@@ -189,6 +194,14 @@ class SchedulerHooks(Protocol[OptionsT]):
     def peak_flops(self, gpu_type: str, dtype: str, target: Target[OptionsT]) -> float | None:
         """Return the dense peak, in FLOP/s, of the target's own GPUs, derived from ``target.facts``, or None."""
         return None
+
+    @_first
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that the scheduler and its launchers report, each identified by a text.
+
+        They apply to every log, because a log without a record does not name its scheduler.
+        """
+        return ()
 
     @_first
     def probe(self, target: Target[OptionsT]) -> str:

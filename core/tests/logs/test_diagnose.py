@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from llmb.logs import diagnose as module
-from llmb.logs import files
-from llmb.logs.diagnose import diagnose, known_signatures
+from llmb.logs import files, signature_search
+from llmb.logs.diagnose import diagnose
+from llmb.logs.signature_files import known_signatures
 from llmb.values.failure import Signature
 
 REAL = Path(__file__).parents[4] / "shared" / "logs"
@@ -154,7 +155,7 @@ def test_signatures_have_sources_and_different_texts() -> None:
     assert all(each.source and each.remedy and each.cause for each in signatures)
     assert all(each.origin for each in signatures if each.primary and not each.meanings)
     assert len({each.needle for each in signatures}) == len(signatures)
-    assert max(len(each.needle) for each in signatures) < module.OVERLAP
+    assert max(len(each.needle) for each in signatures) < signature_search.OVERLAP
 
 
 def test_signatures_name_no_framework_and_no_scheduler() -> None:

@@ -158,3 +158,38 @@ def test_a_format_of_two_extensions_is_an_error_that_names_both(plugins: Any, ru
     done = run_llmb("report", run_id, "-o", tmp_path / "x.txt")
     assert done.returncode == 2
     assert ".txt reports are provided by llmb-extra 1.2.3 and llmb-odd 1.2.3; uninstall all except one" in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["framework", "scheduler", "extension"])
+def test_every_kind_of_plugin_may_add_causes_of_failure(plugins: Any, run_llmb: Any, tmp_path: Path, kind: str) -> None:
+    signature = "Signature(needle='npu on fire', cause='a fire', remedy='water', pattern='npu on fire at (?P<host>.+)')"
+    plugins.install(kind, hook("diagnose(self)", f"yield {signature}"))
+    log = tmp_path / "run.log"
+    log.write_text("npu on fire\n3: npu on fire at node7\n")
+    framework = "odd" if kind == "framework" else "maxtext"
+    failure = run_llmb.json("parse", "--framework", framework, log, status=1)["failure"]
+    assert (failure["cause"], failure["line"], failure["rank"], failure["host"]) == ("a fire", 2, 3, "node7")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("1 / 0", "diagnose() failed: ZeroDivisionError: division by zero"),
+        ("return ['npu on fire']", "diagnose() returned list with str in it; expected Iterable[Signature]"),
+        (
+            "yield Signature(needle='a', cause='b', remedy='', detail='(')",
+            "diagnose() failed: ValueError: invalid Signature.detail '('",
+        ),
+    ],
+)
+@pytest.mark.parametrize("kind", ["framework", "scheduler"])
+def test_broken_signatures_are_one_warning_and_the_other_causes_are_found(
+    plugins: Any, run_llmb: Any, tmp_path: Path, kind: str, body: str, message: str
+) -> None:
+    plugins.install(kind, hook("diagnose(self)", body))
+    log = tmp_path / "run.log"
+    log.write_text("OSError: [Errno 28] No space left on device\n")
+    framework = "odd" if kind == "framework" else "maxtext"
+    done = run_llmb("parse", "--framework", framework, log, "--json")
+    assert json.loads(done.stdout)["failure"]["cause"] == "a disk is full"
+    assert done.stderr.count(f"left out: {kind} plugin 'odd' (llmb-odd 1.2.3): {message}") == 1

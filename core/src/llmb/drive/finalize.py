@@ -18,11 +18,13 @@ from llmb.drive.incidents import JobPast, add_incidents
 from llmb.drive.record import RunRecord
 from llmb.drive.result import read_result
 from llmb.drive.run_logs import RunLogs
-from llmb.logs.diagnose import diagnose, known_remedy
+from llmb.logs.diagnose import diagnose
 from llmb.logs.log_tail import log_tail
+from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.causes import CAUSES
 from llmb.values.failure import Failure
 from llmb.values.model import proxy_note
 from llmb.values.run import Run
@@ -57,7 +59,7 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         metrics=metrics,
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
-        failure=None if completed else _find_failure(logs, ending, registry),
+        failure=None if completed else _find_failure(plan, logs, ending, registry),
         notes=tuple(filter(None, own_notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
@@ -72,8 +74,8 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
 
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
-    status = past.status
-    remedy = status.remedy or (known_remedy(status.reason, registry.signatures()) if status.reason else "")
+    status, known = past.status, registry.signatures(plan.run.framework)
+    remedy = status.remedy or (known_remedy(status.reason, known) if status.reason else "")
     return determine_ending(
         attrs.evolve(status, remedy=remedy),
         steps_done=logs.series.count,
@@ -120,9 +122,14 @@ def _judge(run: Run[Any], candidate: Candidate, summary: Summary) -> Judgement:
     return judgement
 
 
-def _find_failure(logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure:
+def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure:
     """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence."""
+    stated = Failure(
+        cause=ending.reason,
+        origin=CAUSES[ending.cause].origin if ending.cause in CAUSES else None,
+        remedy=ending.remedy,
+    )
     if not ending.search_logs:
-        return Failure(cause=ending.reason, remedy=ending.remedy)
-    found = diagnose(logs.copies, registry.signatures(), logs.superseded_until())
-    return found or Failure(cause=ending.reason, evidence=log_tail(logs.copies), remedy=ending.remedy)
+        return stated
+    found = diagnose(logs.copies, registry.signatures(plan.run.framework), logs.superseded_until())
+    return found or attrs.evolve(stated, evidence=log_tail(logs.copies))

@@ -16,7 +16,7 @@ from llmb.hookspecs import Host
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
 from llmb.hosts.local_host import LocalHost
-from llmb.logs.diagnose import preparation_failure
+from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan, TaskPlan
 from llmb.values.error_text import hide_passwords
 from llmb.values.errors import TargetError

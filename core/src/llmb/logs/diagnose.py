@@ -3,64 +3,25 @@
 from __future__ import annotations
 
 import os
-import re
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 import attrs
 
 from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception
-from llmb.logs.files import blocks_of
-from llmb.logs.log_tail import as_evidence
-from llmb.logs.search import MOST_TOGETHER, TextSearch
-from llmb.values.failure import Failure, Signature
+from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
+from llmb.logs.signature_files import known_signatures
+from llmb.logs.signature_search import Hit, SignatureSearch, line_at, tail_starts
+from llmb.logs.timestamps import time_at
+from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
-OVERLAP: Final = 4096
-"""Bytes of a block that are searched again with the next one, so that no signature is lost between two blocks."""
-
-PREFIX: Final = 200
-AROUND: Final = 400
-"""Bytes of a line that are shown as evidence before and after the beginning of a signature."""
-
 SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
+SEE_FIRST_RANK: Final = "read the messages of this process before this line"
 
 FROM_THE_START: Mapping[Path, int] = FrozenMap()
-
-
-@attrs.frozen
-class _Hit:
-    """A signature found in a log, or the line of an exception, and the byte where it begins."""
-
-    path: Path
-    offset: int
-    signature: Signature
-
-
-def known_signatures() -> tuple[Signature, ...]:
-    """Return the signatures that core ships."""
-    tables = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
-    return tuple(each for file in tables for each in _signatures_in(file))
-
-
-def preparation_failure(log: str) -> Signature | None:
-    """Return the first known cause for which a task fails, such as no route to a server, or None."""
-    signatures = _signatures_in(files("llmb.logs").joinpath("preparation.toml"))
-    return next((each for each in signatures if each.needle in log), None)
-
-
-def _signatures_in(file: Traversable) -> Iterator[Signature]:
-    return (Signature(**entry) for entry in tomllib.loads(file.read_text())["signatures"])
-
-
-def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
-    """Return the remedy of the first primary signature in ``message``, or "" if it contains none."""
-    signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
-    return next((each.remedy for each in signatures), "")
 
 
 def diagnose(
@@ -68,99 +29,152 @@ def diagnose(
 ) -> Failure | None:
     """Return the cause that the logs of one run contain, or None. Missing and empty logs are skipped.
 
-    A primary signature is the cause, wherever it is. A secondary signature means that something else failed before:
-    the cause is then the last exception before the signature, or at the end of a log without a signature. If that
-    exception only reports another process, it becomes the evidence of the secondary signature. ``more`` are
-    signatures besides those of core. ``starts`` is the first byte of a log that counts.
+    A primary signature is the cause, wherever it is. Of several logs, the signature with the earliest time counts.
+    A secondary signature means that something else failed before: the cause is then the last exception before the
+    signature, or at the end of a log without a signature. If that exception only reports another process, it becomes
+    the evidence of the secondary signature. If a launcher only reports that a process ended, the cause is unknown.
+    ``more`` are signatures besides those of core. ``starts`` is the first byte of a log that counts.
     """
-    paths = _not_empty(logs)
-    hits = _hits(paths, [*known_signatures(), *more], starts)
-    if not hits:
-        return None
-    best = min(hits, key=lambda hit: (not hit.signature.primary, hit.offset))
-    if best.signature.primary:
-        return _failure(best.signature, best.path, best.offset)
-    errors = _errors(paths, starts, {hit.path: hit.offset for hit in hits})
-    if exception := _own_exception(errors):
-        return exception
-    reported = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
-    return _failure(best.signature, *reported)
+    return Diagnosis.of(logs, more, starts).cause()
 
 
-def last_exception(logs: Iterable[Path], starts: Mapping[Path, int] = FROM_THE_START) -> Failure | None:
-    """Return the exception that ended a rank, unless it only reports another process; ``starts`` as for `diagnose`."""
-    return _own_exception(_errors(_not_empty(logs), starts, {}), ended=True)
+def last_exception(
+    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = FROM_THE_START
+) -> Failure | None:
+    """Return the exception that ended a rank, or None. The arguments are those of `diagnose`.
+
+    If the exception only reports another process, the cause is unknown.
+    """
+    found = Diagnosis.of(logs, more, starts)
+    errors = found.errors({})
+    return found.own_exception(errors, ended=True) or found.unknown(errors)
 
 
-def _not_empty(logs: Iterable[Path]) -> list[Path]:
-    return [path for path in logs if os.path.isfile(path) and path.stat().st_size]
+@attrs.frozen
+class Diagnosis:
+    """The search for a cause in the logs of one run."""
+
+    search: SignatureSearch
+    paths: Sequence[Path]
+    starts: Mapping[Path, int]
+
+    @classmethod
+    def of(cls, logs: Iterable[Path], more: Iterable[Signature], starts: Mapping[Path, int]) -> Diagnosis:
+        """Return the diagnosis of those logs that are not empty."""
+        paths = [path for path in logs if os.path.isfile(path) and path.stat().st_size]
+        return cls(SignatureSearch([*known_signatures(), *more]), paths, starts)
+
+    def cause(self) -> Failure | None:
+        """Return the cause according to the signatures, or None."""
+        hits = [hit for path in self.paths if (hit := self.search.find(path, self.starts.get(path, 0)))]
+        if not hits:
+            return None
+        best = _earliest(hits)
+        if best.signature.primary:
+            return self._failure(best.signature, best.path, best.offset, best.cause, best.process)
+        errors = self.errors({hit.path: hit.offset for hit in hits})
+        if best.signature.report:
+            return self.own_exception(errors) or self._report(best, errors)
+        if exception := self.own_exception(errors):
+            return exception
+        path, offset = next(((path, found[-1].offset) for path, found in errors if found), (best.path, best.offset))
+        return self._failure(best.signature, path, offset, best.cause, best.process)
+
+    def own_exception(self, logs: Sequence[tuple[Path, list[LoggedError]]], *, ended: bool = False) -> Failure | None:
+        """Return the first exception that another process did not cause, of the rank that ended first if it has one."""
+        candidates = [(path, error) for path, errors in logs if (error := first_exception(errors, ended=ended))]
+        first = self._processes.first if candidates else NOBODY
+        for path, errors in logs:
+            of_rank = [each for each in errors if self._process(path, each.line).rank == first.rank]
+            if first.rank is not None and (error := first_exception(of_rank, ended=ended)):
+                return self._exception(path, error)
+        return self._exception(*candidates[0]) if candidates else None
+
+    def unknown(self, logs: Sequence[tuple[Path, list[LoggedError]]]) -> Failure | None:
+        """Return an unknown cause with the last error that ended a rank, or None if none did."""
+        ended = [(path, error) for path, errors in logs for error in errors if error.ended_rank]
+        if not ended:
+            return None
+        path, error = ended[-1]
+        line = line_at(path, error.offset)
+        process = self._processes.complete(self._process(path, line.raw))
+        return Failure(
+            cause=f"{UNKNOWN}: a process failed",
+            evidence=line.text,
+            line=line.number,
+            rank=process.rank,
+            host=process.host,
+            remedy=SEE_FIRST_RANK,
+        )
+
+    def errors(self, hits: Mapping[Path, int]) -> list[tuple[Path, list[LoggedError]]]:
+        """Return the errors before the hit in each log, or at the end of a log without a hit."""
+        found = []
+        for path in self.paths:
+            end = hits.get(path, path.stat().st_size)
+            start = min(end, max(self.starts.get(path, 0), end - SEARCHED))
+            with path.open("rb") as file:
+                file.seek(start)
+                tail = file.read(end - start)
+            if path in hits:
+                tail = tail[: tail.rfind(b"\n") + 1]
+            errors = find_errors(tail, self.search.is_report)
+            found.append((path, [attrs.evolve(error, offset=start + error.offset) for error in errors]))
+        return found
+
+    def _exception(self, path: Path, error: LoggedError) -> Failure:
+        cause = f"a process failed with {error.exception}"
+        signature = Signature(needle=cause, cause=cause, remedy=SEE_TRACEBACK)
+        return self._failure(signature, path, error.offset, cause)
+
+    def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
+        """Return an unknown cause, with the last error of the process that ended first as evidence."""
+        first = self._processes.first.completed(hit.process)
+        lines = [(path, error) for path, found in errors for error in found]
+        of_rank = [each for each in lines if self._process(each[0], each[1].line).rank == first.rank] or lines
+        path, offset = (of_rank[-1][0], of_rank[-1][1].offset) if of_rank else (hit.path, hit.offset)
+        return self._failure(hit.signature, path, offset, f"{UNKNOWN}: {hit.cause}", first)
+
+    def _failure(self, signature: Signature, path: Path, offset: int, cause: str, process: Process = NOBODY) -> Failure:
+        line = line_at(path, offset)
+        process = self._processes.complete(process.completed(self._process(path, line.raw)))
+        return Failure(
+            cause=cause,
+            origin=signature.origin or None,
+            evidence=line.text,
+            line=line.number,
+            rank=process.rank,
+            host=process.host,
+            remedy=signature.remedy,
+        )
+
+    def _process(self, path: Path, line: bytes) -> Process:
+        return process_of_line(line).completed(self._of_logs[path])
+
+    @cached_property
+    def _of_logs(self) -> Mapping[Path, Process]:
+        return processes_of_logs(self.paths)
+
+    @cached_property
+    def _processes(self) -> Processes:
+        """Return the processes whose ends launchers reported."""
+        starts = tail_starts(self.paths, self.starts, SEARCHED)
+        return Processes(
+            tuple(
+                each
+                for path, start in starts.items()
+                for hit in self.search.reports(path, start)
+                for each in hit.processes
+            )
+        )
 
 
-def _own_exception(logs: Iterable[tuple[Path, list[LoggedError]]], *, ended: bool = False) -> Failure | None:
-    for path, errors in logs:
-        if error := first_exception(errors, ended=ended):
-            line, text = _line_at(path, error.offset)
-            cause = f"a process failed with {error.exception}"
-            return Failure(cause=cause, evidence=text, line=line, remedy=SEE_TRACEBACK)
-    return None
-
-
-def _failure(signature: Signature, path: Path, offset: int) -> Failure:
-    line, text = _line_at(path, offset)
-    cause = signature.cause_in(text[max(0, text.find(signature.needle)) :])
-    return Failure(cause=cause, evidence=text, line=line, remedy=signature.remedy)
-
-
-def _hits(paths: Sequence[Path], signatures: Iterable[Signature], starts: Mapping[Path, int]) -> list[_Hit]:
-    """Return the first hit in each log. Primary and secondary signatures may overlap, so each kind has a search."""
-    by_text = {signature.needle.encode(): signature for signature in signatures if signature.needle}
-    primary = TextSearch((text for text, signature in by_text.items() if signature.primary), MOST_TOGETHER)
-    secondary = TextSearch((text for text, signature in by_text.items() if not signature.primary), MOST_TOGETHER)
-    found = ((path, _first_text(path, primary, secondary, starts.get(path, 0))) for path in paths)
-    return [_Hit(path, match[0], by_text[match[1]]) for path, match in found if match]
-
-
-def _first_text(path: Path, primary: TextSearch, secondary: TextSearch, start: int) -> tuple[int, bytes] | None:
-    """Return the earliest primary text in a log, else the earliest secondary one, with the byte where it begins."""
-    kept, earliest = b"", None
-    for block in blocks_of(path, start):
-        data, begin = kept + block, start - len(kept)
-        if match := primary.find_first(data):
-            return begin + match[0], match[1]
-        if earliest is None and (match := secondary.find_first(data)):
-            earliest = begin + match[0], match[1]
-        start, kept = start + len(block), data[-OVERLAP:]
-    return earliest
-
-
-def _errors(
-    paths: Iterable[Path], starts: Mapping[Path, int], hits: Mapping[Path, int]
-) -> list[tuple[Path, list[LoggedError]]]:
-    """Return the errors before the hit in each log, or at the end of a log without a hit."""
-    found = []
-    for path in paths:
-        end = hits.get(path, path.stat().st_size)
-        start = min(end, max(starts.get(path, 0), end - SEARCHED))
-        with path.open("rb") as file:
-            file.seek(start)
-            tail = file.read(end - start)
-        if path in hits:
-            tail = tail[: tail.rfind(b"\n") + 1]
-        found.append((path, [attrs.evolve(error, offset=start + error.offset) for error in find_errors(tail)]))
-    return found
-
-
-def _line_at(path: Path, offset: int) -> tuple[int, str]:
-    """Return number (from 1) and text of the line at ``offset``. A long line is cut before and after that byte."""
-    number = 1
-    with path.open("rb") as file:
-        while (left := offset - file.tell()) > 0:
-            number += file.read(min(1 << 20, left)).count(b"\n")
-        file.seek(max(0, offset - PREFIX))
-        before, after = file.read(min(offset, PREFIX)), file.read(AROUND)
-    while after.startswith(b"\n"):  # the signature begins with the end of the line before
-        number, before, after = number + 1, b"", after[1:]
-    prefix = re.split(rb"[\r\n]", before)[-1]
-    if len(prefix) == len(before) == PREFIX:  # the line begins further ahead
-        prefix = b""
-    return number, as_evidence(prefix + re.split(rb"[\r\n]", after)[0])
+def _earliest(hits: Sequence[Hit]) -> Hit:
+    """Return the hit of the lowest weight with the earliest time, or if a log has no times, the lowest offset."""
+    weight = min(hit.signature.weight for hit in hits)
+    candidates = [hit for hit in hits if hit.signature.weight == weight]
+    times = [time_at(hit.path, hit.offset) for hit in candidates] if len(candidates) > 1 else []
+    dated = [(time, hit) for time, hit in zip(times, candidates, strict=False) if time]
+    if dated and len(dated) == len(candidates):
+        return min(dated, key=lambda each: (each[0], each[1].offset))[1]
+    return min(candidates, key=lambda hit: hit.offset)

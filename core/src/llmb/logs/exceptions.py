@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Literal
 
 import attrs
@@ -62,7 +62,7 @@ _TRACE = re.compile(
     re.VERBOSE,
 )
 _REPORT = re.compile(
-    rb"""\s*(?: srun: | slurmstepd | (?:mpirun|mpiexec|prterun|orterun)\b | (?:Killing|Sending)\ (?:sub)?process\b
+    rb"""\s*(?: (?:mpirun|mpiexec|prterun|orterun)\b | (?:Killing|Sending)\ (?:sub)?process\b
               | \[.{,40}\]\ \[[A-Z]+\]\ \[launch\.py: | \[?[EW]\d{3,4}\ \d\d: | .*\bNCCL\ (?:INFO|WARN)
               | [\w./-]+\ FAILED$ | Failures:$ | Root\ Cause | <NO_OTHER_FAILURES> | \[\d+\]:$
               | (?:time|host|rank|exitcode|error_file|traceback)\ *:\  | (?:WARNING|ERROR):torch\.distributed\.elastic
@@ -106,15 +106,18 @@ class LoggedError:
         return (match[0].rstrip(b": ") if match[2] in (b"Error", b"Exception") else match[2]).decode()
 
 
-def find_errors(tail: bytes) -> list[LoggedError]:
+def find_errors(tail: bytes, reports: Callable[[bytes], object] = lambda _line: False) -> list[LoggedError]:
     """Return the errors among the last `RECENT` lines of each rank, in the order of the log.
 
-    Exceptions that did not end a process are left out, and exceptions that caused the next one.
+    Exceptions that did not end a process are left out, and exceptions that caused the next one. ``reports`` is true
+    for a line that does not show that a process continued, besides the lines of `_REPORT`.
     """
     if not _WORTH_READING.search(tail):
         return []
     ranks = defaultdict[bytes, list[TailLine]](list)
     for line in read_tail(tail):
+        if line.kind == "text" and reports(line.line):
+            line = attrs.evolve(line, kind="report")
         ranks[line.label].append(line)
     return sorted((error for lines in ranks.values() for error in _errors_of(lines)), key=lambda error: error.offset)
 

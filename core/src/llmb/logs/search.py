@@ -33,11 +33,15 @@ class TextSearch:
 
     def find_first(self, data: bytes) -> tuple[int, bytes] | None:
         """Return the earliest text and where it begins, or None."""
-        return min(self._firsts(data), key=lambda match: (match[0], -len(match[1])), default=None)
+        return next(iter(self.find_named(data)), None)
 
-    def _firsts(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+    def find_named(self, data: bytes) -> list[tuple[int, bytes]]:
+        """Return where texts begin in ``data``, in ascending order, and at each place the longest first."""
+        return sorted(self._matches(data), key=lambda match: (match[0], -len(match[1])))
+
+    def _matches(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         for group, automaton in zip(self._groups, self._automata, strict=True):
-            for index, begin, _ in automaton.find_matches_as_indexes(data)[:1]:
+            for index, begin, _ in automaton.find_matches_as_indexes(data):
                 yield begin, group[index]
 
 

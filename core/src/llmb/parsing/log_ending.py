@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from llmb.hookspecs import FrameworkHooks
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
 from llmb.logs.last_steps import LastSteps, NewParser
@@ -30,7 +29,7 @@ SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 
 
 def classify_log_end(
-    framework: FrameworkHooks[Any],
+    name: str,
     registry: PluginRegistry,
     series: StepSeries,
     last_steps: Mapping[Path, LastSteps],
@@ -46,23 +45,27 @@ def classify_log_end(
     total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
     if status == "nan" or (status == "complete" and total_known):
         return status, None
-    new_parser = partial(framework.parse_log, run=None)
+    new_parser = partial(registry.framework(name).parse_log, run=None)
     starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
     if status == "complete":
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
-    known = [*registry.signatures(), *(each for path in starts for each in _scheduler_signatures(path, registry))]
-    failure = diagnose(starts, known, starts) or _find_exception(starts, last_steps, new_parser)
+    messages = (each for path in starts for each in _scheduler_signatures(path, registry))
+    known = [*registry.signatures(name), *messages]
+    failure = diagnose(starts, known, starts) or _find_exception(starts, last_steps, new_parser, known)
     return ("incomplete" if failure and status == "complete" else status), failure
 
 
 def _find_exception(
-    starts: Mapping[Path, int], last_steps: Mapping[Path, LastSteps], new_parser: NewParser
+    starts: Mapping[Path, int],
+    last_steps: Mapping[Path, LastSteps],
+    new_parser: NewParser,
+    known: Sequence[Signature],
 ) -> Failure | None:
     """Return the exception that ended a rank. The other ranks finish at most their present step."""
     if last_exception(starts, starts) is None:  # usual, and faster than finding the last step
         return None
     begins = {path: last.find_begin(path, new_parser, 1) for path, last in last_steps.items()}
-    return last_exception(starts, {path: max(start, begins[path]) for path, start in starts.items()})
+    return last_exception(starts, known, {path: max(start, begins[path]) for path, start in starts.items()})
 
 
 def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
@@ -75,7 +78,9 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
     for notice in _notices(end, registry) if not SUCCEEDED.search(end) else ():
         if notice.kind in CAUSES and notice.text:
             entry = CAUSES[cast("Cause", notice.kind)]
-            yield Signature(needle=notice.text, cause=entry.text, remedy=entry.remedy, primary=False)
+            yield Signature(
+                needle=notice.text, cause=entry.text, remedy=entry.remedy, primary=False, origin=entry.origin or ""
+            )
 
 
 def _notices(end: bytes, registry: PluginRegistry) -> Iterator[Notice]:

@@ -159,7 +159,7 @@ def parse_run(
             new_parser = partial(framework.parse_log, run=None)
             plain = {path: stack.enter_context(up_to_run(text, run, new_parser)) for path, text in plain.items()}
             series, last_steps = _read_steps(framework, plain)
-        status, failure = classify_log_end(framework, registry, series, last_steps, steps_asked)
+        status, failure = classify_log_end(name, registry, series, last_steps, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
             framework=name,

@@ -53,6 +53,7 @@ class PluginRegistry:
         self._loaded: dict[PluginEntry, Plugin | PluginError] = {}
         self._extensions: tuple[Plugin, ...] | None = None
         self._recipes: dict[str, Recipe] = {}
+        self._signatures: dict[str, list[Signature]] = {}
 
     @property
     def installed(self) -> Sequence[PluginEntry]:
@@ -103,9 +104,24 @@ class PluginRegistry:
         """Return the GPU types that the extensions add to core's table, in the order of the extensions' names."""
         return self._call_extensions(lambda extension: extension.accelerators())
 
-    def signatures(self) -> list[Signature]:
-        """Return the causes of failure that the extensions add, in the order of the extensions' names."""
-        return self._call_extensions(lambda extension: extension.diagnose())
+    def signatures(self, framework: str) -> list[Signature]:
+        """Return the causes of failure that the framework, all installed schedulers and the extensions add.
+
+        A plugin whose hook fails is left out with a warning, because a failed run needs its result nevertheless.
+        """
+        if framework not in self._signatures:
+            named = [entry for entry in self.installed if (entry.kind, entry.name) == ("framework", framework)]
+            schedulers = [entry for entry in self.installed if entry.kind == "scheduler"]
+            found = [each for entry in (*named, *schedulers) for each in self._signatures_of(entry)]
+            self._signatures[framework] = found + self._call_extensions(lambda extension: extension.diagnose())
+        return self._signatures[framework]
+
+    def _signatures_of(self, entry: PluginEntry) -> Iterable[Signature]:
+        try:
+            return cast("Iterable[Signature]", self._load(choose(entry.kind, entry.name, self.installed)).diagnose())
+        except PluginError as error:
+            _warn_left_out(error)
+            return ()
 
     def report_renderer(self, suffix: str) -> ReportRenderer:
         """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""

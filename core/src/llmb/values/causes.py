@@ -30,13 +30,15 @@ Cause = Literal[
 class CauseEntry:
     """Texts for a cause, and the state of a run that ends for this cause.
 
-    ``prefix`` precedes the scheduler's reason. ``is_crash`` is True if a process of the job failed. ``search_logs`` is
-    True if the logs may contain a more precise cause.
+    ``origin`` is who can fix the cause, None if that is unknown. ``prefix`` precedes the scheduler's reason.
+    ``is_crash`` is True if a process of the job failed. ``search_logs`` is True if the logs may contain a more precise
+    cause.
     """
 
     text: str
     remedy: str = "see the end of the log"
     state: Literal["failed", "cancelled", "timeout", "lost"] = "failed"
+    origin: Literal["infrastructure", "user"] | None = None
     prefix: str = ""
     is_crash: bool = False
     search_logs: bool = False
@@ -44,40 +46,53 @@ class CauseEntry:
 
 CAUSES: Mapping[Cause, CauseEntry] = {
     "timeout": CauseEntry(
-        "the job's time limit came", "raise workload.time_limit, or run fewer steps", state="timeout"
+        "the job's time limit came", "raise workload.time_limit, or run fewer steps", state="timeout", origin="user"
     ),
     "preempted": CauseEntry(
         "the scheduler took the job's nodes for another one",
         "run it again where jobs are not preempted",
         search_logs=True,
+        origin="infrastructure",
     ),
     "node failure": CauseEntry(
-        "a node of the job failed", "run it again; if it fails again, exclude that node", search_logs=True
+        "a node of the job failed",
+        "run it again; if it fails again, exclude that node",
+        search_logs=True,
+        origin="infrastructure",
     ),
     "out of memory": CauseEntry(
         "the host is out of memory",
         "request more memory, or use less: a smaller micro batch, or more GPUs per model (tp, pp, fsdp)",
         is_crash=True,
         search_logs=True,
+        origin="user",
     ),
     "cancelled": CauseEntry("the job was cancelled", "run it again", state="cancelled"),
     "deadline": CauseEntry(
-        "the job's deadline passed", "run it again with a later deadline, or a shorter time limit", search_logs=True
+        "the job's deadline passed",
+        "run it again with a later deadline, or a shorter time limit",
+        search_logs=True,
+        origin="user",
     ),
-    "launch failure": CauseEntry("the scheduler could not launch the job", search_logs=True),
+    "launch failure": CauseEntry("the scheduler could not launch the job", search_logs=True, origin="infrastructure"),
     "directory lost": CauseEntry(
         "the job's directory disappeared",
         "check that target.workdir stays mounted on all nodes and that nothing cleans it up, then run it again",
         is_crash=True,
+        origin="infrastructure",
     ),
-    "refused": CauseEntry("the scheduler rejected the job", "correct [target]"),
+    "refused": CauseEntry("the scheduler rejected the job", "correct [target]", origin="user"),
     "impossible": CauseEntry(
-        "the scheduler can never start the job", "correct [target]", prefix="it would never have started: "
+        "the scheduler can never start the job",
+        "correct [target]",
+        prefix="it would never have started: ",
+        origin="user",
     ),
     "dependency": CauseEntry(
         "the job waits for a job that cannot end as required",
         "correct [target]",
         prefix="it would never have started: ",
+        origin="user",
     ),
     "lost": CauseEntry("the end of the job is unknown", "run it again with `llmb run` on its run.toml", state="lost"),
     "failed": CauseEntry("the job failed", is_crash=True, search_logs=True),

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
 from llmb.values.scalars import NonEmptyStr
 from llmb.values.typed import typed_fields
+
+UNKNOWN = "unknown"
+"""The beginning of a cause that llmb could not find."""
+
+
+def _check_expression(_signature: Any, field: attrs.Attribute[str], value: str) -> None:
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"invalid Signature.{field.name} {value!r}: {error}") from error
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -17,35 +27,60 @@ class Signature:
     """Text in a log (``needle``) that identifies the cause of a failure.
 
     ``primary`` is False if the text usually follows from another failure, for example the timeout of a watchdog or the
-    death of a peer. ``origin`` is who can fix the cause, if that is known. ``source`` is the origin of the text.
+    death of a peer. ``report`` is True if it only states that a process ended, like the last lines of a launcher: the
+    cause is then unknown, unless another signature or an exception explains it. ``origin`` is who can fix the cause,
+    "" if that is unknown. ``source`` is the origin of the text.
 
-    ``detail`` is a regular expression with one group, which follows ``needle`` in the line: the cause then contains the
-    text of the group, with its meaning in ``meanings``, if it has one.
+    ``detail`` is a regular expression with one group, which follows ``needle`` in the line. The text of the group
+    replaces ``{}`` in the cause, or else follows the cause, with its meaning in ``meanings``, if it has one.
+
+    ``pattern`` is a regular expression whose match begins in the line of ``needle``, for a needle that also occurs
+    elsewhere. It may go on in the lines after it, and labels of ranks are left out. Its groups ``rank`` and ``host``
+    name the process that failed, and its group ``detail`` replaces ``detail``. A group ``rank`` may be a list such as
+    ``0-3,7``.
     """
 
     needle: NonEmptyStr
     cause: NonEmptyStr
     remedy: str
     primary: bool = True
+    report: bool = False
     origin: Literal["infrastructure", "user", ""] = ""
     source: str = ""
-    detail: str = ""
+    detail: str = attrs.field(default="", validator=_check_expression)
     meanings: Mapping[str, str] = attrs.field(factory=dict)
+    pattern: str = attrs.field(default="", validator=_check_expression)
+
+    @property
+    def weight(self) -> int:
+        """0 for a primary signature, 1 for a secondary one, 2 for a report. The lowest weight in a log counts."""
+        return 2 if self.report else int(not self.primary)
 
     def cause_in(self, text: str) -> str:
         """Return the cause, with the detail that a text from ``needle`` on contains."""
         match = re.search(self.detail, text) if self.detail else None
-        if not match:
-            return self.cause
-        meaning = self.meanings.get(match[1])
-        return f"{self.cause} ({match[1]}: {meaning})" if meaning else f"{self.cause} ({match[1]})"
+        return self.cause_with(match[1]) if match else self.cause
+
+    def cause_with(self, detail: str) -> str:
+        """Return the cause with this detail and its meaning."""
+        meaning = self.meanings.get(detail)
+        if "{}" in self.cause:
+            return self.cause.replace("{}", detail) + (f" ({meaning})" if meaning else "")
+        return f"{self.cause} ({detail}: {meaning})" if meaning else f"{self.cause} ({detail})"
 
 
 @attrs.frozen(kw_only=True)
 class Failure:
-    """Cause of a failed run. ``evidence`` is a line of the log, and ``line`` the number of this line, from 1."""
+    """Cause of a failed run, and who can fix it (``origin``, None if that is unknown).
+
+    ``evidence`` is a line of the log, and ``line`` the number of this line, from 1. ``rank`` and ``host`` are those of
+    the process that failed first, None if the logs do not name them.
+    """
 
     cause: str
+    origin: Literal["infrastructure", "user"] | None = None
     evidence: str = ""
     line: int | None = None
+    rank: int | None = None
+    host: str | None = None
     remedy: str = ""

@@ -65,8 +65,8 @@ class SlurmMessages(LineParser):
 class ForeignSlurmMessages(SlurmMessages):
     """Parser for the log of a job without a record.
 
-    There, a requeue explains the end of the log. So does a task that failed, or a cancelled step: but if a task failed
-    before, srun cancelled the step because of it.
+    There, a requeue explains the end of the log. So does a cancelled step, but if a task failed before, srun cancelled
+    the step because of it. The signatures of this plugin recognise the task.
     """
 
     needles = (*SlurmMessages.needles, TASK_ENDED)
@@ -81,7 +81,6 @@ class ForeignSlurmMessages(SlurmMessages):
             self._keep("preempted", line)
         elif _TASK_FAILED.search(line):
             self._failed = True
-            self._keep("failed", line)
         elif _STEP_CANCELLED.search(line) and not self._failed:
             self._keep("cancelled", line)
         return super().read_line(line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llmb import (
@@ -19,11 +19,13 @@ from llmb import (
     Run,
     SchedulerHooks,
     Script,
+    Signature,
     Target,
     Task,
     Venv,
     exported_variables_probe,
     hookimpl,
+    read_signatures,
     resource_text,
     unpassed_variables_note,
     venv_task,
@@ -72,6 +74,11 @@ class Slurm(SchedulerHooks[SlurmOptions]):
     def parse_log(self, run: Run[Any] | None) -> LogParser:
         """Return a parser of Slurm's messages: time limit, preemption, node failure, out of memory, cancellation."""
         return SlurmMessages() if run else ForeignSlurmMessages()
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that Slurm, pyxis and enroot report."""
+        return read_signatures("llmb_slurm", "failure_signatures.toml")
 
     @hookimpl
     def probe(self, target: Target[SlurmOptions]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import llmb
+from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import format_number, print_table
@@ -18,7 +19,7 @@ def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
         ("steady state", describe_steady_state(grade.steady_state) if grade.steady_state else ""),
         *_repeat_rows(grade),
         rates_row(grade.metrics),
-        *_failure_rows(grade),
+        *failure_rows(grade.failure),
         ("recorded as", ", ".join(grade.runs)),
         *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics))),
     ]
@@ -41,10 +42,3 @@ def _describe_repeat(repeat: llmb.GradedRepeat) -> str:
     steady = format_number(repeat.steady_step_time_s, "s")
     parts = [format_number(repeat.step_time_s, "s"), f"steady state {steady}" if steady else "", repeat.path]
     return ", ".join(filter(None, parts)) + ("; left out" if repeat.left_out else "")
-
-
-def _failure_rows(grade: llmb.Grade) -> list[tuple[str, str]]:
-    if (failure := grade.failure) is None:
-        return []
-    line = f" (line {failure.line})" if failure.line else ""
-    return [("cause", failure.cause), ("log", f"{failure.evidence}{line}"), ("remedy", failure.remedy)]

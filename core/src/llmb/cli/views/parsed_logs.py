@@ -12,6 +12,7 @@ from typing import Any
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.failures import describe_process
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import ABSENT, Column, counted, format_number, print_table
 
@@ -79,7 +80,9 @@ def print_log(log: llmb.ParsedLog) -> None:
         _print_steady_state(log)
         _print_outlier_note(log)
     if failure := log.failure:
-        output.print_text(f"{failure.cause}: {failure.evidence} (line {failure.line}); {failure.remedy}")
+        process = describe_process(failure)
+        where = f"line {failure.line}, {process}" if process else f"line {failure.line}"
+        output.print_text(f"{failure.cause}: {failure.evidence} ({where}); {failure.remedy}")
 
 
 def _print_steps(log: llmb.ParsedLog) -> None:

@@ -9,6 +9,7 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.attempts import job_rows
+from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_differences, describe_sweep
@@ -42,7 +43,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         console.print(_heading(result), soft_wrap=True)
         if result.state == "completed" and result.reason:
             print_verdict(result.verdict, result.reason)
-        rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *_failure_rows(result.failure)]
+        rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *failure_rows(result.failure)]
         rows += job_rows(result)
         if any(HIGH_MFU in note for note in result.notes):  # which names the reason
             rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
@@ -98,14 +99,6 @@ def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
         return []
     cause = result.failure.cause if result.failure else None
     return _filled(("verdict", result.verdict), ("reason", "" if result.reason == cause else result.reason))
-
-
-def _failure_rows(failure: llmb.Failure | None) -> list[tuple[str, str]]:
-    if failure is None:
-        return []
-    line = f" (line {failure.line})" if failure.line else ""
-    evidence = failure.evidence + line if failure.evidence else ""
-    return _filled(("cause", failure.cause), ("log", evidence), ("remedy", failure.remedy))
 
 
 def _filled(*rows: tuple[str, str | None]) -> list[tuple[str, str]]:

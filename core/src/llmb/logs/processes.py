@@ -1,0 +1,111 @@
+"""Rank and host of the process that wrote a line, from labels, launchers' reports and the names of logs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from llmb.logs.rank_labels import label_of
+
+MOST_RANKS: Final = 100_000
+"""Ranks of one report that are read, because a torn line may name an impossible number of them."""
+
+_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(\d+)\]<|(?<![\w.])(\d+): |\[(\d+)\]:")
+"""The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
+
+_LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
+_HOST = re.compile(rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]*): ")
+_NAMED_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bon rank (\d+)\b|\bRank (\d+)[:/]")
+_NUMBER = re.compile(r"(\d+)")
+_OF_RANKS = re.compile(r"(?:^|[^a-z])(?:rank|process|proc|worker|task|log|out|stdout|stderr|err)$", re.IGNORECASE)
+"""Words before a number in the name of a log that make it the number of a rank, not a part of a host name."""
+
+_PREFIX = re.compile(r"^(?:logs?|out|output|stdout|stderr|err|train)-")
+
+
+@attrs.frozen
+class Process:
+    """A process of a run: its rank and its host, each None if it is unknown."""
+
+    rank: int | None = None
+    host: str | None = None
+
+    def completed(self, other: Process) -> Process:
+        """Return this process with what only the other description of it has."""
+        return Process(self.rank if self.rank is not None else other.rank, self.host or other.host)
+
+
+NOBODY: Final = Process()
+
+
+def process_of_line(line: bytes) -> Process:
+    """Return the process that a label at the beginning of the line, or the line itself, names."""
+    label = label_of(line)
+    host = _HOST.search(label)
+    return Process(_rank_of(label, line), host[1].decode(errors="replace") if host else None)
+
+
+def _rank_of(label: bytes, line: bytes) -> int | None:
+    numbers = [next(filter(None, match.groups())) for match in _RANK.finditer(label)]
+    is_of_node = _LOCAL_RANK.search(label) and b"[rank" not in label
+    if numbers and not is_of_node:  # the last label is that of the innermost launcher
+        return int(numbers[-1])
+    named = _NAMED_RANK.search(line[len(label) :].decode(errors="replace"))
+    return int(next(filter(None, named.groups()))) if named else None
+
+
+def expand_ranks(text: str) -> Iterator[int]:
+    """Yield the ranks in a list such as ``0-3,7``."""
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit() and (not last or last.isdigit()):
+            yield from range(int(first), min(int(last or first), int(first) + MOST_RANKS) + 1)
+
+
+@attrs.frozen
+class Processes:
+    """The processes that launchers reported, in the order in which they reported their ends."""
+
+    reported: Sequence[Process] = ()
+
+    @property
+    def first(self) -> Process:
+        """The process that ended first."""
+        return self.reported[0] if self.reported else NOBODY
+
+    def complete(self, process: Process) -> Process:
+        """Return a process with its host, if a launcher reported it, or if all reports are from one host."""
+        if process.host:
+            return process
+        hosts: Mapping[int | None, str] = {each.rank: each.host for each in reversed(self.reported) if each.host}
+        only = next(iter(set(hosts.values()))) if len(set(hosts.values())) == 1 else None
+        return Process(process.rank, hosts.get(process.rank) or (only if process.rank is None else None))
+
+
+def processes_of_logs(paths: Iterable[Path]) -> dict[Path, Process]:
+    """Return the process of each log, if its name has a rank or if the names differ in one number only."""
+    paths = [*paths]
+    names = {path: _NUMBER.split(path.name) for path in paths}
+    columns = [*zip(*names.values(), strict=False)] if len({len(parts) for parts in names.values()}) == 1 else []
+    differing = [index for index, column in enumerate(columns) if len(set(column)) > 1]
+    if len(paths) > 1 and len(differing) == 1 and differing[0] % 2:
+        return {path: _process_of_name(parts, differing[0]) for path, parts in names.items()}
+    return {path: _process_of_name(parts, None) for path, parts in names.items()}
+
+
+def _process_of_name(parts: Sequence[str], index: int | None) -> Process:
+    """Return the process of a name, split into text and numbers, of which one may number the logs."""
+    for number in range(1, len(parts), 2):
+        word = re.sub(r"[-_.]?$", "", parts[number - 1])
+        if re.search(r"(?:^|[^a-z])rank$", word, re.IGNORECASE):
+            return Process(int(parts[number]))
+    if index is None:
+        return NOBODY
+    before = _PREFIX.sub("", re.split(r"[^A-Za-z0-9-]", parts[index - 1])[-1])
+    if not re.search(r"[A-Za-z]", before) or _OF_RANKS.search(before.rstrip("-")):
+        return Process(int(parts[index]))
+    return Process(host=before + parts[index])

@@ -1,0 +1,37 @@
+"""The signatures that core and plugins ship as TOML files."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from llmb.values.failure import Signature
+
+
+def known_signatures() -> tuple[Signature, ...]:
+    """Return the signatures that core ships."""
+    tables = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)
+    return tuple(each for file in tables for each in _signatures_in(file))
+
+
+def preparation_failure(log: str) -> Signature | None:
+    """Return the first known cause for which a task fails, such as no route to a server, or None."""
+    signatures = _signatures_in(files("llmb.logs").joinpath("preparation.toml"))
+    return next((each for each in signatures if each.needle in log), None)
+
+
+def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
+    """Return the ``[[signatures]]`` of a TOML file in the folder of an installed package."""
+    return tuple(_signatures_in(files(package).joinpath(name)))
+
+
+def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
+    """Return the remedy of the first primary signature in ``message``, or "" if it contains none."""
+    signatures = (each for each in (*known_signatures(), *more) if each.primary and each.needle in message)
+    return next((each.remedy for each in signatures), "")
+
+
+def _signatures_in(file: Traversable) -> Iterator[Signature]:
+    return (Signature(**entry) for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"])

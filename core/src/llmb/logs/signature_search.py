@@ -1,0 +1,170 @@
+"""Search of one log for all signatures in one pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import attrs
+
+from llmb.logs.files import blocks_of
+from llmb.logs.log_tail import as_evidence
+from llmb.logs.processes import NOBODY, Process, expand_ranks
+from llmb.logs.rank_labels import label_of
+from llmb.logs.search import MOST_TOGETHER, TextSearch
+from llmb.values.failure import Signature
+
+OVERLAP: Final = 4096
+"""Bytes of a block that are searched again with the next one, so that no signature is lost between two blocks."""
+
+PREFIX: Final = 200
+AROUND: Final = 400
+"""Bytes of a line that are shown as evidence before and after the beginning of a signature."""
+
+BELOW: Final = 4096
+"""Bytes after the beginning of a signature in which its pattern is searched."""
+
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+@attrs.frozen
+class LogLine:
+    """The number (from 1) and the text of a line, and where the signature begins in the text."""
+
+    number: int
+    text: str
+    raw: bytes
+    start: int = 0
+
+
+@attrs.frozen
+class Hit:
+    """A signature found in a log, and the byte where it begins. ``match`` is that of the signature's pattern."""
+
+    path: Path
+    offset: int
+    signature: Signature
+    match: re.Match[str] | None = None
+
+    @property
+    def process(self) -> Process:
+        """The process that the pattern names, with the first rank of a list of ranks."""
+        return next(self.processes, NOBODY)
+
+    @property
+    def processes(self) -> Iterator[Process]:
+        """Yield the processes that the pattern names."""
+        groups = self.match.groupdict() if self.match else {}
+        host, ranks = groups.get("host"), groups.get("rank")
+        if ranks:
+            yield from (Process(rank, host) for rank in expand_ranks(ranks))
+        elif host:
+            yield Process(None, host)
+
+    @property
+    def cause(self) -> str:
+        """The cause, with the detail in the line or in the lines that the pattern matches."""
+        line = line_at(self.path, self.offset)
+        detail = self.match.groupdict().get("detail") if self.match else None
+        return self.signature.cause_with(detail) if detail else self.signature.cause_in(line.text[line.start :])
+
+
+class SignatureSearch:
+    """Search for ``signatures``. Of several with the same text, the last one counts."""
+
+    def __init__(self, signatures: Iterable[Signature]) -> None:
+        self._by_text = {each.needle.encode(): each for each in signatures}
+        self._groups = tuple(
+            TextSearch((text for text, each in self._by_text.items() if each.primary is primary), MOST_TOGETHER)
+            for primary in (True, False)
+        )
+
+    def find(self, path: Path, start: int = 0) -> Hit | None:
+        """Return the first hit of the lowest weight in a log, from this byte on.
+
+        Primary and secondary signatures may overlap, so each kind has a search.
+        """
+        primary, others = self._groups
+        kept, best = b"", None
+        for block in blocks_of(path, start):
+            data, begin = kept + block, start - len(kept)
+            if hit := self._first(path, primary, data, begin):
+                return hit
+            if (best is None or best.signature.weight > 1) and (hit := self._lightest(path, others, data, begin)):
+                best = hit if best is None or hit.signature.weight < best.signature.weight else best
+            start, kept = start + len(block), data[-OVERLAP:]
+        return best
+
+    def reports(self, path: Path, start: int) -> Iterator[Hit]:
+        """Yield the reports in a log from this byte on that name a process."""
+        if not self._located:
+            return
+        for block in blocks_of(path, start):
+            hits = self._hits(path, self._located, block, start)
+            yield from (hit for hit in hits if hit.process != NOBODY)
+            start += len(block)
+
+    @cached_property
+    def _located(self) -> TextSearch | None:
+        texts = [text for text, each in self._by_text.items() if each.report and each.pattern]
+        return TextSearch(texts, MOST_TOGETHER) if texts else None
+
+    def is_report(self, line: bytes) -> bool:
+        """Check whether a line contains a signature that is not primary."""
+        return self._groups[1].find_first(line) is not None
+
+    def _first(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Hit | None:
+        return next(self._hits(path, search, data, begin), None)
+
+    def _lightest(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Hit | None:
+        report = None
+        for hit in self._hits(path, search, data, begin):
+            if not hit.signature.report:
+                return hit
+            report = report or hit
+        return report
+
+    def _hits(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Iterator[Hit]:
+        for place, text in search.find_named(data):
+            signature, offset = self._by_text[text], begin + place
+            match = _match(path, offset, signature)
+            if match or not signature.pattern:
+                yield Hit(path, offset, signature, match)
+
+
+def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | None:
+    """Return the match of a signature's pattern that begins in the line at this byte. Labels are left out."""
+    if not signature.pattern:
+        return None
+    with path.open("rb") as file:
+        file.seek(max(0, offset - PREFIX))
+        before, after = file.read(min(offset, PREFIX)), file.read(BELOW)
+    raw = _LINE_END.split(_LINE_END.split(before)[-1] + after)
+    lines = [as_evidence(line[len(label_of(line)) :]) for line in raw]
+    match = re.search(signature.pattern, "\n".join(lines))
+    return match if match and match.start() <= len(lines[0]) else None
+
+
+def line_at(path: Path, offset: int) -> LogLine:
+    """Return the line at ``offset``. A long line is cut before and after that byte."""
+    number = 1
+    with path.open("rb") as file:
+        while (left := offset - file.tell()) > 0:
+            number += file.read(min(1 << 20, left)).count(b"\n")
+        file.seek(max(0, offset - PREFIX))
+        before, after = file.read(min(offset, PREFIX)), file.read(AROUND)
+    while after.startswith(b"\n"):  # the signature begins with the end of the line before
+        number, before, after = number + 1, b"", after[1:]
+    prefix = re.split(rb"[\r\n]", before)[-1]
+    if len(prefix) == len(before) == PREFIX:  # the line begins further ahead
+        prefix = b""
+    raw = prefix + re.split(rb"[\r\n]", after)[0]
+    return LogLine(number, as_evidence(raw), raw, len(as_evidence(prefix + b"|")) - 1)
+
+
+def tail_starts(paths: Iterable[Path], starts: Mapping[Path, int], size: int) -> dict[Path, int]:
+    """Return where the last ``size`` bytes of each log begin, or the byte from which it counts, if that is later."""
+    return {path: max(starts.get(path, 0), path.stat().st_size - size) for path in paths}
