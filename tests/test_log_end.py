@@ -134,6 +134,8 @@ def test_the_last_exception_of_a_chain_is_the_cause(llmb: Llmb, tmp_path: Path) 
         IN_A_THREAD.replace("ValueError: no data", "EOFError") + TRACKER * 2,
         ERROR + "training goes on\n" * 10,
         SUCCEEDED + LIMIT,  # it hung at its exit
+        SUCCEEDED + OOM + ERROR + EXITED,  # it failed at its exit
+        "".join(f"4: {line}" for line in f"Import of apex failed with: {ERROR}".splitlines(True)),
         LIMIT + steps(20, first=5),  # the scheduler began it again
         LIMIT + steps(4),  # the same, from the beginning
         OOM + steps(20, first=5),  # it was caught

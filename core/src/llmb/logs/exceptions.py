@@ -38,8 +38,11 @@ _NAME = re.compile(rb"((?:[A-Za-z_]\w*\.)*)([A-Za-z_]\w*)(?::(?: |$)|$)")
 _WORTH_READING = re.compile(rb"Error|Exception|Interrupt|Exit|Empty|\nF\d{4}|Traceback \(")
 """A text without any of these has no error."""
 
-_REPORTED = re.compile(rb"Exception ignored (?:in|while)|Exception in thread |--- Logging error ---")
-"""Lines before exceptions that do not end the process: in a finalizer, in another thread, in a log handler."""
+_REPORTED = re.compile(
+    rb"(?i)Exception ignored (?:in|while)|Exception in thread |--- Logging error ---|\bimport\b.*: Traceback \(most"
+)
+"""Lines before exceptions that do not end the process: in a finalizer, in another thread, in a log handler, in the
+import of an optional module."""
 
 _CHAINED = re.compile(rb"During handling of the above exception|The above exception was the direct cause")
 

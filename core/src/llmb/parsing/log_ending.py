@@ -27,6 +27,9 @@ END = 1 << 20
 SUCCEEDED = re.compile(rb'"key": ?"run_stop"[^\n]*"status": ?"success"')
 """Message of a training that succeeded, required by MLPerf's rules for training logs (mlcommons/logging, run_stop)."""
 
+BEGAN = re.compile(rb'"key": ?"(?:init_start|run_start)"')
+"""Messages at the beginning of a training, from the same rules."""
+
 
 def classify_log_end(
     name: str,
@@ -37,13 +40,16 @@ def classify_log_end(
 ) -> tuple[LogStatus, Failure | None]:
     """Return the status of a run according to its steps and the ends of its logs, and its failure, if any.
 
-    If all steps are there, or the loss was NaN, no message changes that. If the number of steps is unknown, a failure
+    If all steps are there, the loss was NaN, or the training reports its success, no message changes that: processes may
+    fail or hang when they exit. If the number of steps is unknown, a failure
     at the end of a log shows that not all were done. Messages before the last steps do not count, because the run
     continued.
     """
     status = log_status(series, steps_asked)
     total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
     if status == "nan" or (status == "complete" and total_known):
+        return status, None
+    if any(map(_succeeded, last_steps)):
         return status, None
     new_parser = partial(registry.framework(name).parse_log, run=None)
     starts = {path: last.find_begin(path, new_parser) for path, last in last_steps.items()}
@@ -53,6 +59,13 @@ def classify_log_end(
     known = [*registry.signatures(name), *messages]
     failure = diagnose(starts, known, starts) or _find_exception(starts, last_steps, new_parser, known)
     return ("incomplete" if failure and status == "complete" else status), failure
+
+
+def _succeeded(path: Path) -> bool:
+    """Check whether the last training in a log reports its success."""
+    end = end_of(path, END)
+    began = max((match.end() for match in BEGAN.finditer(end)), default=0)
+    return SUCCEEDED.search(end, began) is not None
 
 
 def _find_exception(
@@ -72,10 +85,9 @@ def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Sign
     """Yield the messages of installed schedulers at the end of a log, as signatures.
 
     The signatures are secondary, because a process may have failed before and the others waited until the scheduler
-    ended them. Messages after a successful training are ignored: its processes may hang when they exit.
+    ended them.
     """
-    end = end_of(path, END)
-    for notice in _notices(end, registry) if not SUCCEEDED.search(end) else ():
+    for notice in _notices(end_of(path, END), registry):
         if notice.kind in CAUSES and notice.text:
             entry = CAUSES[cast("Cause", notice.kind)]
             yield Signature(
