@@ -40,10 +40,9 @@ def classify_log_end(
 ) -> tuple[LogStatus, Failure | None]:
     """Return the status of a run according to its steps and the ends of its logs, and its failure, if any.
 
-    If all steps are there, the loss was NaN, or the training reports its success, no message changes that: processes may
-    fail or hang when they exit. If the number of steps is unknown, a failure
-    at the end of a log shows that not all were done. Messages before the last steps do not count, because the run
-    continued.
+    If all steps are there, the loss was NaN, or the training reports its success, no message changes that, because
+    processes may fail or hang when they exit. If the number of steps is unknown, a failure at the end of a log shows
+    that not all were done. Messages before the last steps do not count, because the run continued.
     """
     status = log_status(series, steps_asked)
     total_known = steps_asked is not None or series.total_steps is not None or series.has_notice("finished")
