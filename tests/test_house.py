@@ -30,10 +30,11 @@ ALLOWED = {
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
-    "logs/signatures/gpu.toml": {"cuda", "pytorch"},
+    "logs/signatures/files.toml": {"pytorch", "torch"},
+    "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
     "logs/signatures/processes.toml": {"torchrun"},
-    "logs/signatures/hangs.toml": {"pytorch"},
+    "logs/signatures/hangs.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
 
 

@@ -229,7 +229,7 @@ def test_a_scheduler_s_word_is_the_cause_unless_a_process_failed_before(
 
 CAUSES = {
     "failure/09": ("a container mount is invalid", 7),
-    "failure/10": ("a process failed with KeyError", 90),
+    "failure/10": ("the dataset has another format than the program expects", 90),
     "failure/15": ("the job was cancelled", 27),
     "failure/17": ("the job was cancelled", 13),
     "failure/25": ("a step requests GPUs that the job does not have", 1),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from llmb.logs import diagnose as module
 from llmb.logs import files, signature_search
 from llmb.logs.diagnose import diagnose
-from llmb.logs.signature_files import known_signatures
+from llmb.logs.signature_files import SEE_TRACEBACK, known_signatures
 from llmb.values.failure import Signature
 
 REAL = Path(__file__).parents[4] / "shared" / "logs"
@@ -117,7 +116,7 @@ def test_an_exception_before_a_secondary_signature_is_the_cause(tmp_path: Path, 
 
     assert found is not None
     assert (found.cause, found.evidence) == ("a process failed with ValueError", "ValueError: 7 is no mesh")
-    assert (found.line, found.remedy) == (3, module.SEE_TRACEBACK)
+    assert (found.line, found.remedy) == (3, SEE_TRACEBACK)
 
 
 @pytest.mark.parametrize(
@@ -180,44 +179,6 @@ def test_harmless_lines_are_no_failure(tmp_path: Path, text: str) -> None:
 
 # Real logs
 
-CAUSES: Mapping[str, tuple[str, int]] = {
-    "01": ("the accelerator is out of memory", 7),
-    "11": ("the processes are bound to CPU cores that the node does not have", 11),
-    "13": ("a process crashed (segmentation fault)", 3),
-    "19": ("a GPU has a hardware error (uncorrectable ECC error)", 12),
-    "21": ("a GPU or its driver failed", 2),
-    "23": ("the accelerator is out of memory", 16),
-    "27": ("a process failed with FileNotFoundError", 26),
-    "29": ("a process failed with FileNotFoundError", 17),
-    "31": ("the accelerator is out of memory", 9),
-    "47": ("the account has no access to the model's files", 2),
-    "49": ("the accelerator is out of memory", 1),
-    "51": ("the accelerator is out of memory", 1),
-    "53": ("another process of the run died", 1),
-    "55": ("the loss became NaN", 1),
-    "57": ("the driver reports a GPU error (31: the program accessed invalid GPU memory)", 1),
-}
-
-
-def real(name: str) -> Path:
-    logs = sorted(REAL.glob(f"failure/{name}-*"))
-    if not logs:
-        pytest.skip("the real logs are not here")
-    return logs[0]
-
-
-@pytest.mark.parametrize("name", CAUSES)
-def test_a_real_failure_has_its_true_cause(name: str) -> None:
-    found = diagnose([real(name)])
-
-    assert found is not None
-    assert (found.cause, found.line) == CAUSES[name]
-
-
-@pytest.mark.parametrize("log", sorted(REAL.glob("*/*BENIGN*")), ids=lambda path: path.stem)
-def test_a_run_that_succeeded_has_no_cause_of_failure(log: Path) -> None:
-    assert diagnose([log]) is None
-
 
 @pytest.mark.parametrize("framework", ["maxtext", "megatron", "nemo"])
 def test_no_log_of_a_training_that_went_well_has_a_cause_of_failure(framework: str) -> None:
@@ -257,12 +218,12 @@ def test_a_cause_has_the_number_or_the_node_of_its_line(tmp_path: Path, line: st
 
 
 LAUNCHERS = {
-    "elastic": ("torch.x.errors.ChildFailedError:\n====\ntrain.py FAILED\n", "a process of the run failed"),
+    "elastic": ("torch.x.errors.ChildFailedError:\n====\ntrain.py FAILED\n", "unknown: a process of the run failed"),
     "mpi": (
         "mpirun noticed that process rank 3 with PID 0 on node n7 exited on signal 9 (Killed).\n",
-        "a process of the run failed (3 with PID 0 on node n7)",
+        "unknown: a process ended with signal 9",
     ),
-    "mpi exit": ("Primary job  terminated normally, but 1 process returned\n", "a process of the run failed"),
+    "mpi exit": ("Primary job  terminated normally, but 1 process returned\n", "unknown: a process of the run failed"),
 }
 
 

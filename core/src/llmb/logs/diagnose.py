@@ -12,13 +12,12 @@ import attrs
 
 from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
-from llmb.logs.signature_files import known_signatures
+from llmb.logs.signature_files import known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, tail_starts
 from llmb.logs.timestamps import time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
-SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
 SEE_FIRST_RANK: Final = "read the messages of this process before this line"
 
 FROM_THE_START: Mapping[Path, int] = FrozenMap()
@@ -123,13 +122,13 @@ class Diagnosis:
         return found
 
     def _exception(self, path: Path, error: LoggedError) -> Failure:
-        cause = f"a process failed with {error.exception}"
-        signature = Signature(needle=cause, cause=cause, remedy=SEE_TRACEBACK)
-        return self._failure(signature, path, error.offset, cause)
+        signature = signature_of_exception(error.exception)
+        return self._failure(signature, path, error.offset, signature.cause)
 
     def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
         """Return an unknown cause, with the last error of the process that ended first as evidence."""
-        first = self._processes.first.completed(hit.process)
+        hit = next(iter(self._reports), hit)
+        first = hit.process
         lines = [(path, error) for path, found in errors for error in found]
         of_rank = [each for each in lines if self._process(each[0], each[1].line).rank == first.rank] or lines
         path, offset = (of_rank[-1][0], of_rank[-1][1].offset) if of_rank else (hit.path, hit.offset)
@@ -157,16 +156,14 @@ class Diagnosis:
 
     @cached_property
     def _processes(self) -> Processes:
-        """Return the processes whose ends launchers reported."""
+        """The processes whose ends launchers reported."""
+        return Processes(tuple(each for hit in self._reports for each in hit.processes))
+
+    @cached_property
+    def _reports(self) -> Sequence[Hit]:
+        """The reports of launchers that name a process."""
         starts = tail_starts(self.paths, self.starts, SEARCHED)
-        return Processes(
-            tuple(
-                each
-                for path, start in starts.items()
-                for hit in self.search.reports(path, start)
-                for each in hit.processes
-            )
-        )
+        return [hit for path, start in starts.items() for hit in self.search.reports(path, start)]
 
 
 def _earliest(hits: Sequence[Hit]) -> Hit:

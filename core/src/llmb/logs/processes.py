@@ -14,12 +14,18 @@ from llmb.logs.rank_labels import label_of
 MOST_RANKS: Final = 100_000
 """Ranks of one report that are read, because a torn line may name an impossible number of them."""
 
-_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(\d+)\]<|(?<![\w.])(\d+): |\[(\d+)\]:")
+_RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(\d+)\]<|(?<![\w.-])(\d+): |\[(\d+)\]:")
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
 _HOST = re.compile(rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]*): ")
 _NAMED_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bon rank (\d+)\b|\bRank (\d+)[:/]")
+_HOST_IN_MESSAGE = re.compile(
+    rb"(?:^|(?<=[ \]]))([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "  # host:pid:thread [device]
+    rb"|^\[([\w.-]+):\d+ *:\d+:\d+\] "  # [host:pid:thread:pid]
+    rb"|\*\*\* (?:STEP|JOB) \S+ ON (\w[\w.-]*)"
+)
+
 _NUMBER = re.compile(r"(\d+)")
 _OF_RANKS = re.compile(r"(?:^|[^a-z])(?:rank|process|proc|worker|task|log|out|stdout|stderr|err)$", re.IGNORECASE)
 """Words before a number in the name of a log that make it the number of a rank, not a part of a host name."""
@@ -45,8 +51,9 @@ NOBODY: Final = Process()
 def process_of_line(line: bytes) -> Process:
     """Return the process that a label at the beginning of the line, or the line itself, names."""
     label = label_of(line)
-    host = _HOST.search(label)
-    return Process(_rank_of(label, line), host[1].decode(errors="replace") if host else None)
+    match = _HOST_IN_MESSAGE.search(line[len(label) :]) or _HOST.search(label)
+    host = next(filter(None, match.groups())).decode(errors="replace") if match else None
+    return Process(_rank_of(label, line), None if host == "localhost" else host)
 
 
 def _rank_of(label: bytes, line: bytes) -> int | None:

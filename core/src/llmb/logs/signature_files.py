@@ -6,8 +6,11 @@ import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Final
 
 from llmb.values.failure import Signature
+
+SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
 
 
 def known_signatures() -> tuple[Signature, ...]:
@@ -25,6 +28,14 @@ def preparation_failure(log: str) -> Signature | None:
 def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
     """Return the ``[[signatures]]`` of a TOML file in the folder of an installed package."""
     return tuple(_signatures_in(files(package).joinpath(name)))
+
+
+def signature_of_exception(name: str) -> Signature:
+    """Return the cause for an exception of this name that no signature identifies."""
+    table = tomllib.loads(files("llmb.logs").joinpath("exceptions.toml").read_text(encoding="utf-8"))
+    return Signature(
+        needle=name, cause=f"a process failed with {name}", **{"remedy": SEE_TRACEBACK, **table.get(name, {})}
+    )
 
 
 def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:

@@ -35,7 +35,7 @@ class Signature:
     replaces ``{}`` in the cause, or else follows the cause, with its meaning in ``meanings``, if it has one.
 
     ``pattern`` is a regular expression whose match begins in the line of ``needle``, for a needle that also occurs
-    elsewhere. It may go on in the lines after it, and labels of ranks are left out. Its groups ``rank`` and ``host``
+    elsewhere. It may continue in the lines after it, and labels of ranks are left out. Its groups ``rank`` and ``host``
     name the process that failed, and its group ``detail`` replaces ``detail``. A group ``rank`` may be a list such as
     ``0-3,7``.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -21,6 +21,7 @@ from llmb import (
     JobStatus,
     SchedulerHooks,
     Script,
+    Signature,
     SpecError,
     Target,
     TargetError,
@@ -29,6 +30,7 @@ from llmb import (
     format_value,
     hookimpl,
     poll_detached,
+    read_signatures,
     submit_detached,
     unpassed_variables_note,
 )
@@ -93,6 +95,11 @@ class Local(SchedulerHooks[LocalOptions]):
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
         )
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that container engines report."""
+        return read_signatures("llmb_local", "docker_signatures.toml")
 
     @hookimpl
     def probe(self, target: Target[LocalOptions]) -> str:

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
-from llmb import Environment, FrameworkHooks, FrozenMap, Job, LogParser, Run, SpecError, Venv, hookimpl, resource_text
+from llmb import (
+    Environment,
+    FrameworkHooks,
+    FrozenMap,
+    Job,
+    LogParser,
+    Run,
+    Signature,
+    SpecError,
+    Venv,
+    hookimpl,
+    read_signatures,
+    resource_text,
+)
 from llmb_maxtext.job_phases import WRAPPER, job_phases
 from llmb_maxtext.log import MaxTextLog
 from llmb_maxtext.validation import find_errors
@@ -42,6 +55,11 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
         wrapper = {f"{run.paths.run}/{WRAPPER}": resource_text(__package__, WRAPPER)}
         mpi = run.settings.get("mpi")
         return run.job(job_phases(run), env=run.settings["env"], files=wrapper, mpi=mpi, mpi_optional=True)
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that only MaxText reports."""
+        return read_signatures("llmb_maxtext", "signatures.toml")
 
     @hookimpl
     def parse_log(self, run: Run[MaxTextOptions] | None) -> LogParser:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import attrs
@@ -20,9 +20,11 @@ from llmb import (
     Phase,
     Repository,
     Run,
+    Signature,
     SpecError,
     Venv,
     hookimpl,
+    read_signatures,
     resource_text,
     with_paths,
 )
@@ -99,6 +101,11 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         phases = (vboost, train_phase(run)) if run.options.vboost else (train_phase(run),)
         mpi = run.settings.get("mpi")
         return run.job(phases, env=_env(run), mounts=_mounts(run), files=_files(run), mpi=mpi, mpi_optional=True)
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that only Megatron reports."""
+        return read_signatures("llmb_megatron_bridge", "signatures.toml")
 
     @hookimpl
     def parse_log(self, run: Run[BridgeOptions] | None) -> LogParser:

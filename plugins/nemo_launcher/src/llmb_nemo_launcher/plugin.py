@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -17,8 +17,10 @@ from llmb import (
     LogParser,
     Repository,
     Run,
+    Signature,
     SpecError,
     hookimpl,
+    read_signatures,
 )
 from llmb_nemo_launcher.log import NeMoLog
 from llmb_nemo_launcher.nemo_config import log_interval, override_values, timing_buffer
@@ -86,6 +88,11 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
             mpi=run.settings.get("mpi"),
             mpi_optional=not override_values(run).get("model.ub_tp_comm_overlap"),
         )
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that only NeMo and Megatron report."""
+        return read_signatures("llmb_nemo_launcher", "signatures.toml")
 
     @hookimpl
     def parse_log(self, run: Run[NeMoLauncherOptions] | None) -> LogParser:
