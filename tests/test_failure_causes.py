@@ -221,3 +221,22 @@ def test_every_real_failure_has_its_true_cause(llmb: Llmb, log: Path) -> None:
     expected = (None, None, None) if "BENIGN" in log.name else CAUSES[log.name[:2]]
 
     assert found(llmb, log) == expected
+
+
+def test_an_unknown_cause_shows_the_last_line_of_the_first_rank_that_failed(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    log.write_text(labelled(0, "rank 0 waits") + labelled(3, "no data", "giving up") + exited("3", 2) + exited("0", 1))
+    failure = llmb("parse", log, "--framework", "maxtext", "--json").json["failure"]
+
+    assert (failure["cause"], failure["rank"], failure["host"]) == ("unknown: a task failed (exit code 2)", 3, "node07")
+    assert (failure["evidence"], failure["line"], failure["origin"]) == ("3: giving up", 3, None)
+
+
+def test_the_earliest_of_the_primary_errors_in_the_logs_of_all_ranks_wins(llmb: Llmb, tmp_path: Path) -> None:
+    late, early = tmp_path / "rank0.log", tmp_path / "rank1.log"
+    late.write_text("[2026-11-22 10:15:09] x\nOSError: [Errno 28] No space left on device\n")
+    early.write_text("." * 9000 + "\n[2026-11-22 10:14:02] x\nRuntimeError: CUDA out of memory. Tried to allocate\n")
+
+    point = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
+    failure = llmb("grade", late, early, *point, "--json").json["failure"]
+    assert (failure["cause"], failure["rank"], failure["line"]) == ("the accelerator is out of memory", 1, 3)

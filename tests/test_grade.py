@@ -22,7 +22,8 @@ PUBLISHED_S = 6.999  # maxtext/llama2-70b, h100, bf16, 64 GPUs
 POINT = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
 KEYS = [
     *("status", "metrics", "verdict", "reason", "failure", "steady_state", "recipe", "gpu_type", "dtype", "gpus"),
-    *("variant", "framework", "window", "measured_over", "interval", "more_repeats", "repeats", "notes", "runs"),
+    *("variant", "framework", "window", "measured_over", "interval", "more_repeats", "repeats", "notes"),
+    *("rank_times", "runs"),
 ]
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 OUT_OF_MEMORY = "JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1.95GiB\n"

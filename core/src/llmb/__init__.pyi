@@ -6,6 +6,9 @@ from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
 from .analysis.measuring_window import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
+from .analysis.slow_ranks import RankComparison as RankComparison
+from .analysis.slow_ranks import SlowHost as SlowHost
+from .analysis.slow_ranks import SlowRank as SlowRank
 from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
 from .analysis.telemetry import GpuProblem as GpuProblem

@@ -69,6 +69,7 @@ def test_runs_are_listed_oldest_first_with_what_they_run(records: list[RunRecord
         "goodput": None,
         "wall_time": None,
         "telemetry": None,
+        "rank_times": None,
         "imported": False,
     }
 

@@ -11,6 +11,7 @@ from llmb.analysis.measuring_window import Summary, is_measured, summarise
 from llmb.analysis.metrics import high_mfu_note, measure_run
 from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
+from llmb.analysis.slow_ranks import RankComparison, compare_ranks
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.drive.events import Ended
@@ -24,11 +25,15 @@ from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.causes import CAUSES
-from llmb.values.failure import Failure
+from llmb.values.causes import CAUSES, Cause
+from llmb.values.failure import UNKNOWN, Failure
+from llmb.values.job_history import Attempt
 from llmb.values.model import proxy_note
 from llmb.values.run import Run
 from llmb.values.steps import Step
+
+UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
+"""Causes of an unsuccessful end that explain nothing."""
 
 
 def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
@@ -59,7 +64,7 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         metrics=metrics,
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
-        failure=None if completed else _find_failure(plan, logs, ending, registry),
+        failure=None if completed else _find_failure(plan, logs, ending, past.status.reason, registry),
         notes=tuple(filter(None, own_notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
@@ -69,8 +74,16 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         steady_state=steady,
     )
     result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
+    result = attrs.evolve(result, rank_times=_compare_ranks(plan, logs, result.attempts))
     record.write_result(result.as_dict(), steps)
     return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
+
+
+def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) -> RankComparison | None:
+    """Return the comparison of the ranks' step times. Ranks fill the nodes of the last attempt in order."""
+    nodes, per_node = attempts[-1].nodes if attempts else (), plan.job.tasks_per_node
+    hosts = {rank: nodes[rank // per_node] for rank in range(len(nodes) * per_node)}
+    return compare_ranks(logs.rank_steps.by_process((log.copy for log in logs.files), hosts))
 
 
 def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ending:
@@ -122,8 +135,11 @@ def _judge(run: Run[Any], candidate: Candidate, summary: Summary) -> Judgement:
     return judgement
 
 
-def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure:
-    """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence."""
+def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, reported: str, registry: PluginRegistry) -> Failure:
+    """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence.
+
+    If the scheduler ``reported`` no reason either, the cause is unknown.
+    """
     stated = Failure(
         cause=ending.reason,
         origin=CAUSES[ending.cause].origin if ending.cause in CAUSES else None,
@@ -132,4 +148,6 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, registry: Plugin
     if not ending.search_logs:
         return stated
     found = diagnose(logs.copies, registry.signatures(plan.run.framework), logs.superseded_until())
+    if found is None and ending.cause in UNEXPLAINED and not reported:
+        return attrs.evolve(stated, cause=f"{UNKNOWN}: {ending.reason}", evidence=log_tail(logs.copies))
     return found or attrs.evolve(stated, evidence=log_tail(logs.copies))

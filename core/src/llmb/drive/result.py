@@ -11,6 +11,7 @@ import attrs
 from llmb.analysis.goodput import WallTime
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
+from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.telemetry import Telemetry
 from llmb.drive.find_records import find_record
@@ -27,7 +28,7 @@ from llmb.values.typed import decode_fields, encode
 
 RESULT_KEYS = (
     *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),
-    *("interval", "window", "steady_state", "attempts", "goodput", "wall_time", "telemetry"),
+    *("interval", "window", "steady_state", "attempts", "goodput", "wall_time", "telemetry", "rank_times"),
 )
 """Keys that only ``result.json`` has."""
 
@@ -61,8 +62,9 @@ class RunResult:
     run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. Of
     ``steps_requested``, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the
     measuring window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step
-    time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps. ``imported`` is True if the
-    run was recorded from existing logs.
+    time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps. ``rank_times`` is None if the
+    logs do not contain the step times of several ranks. ``imported`` is True if the run was recorded from existing
+    logs.
     """
 
     run_id: str
@@ -96,6 +98,7 @@ class RunResult:
     goodput: float | None = None
     wall_time: WallTime | None = None
     telemetry: Telemetry | None = None
+    rank_times: RankComparison | None = None
     imported: bool = False
 
     @property
@@ -123,6 +126,7 @@ class RunResult:
             "attempts": [attrs.asdict(each) | {"nodes": list(each.nodes)} for each in self.attempts],
             "wall_time": attrs.asdict(self.wall_time) if self.wall_time else None,
             "telemetry": attrs.asdict(self.telemetry) if self.telemetry else None,
+            "rank_times": attrs.asdict(self.rank_times) if self.rank_times else None,
             "sweep": encode(self.sweep),
         }
 
@@ -148,6 +152,7 @@ NESTED: Mapping[str, type] = {
     "steady_state": SteadyState,
     "wall_time": WallTime,
     "telemetry": Telemetry,
+    "rank_times": RankComparison,
     "baseline": Comparison,
 }
 """The keys whose values are tables, each with its class."""

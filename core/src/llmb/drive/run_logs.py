@@ -19,6 +19,7 @@ from llmb.drive.record import RunRecord
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import find_last_steps
+from llmb.logs.rank_steps import RankSteps
 from llmb.logs.step_series import StepSeries
 from llmb.planning import RunPlan
 from llmb.values.errors import PluginError, RecordError
@@ -79,6 +80,7 @@ class RunLogs:
         """The logs of this attempt, in the order of the phases."""
         self._parsers: dict[Source, LogParser | None] = {}  # made when the first bytes arrive
         self.series = StepSeries()
+        self.rank_steps = RankSteps()
         self.parser_error = ""
         """Why a parser stopped. The copies are complete nevertheless."""
         self.scheduler_notices: list[Notice] = []
@@ -168,11 +170,13 @@ class RunLogs:
         if log.phase in measured:
             self.phase = log.phase
         if measured.get(log.phase):
-            self._collect("framework", lambda parser: parser.feed(data, log.copy))
+            self._collect("framework", lambda parser: parser.feed(data, log.copy), log.copy)
         self._collect("scheduler", lambda parser: parser.feed(data, log.copy))
 
-    def _collect(self, source: Source, parse: Callable[[LogParser], Iterable[Step | Notice]]) -> None:
-        """Collect the steps of the framework's parser, or the notices of the scheduler's."""
+    def _collect(
+        self, source: Source, parse: Callable[[LogParser], Iterable[Step | Notice]], log: str | None = None
+    ) -> None:
+        """Collect the steps of the framework's parser, also for each process of a log, or the scheduler's notices."""
         with self._catch_parser_error(source):
             if source not in self._parsers:
                 plugin = self._framework if source == "framework" else self._scheduler
@@ -181,7 +185,9 @@ class RunLogs:
             if parser and source == "scheduler":
                 self.scheduler_notices += [each for each in parse(parser) if isinstance(each, Notice)]
             elif parser:
-                self.series.add(parse(parser))
+                self.series.add(items := [*parse(parser)])
+                if log:
+                    self.rank_steps.add(items, log)
                 self.series.first_step = parser.first_step  # the parser may know it only now
 
     @contextmanager

@@ -12,6 +12,7 @@ import attrs
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.repeats import Judgement, Repeat
+from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.judging.read_logs import read_run
@@ -73,6 +74,7 @@ class Grade:
     repeats: tuple[GradedRepeat, ...]
     notes: tuple[str, ...]
     limit: float
+    rank_times: RankComparison | None = None
     runs: tuple[str, ...] = ()
 
     @property
@@ -130,6 +132,7 @@ class Grader:
             repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
             notes=self._notes(logs),
             limit=1 + self.tolerance,
+            rank_times=logs[0].rank_times if len(logs) == 1 else None,
             runs=self._save(graded) if save else (),
         )
 
@@ -297,6 +300,8 @@ def _notes(log: ParsedLog) -> list[str]:
     notes = []
     if log.summary.mean_of > 1:
         notes.append(f"the framework prints means of {log.summary.mean_of} steps")
+    if len(log.paths) > 1 and log.rank_times is None:
+        notes.append("slow ranks are unknown: the logs do not have 8 step times of 4 ranks in common")
     if log.status == "incomplete" and not log.failure:
         notes.append(f"the log is incomplete: {log.reason or f'it ends with step {log.steps[-1].step}'}")
     return notes

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 
 import attrs
 
-from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception
+from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, read_tail
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, tail_starts
@@ -19,6 +19,12 @@ from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
 SEE_FIRST_RANK: Final = "read the messages of this process before this line"
+
+LAST_LINES: Final = 256 << 10
+"""Bytes at the end of a log in which the last line of a rank is searched."""
+
+_Line = tuple[Path, bytes, int]
+"""A line, its log, and the byte where the line begins."""
 
 FROM_THE_START: Mapping[Path, int] = FrozenMap()
 
@@ -126,13 +132,25 @@ class Diagnosis:
         return self._failure(signature, path, error.offset, signature.cause)
 
     def _report(self, hit: Hit, errors: Sequence[tuple[Path, list[LoggedError]]]) -> Failure:
-        """Return an unknown cause, with the last error of the process that ended first as evidence."""
+        """Return an unknown cause, with the last error or line of the process that ended first as evidence."""
         hit = next(iter(self._reports), hit)
-        first = hit.process
-        lines = [(path, error) for path, found in errors for error in found]
-        of_rank = [each for each in lines if self._process(each[0], each[1].line).rank == first.rank] or lines
-        path, offset = (of_rank[-1][0], of_rank[-1][1].offset) if of_rank else (hit.path, hit.offset)
-        return self._failure(hit.signature, path, offset, f"{UNKNOWN}: {hit.cause}", first)
+        lines = [(path, error.line, error.offset) for path, found in errors for error in found]
+        of_rank = self._of_rank(lines, hit.process.rank) or self._of_rank(self._last_lines(), hit.process.rank)
+        path, _, offset = (of_rank or lines or [(hit.path, b"", hit.offset)])[-1]
+        return self._failure(hit.signature, path, offset, f"{UNKNOWN}: {hit.cause}", hit.process)
+
+    def _of_rank(self, lines: Iterable[_Line], rank: int | None) -> list[_Line]:
+        return [each for each in lines if rank is not None and self._process(*each[:2]).rank == rank]
+
+    def _last_lines(self) -> Iterator[_Line]:
+        """Yield the lines at the ends of the logs that are no reports and no stack traces."""
+        for path, start in tail_starts(self.paths, self.starts, LAST_LINES).items():
+            with path.open("rb") as file:
+                file.seek(start)
+                tail = file.read()
+            for line in read_tail(tail):
+                if line.kind == "text" and not self.search.is_report(line.line):
+                    yield path, line.line, start + line.offset
 
     def _failure(self, signature: Signature, path: Path, offset: int, cause: str, process: Process = NOBODY) -> Failure:
         line = line_at(path, offset)

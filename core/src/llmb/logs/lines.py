@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from llmb.logs.ansi_escapes import ESCAPE, without_escapes
+from llmb.logs.processes import rank_of_label
 from llmb.logs.rank_labels import LABEL
 from llmb.logs.search import search_for
 from llmb.logs.step_numbering import Numbering
@@ -51,6 +52,7 @@ class LineParser(LogParser):
         self.__logs: dict[str, _Log] = {}
         self.__before: tuple[bytes, bytes, int, int] = (b"", b"", 0, 0)
         self.__error: Exception | None = None
+        self.__ranks: dict[bytes, int | None] = {}  # by label
         self.source = ""
         """The log of the current line."""
         self.label = b""
@@ -157,6 +159,8 @@ class LineParser(LogParser):
             for item in read(line):
                 if isinstance(item, Step):
                     item.check()
+                    if self.label:
+                        item.rank = self.__rank_of_label()
                     self.__add(log.numbering.take(item, self.label), log, found)
                 else:
                     log.waiting.append(item)
@@ -165,6 +169,11 @@ class LineParser(LogParser):
         except Exception as error:
             note_line(error, line)
             raise
+
+    def __rank_of_label(self) -> int | None:
+        if self.label not in self.__ranks:
+            self.__ranks[self.label] = rank_of_label(self.label)
+        return self.__ranks[self.label]
 
     def __add(self, steps: Iterable[Step], log: _Log, found: list[Step | Notice]) -> None:
         for step in steps:

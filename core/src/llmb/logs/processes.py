@@ -56,11 +56,18 @@ def process_of_line(line: bytes) -> Process:
     return Process(_rank_of(label, line), None if host == "localhost" else host)
 
 
-def _rank_of(label: bytes, line: bytes) -> int | None:
+def rank_of_label(label: bytes) -> int | None:
+    """Return the rank that a label names, or None if it names none, or only the process on its node."""
     numbers = [next(filter(None, match.groups())) for match in _RANK.finditer(label)]
     is_of_node = _LOCAL_RANK.search(label) and b"[rank" not in label
     if numbers and not is_of_node:  # the last label is that of the innermost launcher
         return int(numbers[-1])
+    return None
+
+
+def _rank_of(label: bytes, line: bytes) -> int | None:
+    if (rank := rank_of_label(label)) is not None:
+        return rank
     named = _NAMED_RANK.search(line[len(label) :].decode(errors="replace"))
     return int(next(filter(None, named.groups()))) if named else None
 

@@ -12,12 +12,14 @@ from typing import Any
 import attrs
 
 from llmb.analysis.measuring_window import Summary, outlier_median_s, summarise
+from llmb.analysis.slow_ranks import RankComparison, compare_ranks
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import stated
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
 from llmb.logs.last_steps import LastSteps
 from llmb.logs.log_status import LogStatus
+from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
 from llmb.parsing.appended_runs import up_to_run
 from llmb.parsing.compressed import compression, unpacked
@@ -36,7 +38,8 @@ class ParsedLog:
     """One run in a log, or in the logs of its ranks: status, steps, means over the window, and cause of a failure.
 
     It is the last one of the ``runs_in_log`` runs, unless the caller selected another. ``steps_asked`` is the number of
-    steps in a complete run, or None if the log announces it. ``no_step`` is the reason why there is no step, or None if
+    steps in a complete run, or None if the log announces it. ``rank_times`` is None if the logs do not contain the step
+    times of several ranks. ``no_step`` is the reason why there is no step, or None if
     there is one.
     """
 
@@ -50,6 +53,7 @@ class ParsedLog:
     steps_asked: int | None = None
     no_step: str | None = None
     runs_in_log: int
+    rank_times: RankComparison | None = None
 
     @property
     def run(self) -> int:
@@ -152,13 +156,13 @@ def parse_run(
     framework = registry.framework(name)
     with _naming_the_log(paths), ExitStack() as stack:
         plain = {path: stack.enter_context(unpacked(path)) for path in paths}
-        series, last_steps = _read_steps(framework, plain)
+        series, last_steps, ranks = _read_steps(framework, plain)
         runs = series.runs
         if run is not None and run != runs:
             _check_run(paths, run, runs)
             new_parser = partial(framework.parse_log, run=None)
             plain = {path: stack.enter_context(up_to_run(text, run, new_parser)) for path, text in plain.items()}
-            series, last_steps = _read_steps(framework, plain)
+            series, last_steps, ranks = _read_steps(framework, plain)
         status, failure = classify_log_end(name, registry, series, last_steps, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
@@ -173,6 +177,7 @@ def parse_run(
             if series.steps
             else explain_missing_steps(_begin(plain.values()), name, broke=failure is not None),
             runs_in_log=runs,
+            rank_times=compare_ranks(ranks.by_process(map(str, paths))),
         )
 
 
@@ -185,9 +190,12 @@ def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:
             raise LogError(Fault(message="a run cannot be selected in a pipe; save the log to a file", file=str(path)))
 
 
-def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> tuple[StepSeries, dict[Path, LastSteps]]:
-    """Read the steps of logs, each with the path of its plain text. Return them, and the last ones in each text."""
+def _read_steps(
+    framework: FrameworkHooks[Any], plain: Mapping[Path, Path]
+) -> tuple[StepSeries, dict[Path, LastSteps], RankSteps]:
+    """Read the steps of logs, each with the path of its plain text. Return also the last ones and those of ranks."""
     parser, series, last_steps = framework.parse_log(run=None), StepSeries(), dict[Path, LastSteps]()
+    ranks = RankSteps()
     offset = 0
     for path, text in plain.items():
         last_steps[text], offset = LastSteps(), 0
@@ -195,6 +203,8 @@ def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> t
             found = parser.feed(block, str(path))
             series.add(found)
             last_steps[text].add(found, offset)
+            if len(plain) > 1 or has_rank(found):
+                ranks.add(found, str(path))
             offset += len(block)
     found = parser.close()
     series.add(found)
@@ -202,7 +212,7 @@ def _read_steps(framework: FrameworkHooks[Any], plain: Mapping[Path, Path]) -> t
     for text, last in last_steps.items():
         if not last or len(last_steps) == 1:
             last.add(found, text.stat().st_size if os.path.isfile(text) else offset)
-    return series, last_steps
+    return series, last_steps, ranks
 
 
 def _blocks(path: Path, text: Path) -> Iterator[bytes]:

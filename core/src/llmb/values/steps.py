@@ -24,7 +24,7 @@ class Step:
 
     ``time_s`` is None if the log does not print it. ``mean_of`` is the number of steps over which the framework
     averaged it; None means all steps since the one printed before. A step given again for the same attempt replaces the
-    earlier one. ``figures`` are the other printed values.
+    earlier one. ``figures`` are the other printed values. ``rank`` is that of the label before the line, if it has one.
 
     A log may have a step on each line, so a step is the only value that is neither frozen nor checked when it is
     created.
@@ -38,6 +38,7 @@ class Step:
     figures: Mapping[str, float] = attrs.field(factory=dict)
     mean_of: int | None = 1
     attempt: int = 0
+    rank: int | None = attrs.field(default=None, eq=False)
 
     def check(self) -> None:
         """Raise an exception if a value has the wrong type or is out of range. Steps of floats alone are fastest."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import llmb
 from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes
+from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import format_number, print_table
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
@@ -19,6 +20,7 @@ def print_grade(grade: llmb.Grade, *, own_window: bool) -> None:
         ("steady state", describe_steady_state(grade.steady_state) if grade.steady_state else ""),
         *_repeat_rows(grade),
         rates_row(grade.metrics),
+        *slow_rank_rows(grade.rank_times),
         *failure_rows(grade.failure),
         ("recorded as", ", ".join(grade.runs)),
         *(("note", note) for note in (*grade.notes, *metric_notes(grade.metrics))),

@@ -11,6 +11,7 @@ from llmb.cli import output
 from llmb.cli.views.attempts import job_rows
 from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
+from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_differences, describe_sweep
 from llmb.cli.views.tables import Column, counted, format_number, print_table
@@ -44,7 +45,7 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
         if result.state == "completed" and result.reason:
             print_verdict(result.verdict, result.reason)
         rows = [*_sweep_rows(result), *_metric_rows(result), *_ending_rows(result), *failure_rows(result.failure)]
-        rows += job_rows(result)
+        rows += [*job_rows(result), *slow_rank_rows(result.rank_times)]
         if any(HIGH_MFU in note for note in result.notes):  # which names the reason
             rows = [(name, value) for name, value in rows if name != "note" or HIGH_MFU not in value]
         rows += [

@@ -1,0 +1,55 @@
+"""Step times of each process, if a log has labels of ranks, or if each rank has a log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from llmb.logs.processes import Process, processes_of_logs
+from llmb.values.frozen import FrozenMap
+from llmb.values.rank_times import RankTimes
+from llmb.values.steps import Notice, Step
+
+MOST_STEPS: Final = 200
+"""The last steps of each process that are kept, so that thousands of ranks need little memory."""
+
+
+NO_HOSTS: Final[Mapping[int, str]] = FrozenMap()
+
+
+def has_rank(items: Sequence[Step | Notice]) -> bool:
+    """Check whether the first step of a block has a rank."""
+    return next((item.rank is not None for item in items if isinstance(item, Step)), False)
+
+
+class RankSteps:
+    """The last step times of each process in the logs of one run."""
+
+    def __init__(self) -> None:
+        self._times: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
+        self._attempt = 0
+
+    def add(self, items: Sequence[Step | Notice], source: str) -> None:
+        """Add what a parser returned for a log."""
+        for item in items:
+            if not isinstance(item, Step) or item.time_s is None or item.attempt < self._attempt:
+                continue
+            if item.attempt > self._attempt:
+                self._times.clear()
+                self._attempt = item.attempt
+            key = source, item.rank
+            if key not in self._times:
+                self._times[key] = deque(maxlen=MOST_STEPS)
+            self._times[key].append((item.step, item.time_s))
+
+    def by_process(self, logs: Iterable[str], hosts: Mapping[int, str] = NO_HOSTS) -> list[RankTimes]:
+        """Return the times of each process. ``hosts`` are those of ranks whose logs do not name them."""
+        of_logs = {str(path): process for path, process in processes_of_logs(map(Path, logs)).items()}
+        found = []
+        for (source, rank), times in self._times.items():
+            process = Process(rank).completed(of_logs.get(source, Process()))
+            host = hosts.get(process.rank) if process.rank is not None else None
+            found.append(RankTimes(process.rank, process.host or host, dict(times)))
+        return found
