@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,10 @@ from llmb.values.steps import Step
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 """Causes of an unsuccessful end that explain nothing."""
+
+
+FAILED_RANK = re.compile(r"\brank (\d+)(?: on ([\w.-]+))?: ")
+"""The rank that failed first, in the reason that a job records."""
 
 
 def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
@@ -148,6 +153,11 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, reported: str, r
     if not ending.search_logs:
         return stated
     found = diagnose(logs.copies, registry.signatures(plan.run.framework), logs.superseded_until())
+    if process := FAILED_RANK.search(reported):
+        rank, host = int(process[1]), process[2]
+        stated = attrs.evolve(stated, rank=rank, host=host)
+        if found and found.rank in (None, rank):
+            found = attrs.evolve(found, rank=rank, host=found.host or host)
     if found is None and ending.cause in UNEXPLAINED and not reported:
         return attrs.evolve(stated, cause=f"{UNKNOWN}: {ending.reason}", evidence=log_tail(logs.copies))
     return found or attrs.evolve(stated, evidence=log_tail(logs.copies))
