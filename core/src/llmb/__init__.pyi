@@ -51,11 +51,9 @@ from .drive.start import start as start
 from .drive.task_jobs import find_existing_items as find_existing_items
 from .files import resource_text as resource_text
 from .files import write_atomically as write_atomically
-from .hookspecs import CommandResult as CommandResult
 from .hookspecs import DoctorCheck as DoctorCheck
 from .hookspecs import ExtensionHooks as ExtensionHooks
 from .hookspecs import FrameworkHooks as FrameworkHooks
-from .hookspecs import Host as Host
 from .hookspecs import ReportRenderer as ReportRenderer
 from .hookspecs import SchedulerHooks as SchedulerHooks
 from .hookspecs import hookimpl as hookimpl
@@ -70,8 +68,8 @@ from .judging.compare import RankTest as RankTest
 from .judging.compare import RunComparison as RunComparison
 from .judging.differences import Difference as Difference
 from .judging.grade import Grade as Grade
-from .judging.grade import GradedRepeat as GradedRepeat
-from .judging.grade import MeasuredOver as MeasuredOver
+from .judging.graded_run import GradedRepeat as GradedRepeat
+from .judging.graded_run import MeasuredOver as MeasuredOver
 from .judging.hosts import fold_hosts as fold_hosts
 from .judging.junit_xml import junit_xml as junit_xml
 from .judging.runs_csv import runs_csv as runs_csv
@@ -137,6 +135,8 @@ from .values.failure import Signature as Signature
 from .values.frozen import FrozenMap as FrozenMap
 from .values.frozen import content_key as content_key
 from .values.frozen import merged as merged
+from .values.host import CommandResult as CommandResult
+from .values.host import Host as Host
 from .values.job import Dataset as Dataset
 from .values.job import Job as Job
 from .values.job import Mount as Mount

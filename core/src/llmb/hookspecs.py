@@ -23,6 +23,7 @@ import pluggy
 
 from llmb.values.environment import Environment
 from llmb.values.failure import Signature
+from llmb.values.host import Host
 from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus
@@ -39,42 +40,6 @@ OptionsT = TypeVar("OptionsT")
 hookspec = pluggy.HookspecMarker("llmb")
 hookimpl = pluggy.HookimplMarker("llmb")
 _first = hookspec(firstresult=True)
-
-
-@attrs.frozen(kw_only=True)
-class CommandResult:
-    """Exit code and output of a bash script that ran on a host."""
-
-    exit_code: int
-    stdout: str
-    stderr: str = ""
-
-
-class Host(Protocol):
-    """The machine that runs the commands of a target: this machine, or a machine reached over SSH."""
-
-    def run(self, script: str, *, timeout_s: float = 60.0) -> CommandResult:
-        """Run a bash script on the host. A non-zero exit code is returned, not raised.
-
-        Raise TargetError if the host cannot be reached: the script did not run. Raise UnknownOutcomeError, a
-        TargetError, if the script may have run: it exceeded ``timeout_s``, or the connection was lost.
-        """
-
-    def put(self, files: Mapping[str, str], *, mode: int = 0o644) -> None:
-        """Write text files on the host, each atomically. Missing directories are created."""
-
-    def read(self, offsets: Mapping[str, int]) -> Mapping[str, bytes]:
-        """Read many files from an offset on, in one command and at most a few MiB of each file.
-
-        The result leaves out files that do not exist or have no new bytes.
-        """
-
-    def peer(self, name: str) -> Host:
-        """Return another machine, named as in the SSH configuration of the machine that runs llmb.
-
-        For schedulers that start the processes of a job on several machines themselves. llmb connects to the peer when
-        it is first used, and keeps the connection as long as that of this host.
-        """
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -1,7 +1,5 @@
 """Plan the work of each run: its job, its script and the tasks before it. Planning starts nothing."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager

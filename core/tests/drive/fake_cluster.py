@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from attrs import define, evolve, field
 
-from llmb.hookspecs import CommandResult
 from llmb.values.errors import BusyError, TargetError, UnknownOutcomeError, UnreachableError
+from llmb.values.host import CommandResult
 from llmb.values.job import Script
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus

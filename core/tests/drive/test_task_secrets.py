@@ -9,8 +9,8 @@ import pytest
 
 from llmb.drive.events import Note
 from llmb.drive.secrets import SecretFiles
-from llmb.hookspecs import CommandResult
 from llmb.values.errors import TargetError
+from llmb.values.host import CommandResult
 from llmb.values.job import Script
 
 from .fake_cluster import FakeHost, JobPlan

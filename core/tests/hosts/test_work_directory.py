@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from llmb.hookspecs import CommandResult
 from llmb.hosts.local_host import LocalHost
 from llmb.hosts.work_directory import check_work_directory
 from llmb.values.errors import TargetError
+from llmb.values.host import CommandResult
 
 
 @pytest.fixture

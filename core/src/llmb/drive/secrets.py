@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from llmb.hookspecs import Host
 from llmb.values.errors import SpecError, TargetError, UnknownOutcomeError
+from llmb.values.host import Host
 from llmb.values.job import Script
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import attrs
 
-from llmb.hookspecs import Host, SchedulerHooks
+from llmb.hookspecs import SchedulerHooks
 from llmb.hosts.host_connections import HostConnections
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.frozen import FrozenMap
+from llmb.values.host import Host
 from llmb.values.run import Target
 
 PROBE_TIMEOUT_S = 120

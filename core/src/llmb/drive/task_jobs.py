@@ -12,7 +12,6 @@ from llmb.drive.mask_secrets import SecretMask, known_secrets
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.unit_state import Rejected, RunsOn
-from llmb.hookspecs import Host
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb
 from llmb.hosts.local_host import LocalHost
@@ -20,6 +19,7 @@ from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan, TaskPlan
 from llmb.values.error_text import hide_passwords
 from llmb.values.errors import TargetError
+from llmb.values.host import Host
 from llmb.values.job_status import JobHandle, JobStatus
 
 _NEWEST = """

@@ -8,8 +8,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
-from llmb.hookspecs import Host
 from llmb.values.errors import TargetError
+from llmb.values.host import Host
 from llmb.values.job import Script
 
 _LIST = """

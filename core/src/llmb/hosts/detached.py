@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from llmb.files import resource_text
-from llmb.hookspecs import Host
 from llmb.values.causes import Cause
 from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.host import Host
 from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobState, JobStatus
 

@@ -2,8 +2,8 @@
 
 import shlex
 
-from llmb.hookspecs import Host
 from llmb.values.errors import TargetError
+from llmb.values.host import Host
 
 GB = 1e9
 

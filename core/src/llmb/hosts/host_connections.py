@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from llmb.hookspecs import Host
 from llmb.hosts.local_host import LocalHost
+from llmb.values.host import Host
 from llmb.values.run import Target
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
-from llmb.hookspecs import CommandResult, Host
 from llmb.hosts.file_transfer import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError
+from llmb.values.host import CommandResult, Host
 
 WRITERS = 16
 """Threads that write files. They mostly wait until the disk has synced a file."""

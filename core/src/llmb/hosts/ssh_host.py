@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from llmb.hookspecs import CommandResult, Host
 from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
 from llmb.hosts.ssh_shell import Output, SshShell
 from llmb.values.errors import TargetError, UnknownOutcomeError, UnreachableError
+from llmb.values.host import CommandResult, Host
 
 SLOWEST_BYTES_PER_S = 100_000  # of a slow network; the timeout of a transfer assumes this speed
 SPARE_S = 60.0  # added to the time that the bytes take

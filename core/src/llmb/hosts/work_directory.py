@@ -3,8 +3,8 @@
 import shlex
 
 from llmb.files import resource_text
-from llmb.hookspecs import Host
 from llmb.values.errors import TargetError
+from llmb.values.host import Host
 
 CHECK_TIMEOUT_S = 120.0
 

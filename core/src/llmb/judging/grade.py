@@ -5,16 +5,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.metrics import Metrics, measure
-from llmb.analysis.repeats import Judgement, Repeat
+from llmb.analysis.repeats import Judgement
 from llmb.analysis.slow_ranks import RankComparison
-from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
-from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
+from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.verdict import describe_missing_window, find_objection, judge_set
+from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
 from llmb.logs.log_status import LogStatus
@@ -27,23 +28,11 @@ from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
 from llmb.values.recipe import Point, Recipe, Window
 
-MeasuredOver = Literal["window", "steady_state"]
-
 CHECK_FRAMEWORK = "; check --framework"
 """The advice of `llmb parse`, which does not apply here, because all frameworks are tried."""
 
 SEVERITY: tuple[LogStatus, ...] = ("no_data", "nan", "incomplete", "complete")
 """The status of several logs is the first of these that one of them has."""
-
-
-@attrs.frozen(kw_only=True)
-class GradedRepeat:
-    """One run of a grade. ``step_time_s`` is the mean over the window, None if the log does not contain the window."""
-
-    path: str
-    step_time_s: float | None
-    steady_step_time_s: float | None
-    left_out: bool
 
 
 @attrs.frozen(kw_only=True)
@@ -107,7 +96,7 @@ class Grader:
         With ``save``, record them as runs. Raise RecordError or SpecError if that is impossible.
         """
         names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
-        graded = _object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
+        graded = object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
         judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
         kept = [each for index, each in enumerate(graded) if index not in judgement.left_out] or graded
         over = next((each.measured_over for each in kept if each.measured_over), None)
@@ -125,7 +114,7 @@ class Grader:
             gpus=self.point.gpus,
             variant=self.point.variant,
             framework=logs[0].framework,
-            window=_mean_window([each.window for each in kept if each.window]),
+            window=mean_window([each.window for each in kept if each.window]),
             measured_over=over,
             interval=judgement.interval,
             more_repeats=judgement.more_repeats,
@@ -136,13 +125,13 @@ class Grader:
             runs=self._save(graded) if save else (),
         )
 
-    def _save(self, graded: Sequence[_GradedRun]) -> tuple[str, ...]:
+    def _save(self, graded: Sequence[GradedRun]) -> tuple[str, ...]:
         """Record graded runs. Return their ids. Raise RecordError or SpecError."""
         steps = self.steps or max(self.recipe.steps, *(each.log.series.count for each in graded))
         tables = spec_tables(self.recipe, self.point, steps, self.window, self.tolerance)
         return save_runs([self._describe_saved(each) for each in graded], tables, self.registry)
 
-    def _describe_saved(self, run: _GradedRun) -> GradedLog:
+    def _describe_saved(self, run: GradedRun) -> GradedLog:
         candidate = attrs.evolve(run, name="the run").candidate
         over = run.measured_over
         return GradedLog(
@@ -167,13 +156,13 @@ class Grader:
         proxy = proxy_note(self.point.model, self.recipe.model)
         return tuple(dict.fromkeys(filter(None, (proxy, *(note for log in logs for note in _notes(log))))))
 
-    def _measure(self, paths: Sequence[Path], name: str) -> _GradedRun:
+    def _measure(self, paths: Sequence[Path], name: str) -> GradedRun:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""
         log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps)
         steady, summary, over = log.steady_state, log.summary, _measured_over(log)
         if over == "steady_state" and steady:
             summary = attrs.evolve(summarise(log.steps, (steady.first, steady.last)), step_time_s=steady.step_time_s)
-        run = _GradedRun(log=log, name=name, steady_state=steady, measured_over=over)
+        run = GradedRun(log=log, name=name, steady_state=steady, measured_over=over)
         if over is None:
             return attrs.evolve(run, objection=self._find_objection(log, steady))
         step_time_s = self._measure_metrics(summary.step_time_s, summary.tflops_per_gpu).step_time_s
@@ -209,7 +198,7 @@ class Grader:
             return attrs.evolve(objection, reason=f"{objection.reason}: {cause}")
         return objection
 
-    def _metrics(self, runs: Sequence[_GradedRun]) -> Metrics:
+    def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
         """Return the metrics of the mean step time of runs that were measured in the same way."""
         tflops = [run.tflops_per_gpu for run in runs if run.tflops_per_gpu is not None]
         return self._measure_metrics(
@@ -234,47 +223,6 @@ class Grader:
         )
 
 
-@attrs.frozen(kw_only=True)
-class _GradedRun:
-    """One run: its log, the step time that its metrics are based on, and the objection to a verdict, if any."""
-
-    log: ParsedLog
-    name: str
-    steady_state: SteadyState | None
-    measured_over: MeasuredOver | None
-    window: MeasuredWindow | None = None
-    step_time_s: float | None = None
-    tflops_per_gpu: float | None = None
-    objection: Judgement | None = None
-
-    @property
-    def candidate(self) -> Candidate:
-        """The run as one of the repeats that are judged."""
-        repeat = Repeat(window=self.window, steady_state=self.steady_state, name=self.name) if self.window else None
-        return Candidate(name=self.name, repeat=repeat, objection=self.objection)
-
-    def describe(self, left_out: bool) -> GradedRepeat:
-        """Return the run's part of the grade."""
-        return GradedRepeat(
-            path=str(self.log.path),
-            step_time_s=self.window.step_time_s if self.window else None,
-            steady_step_time_s=self.steady_state.step_time_s if self.steady_state else None,
-            left_out=left_out,
-        )
-
-
-def _object_to_copies(runs: Sequence[_GradedRun]) -> list[_GradedRun]:
-    """Return the runs with an objection to each copy of an earlier log, which would narrow the margin for nothing."""
-    names: dict[tuple[tuple[float | None, float | None], ...], str] = {}
-    checked = []
-    for run in runs:
-        content = tuple((step.time_s, step.loss) for step in run.log.steps)
-        original = names.setdefault(content, run.name) if len(content) >= LEAST_STEPS else run.name
-        copied = Judgement(verdict="undecided", reason=f"the same log as {original}")
-        checked.append(run if original == run.name else attrs.evolve(run, objection=run.objection or copied))
-    return checked
-
-
 def _ended(log: ParsedLog) -> bool:
     """Check whether the log covers the run, as far as the window needs it: a window of steps may end before the run."""
     return log.status != "incomplete" or (log.summary.window != "last" and log.steps_asked is None)
@@ -285,14 +233,6 @@ def _measured_over(log: ParsedLog) -> MeasuredOver | None:
     if log.summary.complete and (log.summary.window != "last" or log.status != "incomplete"):
         return "window"
     return "steady_state" if log.steady_state else None
-
-
-def _mean_window(windows: Sequence[MeasuredWindow]) -> MeasuredWindow | None:
-    """Return the window of one run, or the mean of the windows of several."""
-    if len(windows) < 2:
-        return windows[0] if windows else None
-    times_s = [window.step_time_s for window in windows]
-    return attrs.evolve(windows[0], step_time_s=statistics.fmean(times_s), step_time_std_s=statistics.stdev(times_s))
 
 
 def _notes(log: ParsedLog) -> list[str]:

@@ -60,7 +60,7 @@ class SortedSteps(Sequence[Step]):
         if step.mean_of is not None:
             return step
         before = self.numbers[place - 1] if place else number - max(1, min(number, self.rhythm))
-        return Step(  # faster than attrs.evolve, which each step of Megatron-LM would need
+        return Step(  # faster than attrs.evolve, and some formats have one for each step
             step=number,
             time_s=step.time_s,
             loss=step.loss,

@@ -74,7 +74,7 @@ def _find_exception(
     known: Sequence[Signature],
 ) -> Failure | None:
     """Return the exception that ended a rank. The other ranks finish at most their present step."""
-    if last_exception(starts, starts) is None:  # usual, and faster than finding the last step
+    if last_exception(starts, known, starts) is None:  # usual, and faster than finding the last step
         return None
     begins = {path: last.find_begin(path, new_parser, 1) for path, last in last_steps.items()}
     return last_exception(starts, known, {path: max(start, begins[path]) for path, start in starts.items()})
