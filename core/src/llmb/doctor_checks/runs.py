@@ -12,6 +12,7 @@ from llmb.hookspecs import DoctorCheck
 from llmb.hosts.disk_space import free_space_gb
 from llmb.planning import RunPlan, TaskPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.error_text import counted
 from llmb.values.errors import LlmbError
 from llmb.values.job import Job
 from llmb.values.workload import Workload
@@ -75,7 +76,7 @@ def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -
         yield DoctorCheck(name="run", ok=False, detail=one_line(error))
     else:
         yield DoctorCheck(
-            name="run", ok=True, detail=f"{again.run.recipe}: {again.job.nodes} x {again.run.gpu_type} node"
+            name="run", ok=True, detail=f"{again.run.recipe}: {counted(again.job.nodes, f'{again.run.gpu_type} node')}"
         )
 
 
