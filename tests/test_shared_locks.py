@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,29 @@ def test_names_beside_the_lock_are_not_run_as_commands(toy: Any, lock: Path) -> 
         lock.with_name(f"{lock.name}.{name}").touch()
     assert toy.run()["state"] == "completed"
     assert not list(toy.folder.rglob("pwned"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")
+def test_nothing_is_written_in_the_directory_of_a_task_of_another_user(toy: Any) -> None:
+    spec = toy.spec(framework={"task": "data"}, target={"shared": True})
+    assert toy.llmb("run", spec).returncode == 0
+    [task] = (toy.home / "work/tasks").iterdir()
+    victim = toy.folder / "victim"
+    victim.write_text("precious")
+    shutil.rmtree(task)
+    shutil.rmtree(toy.home / "work/cache")
+    task.mkdir()
+    for name in ("submit", "started", "job.sh", "out.log"):
+        (task / name).symlink_to(victim)
+    os.chown(task, NOBODY, NOBODY)
+    failed = toy.llmb("run", spec)
+    assert failed.returncode == 4
+    assert f"{task} belongs to nobody, who may be creating this for a run of the same kind" in failed.stderr
+    assert sorted(each.name for each in task.iterdir()) == ["job.sh", "out.log", "started", "submit"]
+    assert victim.read_text() == "precious"
+    shutil.rmtree(task)
+    attached = toy.llmb("attach")  # as if the other user had removed it
+    assert attached.returncode == 0, attached.stderr
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")

@@ -100,6 +100,7 @@ from .scripts.exported_variables import unpassed_variables_note as unpassed_vari
 from .scripts.job_functions import assignments as assignments
 from .scripts.job_functions import environment_function as environment_function
 from .scripts.job_functions import job_functions as job_functions
+from .scripts.job_functions import lock_function as lock_function
 from .scripts.job_functions import script_template as script_template
 from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check

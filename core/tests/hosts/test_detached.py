@@ -59,6 +59,15 @@ class Job:
         return wait_for(lambda: status if (status := self.status).state == "ended" else None)  # type: ignore[no-any-return]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")
+def test_no_job_starts_in_the_directory_of_another_user(tmp_path: Path) -> None:
+    os.chown(tmp_path, 65534, 65534)
+    job = Job(tmp_path, "true")
+    with pytest.raises(TargetError, match=f"{tmp_path} belongs to another user; remove it"):
+        job.submit()
+    assert job.status.state == "absent"
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "it's a job"

@@ -143,6 +143,22 @@ def test_an_import_removes_what_dead_imports_left_and_nothing_of_a_living_import
     assert list(folder.glob("*.partial")) == [left[3]]
 
 
+def test_an_import_follows_no_link(importing: Any) -> None:
+    victim, folder = importing.folder / "victim", importing.file.parent
+    victim.write_text("precious")
+    folder.mkdir(parents=True)
+    checksum, lock = Path(f"{importing.file}.sha256"), Path(f"{importing.file}.lock")
+    checksum.symlink_to(victim)
+    lock.symlink_to(victim)
+    failed = importing.run()
+    assert failed.returncode != 0
+    assert f"the lock {lock} is no regular file, but a link" in failed.stderr
+    lock.unlink()
+    assert importing.run().returncode == 0
+    assert not checksum.is_symlink()
+    assert victim.read_text() == "precious"
+
+
 def test_without_locks_an_import_removes_nothing_of_others(importing: Any) -> None:
     flock = importing.folder / "bin/flock"
     flock.write_text("#!/bin/sh\necho 'flock: 9: Function not implemented' >&2; exit 71\n")

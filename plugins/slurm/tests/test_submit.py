@@ -138,6 +138,43 @@ def test_nothing_is_submitted_if_the_controller_is_unreachable(sbatch: Any, mess
     assert not isinstance(raised.value, UnknownOutcomeError)
 
 
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_lock_that_is_a_link_is_not_followed(sbatch: Any, exists: bool) -> None:
+    victim = sbatch.folder / "victim"
+    if exists:
+        victim.write_text("precious")
+    (sbatch.folder / "runs").mkdir()
+    (sbatch.folder / "runs/.submit").symlink_to(victim)
+    with pytest.raises(TargetError, match=r"runs/\.submit is no regular file, but a link; remove it"):
+        sbatch.submit()
+    assert victim.read_text() == "precious" if exists else not victim.exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")
+def test_nothing_is_submitted_in_the_directory_of_another_user(sbatch: Any) -> None:
+    """The other user could have made job_id a link to a file of this user, which sbatch would overwrite."""
+    victim, directory = sbatch.folder / "victim", sbatch.folder / "runs/a"
+    victim.write_text("precious")
+    directory.mkdir(parents=True)
+    (directory / "job_id").symlink_to(victim)
+    os.chown(directory, 65534, 65534)
+    sbatch.program("sbatch", "echo 17")
+    with pytest.raises(TargetError, match=f"{directory} belongs to another user; remove it"):
+        sbatch.submit()
+    assert victim.read_text() == "precious"
+
+
+def test_the_group_cannot_write_in_the_directory_of_a_job(sbatch: Any) -> None:
+    sbatch.program("sbatch", "echo 17")
+    before = os.umask(0o002)
+    try:
+        sbatch.submit()
+    finally:
+        os.umask(before)
+    assert (sbatch.folder / "runs").stat().st_mode & 0o777 == 0o775
+    assert (sbatch.folder / "runs/a").stat().st_mode & 0o777 == 0o755
+
+
 def test_a_lock_of_another_process_is_an_error_of_its_own(sbatch: Any) -> None:
     flock = shutil.which("flock")
     sbatch.program("flock", f'shift 2; exec {flock} -w 0 "$@"')  # waits for 0 s instead of 120 s

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping
 
-from llmb.values.errors import TargetError
+from llmb.values.errors import BusyError, TargetError
 from llmb.values.host import Host
 from llmb.values.job import Script
 
@@ -21,12 +21,32 @@ list_waiting() { # task, folder: print the runs that wait for the task, after re
 """
 
 
+OF_ANOTHER_USER = 73
+"""Exit code of ``check_owner``."""
+
+_CHECK_OWNER = """
+check_owner() { # directory...: fail if another user created one of them
+  local each
+  for each; do
+    [ -e "$each" ] || [ -L "$each" ] || continue
+    if [ -L "$each" ] || [ ! -O "$each" ]; then
+      echo "$each belongs to $(stat -c %U -- "$each"), who may be creating this for a run of the same kind" >&2
+      return 73
+    fi
+  done
+}
+"""
+
+
 def add_references(waiting: Iterable[tuple[Script, str]], host: Host) -> None:
     """Note that runs wait for tasks: pairs of a task's script and a run's id. Raise TargetError."""
     files = [f"{_folder(script)}/{run_id}" for script, run_id in waiting]
     if files:
         folders = dict.fromkeys(file.rpartition("/")[0] for file in files)
-        _run(f"{shlex.join(['mkdir', '-p', *folders])} && {shlex.join(['touch', *files])}", host)
+        parents = [folder.rpartition("/")[0] for folder in folders]
+        check, make = shlex.join(["check_owner", *parents]), shlex.join(["mkdir", "-p", *folders])
+        protect = shlex.join(["chmod", "go-w", *parents, *folders])
+        _run(f"{_CHECK_OWNER}\n{check} && {make} && {protect} && {shlex.join(['touch', *files])}", host)
 
 
 def list_references(scripts: Iterable[Script], over: Iterable[str], host: Host) -> Mapping[str, list[str]]:
@@ -34,7 +54,7 @@ def list_references(scripts: Iterable[Script], over: Iterable[str], host: Host) 
     calls = [shlex.join(["list_waiting", script.id, _folder(script)]) for script in scripts]
     waiting: dict[str, list[str]] = {}
     for line in _run("\n".join([f"over=({shlex.join(over)})", _LIST, *calls]), host).splitlines():
-        key, run_id = line.split("\t")
+        key, _, run_id = line.partition("\t")
         waiting.setdefault(key, []).append(run_id)
     return waiting
 
@@ -52,5 +72,6 @@ def _folder(script: Script) -> str:
 def _run(script: str, host: Host) -> str:
     result = host.run(script)
     if result.exit_code:
-        raise TargetError(f"cannot note which runs wait for a task: {result.stderr.strip()}")
+        error = BusyError if result.exit_code == OF_ANOTHER_USER else TargetError
+        raise error(f"cannot note which runs wait for a task: {result.stderr.strip()}")
     return result.stdout

@@ -20,7 +20,7 @@ fetch() {
 
 command -v git >/dev/null || fail "git is not installed on $(hostname)"
 mkdir -p "$(dirname "$folder")" || fail "cannot create $(dirname "$folder")"
-rm -rf "$partial" || fail "cannot remove $partial" # left behind by a killed task
+rm -rf "$partial" "$partial.log" || fail "cannot remove $partial" # left behind by a killed task
 git init --quiet "$partial" || fail "cannot create $partial"
 fetch || fail "$(git_error)"
 git -C "$partial" -c advice.detachedHead=false checkout --quiet --force --detach "$commit" 2>"$partial.log" ||

@@ -36,6 +36,14 @@ def job_functions() -> str:
     return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
 
 
+def lock_function() -> str:
+    """Return the bash function ``open_lock FILE``, which opens a lock that other users may share, and follows no link.
+
+    It sets ``opened`` to the file descriptor, or fails and sets ``lock_error`` to the reason.
+    """
+    return resource_text("llmb.scripts", "open_lock.sh").rstrip("\n")
+
+
 def environment_function(job: "Job", *, venv: str = "") -> str:
     """Return a bash function ``environment PLACE`` that sets the variables of ``job.env``.
 

@@ -3,6 +3,7 @@
 import shlex
 
 from llmb.files import resource_text
+from llmb.scripts.job_functions import lock_function
 
 
 def squashfs_functions() -> str:
@@ -13,7 +14,7 @@ def squashfs_functions() -> str:
     ``FILE.sha256``; it fails with a message if PARTIAL is not a complete squashfs. ``is_complete_image FILE`` fails
     unless FILE was kept so and is complete.
     """
-    return resource_text(__package__, "squashfs.sh")
+    return f"{lock_function()}\n\n{resource_text(__package__, 'squashfs.sh')}"
 
 
 def squashfs_check(file: str) -> str:

@@ -10,11 +10,11 @@ readable_squashfs() {
 lock_image() {
   local found image
   partial=$1.${HOSTNAME%%.*}-$$.partial
-  exec 9>>"$1.lock" || return
-  if flock 9 2>/dev/null; then rm -f -- "$1".*.partial; fi
+  open_lock "$1.lock" || { echo "$lock_error" >&2 && return 1; }
+  if flock "$opened" 2>/dev/null; then rm -f -- "$1".*.partial; fi
   for found in "${1%/*}"/*.partial; do
     image=${found%.*.partial}
-    if [ "$image" != "$1" ] && [ -f "$image.lock" ]; then flock -n "$image.lock" rm -f -- "$found" 2>/dev/null || :; fi
+    if [ "$image" != "$1" ] && [ -f "$image.lock" ] && [ ! -L "$image.lock" ]; then flock -n "$image.lock" rm -f -- "$found" 2>/dev/null || :; fi
   done
 }
 
@@ -24,6 +24,7 @@ keep_image() {
     echo "the import did not produce a complete squashfs file" >&2
     return 1
   fi
+  rm -f -- "$2.sha256" # a link is not followed
   sha256sum <"$1" | cut -d ' ' -f 1 >"$2.sha256" && mv "$1" "$2"
 }
 

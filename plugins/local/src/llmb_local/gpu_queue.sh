@@ -6,23 +6,10 @@
 
 held=() descriptors=()
 
-# open_shared FILE: open a lock file for appending, as file descriptor $opened. Create it so that other users can write
-# it, because they take the same locks. Follow no symbolic link, and open no second name of another file.
+# open_shared FILE: open a lock file that other users share, as file descriptor $opened.
 open_shared() {
-  if [ ! -L "$1" ]; then
-    [ -e "$1" ] || (umask 0 && : >>"$1")
-    if [ ! -w "$1" ]; then
-      record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
-      exit 1
-    fi
-    exec {opened}>>"$1" || exit 1
-    # what is open has this name, and no other
-    if [ ! -L "$1" ] && [ "$1" -ef "/proc/self/fd/$opened" ] && [ -f "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ]; then
-      return
-    fi
-    exec {opened}>&-
-  fi
-  record_failure "the lock $1 is no regular file, but a link; remove it, or set target.lock to another file"
+  open_lock "$1" && return
+  record_failure "$lock_error, or set target.lock to another file"
   exit 1
 }
 

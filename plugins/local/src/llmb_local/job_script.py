@@ -10,7 +10,18 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from llmb import Fault, FrozenMap, Job, Phase, SpecError, Target, environment_function, format_value, script_template
+from llmb import (
+    Fault,
+    FrozenMap,
+    Job,
+    Phase,
+    SpecError,
+    Target,
+    environment_function,
+    format_value,
+    lock_function,
+    script_template,
+)
 from llmb_local.bash_files import bash_file
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes import Runtime
@@ -41,7 +52,7 @@ def job_script(
         phases=[(phase, _call(job, phase)) for phase in job.phases],
         start_ranks=bash_file("start_ranks.sh"),
         container_cleanup=bash_file("runtimes/container_cleanup.sh"),
-        gpu_queue=bash_file("gpu_queue.sh"),
+        gpu_queue=f"{lock_function()}\n\n{bash_file('gpu_queue.sh')}",
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import PurePosixPath
 
-from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, resource_text
+from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, lock_function, resource_text
 from llmb_slurm.sbatch_directives import job_mark
 from llmb_slurm.sbatch_errors import remedy
 
@@ -51,7 +51,7 @@ def _submit(scripts: Sequence[Script], host: Host) -> dict[str, JobHandle]:
             for each in group
         ]
         calls.append("submit_jobs")
-    functions = resource_text("llmb_slurm", "submit.sh")
+    functions = f"{lock_function()}\n{resource_text('llmb_slurm', 'submit.sh')}"
     result = host.run("\n".join([functions, *calls, 'exit "$failed"']), timeout_s=TIMEOUT_S)
     directories = {script.id: script.directory for script in scripts}
     handles = [_handle(line, directories) for line in filter(None, result.stdout.split("\n"))]

@@ -53,8 +53,10 @@ task_done_or_alive() {
 lock_folder() {
   local status
   ((failed == 0)) || return
-  mkdir -p "$1" && exec 9>>"$1/.submit" || exit 1
-  flock -w 120 9
+  mkdir -p "$1" || exit 1
+  [ -z "$opened" ] || exec {opened}>&-
+  open_lock "$1/.submit" || { echo "$lock_error" >&2 && exit 1; }
+  flock -w 120 "$opened"
   status=$?
   if [ $status = 1 ]; then
     echo "another llmb has been submitting in $1 for 2 minutes" >&2
@@ -70,7 +72,7 @@ set_defaults() {
   if [ -n "$2" ] && [ -n "$partition" ]; then export SBATCH_PARTITION=$partition; fi
 }
 
-jobs=() failed=0
+jobs=() failed=0 opened=''
 
 # add_job ID MARK DIRECTORY CHECK: add a job to the next call of `submit_jobs`.
 add_job() {
@@ -82,6 +84,7 @@ add_job() {
 submit_jobs() {
   local first pid pids=() status
   ((failed == 0)) || return
+  close_directories
   for first in 0 1 2 3; do
     submit_every_fourth "$first" &
     pids+=($!)
@@ -92,6 +95,19 @@ submit_jobs() {
     ((failed = status > failed ? status : failed))
   done
   jobs=()
+}
+
+# close_directories: let no other user write to the directories of the added jobs, which a umask of 002 allows the group.
+close_directories() {
+  local at directories=()
+  for ((at = 2; at < ${#jobs[@]}; at += 4)); do
+    if [ ! -O "${jobs[at]}" ]; then
+      echo "${jobs[at]} belongs to another user; remove it, or set target.workdir to another directory" >&2
+      exit 1
+    fi
+    directories+=("${jobs[at]}")
+  done
+  chmod go-w -- "${directories[@]}" || exit 1
 }
 
 # submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error.
