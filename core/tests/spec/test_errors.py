@@ -37,6 +37,13 @@ def test_an_unknown_key_is_named_with_the_nearest_of_its_table(
     assert nearest is None or nearest in str(error.expected)
 
 
+@pytest.mark.parametrize("key", ["workload.recipe", "workload.gpu_type", "workload.dtype", "target.scheduler"])
+def test_an_empty_name_is_an_error(spec: Any, key: str) -> None:
+    """A spec with an empty scheduler was valid and had no runs."""
+    table, _, name = key.partition(".")
+    assert key in spec.usual(**{table: {name: ""}}).errors()
+
+
 def test_the_keys_of_target_are_those_of_the_core_and_of_the_scheduler(spec: Any) -> None:
     error = spec.usual(target={"lok": 1}).errors()["target.lok"]
     known = str(error.expected).removeprefix("one of ").split(", ")

@@ -87,7 +87,7 @@ class RunResolver:
         dtype, scheduler = string_of(tables, "workload", "dtype"), string_of(tables, "target", "scheduler")
         recipe = self._load("workload.recipe", self._registry.recipe, address, errors)
         framework = self._load("workload.recipe", self._registry.framework, _framework(address), errors)
-        accelerator = self._accelerator(gpu_type, errors) if gpu_type else None
+        accelerator = self._accelerator(gpu_type, errors) if gpu_type is not None else None
         return _Names(
             recipe=recipe,
             framework=framework,
@@ -98,7 +98,7 @@ class RunResolver:
 
     def _load(self, key: str, load: Callable[[str], Any], name: str | None, errors: list[Fault]) -> Any:
         """Return what ``load`` returns for a name, or None with its errors at ``key``. Each name is loaded once."""
-        if not name:
+        if name is None:
             return None
         cached = (load.__name__, name)
         if cached not in self._loaded:
