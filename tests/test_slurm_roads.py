@@ -131,7 +131,7 @@ def test_a_failed_conversion_stops_the_job_before_the_performance_phase(large: L
     (large.workdir / "standins.broken-converter").touch()
     run = large.run()
     assert run["state"] == "failed"
-    assert "phase convert, rank 0: exit code 1" in run["reason"]
+    assert "phase convert, rank 0 on node1: exit code 1" in run["reason"]
     assert "no events in the report" in run["failure"]["evidence"]
     assert len(large.journal("train")) == 64
 
