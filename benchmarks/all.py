@@ -22,6 +22,7 @@ from pathlib import Path
 
 import parse_speed
 import planning
+import runs_list
 import slurm
 import startup
 from figure import Broken, Figure, print_line
@@ -44,6 +45,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "startup.py": startup.figures,
     "parse_speed.py": parse_speed.figures,
     "planning.py": planning.figures,
+    "runs_list.py": runs_list.figures,
     "slurm.py": slurm.figures,
     "pytest": default_tests,
 }
@@ -51,6 +53,7 @@ QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "startup.py": lambda: startup.figures(run=False),
     "parse_speed.py": lambda: parse_speed.figures(20, 1),
     "planning.py": lambda: planning.figures(20),
+    "runs_list.py": lambda: runs_list.figures(1000),
     "slurm.py": lambda: slurm.figures(20),
 }
 

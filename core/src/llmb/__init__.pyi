@@ -40,6 +40,8 @@ from .drive.events import SubmissionUnanswered as SubmissionUnanswered
 from .drive.events import Submitting as Submitting
 from .drive.events import TargetBack as TargetBack
 from .drive.events import TargetLost as TargetLost
+from .drive.records_index import RunListing as RunListing
+from .drive.records_index import find_runs as find_runs
 from .drive.records_index import list_runs as list_runs
 from .drive.result import RunResult as RunResult
 from .drive.result import find_run as find_run

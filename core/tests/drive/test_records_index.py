@@ -11,10 +11,13 @@ import pytest
 
 from llmb.drive.events import Ended, Running
 from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.records_index import list_runs
+from llmb.drive.records_index import _stamp, find_runs, list_runs
 from llmb.paths import home_folder
+from llmb.values.errors import SpecError
 
 SPEC = '[workload]\nrecipe = "toy/tiny"\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 8\n[provenance]\ncreated = "{0}"\n'
+
+METRICS = {"flops_per_sequence": 1.0, "global_batch_size": 1, "seq_len": 1}
 
 
 @pytest.fixture
@@ -118,7 +121,7 @@ def test_the_index_may_be_harmed_at_any_time(records: list[RunRecord], index: Pa
 def test_an_index_that_another_process_writes_is_left_to_it(
     records: list[RunRecord], index: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.drive.records_index.LOCK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("llmb.drive.runs_database.LOCK_TIMEOUT_S", 0.0)
     before, file = list_runs(), index.stat().st_ino
     with closing(sqlite3.connect(index)) as writer:
         writer.execute("begin exclusive")
@@ -140,3 +143,73 @@ def test_a_damaged_record_hides_no_other(records: list[RunRecord]) -> None:
 
 def test_no_runs_are_no_fault(index: Path) -> None:
     assert list_runs() == []
+
+
+def test_only_new_and_shown_records_are_read_after_the_first_list(
+    records: list[RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for record in records:
+        record.add_events([Ended(state="completed")])
+    states()
+    monkeypatch.setattr("llmb.drive.records_index.CLOCK_STEP_NS", 0)
+    states()
+    read: list[str] = []
+    monkeypatch.setattr("llmb.drive.records_index._stamp", lambda name: read.append(name) or _stamp(name))
+    monkeypatch.setattr("llmb.drive.records_index._scan_names", lambda: pytest.fail("the folder was not modified"))
+    assert find_runs(limit=1).run_ids == ("run0",)
+    assert read == ["run0"]
+
+
+def test_a_record_in_an_unmodified_folder_is_found_once_it_is_complete(
+    records: list[RunRecord], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("llmb.drive.records_index.CLOCK_STEP_NS", 0)
+    late = RunRecord(runs_folder() / "late")
+    late.directory.mkdir()
+    assert len(states()) == 3
+    late.create(SPEC.format("2026-02-01"), "")
+    assert len(states()) == 4
+
+
+def test_an_ended_record_that_was_changed_is_read_again_if_it_is_shown(records: list[RunRecord]) -> None:
+    records[0].add_events([Ended(state="completed")])
+    states()
+    records[0].write_result({"verdict": "fail", "reason": "slow"}, [])
+    assert {each.run_id: each.verdict for each in list_runs()}["run0"] == "fail"
+    records[1].add_events([Ended(state="completed")])
+    states()
+    (records[1].directory / "result.json").write_text('{"verdict": "pass"}')
+    assert find_runs(["verdict=pass"]).run_ids == ()  # no shown run was changed
+    assert find_runs(["verdict=pass"], rescan=True).run_ids == ("run1",)
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        (["state=planned"], ["run2", "run1", "run0"]),
+        (["state=planned,running", "gpus=1..8"], ["run2", "run1", "run0"]),
+        (["recipe=toy/*"], ["run2", "run1", "run0"]),
+        (["recipe=other*,toy/tiny"], ["run2", "run1", "run0"]),
+        (["gpus=16"], []),
+        (["since=2026-01-02"], ["run1", "run0"]),
+        (["until=2026-01-02"], ["run2"]),
+        (["since=1m"], []),
+        (["image=*", "target="], ["run2", "run1", "run0"]),
+        (["verdict=pass"], []),
+    ],
+)
+def test_filters_select_runs(records: list[RunRecord], filters: list[str], found: list[str]) -> None:
+    assert list(find_runs(filters).run_ids) == found
+
+
+def test_runs_are_sorted_with_missing_values_last(records: list[RunRecord]) -> None:
+    for record, step_time_s in zip(records, (2.0, 1.0), strict=False):
+        record.write_result({"metrics": METRICS | {"step_time_s": step_time_s}}, [])
+        record.add_events([Ended(state="completed")])
+    assert find_runs(sort="step_time").run_ids == ("run1", "run0", "run2")
+    assert find_runs(sort="step_time", reverse=True).run_ids == ("run0", "run1", "run2")
+    assert find_runs(reverse=True, limit=2).run_ids == ("run0", "run1")
+    found = find_runs(limit=2)
+    assert (found.total, found.run_ids) == (3, ("run1", "run0"))
+    with pytest.raises(SpecError, match=r"unknown sort key 'step'; expected created, .* mean 'step_time'"):
+        find_runs(sort="step")

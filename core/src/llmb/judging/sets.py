@@ -11,8 +11,9 @@ import attrs
 
 from llmb.analysis.repeats import Judgement, Repeat
 from llmb.analysis.verdict import Candidate, judge_set
-from llmb.drive.records_index import list_runs
+from llmb.drive.records_index import select_records
 from llmb.drive.result import RunResult
+from llmb.drive.run_filters import has_repeats_of
 from llmb.values.job_status import Verdict
 
 
@@ -52,7 +53,8 @@ def find_repeats(results: Sequence[RunResult]) -> list[RunResult]:
     wanted = {each.first_repeat for each in results if each.first_repeat and counts[each.first_repeat] < each.repeats}
     if not wanted:
         return list(results)
-    return [*results, *(each for each in list_runs() if each.first_repeat in wanted and each.run_id not in known)]
+    repeats = select_records([has_repeats_of(sorted(wanted))]).results()
+    return [*results, *(each for each in repeats if each.run_id not in known)]
 
 
 def _judge(runs: Sequence[RunResult]) -> RepeatSet:
