@@ -50,6 +50,7 @@ from .drive.session import Until as Until
 from .drive.start import attach as attach
 from .drive.start import cancel as cancel
 from .drive.start import start as start
+from .drive.steps_file import read_steps_text as read_steps_text
 from .drive.task_jobs import find_existing_items as find_existing_items
 from .files import resource_text as resource_text
 from .files import write_atomically as write_atomically
@@ -74,6 +75,8 @@ from .judging.graded_run import GradedRepeat as GradedRepeat
 from .judging.graded_run import MeasuredOver as MeasuredOver
 from .judging.hosts import fold_hosts as fold_hosts
 from .judging.junit_xml import junit_xml as junit_xml
+from .judging.prometheus import prometheus_text as prometheus_text
+from .judging.report import read_reported_runs as read_reported_runs
 from .judging.runs_csv import runs_csv as runs_csv
 from .judging.sets import RepeatSet as RepeatSet
 from .judging.sets import find_repeats as find_repeats

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 from parts.command_line import Llmb, command_line
 from parts.recorded_runs import record_runs
 
+from llmb import RecordError, find_run
 from llmb.drive.record import runs_folder
 
 STEADY = [7.0] * 10
@@ -59,3 +63,33 @@ def test_a_damaged_record_is_named_in_one_line(llmb: Llmb) -> None:
     assert (answer.status, answer.err.count("\n")) == (0, 1)
     assert answer.err.startswith(f"llmb: {run_id}: ")
     assert "run.toml is damaged" in answer.err
+
+
+def test_runs_as_csv_and_as_prometheus_metrics(llmb: Llmb) -> None:
+    [run_id] = record_runs([STEADY])
+    rows = list(csv.DictReader(io.StringIO(llmb("runs", "--csv").out)))
+    assert [(row["run_id"], row["verdict"]) for row in rows] == [(run_id, "pass")]
+    text = llmb("runs", "--prometheus").out
+    labels = f'run_id="{run_id}",recipe="maxtext/llama2-70b",gpu_type="h100",dtype="bf16",gpus="64",variant=""'
+    assert f"# TYPE llmb_step_time_seconds gauge\nllmb_step_time_seconds{{{labels}}} 7.0\n" in text
+    assert f'llmb_run_info{{{labels},state="completed",verdict="pass"}} 1\n' in text
+    assert llmb("runs", "--csv", "--json").status == 2
+
+
+def test_the_steps_of_a_run_are_csv_and_columns(llmb: Llmb) -> None:
+    [run_id] = record_runs([[7.0, 7.25]])
+    assert llmb("show", run_id, "--csv").out.splitlines()[:3] == [
+        "step,time_s,loss,tflops_per_gpu,tokens_per_s_per_gpu,mean_of,attempt",
+        "1,7.0,10.0,,,1,0",
+        "2,7.25,5.0,,,1,0",
+    ]
+    columns = find_run(run_id).steps
+    assert (columns["step"], columns["time_s"], columns["tflops_per_gpu"]) == ([1, 2], [7.0, 7.25], [None, None])
+    (runs_folder() / run_id / "steps.csv").unlink()
+    assert find_run(run_id).steps == {}
+    answer = llmb("show", run_id, "--csv")
+    assert (answer.status, answer.out) == (2, "")
+    assert "has no steps yet" in answer.err
+    (runs_folder() / run_id / "steps.csv").write_text("step,time_s\n1\n")
+    with pytest.raises(RecordError, match=r"steps\.csv is damaged"):
+        find_run(run_id).steps  # noqa: B018  # it reads the file

@@ -10,7 +10,8 @@ from typing import Literal
 import attrs
 
 from llmb.drive.create_records import SweepRecorder
-from llmb.drive.events import Event, Note
+from llmb.drive.events import Ended, Event, Note
+from llmb.drive.notify import Notifier
 from llmb.drive.poll_interval import PollInterval
 from llmb.drive.record import RunRecord, stamp
 from llmb.drive.result import RunResult, read_result
@@ -33,6 +34,7 @@ class Session:
     _loops: Sequence[TargetLoop] = attrs.field(repr=False)
     _hosts: HostConnections = attrs.field(repr=False)
     _recorder: SweepRecorder | None = attrs.field(repr=False, default=None, kw_only=True)
+    _notifier: Notifier = attrs.field(repr=False, factory=Notifier, kw_only=True)
     _notes: list[str] = attrs.field(repr=False, factory=list, kw_only=True)
     _errors: Sequence[Exception] = attrs.field(repr=False, default=(), kw_only=True)
 
@@ -115,8 +117,20 @@ class Session:
             notes, self._notes = self._notes, []
             yield from (stamp(Note(text=text)) for text in notes)
             errors = yield from self._drive(until)
+            yield from (stamp(Note(text=text)) for text in self._notifier.finish())
             skipped = [error for loop in self._loops for error in loop.units.skipped.values()]
             raise_worst([*self._errors, *errors, *skipped])
+
+    def _with_notifications(self, loop: TargetLoop, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield the events, and start the user's command for each run that ends in this process."""
+        for event in events:
+            is_end = isinstance(event, Ended) and event.run_id in loop.units.ended_here
+            notes = [*self._notifier.notify(self._result(event.run_id))] if is_end else []
+            yield event
+            yield from (stamp(Note(run_id=event.run_id, text=text)) for text in notes)
+
+    def _result(self, run_id: str) -> RunResult:
+        return next(read_result(record) for record in self._records if record.run_id == run_id)
 
     def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
@@ -127,7 +141,7 @@ class Session:
             for loop, pace in [each for each in going if each[1].due_s <= now_s]:
                 try:
                     polls = pace.poll_due_s <= now_s
-                    yield from loop.tick() if polls else loop.read()
+                    yield from self._with_notifications(loop, loop.tick() if polls else loop.read())
                     after_s = max(now_s, time.monotonic() - began_s)
                     if polls or loop.changed:
                         pace.plan_poll(after_s, changed=loop.changed)

@@ -12,11 +12,20 @@ STEPS_FILE = "steps.csv"
 
 def read_steps(directory: Path) -> StepColumns:
     """Return the steps in the record of a run; no columns before there is a result. Raise RecordError."""
+    text = read_steps_text(directory)
+    try:
+        return read_steps_csv(text) if text else {}
+    except ValueError as error:
+        raise RecordError(f"{directory / STEPS_FILE} is damaged: {error}") from error
+
+
+def read_steps_text(directory: Path) -> str:
+    """Return the CSV of the steps in the record of a run, "" before there is a result. Raise RecordError."""
     file = directory / STEPS_FILE
     try:
-        return read_steps_csv(file.read_text(encoding="utf-8"))
+        return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        return {}
+        return ""
     except OSError as error:
         raise RecordError(f"{file} cannot be read: {error.strerror}") from error
     except ValueError as error:

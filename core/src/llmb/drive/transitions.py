@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from llmb.drive.effects import EffectRunner
 from llmb.drive.event_writer import EventWriter
-from llmb.drive.events import Event, Skipped, Submitting
+from llmb.drive.events import Ended, Event, Skipped, Submitting
 from llmb.drive.record import stamp
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.state_machine import apply, decide
@@ -64,6 +64,8 @@ class Transitions:
         state = self._units.states[event.run_id] = apply(self._units.states[event.run_id], event)
         self.changed = True
         if run := self._runner.runs.get(event.run_id):
+            if isinstance(event, Ended):
+                self._units.ended_here.add(event.run_id)
             if isinstance(event, Submitting):
                 self._runner.not_submitted.add(event.run_id)
             if state.attempt != run.logs.attempt:

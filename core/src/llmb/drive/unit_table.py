@@ -11,13 +11,17 @@ from llmb.planning import TaskPlan
 
 
 class UnitTable:
-    """Units and states by id. ``skipped`` contains runs that this process no longer drives, each with its error."""
+    """Units and states by id. ``skipped`` contains runs that this process no longer drives, each with its error.
+
+    ``ended_here`` has the ids of runs whose end this process recorded.
+    """
 
     def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, TaskPlan]) -> None:
         self.runs = {run_id: run_unit(run.plan) for run_id, run in runs.items()}
         self.tasks = {key: task_unit(task) for key, task in tasks.items()}
         self.states = dict.fromkeys([*self.runs, *self.tasks], State())
         self.skipped: dict[str, Exception] = {}
+        self.ended_here: set[str] = set()
         self._driven = runs
 
     def is_left(self, run_id: str) -> bool:

@@ -33,6 +33,12 @@ def build_report(results: Sequence[RunResult]) -> Report:
     return Report(sets=tuple(sets), settings=tuple(_collect_settings(list(runs.values()))), llmb_version=VERSION)
 
 
+def read_reported_runs(results: Iterable[RunResult]) -> list[ReportedRun]:
+    """Return runs with their steps and settings, for `runs_csv`."""
+    registry, clean = PluginRegistry(), Cleaner()
+    return [_read_run(each, registry, clean) for each in results]
+
+
 class Cleaner:
     """Removal of control characters and secrets from all text of a value."""
 

@@ -37,16 +37,25 @@ def runs(
     ids: Annotated[bool, typer.Option("--ids", help="Print only run ids, all of them unless --limit is set.")] = False,
     rescan: Annotated[bool, typer.Option("--rescan", help="Read every record again.")] = False,
     as_json: AsJson = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print one row per run as CSV.")] = False,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="Print the metrics in the text format of Prometheus.")
+    ] = False,
 ) -> None:
     """List recorded runs, newest last."""
     reject_combination({"--limit": limit is not None, "--all": show_all})
-    reject_combination({"--ids": ids, "--json": as_json})
-    wanted = limit if limit or show_all or ids or as_json else NEWEST
+    formats = {"--ids": ids, "--json": as_json, "--csv": csv, "--prometheus": prometheus}
+    reject_combination(formats)
+    wanted = limit if limit or show_all or any(formats.values()) else NEWEST
     found = llmb.find_runs(filters or (), sort=sort, reverse=reverse, limit=wanted, rescan=rescan)
     if as_json:
         output.print_text('{"runs": [\n' + ",\n".join(found.documents) + "\n]}")
     elif ids:
         output.print_text("".join(f"{run_id}\n" for run_id in found.run_ids), newline=False)
+    elif csv:
+        output.print_text(llmb.runs_csv(llmb.read_reported_runs(found.results())), newline=False)
+    elif prometheus:
+        output.print_text(llmb.prometheus_text(found.results()), newline=False)
     elif found.total:
         _print_list(found)
     else:

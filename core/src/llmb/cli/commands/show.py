@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 import llmb
 from llmb.cli import output
-from llmb.cli.options import AsJson, OneRun
+from llmb.cli.options import AsJson, OneRun, reject_combination
 
 
-def show(run: OneRun, as_json: AsJson = False) -> None:
+def show(
+    run: OneRun,
+    as_json: AsJson = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print one row per step as CSV.")] = False,
+) -> None:
     """Show one run: state, metrics, verdict, cause of failure."""
+    reject_combination({"--json": as_json, "--csv": csv})
     result = llmb.find_run(run)
+    if csv:
+        output.print_text(_steps_text(result), newline=False)
+        return
     sets = llmb.judge_sets(llmb.find_repeats([result]))
     if as_json:
         output.print_json(result.as_dict() | {"sets": [each.as_dict() for each in sets]})
@@ -17,3 +30,10 @@ def show(run: OneRun, as_json: AsJson = False) -> None:
     from llmb.cli.views.results import print_results
 
     print_results([result], sets)
+
+
+def _steps_text(result: llmb.RunResult) -> str:
+    """Return the CSV of the steps. Raise RecordError if the run has none yet."""
+    if text := llmb.read_steps_text(Path(result.directory)):
+        return text
+    raise llmb.RecordError(f"{result.run_id} has no steps yet; they are recorded when the run ends")

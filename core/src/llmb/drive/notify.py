@@ -1,0 +1,77 @@
+"""The command of the user that runs when a run ends: ``[notify] command = [...]`` in ``config.toml``."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from llmb.drive.result import RunResult
+from llmb.paths import config_folder
+
+WAIT_S = 10.0
+"""Seconds for which a session waits at its end for commands that still run. They continue after that."""
+
+
+class Notifier:
+    """Starts the command for each run that ends. Its errors become notes and never affect a run."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def notify(self, result: RunResult) -> Iterator[str]:
+        """Start the command with the result as JSON on its standard input. Yield a note if that fails."""
+        try:
+            if not self._command:
+                return
+            with tempfile.TemporaryFile() as document:  # a pipe would block if the command does not read it
+                document.write(f"{json.dumps(result.as_dict())}\n".encode())
+                document.seek(0)
+                self._running[result.run_id] = subprocess.Popen(
+                    self._command,
+                    stdin=document,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is for llmb
+                )
+        except (OSError, ValueError) as error:
+            yield f"the notify command did not run: {error}"
+
+    def finish(self) -> Iterator[str]:
+        """Wait a moment for the commands. Yield a note for each that failed."""
+        until_s = time.monotonic() + WAIT_S
+        for run_id, process in self._running.items():
+            try:
+                if exit_code := process.wait(max(0.0, until_s - time.monotonic())):
+                    yield f"the notify command of {run_id} failed with exit code {exit_code}"
+            except subprocess.TimeoutExpired:
+                process.returncode = 0  # it continues without llmb, which Python would warn about
+        self._running.clear()
+
+    @cached_property
+    def _command(self) -> list[str]:
+        """The words of the command, none if the user has set none. Raise OSError or ValueError for an invalid file."""
+        return read_command(config_folder() / "config.toml")
+
+
+def read_command(file: Path) -> list[str]:
+    """Return the words of the command, none if the file does not set one. Raise OSError or ValueError."""
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return []
+    try:
+        table = tomllib.loads(text).get("notify", {})
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file}: {error}") from error
+    command = table.get("command", []) if isinstance(table, dict) else None
+    if not isinstance(command, list) or not all(isinstance(word, str) and word for word in command):
+        raise ValueError(
+            f'{file}: notify.command: invalid value; expected a list of words such as ["notify-send", "llmb"]'
+        )
+    return command

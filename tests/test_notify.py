@@ -1,0 +1,50 @@
+"""The command of the user that runs when a run ends."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+
+
+def configure(command: object) -> None:
+    folder = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.toml").write_text(tomli_w.dumps({"notify": {"command": command}}))
+
+
+def notes(session: llmb.Session) -> list[str]:
+    return [event.text for event in session if isinstance(event, llmb.Note)]
+
+
+def test_the_command_gets_the_result_as_json_once(toy: Any, tmp_path: Path) -> None:
+    file = tmp_path / "ended.json"
+    configure(["bash", "-c", f"cat >>{file}"])
+    session = llmb.start(llmb.load(toy.spec("one")))
+    assert notes(session) == []
+    assert json.loads(file.read_text()) == json.loads(json.dumps(session.results[0].as_dict()))
+    assert session.results[0].state == "completed"
+    llmb.attach(session.run_ids).wait()  # it has ended already
+    assert file.read_text().count('"run_id"') == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "note"),
+    [
+        (["no-such-program-here"], "the notify command did not run: [Errno 2] No such file"),
+        (["bash", "-c", "exit 3"], "the notify command of "),
+        ("mail me", "notify.command: invalid value; expected a list of words"),
+    ],
+)
+def test_a_failing_command_is_a_note_and_does_not_affect_the_run(toy: Any, command: object, note: str) -> None:
+    configure(command)
+    session = llmb.start(llmb.load(toy.spec("one")))
+    [found] = notes(session)
+    assert note in found
+    assert session.results[0].state == "completed"
