@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 
 import pytest
-from rich.live import Live
 
 from llmb import Note, Progress
 from llmb.cli import output
-from llmb.cli.views.progress import LiveView
+from llmb.cli.views.live_area import LiveArea
+from llmb.cli.views.live_view import LiveView
 
 DANGEROUS = "\x1b]0;title\x07disk \x1b[31mfull\x1b[0m\x9b2K\b, see\tlog"
 HARMLESS = "disk full, see\tlog"
@@ -30,9 +30,11 @@ def test_text_is_exact_in_a_pipe_and_harmless_on_a_terminal(
 
 
 def test_live_lines_contain_no_escape_sequences(capsys: pytest.CaptureFixture[str]) -> None:
-    live = Live(console=output.console(stderr=True), auto_refresh=False)
-    view = LiveView(live)
+    view = LiveView(LiveArea(output.console(stderr=True)))
     view.show(Progress(run_id="k3x9f", state="queued", detail=DANGEROUS))
     view.show(Note(text=DANGEROUS))
-    assert str(live.renderable) == f"k3x9f: queued, {HARMLESS}"
-    assert "\x1b]0;title" not in capsys.readouterr().err
+    view.close()
+    written = capsys.readouterr().err
+    assert "k3x9f  queued      disk full, see log\n" in written
+    assert "\x1b]0;title" not in written
+    assert "\x1b[31m" not in written

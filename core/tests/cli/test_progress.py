@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 
 import pytest
 from rich.console import Console
-from rich.live import Live
 
 import llmb
 from llmb import Progress
-from llmb.cli.views.progress import LiveView, PlainView, View, clock, describe_progress
+from llmb.cli.views.live_area import LiveArea
+from llmb.cli.views.live_view import LiveView
+from llmb.cli.views.notices import clock
+from llmb.cli.views.progress import PlainView, describe_progress
+from llmb.cli.views.run_rows import RunRow, table_of_runs
 
 
 def running(step: int | None = None, **more: object) -> Progress:
@@ -46,15 +50,58 @@ def test_time_left_reads_as_a_clock(seconds: float, shown: str) -> None:
     assert clock(seconds) == shown
 
 
-def test_a_narrow_terminal_shortens_the_run_id_and_not_its_metrics() -> None:
-    progress = Progress(
-        run_id="3n4fr-llama3.1-405b-gb200-fp8-512-1", name="x", state="running", phase="train", step=10, steps=50,
-        step_time_s=5.74, mfu=0.367, left_s=230,
-    )  # fmt: skip
-    line = describe_progress(progress, 80)
-    assert len(line) == 80
-    assert line.startswith("3n4fr-llama3.1-405b")
-    assert line.endswith("…: train, step 10 of 50, 5.74 s/step, MFU 36.7 %, 3:50 left")
+def table(*rows: RunRow, activity: str = "", width: int = 80, height: int = 23) -> list[str]:
+    return [line.plain for line in table_of_runs(rows, activity, width, height)]
+
+
+LONG = RunRow(
+    run_id="3n4fr-llama3.1-405b-gb200-fp8-512-1", state="running", phase="train", step=10, steps=50,
+    step_time_s=5.741, mfu=0.367, left_s=230,
+)  # fmt: skip
+
+
+def test_a_narrow_terminal_shortens_the_middle_of_a_run_id_and_not_its_metrics() -> None:
+    titles, line = table(LONG, width=76)
+    assert titles == "run                               state           step  s/step  MFU %   left"
+    assert line.startswith("3n4fr-ll…")
+    assert line.split()[1:] == ["train", "10", "of", "50", "5.741", "36.7", "3:50"]
+
+
+@pytest.mark.parametrize(
+    ("width", "titles"),
+    [
+        (60, ["run", "state", "step", "s/step", "MFU", "%", "left"]),
+        (59, ["run", "state", "step", "s/step", "left"]),
+        (50, ["run", "state", "step", "s/step"]),
+        (40, ["run", "state", "step"]),
+        (30, ["run", "state"]),
+    ],
+)
+def test_a_narrow_terminal_leaves_out_columns_one_after_another(width: int, titles: list[str]) -> None:
+    shown = table(LONG, width=width)
+    assert shown[0].split() == titles
+    assert max(map(len, shown)) <= width
+
+
+def test_a_row_keeps_the_metrics_and_the_verdict_of_a_run_that_ended() -> None:
+    ended = RunRow(run_id="k3x9f-tiny", state="completed", step=50, steps=50, step_time_s=5.7, mfu=0.37, verdict="pass")
+    titles, line, other, summary = table(ended, RunRow(run_id="abcde-tiny", state="failed", detail="out of memory"))
+    assert titles.split() == ["run", "state", "step", "s/step", "MFU", "%", "verdict"]
+    assert line.split() == ["k3x9f-tiny", "completed", "50", "of", "50", "5.7", "37.0", "pass"]
+    assert other.split()[1:] == ["failed", "out", "of", "memory"]
+    assert summary == "2 runs: 1 completed (1 pass), 1 failed"
+
+
+def test_runs_that_train_or_failed_are_shown_before_runs_that_wait() -> None:
+    states = ["queued"] * 10 + ["completed", "failed", "running"]
+    rows = [RunRow(run_id=f"{number:05}", state=state) for number, state in enumerate(states)]
+    *shown, summary = table(*rows, height=5)
+    assert [line.split()[1] for line in shown[1:]] == ["completed", "failed", "running"]
+    assert summary == "13 runs: 1 completed, 1 running, 1 failed, 10 queued; 3 of them shown"
+
+
+def test_an_activity_is_the_last_line() -> None:
+    assert table(activity="connecting to eos") == ["connecting to eos ..."]
 
 
 NOTICES = {
@@ -98,47 +145,63 @@ def test_plain_view_prints_a_skipped_run_with_the_beginning_of_its_error(capsys:
 
 
 @pytest.mark.parametrize("event", [llmb.Submitting(run_id="k3x9f-tiny"), llmb.Ended(state="failed"), llmb.Event()])
-def test_views_ignore_events_that_they_do_not_show(event: llmb.Event, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plain_view_ignores_other_events(event: llmb.Event, capsys: pytest.CaptureFixture[str]) -> None:
     PlainView().show(event)
-    terminal = Terminal()
-    terminal.view.show(event)
-    assert (capsys.readouterr(), terminal.lines) == (("", ""), [])
+    assert capsys.readouterr() == ("", "")
 
 
 class Terminal:
-    """A live view, and what it shows."""
+    """A live view on a terminal, and what was written there."""
 
     def __init__(self, height: int = 24) -> None:
         self.output = io.StringIO()
         console = Console(file=self.output, force_terminal=True, highlight=False, width=80, height=height)
-        self._live = Live(console=console, auto_refresh=False)
-        self.view: View = LiveView(self._live)
+        self.view = LiveView(LiveArea(console))
 
-    @property
-    def lines(self) -> list[str]:
-        return str(self._live.renderable or "").splitlines()
-
-
-def queued(run_id: str) -> Progress:
-    return Progress(run_id=run_id, state="queued")
+    def draw(self) -> str:
+        """Return what the next drawing writes."""
+        self.output.seek(0)
+        self.output.truncate()
+        self.view.draw_if_changed()
+        return self.output.getvalue()
 
 
-def test_live_view_keeps_one_line_per_unfinished_run() -> None:
+def test_drawing_writes_only_lines_that_changed() -> None:
     terminal = Terminal()
-    for event in (queued("a"), queued("b"), queued("c"), queued("d"), Progress(run_id="b", state="running")):
-        terminal.view.show(event)
-    assert terminal.lines == ["a: queued", "b: running", "c: queued", "d: queued"]
-    terminal.view.show(Progress(run_id="b", state="completed"))
-    terminal.view.show(llmb.Ended(run_id="c", state="failed"))
-    terminal.view.show(llmb.Skipped(run_id="d", reason="d: HF_TOKEN is not set\nd: WANDB_KEY is not set"))
-    assert terminal.lines == ["a: queued", "d: skipped, HF_TOKEN is not set"]
+    for name in "abc":
+        terminal.view.show(Progress(run_id=f"{name}-tiny", state="queued"))
+    assert "a-tiny" in terminal.draw()
+    terminal.view.show(Progress(run_id="b-tiny", state="queued"))
+    assert terminal.draw() == ""
+    terminal.view.show(Progress(run_id="b-tiny", state="submitting"))
+    written = terminal.draw()
+    assert "b-tiny  submitting" in written
+    assert "a-tiny" not in written
 
 
-def test_live_view_fits_the_height_of_the_terminal() -> None:
-    terminal = Terminal(height=4)
-    for name in "abcdef":
-        terminal.view.show(queued(name))
-    assert terminal.lines == ["a: queued", "b: queued", "c: queued"]
+def test_following_for_hours_writes_little_and_keeps_nothing() -> None:
+    """Ten hours of steps every 0.25 s are 144,000 events. Growth shows in the second fifty as well."""
+    terminal = Terminal()
+    runs = [f"{number:05}-tiny" for number in range(1000)]
+    terminal.view.add_runs(runs)
+
+    def follow(events: int) -> tuple[int, int]:
+        """Return the most bytes that an event wrote, and the memory in use."""
+        written = []
+        for number in range(events):
+            step = {"step": 1000 + number, "steps": 9999, "step_time_s": 0.5 + number % 7 / 10, "left_s": 60.0}
+            terminal.view.show(Progress(run_id=runs[number % 5], state="running", phase="train", **step))  # type: ignore[arg-type]
+            written.append(len(terminal.draw()))
+        return max(written[10:]), tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        _, before = follow(50)
+        most, after = follow(50)
+    finally:
+        tracemalloc.stop()
+    assert most < 2 * 80 + 100  # a changed row, and the moves of the cursor
+    assert after - before < 20_000
 
 
 @pytest.mark.parametrize(("event", "line"), NOTICES.items(), ids=lambda each: type(each).__name__)

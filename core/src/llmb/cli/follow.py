@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 import typer
@@ -10,6 +14,23 @@ import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import INTERRUPTED
 
+NAMED_RUNS = 16
+"""Runs that the attach command names. The ids of more runs would push the table from the screen."""
+
+
+@contextmanager
+def open_session(open_it: Callable[[Callable[[str], object]], llmb.Session]) -> Iterator[llmb.Session]:
+    """Open a session, and close it at the end of the block.
+
+    ``open_it`` receives a function that shows what llmb is doing meanwhile.
+    """
+    from llmb.cli.views.progress import open_view
+
+    with open_view() as view:
+        session = open_it(view.show_activity)
+    with session:
+        yield session
+
 
 def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -> llmb.LlmbError | None:
     """Show events until all runs have ended or, with ``detach``, are submitted. Return the error that stopped some.
@@ -17,9 +38,12 @@ def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -
     Ctrl-C detaches: print how to attach again and exit. The runs continue.
     """
     from llmb.cli.views.progress import open_view
+    from llmb.cli.views.tables import counted
 
     try:
         with open_view() as view:
+            view.add_runs(session.run_ids)
+            view.show_activity(f"starting {counted(len(session.run_ids), 'run')}")
             for event in session.events(until="submitted" if detach else "ended"):
                 view.show(event)
     except llmb.LlmbError as error:
@@ -30,8 +54,15 @@ def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -
 
 
 def _detach_after_interrupt(session: llmb.Session, as_json: bool) -> NoReturn:
+    """Detach, print how to attach again as the last text, and exit. A second Ctrl-C only ends the wait for hosts."""
+    with suppress(KeyboardInterrupt):
+        session.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.stderr.isatty():
+        output.print_progress("")  # after the ^C that the terminal printed
     if as_json:
         print_runs(session, None, as_json=True)
+        output.flush()
     print_attach_command(session)
     raise typer.Exit(INTERRUPTED)
 
@@ -42,7 +73,14 @@ def print_attach_command(session: llmb.Session) -> None:
     if waiting := sum(result.state in ("planned", "preparing") for result in unfinished):
         output.print_progress(f"not submitted yet: {waiting} runs; they continue only while llmb follows them")
     if unfinished:
-        output.print_progress(f"detached; follow with: llmb attach {' '.join(result.run_id for result in unfinished)}")
+        output.print_progress(f"detached; follow with: {_attach_command(unfinished)}")
+
+
+def _attach_command(unfinished: Sequence[llmb.RunResult]) -> str:
+    """Return the command with the runs, or for many runs the command that follows all unfinished runs."""
+    if len(unfinished) > NAMED_RUNS:
+        return "llmb attach"
+    return f"llmb attach {' '.join(result.run_id for result in unfinished)}"
 
 
 def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> list[llmb.RunResult]:

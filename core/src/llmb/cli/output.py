@@ -85,7 +85,7 @@ def console(*, stderr: bool = False) -> Console:
     """Return a console for styled text, which does not highlight numbers and paths on its own."""
     from llmb.cli.clean_console import CleanConsole  # only for output in colour
 
-    return CleanConsole(stderr=stderr, highlight=False, markup=False, emoji=False)
+    return CleanConsole(file=sys.stderr if stderr else sys.stdout, highlight=False, markup=False, emoji=False)
 
 
 class OutputLostError(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.effects import DrivenRun
 from llmb.drive.events import Progress
-from llmb.drive.unit_state import State, Unit, UnitObservation
+from llmb.drive.unit_state import State, Unit, UnitObservation, UnitStates
 from llmb.values.job_status import JobStatus
 
 
@@ -37,6 +37,13 @@ class ProgressReporter:
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
                 yield run.logs.progress(state, detail)
+
+    def report_copying(self, units: UnitStates) -> Iterator[Progress]:
+        """Yield the progress of the runs whose logs are about to be read to their end, which may take long."""
+        for unit, state in units:
+            if unit.kind == "run" and state.submitted:
+                self._shown.pop(unit.id, None)
+                yield self._runs[unit.id].logs.progress(state.run_state, "copying logs")
 
     def _detail(self, run_id: str, state: State) -> str:
         if state.stage == "preparing" and state.task in self._tasks:

@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 
+from llmb.drive.activity import ReportActivity, count_runs, describe_probe, ignore_activity
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.find_records import all_records, find_record
@@ -40,25 +41,34 @@ SPARE_FILES = 256
 Groups = dict[tuple[str, ...], TargetGroup]
 
 
-def start(workload: Workload) -> Session:
+def start(workload: Workload, *, report_activity: ReportActivity = ignore_activity) -> Session:
     """Check and record every run of a workload, and return a session that drives them.
+
+    ``report_activity`` is called with what llmb is about to do, such as ``connecting to eos``.
 
     Raise SpecError with all errors, or TargetError, before anything is recorded. Raise RecordError if recording fails.
     """
     registry = PluginRegistry()
     workload = draw_run_ids(workload)
+    report_activity(f"planning {count_runs(workload.runs)}")
     plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)
     require_secrets((each.script, "run") for each in plans)
     with _opened(HostConnections()) as hosts:
         groups = group_targets([attrs.evolve(each.target, images=each.images) for each in plans], registry, hosts)
-        notes = [warning for group in groups.values() for warning in group.probe()]
+        notes: list[str] = []
+        for group in groups.values():
+            report_activity(describe_probe(group))
+            notes += group.probe()
         for group in groups.values():
             check_work_directory(group.workdir, group.host, group.name, shared=group.shared)
+        report_activity(f"planning {count_runs(workload.runs)}")
         plans = _plan_all(workload, plans, groups, registry)
         for key, group in groups.items():
+            report_activity(f"checking what exists on {group.name}")
             tasks = {task.key: task for each in plans if group_key(each.target) == key for task in each.tasks}
             require_secrets((task.script, task.task.kind) for task in tasks_without_secrets(tasks.values(), group))
         notes += dict.fromkeys((*workload.notes, *(note for each in plans for note in each.script.notes)))
+        report_activity(f"recording {count_runs(plans)}")
         first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
         records = [
             RunRecord(runs_folder() / each.run.id, _spec_tables(each, first_repeat, first_run, registry))
@@ -114,28 +124,29 @@ def _spec_tables(each: RunPlan, first_repeat: str, first_run: str, registry: Plu
     return export_run(each.spec, provenance)
 
 
-def attach(wanted: Iterable[str] | None = None) -> Session:
+def attach(wanted: Iterable[str] | None = None, *, report_activity: ReportActivity = ignore_activity) -> Session:
     """Return a session that drives recorded runs, by their ids or unique prefixes; None means all unfinished runs.
 
     Raise RecordError for a run that does not exist. A run whose spec or plugins are damaged is skipped; if the run was
-    named, its error is raised after the other runs are done.
+    named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
     """
     notes: list[str] = []
     if wanted is None:
-        return _attach(_unfinished(notes), notes, named=False)
-    return _attach(_find_all(wanted), notes, named=True)
+        return _attach(_unfinished(notes), notes, report_activity, named=False)
+    return _attach(_find_all(wanted), notes, report_activity, named=True)
 
 
-def cancel(wanted: Iterable[str]) -> Session:
+def cancel(wanted: Iterable[str], *, report_activity: ReportActivity = ignore_activity) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
     The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
+    ``report_activity`` is that of `start`.
     """
     records = _find_all(wanted)
     for record in records:
         if not record.ended:
             record.request_cancel()
-    return _attach(records, [], named=True)
+    return _attach(records, [], report_activity, named=True)
 
 
 def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
@@ -161,7 +172,8 @@ def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
     return list(found.values())
 
 
-def _attach(records: Iterable[RunRecord], notes: list[str], *, named: bool) -> Session:
+def _attach(records: Iterable[RunRecord], notes: list[str], report_activity: ReportActivity, *, named: bool) -> Session:
+    report_activity("reading the records")
     registry = PluginRegistry()
     errors: list[Exception] = []
     specs: list[tuple[RunRecord, RunSpec]] = []
@@ -171,6 +183,7 @@ def _attach(records: Iterable[RunRecord], notes: list[str], *, named: bool) -> S
     with _opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
         for group in groups.values():
+            report_activity(describe_probe(group))
             notes += _probe_or_keep_error(group)
         runs = []
         for record, each in specs:

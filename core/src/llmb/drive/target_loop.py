@@ -217,6 +217,7 @@ class TargetLoop:
             case "drop_references":
                 yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
             case "finalize":
+                yield from self._progress.report_copying(units)
                 yield from self._transitions.record(self.runner.finalize(units, self.units.states))
             case "check":
                 yield from self._transitions.record(self.runner.check(units))

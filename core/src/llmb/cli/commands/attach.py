@@ -7,13 +7,13 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
-from llmb.cli.follow import follow_runs, print_runs
+from llmb.cli.follow import follow_runs, open_session, print_runs
 from llmb.cli.options import AsJson, RunsOrAll, WithCheck
 
 
 def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = False) -> None:
     """Follow runs to their end, even if another process started them."""
-    with llmb.attach(runs or None) as session:
+    with open_session(lambda report_activity: llmb.attach(runs or None, report_activity=report_activity)) as session:
         error = follow_runs(session, as_json=as_json)
         if not session.run_ids and not as_json:
             output.print_message("no unfinished runs; `llmb runs` lists all runs")

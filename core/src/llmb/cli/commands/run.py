@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +11,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
-from llmb.cli.follow import follow_runs, print_attach_command, print_runs
+from llmb.cli.follow import follow_runs, open_session, print_attach_command, print_runs
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
 
 
@@ -26,12 +27,17 @@ def run(
     """Run a workload: prepare, submit, follow, measure, record."""
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     reject_combination({"--check": check, "--detach": detach})
-    workload = llmb.load(spec, overrides=overrides or (), target=target)
+    load = partial(llmb.load, spec, overrides=overrides or (), target=target)
     if dry_run:
         note_ignored({"--check": check}, "in a dry run")
-        _dry_run(workload, as_json)
+        _dry_run(load(), as_json)
         return
-    with llmb.start(workload) as session:
+
+    def start(report_activity: Callable[[str], object]) -> llmb.Session:
+        report_activity(f"reading {spec}")
+        return llmb.start(load(), report_activity=report_activity)
+
+    with open_session(start) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
         results = print_runs(session, error, as_json=as_json)
     if detach and not as_json and not error:

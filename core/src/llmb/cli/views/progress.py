@@ -1,42 +1,58 @@
-"""The progress of runs: one live line per run on a terminal, plain lines elsewhere. Both go to standard error."""
+"""The progress of runs: a table on a terminal, plain lines elsewhere. Both go to standard error."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from typing import Protocol
 
 import llmb
 from llmb.cli import output
-
-if TYPE_CHECKING:
-    from rich.live import Live
+from llmb.cli.views.notices import clock, describe_notice, describe_skipped
 
 PLAIN_PARTS = 10
 """Plain lines per run while it trains: one for each tenth of the steps."""
 
-SHORTEST_ID = 10
-"""The least number of characters of a run id on a narrow terminal."""
+ACTIVITY_DELAY_S = 0.5
+"""Time after which a plain line names an activity. Most activities are over before."""
+
+REDRAW_INTERVAL_S = 0.1
+"""Pause between two updates of the table."""
 
 
 class View(Protocol):
     """Shows events to the user."""
 
+    def add_runs(self, run_ids: Iterable[str]) -> None:
+        """Show these runs, whose states are not known yet, in this order."""
+
     def show(self, event: llmb.Event) -> None:
         """Show what an event changes, if anything."""
+
+    def show_activity(self, activity: str) -> None:
+        """Show what llmb is doing until the next event, such as ``connecting to eos``."""
 
 
 @contextmanager
 def open_view() -> Iterator[View]:
     """Open the view that suits standard error."""
-    if not sys.stderr.isatty():
-        yield PlainView()
+    if not sys.stderr.isatty() or os.environ.get("TERM") in (None, "", "dumb", "unknown"):  # which move no cursor
+        with PlainView() as plain:
+            yield plain
         return
-    from rich.live import Live
+    from llmb.cli.views.live_area import LinesAbove, LiveArea
+    from llmb.cli.views.live_view import LiveView
 
-    with Live(console=output.console(stderr=True), auto_refresh=False, transient=True) as live:
-        yield LiveView(live)
+    area = LiveArea(output.console(stderr=True))
+    view = LiveView(area)
+    try:
+        with redirect_stderr(LinesAbove(area)), Repeater(view.draw_if_changed, REDRAW_INTERVAL_S):
+            yield view
+    finally:
+        view.close()
 
 
 class PlainView:
@@ -44,6 +60,16 @@ class PlainView:
 
     def __init__(self) -> None:
         self._shown: dict[str, tuple[object, ...]] = {}
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> PlainView:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._stop_timer()
+
+    def add_runs(self, run_ids: Iterable[str]) -> None:
+        """Print nothing, because each run has a line once its state is known."""
 
     def show(self, event: llmb.Event) -> None:
         """Print a line if the event changes a run's state, phase, detail or tenth of the steps."""
@@ -51,9 +77,25 @@ class PlainView:
             case llmb.Progress():
                 self._show_progress(event)
             case llmb.Skipped():
-                output.print_progress(describe_skipped(event))
+                self._print(describe_skipped(event))
         if notice := describe_notice(event):
-            output.print_message(notice)
+            self._print(f"llmb: {notice}")
+
+    def show_activity(self, activity: str) -> None:
+        """Print the activity if it takes longer than a moment."""
+        self._stop_timer()
+        self._timer = threading.Timer(ACTIVITY_DELAY_S, output.print_progress, [f"{activity} ..."])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def _stop_timer(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer.join()
+
+    def _print(self, line: str) -> None:
+        self._stop_timer()
+        output.print_progress(line)
 
     def _show_progress(self, progress: llmb.Progress) -> None:
         shown: tuple[object, ...] = (progress.state, progress.detail)
@@ -62,61 +104,41 @@ class PlainView:
             shown += (progress.phase, tenth)
         if self._shown.get(progress.run_id) != shown:
             self._shown[progress.run_id] = shown
-            output.print_progress(describe_progress(progress))
+            self._print(describe_progress(progress))
 
 
-class LiveView:
-    """Keeps one line per unfinished run on the terminal up to date, with messages above the lines."""
+class Repeater:
+    """Calls a function again and again in a thread, until the ``with`` block ends.
 
-    def __init__(self, live: Live) -> None:
-        self._live = live
-        self._lines: dict[str, str] = {}
-
-    def show(self, event: llmb.Event) -> None:
-        """Update the lines, or print a message above them."""
-        if notice := describe_notice(event):
-            self._live.console.print(f"llmb: {llmb.printable_line(notice)}", markup=False, soft_wrap=True)
-        match event:
-            case llmb.Progress(run_id=run_id, state=state) if state not in llmb.END_STATES:
-                self._lines[run_id] = describe_progress(event, self._live.console.width)
-            case llmb.Progress() | llmb.Ended():  # the result is printed after all runs have ended
-                self._lines.pop(event.run_id, None)
-            case llmb.Skipped(run_id=run_id):  # so is the complete error
-                self._lines[run_id] = describe_skipped(event)
-            case _:
-                return
-        self._draw()
-
-    def _draw(self) -> None:
-        from rich.text import Text
-
-        height = max(1, self._live.console.height - 1)
-        lines = "\n".join(llmb.printable_line(line) for line in list(self._lines.values())[:height])
-        self._live.update(Text(lines, no_wrap=True, overflow="ellipsis"), refresh=True)
-
-
-def describe_notice(event: llmb.Event) -> str:
-    """Return the sentence in an event that concerns more than one run, or an empty string."""
-    match event:
-        case llmb.Note(text=text):
-            return text
-        case llmb.TargetLost(reason=reason):
-            return f"{reason}; retrying (jobs there continue)"
-        case llmb.TargetBack(target=target):
-            return f"{target} responds again"
-    return ""
-
-
-def describe_skipped(event: llmb.Skipped) -> str:
-    """Return one line: the run, and the beginning of the error. The complete error is raised at the end."""
-    return f"{event.run_id}: skipped, {event.reason.removeprefix(f'{event.run_id}: ').partition(chr(10))[0]}"
-
-
-def describe_progress(progress: llmb.Progress, width: int | None = None) -> str:
-    """Return one line: run, state or phase, step, step time, MFU, time left.
-
-    If the line is wider than ``width``, shorten the end of the run id. Its beginning is unique.
+    If the function fails, it is not called again, and the end of the block raises its error.
     """
+
+    def __init__(self, act: Callable[[], None], pause_s: float) -> None:
+        self._act = act
+        self._pause_s = pause_s
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._repeat, daemon=True)
+
+    def _repeat(self) -> None:
+        try:
+            while not self._ended.wait(self._pause_s):
+                self._act()
+        except Exception as error:  # noqa: BLE001  # raised by the thread that opened the block
+            self._error = error
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *exception: object) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._error and exception[0] is None:
+            raise self._error
+
+
+def describe_progress(progress: llmb.Progress) -> str:
+    """Return one line: run, state or phase, step, step time, MFU, time left."""
     parts = [progress.phase or "running" if progress.state == "running" else progress.state]
     if progress.detail:
         parts.append(progress.detail)
@@ -129,14 +151,4 @@ def describe_progress(progress: llmb.Progress, width: int | None = None) -> str:
             parts.append(f"MFU {100 * progress.mfu:.1f} %" if progress.mfu <= 1 else "MFU above 100 % (wrong peak)")
     if progress.left_s is not None:
         parts.append(f"{clock(progress.left_s)} left")
-    description = ", ".join(parts)
-    run_id = progress.run_id
-    room = len(run_id) if width is None else max(width - len(description) - len(": "), SHORTEST_ID)
-    return f"{run_id if len(run_id) <= room else f'{run_id[: room - 1]}…'}: {description}"
-
-
-def clock(seconds: float) -> str:
-    """Return a duration in seconds as ``1:02:03`` or ``2:03``."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+    return f"{progress.run_id}: {', '.join(parts)}"

@@ -16,6 +16,18 @@ LONGEST_VALUE = 24
 """The number of characters that a table shows of a value."""
 
 
+BEGIN_OF_ID = 8
+"""Characters at the beginning of a run id that a shortened id keeps. The first five are unique in most lists."""
+
+
+def shorten_id(run_id: str, width: int) -> str:
+    """Return a run id of at most so many characters. Its middle is left out: runs of a sweep differ at the end."""
+    if len(run_id) <= width:
+        return run_id
+    begin = min(BEGIN_OF_ID, width - 1)
+    return f"{run_id[:begin]}…{run_id[len(run_id) - (width - begin - 1) :]}"
+
+
 def describe_sweep(sweep: Mapping[str, Any]) -> str:
     """Return values such as ``parallelism.tp = 2, env.A = on``, without those that are part of the run's name."""
     return ", ".join(f"{key} = {_format_value(value)}" for key, value in sweep.items() if key not in KEYS_IN_NAME)

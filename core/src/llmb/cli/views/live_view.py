@@ -1,0 +1,64 @@
+"""The live view: a table of runs on a terminal that is up to date until all runs have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from rich.text import Text
+
+import llmb
+from llmb.cli.views.live_area import LiveArea
+from llmb.cli.views.notices import describe_notice
+from llmb.cli.views.run_rows import RunRow, table_of_runs, update_row
+
+
+class LiveView:
+    """Keeps a table of all runs at the bottom of the terminal, with messages above it.
+
+    Another thread may draw the table while a run is updated.
+    """
+
+    def __init__(self, area: LiveArea, find_result: Callable[[str], llmb.RunResult] = llmb.find_run) -> None:
+        self._area = area
+        self._find_result = find_result
+        self._rows: dict[str, RunRow] = {}
+        self._activity = ""
+        self._drawn: object = None
+
+    def add_runs(self, run_ids: Iterable[str]) -> None:
+        """Show these runs, whose states are not known yet, in this order."""
+        self._rows |= {run_id: RunRow(run_id=run_id) for run_id in run_ids}
+
+    def show_activity(self, activity: str) -> None:
+        """Show below the table what llmb is doing until the next event."""
+        self._activity = activity
+
+    def show(self, event: llmb.Event) -> None:
+        """Update the row of a run, or print a message above the table."""
+        if not isinstance(event, llmb.Planned):
+            self._activity = ""
+        if notice := describe_notice(event):
+            self._area.print_above(Text(f"llmb: {llmb.printable_line(notice)}"))
+        elif run_id := event.run_id:
+            row = self._rows.get(run_id, RunRow(run_id=run_id))
+            self._rows[run_id] = update_row(row, event, self._result(event))
+
+    def _result(self, event: llmb.Event) -> llmb.RunResult | None:
+        if not isinstance(event, llmb.Ended):
+            return None
+        try:
+            return self._find_result(event.run_id)
+        except llmb.LlmbError:  # the row has no metrics; the command itself reports the damaged record
+            return None
+
+    def draw_if_changed(self) -> None:
+        """Draw the table if a row, the activity or the size of the terminal changed."""
+        rows, activity, size = tuple(self._rows.values()), self._activity, self._area.size
+        if (rows, activity, size) != self._drawn:
+            self._area.show(table_of_runs(rows, activity, *size))
+            self._drawn = (rows, activity, size)
+
+    def close(self) -> None:
+        """Draw the final table, which stays on the screen."""
+        self._activity = ""
+        self.draw_if_changed()

@@ -1,0 +1,29 @@
+"""Events as sentences, and durations as text."""
+
+from __future__ import annotations
+
+import llmb
+
+
+def describe_notice(event: llmb.Event) -> str:
+    """Return the sentence in an event that concerns more than one run, or an empty string."""
+    match event:
+        case llmb.Note(text=text):
+            return text
+        case llmb.TargetLost(reason=reason):
+            return f"{reason}; retrying (jobs there continue)"
+        case llmb.TargetBack(target=target):
+            return f"{target} responds again"
+    return ""
+
+
+def describe_skipped(event: llmb.Skipped) -> str:
+    """Return one line: the run, and the beginning of the error. The complete error is raised at the end."""
+    return f"{event.run_id}: skipped, {event.reason.removeprefix(f'{event.run_id}: ').partition(chr(10))[0]}"
+
+
+def clock(seconds: float) -> str:
+    """Return a duration in seconds as ``1:02:03`` or ``2:03``."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

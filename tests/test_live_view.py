@@ -1,0 +1,162 @@
+"""The live view on a real terminal: what stays on the screen, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.screen import Screen
+
+ONE_AT_A_TIME = {"sweep": {"env.LEVEL": ["a", "b", "c"]}}
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_after_ctrl_c_the_table_stays_and_the_attach_command_is_the_last_text(toy: Any, times: int) -> None:
+    spec = toy.spec(framework={"gate": str(toy.gate), "gate_step": 5}, **ONE_AT_A_TIME)
+    screen = Screen.of_llmb("run", spec, env=toy.env)
+    screen.wait_for("5 of 5")
+    screen.press("\x03" * times)
+    assert screen.end() == 130
+    last_line = screen.unwrapped.splitlines()[-1]
+    begin, _, ids = last_line.partition("llmb attach ")
+    assert begin == "detached; follow with: "
+    assert sorted(ids.split()) == [record.name for record in toy.records]
+    assert screen.lines[0].split()[:4] == ["run", "state", "step", "s/step"]
+    assert "3 runs: 1 running, 2 queued" in screen.text
+
+
+def test_a_ctrl_c_during_preparations_does_not_hide_the_attach_command(toy: Any) -> None:
+    spec = toy.spec(framework={"task": "data", "task_gate": str(toy.gate)})
+    screen = Screen.of_llmb("run", spec, env=toy.env)
+    screen.wait_for("toy data")
+    screen.press("\x03")
+    assert screen.end() == 130
+    [record] = toy.records
+    assert screen.lines[-1].endswith(f"llmb attach {record.name}")
+
+
+def test_finished_runs_stay_visible_and_are_counted_with_their_verdicts(toy: Any) -> None:
+    spec = toy.spec(sweep={"framework.end": ["nothing", "exit 3"]}, framework={"end_step": 3})
+    screen = Screen.of_llmb("run", spec, env=toy.env, rows=60)
+    assert screen.end() == 1
+    table = screen.lines[: screen.lines.index("2 runs: 1 completed, 1 failed")]
+    assert [line.split()[1] for line in table[1:]] == ["completed", "failed"]
+    assert "phase train, rank 0" in table[2]
+
+
+def test_a_task_shows_its_own_progress(toy: Any) -> None:
+    end = f"echo downloading 3 of 10 files; until [ -e {toy.gate} ]; do sleep 0.02; done"
+    screen = Screen.of_llmb("run", toy.spec(framework={"task": "data", "task_end": end}), env=toy.env)
+    screen.wait_for("preparing   toy data: downloading 3 of 10 files")
+    toy.gate.touch()
+    assert screen.end() == 0
+
+
+@pytest.fixture
+def slow_probe(toy: Any) -> dict[str, str]:
+    """Return an environment in which checking the target waits for the gate."""
+    folder = toy.folder / "bin"
+    folder.mkdir()
+    (folder / "hostname").write_text(f"#!/bin/sh\nuntil [ -e {toy.gate} ]; do sleep 0.02; done; echo here\n")
+    (folder / "hostname").chmod(0o755)
+    return {**toy.env, "PATH": f"{folder}:{os.environ['PATH']}"}
+
+
+def test_a_terminal_shows_what_llmb_does_before_there_is_a_run(toy: Any, slow_probe: dict[str, str]) -> None:
+    screen = Screen.of_llmb("run", toy.spec(target={"scheduler": "detached"}), env=slow_probe)
+    assert screen.wait_for("checking this machine ...") == "checking this machine ..."
+    toy.gate.touch()
+    assert screen.end() == 0
+    assert "checking this machine" not in screen.text
+
+
+def test_a_pipe_shows_what_llmb_does_if_that_takes_long(toy: Any, slow_probe: dict[str, str]) -> None:
+    process = toy.start("run", toy.spec(target={"scheduler": "detached"}), env=slow_probe)
+    toy.wait_for_message(process, "checking this machine ...")
+    toy.gate.touch()
+    process.communicate(timeout=60)
+    assert process.returncode == 0
+
+
+FEED = """
+import sys, llmb
+from llmb.cli import output
+from llmb.cli.views.progress import open_view
+output.watch_streams()
+count = int(sys.argv[1])
+ids = [f"{n:05}-llama3.1-405b-gb200-fp8-512-{n}" for n in range(count)]
+with open_view() as view:
+    view.add_runs(ids)
+    for number, run_id in enumerate(ids):
+        view.show(llmb.Progress(run_id=run_id, state="queued", steps=50))
+    view.show(llmb.Progress(run_id=ids[-1], state="running", phase="train", step=10, steps=50, step_time_s=5.741,
+                            left_s=230.0))
+    while (command := open(sys.argv[2]).read()) != "end":
+        view.show(llmb.Note(text=command))
+"""
+RUNNING = ["train", "10", "of", "50", "5.741", "3:50"]
+
+
+class FedView:
+    """A live view of so many runs, of which the last one trains, and a pipe that feeds it messages."""
+
+    def __init__(self, folder: Path, count: int, **size: int) -> None:
+        self._pipe = folder / "pipe"
+        os.mkfifo(self._pipe)
+        self.screen = Screen([sys.executable, "-c", FEED, str(count), str(self._pipe)], **size)
+        self.screen.wait_for("10 of 50")
+
+    def show(self, message: str) -> None:
+        self._pipe.write_text(message)
+
+    def end(self) -> None:
+        self.show("end")
+        assert self.screen.end() == 0
+
+
+@pytest.mark.parametrize("count", [1, 12, 1000])
+@pytest.mark.parametrize("columns", [80, 120])
+def test_any_number_of_runs_fits_the_terminal(count: int, columns: int, tmp_path: Path) -> None:
+    view = FedView(tmp_path, count, columns=columns)
+    lines = view.screen.lines
+    assert lines[0].split()[0] == "run"
+    assert lines[count if count < 20 else -2].split()[1:] == RUNNING
+    if count > 1:
+        shown = "; 21 of them shown" if count == 1000 else ""
+        assert lines[-1] == f"{count:,} runs: 1 running, {count - 1} queued{shown}"
+    assert view.screen.history == []
+    view.end()
+
+
+@pytest.mark.parametrize(("columns", "rows", "shown"), [(120, 40, 6), (66, 23, 6), (80, 10, 6), (48, 8, 5)])
+def test_the_table_follows_the_size_of_the_terminal(columns: int, rows: int, shown: int, tmp_path: Path) -> None:
+    view = FedView(tmp_path, 30)
+    view.screen.resize(columns, rows)
+    last = "30 runs: 1 running, 29 queued" + (f"; {rows - 3} of them shown" if rows < 33 else "")
+
+    def follows(text: str) -> bool:
+        train = [line.split()[1:] for line in text.splitlines() if "train" in line]
+        return train[-1:] == [RUNNING[:shown]] and text.endswith(last[:columns])
+
+    view.screen.wait_for(follows)
+    view.end()
+    assert view.screen.lines[-1] == last
+
+
+def test_messages_stay_above_the_table_and_scroll_away(tmp_path: Path) -> None:
+    view = FedView(tmp_path, 12)
+    messages = [f"message {number}" for number in range(20)]
+    for message in messages:
+        view.show(message)
+        view.screen.wait_for(f"llmb: {message}")
+    view.end()
+    lines = [*view.screen.history, *view.screen.lines]
+    assert lines[:20] == [f"llmb: {message}" for message in messages]
+    assert [line.split()[0] for line in lines[20:]] == [
+        "run",
+        *(f"{n:05}-llama3.1-405b-gb200-fp8-512-{n}" for n in range(12)),
+        "12",
+    ]
