@@ -30,7 +30,9 @@ class Screen:
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
             fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-            os.execvpe(command[0], list(command), {**(os.environ if env is None else env), "TERM": "xterm-256color"})
+            environment = {**(os.environ if env is None else env), "TERM": "xterm-256color"}
+            own_size = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
+            os.execvpe(command[0], list(command), own_size)
 
     @classmethod
     def of_llmb(
