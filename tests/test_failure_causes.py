@@ -164,6 +164,25 @@ MADE = {
         "ML-01: [rank0]:[E ProcessGroupNCCL.cpp:474] [Rank 0] Watchdog caught collective operation timeout: x\n",
         "the dataset's index cache is missing on a node", None, "ML-02",
     ),
+    "full disk of Docker": (
+        "docker: write /var/lib/docker/tmp/GetImageBlob8: no space left on device.\n", "a disk is full", None, None,
+    ),
+    "crash in a script": (
+        "./run.sh: line 57: 36988 Segmentation fault      (core dumped) python train.py\n",
+        "a process crashed (Segmentation fault)", None, None,
+    ),
+    "kill in a script": (
+        "loading\n./run.sh: line 9: 4711 Killed                  python train.py\n",
+        "unknown: a process was killed, often because the host is out of memory", None, None,
+    ),
+    "new program on an old driver": (
+        "[rank1]: RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain.\n",
+        "the GPU driver is too old for the image", 1, None,
+    ),
+    "accelerator memory of a TPU": (
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Attempting to allocate 8.00G.\n",
+        "the accelerator is out of memory", None, None,
+    ),
     "rank that never came": (
         "[rank0]: RuntimeError: Rank 9 failed to pass monitoredBarrier in 1800000 ms\n",
         "a rank waited in vain for the other ranks", 9, None,
