@@ -38,7 +38,7 @@ class Step:
     figures: Mapping[str, float] = attrs.field(factory=dict)
     mean_of: int | None = 1
     attempt: int = 0
-    rank: int | None = attrs.field(default=None, eq=False)
+    rank: int | None = attrs.field(default=None, eq=False, repr=False)
 
     def check(self) -> None:
         """Raise an exception if a value has the wrong type or is out of range. Steps of floats alone are fastest."""
