@@ -296,7 +296,10 @@ def test_a_job_that_cannot_take_the_lock_fails_with_the_reason(toy: Any) -> None
     (toy.folder / "file").touch()
     run = toy.run(target={"lock": str(toy.folder / "file/lock")})
     assert run["state"] == "failed"
-    assert f"cannot write the lock {toy.folder}/file/lock.queue; set target.lock" in run["failure"]["cause"]
+    assert (
+        f"cannot write the lock {toy.folder}/file/lock.queue; make it writable, or set target.lock"
+        in run["failure"]["cause"]
+    )
 
 
 # shared tasks

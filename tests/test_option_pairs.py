@@ -44,13 +44,18 @@ VALUES = {
 
 REJECTED = {
     "run": [{"--check", "--detach"}, {"--detach", "--dry-run"}],
+    "runs": [{"--all", "--limit"}, *map(set, combinations(("--csv", "--ids", "--json", "--prometheus"), 2))],
+    "show": [{"--csv", "--json"}],
     "parse": [{"--csv", "--json"}],
     "recipes": [{"--json", "--toml"}],
 }
 """The pairs of which one option would be ignored."""
 
-NOTED = {"parse": [{"--full-names"}, {"--csv", "--steps"}, {"--csv", "--window"}]}
-"""The options that have no effect on a single log."""
+NOTED = {
+    "run": [{"--check", "--dry-run"}],
+    "parse": [{"--full-names"}, {"--csv", "--steps"}, {"--csv", "--window"}],
+}
+"""The options that have no effect in a dry run, or on a single log."""
 
 
 def pairs() -> list[tuple[str, str, str]]:

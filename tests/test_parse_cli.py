@@ -144,7 +144,7 @@ def test_the_log_of_a_failed_run_has_a_cause(parse: Llmb, tmp_path: Path) -> Non
     log = write(tmp_path / "broken.log", [2.0, 2.0], end=end)
     failure = parse(log, "--steps", 50, "--json").json["failure"]
 
-    assert list(failure) == ["cause", "evidence", "line", "remedy"]
+    assert list(failure) == ["cause", "origin", "evidence", "line", "rank", "host", "remedy"]
     assert (failure["evidence"], failure["line"]) == (end.strip(), 3)
     assert failure["cause"] in parse(log, "--steps", 50).out
 
@@ -446,7 +446,7 @@ def test_a_run_that_failed_before_its_first_step_has_a_cause(
 
     message = f"llmb: {log}: no maxtext steps found; failed before the first step, or is the log of another framework\n"
     assert (answer.status, answer.err) == (1, message)
-    assert answer.out.startswith(f"{cause}: {text} (line 2); ")
+    assert answer.out.startswith(f"{cause}: {text} (line 2")
     document = parse(log, "--json").json
     assert (document["status"], document["failure"]["cause"], document["failure"]["line"]) == ("no_data", cause, 2)
 

@@ -24,6 +24,7 @@ from .api import parse_paths as parse_paths
 from .api import report as report
 from .api import run as run
 from .doctor_checks import doctor as doctor
+from .drive.activity import ReportActivity as ReportActivity
 from .drive.events import AttemptStarted as AttemptStarted
 from .drive.events import CancelSent as CancelSent
 from .drive.events import Ended as Ended

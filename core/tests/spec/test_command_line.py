@@ -19,6 +19,7 @@ from llmb.cli.views.dry_run import print_plans
 JOB_KEYS = {
     "image",
     "mpi",
+    "sidecars",
     "nodes",
     "tasks_per_node",
     "gpus_per_node",

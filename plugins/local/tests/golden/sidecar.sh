@@ -2,7 +2,7 @@
 # abcde-tiny: 1 process on this machine, in the user's own environment.
 set -u
 cd /work/runs/abcde-tiny || exit 1
-mkdir -p logs
+mkdir -p logs && chmod go-w logs
 
 export LLMB_JOB_ID=abcde-tiny LLMB_RUN_DIR=/work/runs/abcde-tiny LLMB_ATTEMPT=0
 phase_in_container=${1-} master_port=${2-} gpus=${3-} # set if this script runs in a container; gpus may be empty
@@ -214,6 +214,26 @@ remove_container() {
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
 }
+# open_lock FILE: open a lock file for appending, as file descriptor $opened. Create it so that everyone who can write
+# to its directory can take the lock. Follow no symbolic link, and open no second name of another file. On failure set
+# $lock_error. The owner of a lock may be another user, so its content is not to be trusted.
+open_lock() {
+  lock_error="the lock $1 is no regular file, but a link; remove it"
+  [ ! -L "$1" ] || return 1
+  [ -e "$1" ] || (umask 0 && set -C && : >"$1") 2>/dev/null # does not follow a link that appears meanwhile
+  if [ ! -w "$1" ]; then
+    lock_error="cannot write the lock $1; make it writable"
+    return 1
+  fi
+  exec {opened}>>"$1" || return 1
+  # what is open has this name, and no other
+  if [ ! -L "$1" ] && [ "$1" -ef "/proc/self/fd/$opened" ] && [ -f "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ]; then
+    return
+  fi
+  exec {opened}>&-
+  return 1
+}
+
 # Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every
 # lock is an flock, which the kernel releases when the last process that holds it is gone. A lock file names the
 # directory of the last job that held it. Other users may write the locks and add files beside them, so neither a name
@@ -222,23 +242,10 @@ remove_container() {
 
 held=() descriptors=()
 
-# open_shared FILE: open a lock file for appending, as file descriptor $opened. Create it so that other users can write
-# it, because they take the same locks. Follow no symbolic link, and open no second name of another file.
+# open_shared FILE: open a lock file that other users share, as file descriptor $opened.
 open_shared() {
-  if [ ! -L "$1" ]; then
-    [ -e "$1" ] || (umask 0 && : >>"$1")
-    if [ ! -w "$1" ]; then
-      record_failure "cannot write the lock $1; set target.lock to another file, or make it writable"
-      exit 1
-    fi
-    exec {opened}>>"$1" || exit 1
-    # what is open has this name, and no other
-    if [ ! -L "$1" ] && [ "$1" -ef "/proc/self/fd/$opened" ] && [ -f "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ]; then
-      return
-    fi
-    exec {opened}>&-
-  fi
-  record_failure "the lock $1 is no regular file, but a link; remove it, or set target.lock to another file"
+  open_lock "$1" && return
+  record_failure "$lock_error, or set target.lock to another file"
   exit 1
 }
 
