@@ -88,6 +88,11 @@ def test_an_error_names_the_value_of_a_list_by_its_index(spec: Any) -> None:
     assert set(found) == {"workload.gpus[1]", "workload.dtype[1]", "sweep.parallelism.tp[1]", "workload.gpus[0]"}
 
 
+@pytest.mark.parametrize(("values", "wrong"), [([1, True], 1), ([True, 1], 0)])
+def test_equal_values_of_two_types_are_checked_each(spec: Any, values: list[object], wrong: int) -> None:
+    assert [*spec.big(sweep={"parallelism.tp": values}).errors()] == [f"sweep.parallelism.tp[{wrong}]"]
+
+
 def test_an_unknown_key_in_a_sweep_is_one_error_for_all_its_values(spec: Any) -> None:
     found = spec.usual(sweep={"parallelism.tpp": [1, 2], "target.lok": ["a", "b"]}).errors()
     assert {key: error.nearest for key, error in found.items()} == {

@@ -12,6 +12,7 @@ from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
 from llmb.spec.expand_sweep import Combination
+from llmb.spec.latest_result import LatestResult
 from llmb.spec.read_toml import read_toml
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, SpecError
@@ -31,6 +32,7 @@ class NamedTargets:
     def __init__(self) -> None:
         self._file = targets_file()
         self._known: dict[str, Any] | None = None
+        self._merge = LatestResult(_merge)  # most combinations share their target
 
     def apply(self, combination: Combination) -> tuple[Combination, tuple[Fault, ...]]:
         """Return the combination with the keys of its named target added to [target], or the errors of the name."""
@@ -46,7 +48,7 @@ class NamedTargets:
         if isinstance(own, str) and isinstance(its, str) and own != its:
             message = f"{name} in {self._file} has scheduler {its}, not {own}"
             return combination, (Fault(message=message, key="target.scheduler", expected=f'"{its}", or no name'),)
-        merged, added = _merge(named, target)
+        merged, added = self._merge(named, target)
         places = {f"target.{key}": (str(self._file), f"{name}.{key}") for key in added}
         complete = attrs.evolve(
             combination,
