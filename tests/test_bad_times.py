@@ -106,6 +106,28 @@ def test_a_full_work_disk_at_the_end_of_a_job_does_not_lose_its_result(toy: Any,
         subprocess.run(["umount", "-l", str(work)], check=True)
 
 
+def test_a_full_work_disk_is_the_reason_and_not_the_framework(toy: Any, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=755", "llmb-test", str(work)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a tmpfs may not be mounted here")
+    try:
+        options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
+        running = toy.start("run", toy.spec(target={"workdir": str(work)}, framework=options), "--json")
+        toy.wait_for_journal("begin")
+        run_id = toy.wait_for_state("running")
+        toy.wait(lambda: "step 2" in (work / "runs" / run_id / "logs/train.0.0.log").read_text())
+        fill(work)
+        toy.gate.touch()
+        [run] = json.loads(running.communicate(timeout=60)[0])["runs"]
+        assert run["state"] == "failed"
+        assert f"nothing can be written in {work}: " in run["reason"]
+        assert "No space left on device" in run["reason"]
+    finally:
+        subprocess.run(["umount", "-l", str(work)], check=True)
+
+
 # permission
 
 

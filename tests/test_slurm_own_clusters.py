@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,37 @@ def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatc
     run = toy_forgetful.drive(llmb.attach([run_id]))
     assert (run["state"], run["job_id"] is None) == ("lost", False)
     assert "neither Slurm's queue nor its accounting" in run["reason"]
+
+
+@pytest.fixture
+def small_disk(toy_slurm: Any) -> Iterator[Path]:
+    """Return the work directory, on a disk of its own."""
+    workdir = Path(toy_slurm.workdir)
+    workdir.mkdir(parents=True, exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "llmb-test", str(workdir)]
+    if subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("a tmpfs may not be mounted here")
+    yield workdir
+    subprocess.run(["umount", "-l", str(workdir)], check=True)
+
+
+def test_a_full_disk_is_the_reason_and_not_the_framework(small_disk: Path, toy_forgetful: Any) -> None:
+    toy = toy_forgetful  # its cluster started after the disk, which its node therefore sees
+
+    def fill() -> None:
+        with suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"x" * 4096)
+        toy.gate.touch()
+
+    def waits() -> bool:
+        return any("toy step 2" in file.read_text() for file in small_disk.glob("runs/*/logs/train.0.log"))
+
+    options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
+    run = toy.follow((waits, fill), framework=options)
+    assert run["state"] == "failed"
+    assert f"nothing can be written in {small_disk}: " in run["reason"]
+    assert "No space left on device" in run["reason"]
 
 
 def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,18 @@ def test_a_full_disk_is_an_error_that_names_the_directory(small_disk: Path) -> N
     assert not list(small_disk.rglob("*.check*"))
 
 
+def test_an_exceeded_quota_is_an_error_that_names_the_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    head = tmp_path / "bin/head"  # as under a quota, which root ignores
+    head.write_text("#!/bin/sh\necho 'head: error writing output: Disk quota exceeded' >&2; exit 1\n")
+    head.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{head.parent}:{os.environ['PATH']}")
+    with pytest.raises(TargetError, match=f"work directory {tmp_path}/work on eos: .*Disk quota exceeded; fix this"):
+        check_work_directory(f"{tmp_path}/work", LocalHost(), "eos")
+
+
 # Directories that other users can change. The checks run as a user without rights, who is also in the group TEAM.
 
 NOBODY, OTHER, TEAM = 65534, 4321, 4242
