@@ -84,7 +84,7 @@ add_job() {
 submit_jobs() {
   local first pid pids=() status
   ((failed == 0)) || return
-  close_directories
+  protect_directories
   for first in 0 1 2 3; do
     submit_every_fourth "$first" &
     pids+=($!)
@@ -97,8 +97,9 @@ submit_jobs() {
   jobs=()
 }
 
-# close_directories: let no other user write to the directories of the added jobs, which a umask of 002 allows the group.
-close_directories() {
+# protect_directories: exit if the directory of an added job belongs to another user, and prevent others from writing
+# there: with a umask of 002, the group could replace files that this user writes.
+protect_directories() {
   local at directories=()
   for ((at = 2; at < ${#jobs[@]}; at += 4)); do
     if [ ! -O "${jobs[at]}" ]; then
@@ -107,7 +108,7 @@ close_directories() {
     fi
     directories+=("${jobs[at]}")
   done
-  chmod go-w -- "${directories[@]}" || exit 1
+  ((${#directories[@]} == 0)) || chmod go-w -- "${directories[@]}" || exit 1
 }
 
 # submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error.
