@@ -13,6 +13,7 @@ from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
 from .analysis.telemetry import GpuProblem as GpuProblem
 from .analysis.telemetry import Telemetry as Telemetry
+from .api import bundle as bundle
 from .api import compare as compare
 from .api import grade as grade
 from .api import list_recipes as list_recipes
@@ -82,6 +83,8 @@ from .judging.runs_csv import runs_csv as runs_csv
 from .judging.sets import RepeatSet as RepeatSet
 from .judging.sets import find_repeats as find_repeats
 from .judging.sets import judge_sets as judge_sets
+from .judging.verify_bundle import BundleCheck as BundleCheck
+from .judging.verify_bundle import verify_bundle as verify_bundle
 from .logs.lines import LineParser as LineParser
 from .logs.log_status import LogStatus as LogStatus
 from .logs.signature_files import read_signatures as read_signatures

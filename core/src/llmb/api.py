@@ -12,10 +12,12 @@ from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.drive.result import RunResult
 from llmb.drive.session import Until
 from llmb.drive.start import start
+from llmb.judging.bundle import create_bundle
 from llmb.judging.compare import RunComparison, compare_runs, compare_with_baseline
 from llmb.judging.grade import Grade, Grader
 from llmb.judging.report import build_report
 from llmb.judging.select_runs import select_runs
+from llmb.judging.sets import find_repeats
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.planning import plan
@@ -213,6 +215,16 @@ def report(runs: str | Iterable[str]) -> Report:
     """
     selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
     return build_report(list({run.run_id: run for run in selected}.values()))
+
+
+def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None = None) -> bytes:
+    """Return recorded runs and their repeats as a tar.gz file, with a report and a manifest of SHA-256.
+
+    ``runs`` are those of `report`. ``redact`` replaces host and user names, and ``key`` is an SSH key that signs the
+    manifest. Raise RecordError for a run that does not exist or has not ended, and LlmbError if the key does not sign.
+    """
+    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
+    return create_bundle(find_repeats(list({run.run_id: run for run in selected}.values())), redact=redact, key=key)
 
 
 def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:

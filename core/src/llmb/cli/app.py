@@ -13,6 +13,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.commands.attach import attach
+from llmb.cli.commands.bundle import bundle
 from llmb.cli.commands.cancel import cancel
 from llmb.cli.commands.compare import compare
 from llmb.cli.commands.doctor import doctor
@@ -30,7 +31,7 @@ from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 
 COMMANDS = (
-    *(run, validate, attach, cancel, runs, show, logs, parse, grade, compare, report),
+    *(run, validate, attach, cancel, runs, show, logs, parse, grade, compare, report, bundle),
     *(metrics, recipes, plugins, doctor),
 )
 """The subcommands, in the order of ``llmb --help``."""

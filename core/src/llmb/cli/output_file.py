@@ -10,15 +10,16 @@ from llmb.cli import output
 STANDARD_OUTPUT = Path("-")
 
 
-def write_output(file: Path, text: str) -> None:
-    """Write a text to a file, or to standard output if the name is ``-``. Raise LlmbError."""
-    if file == STANDARD_OUTPUT:
-        output.print_text(text, newline=False)
+def write_output(file: Path, content: str | bytes) -> None:
+    """Write text or bytes to a file, or text to standard output if the name is ``-``. Raise LlmbError."""
+    if file == STANDARD_OUTPUT and isinstance(content, str):
+        output.print_text(content, newline=False)
         return
+    data = content.encode() if isinstance(content, str) else content
     try:
         if file.exists() and not file.is_file():  # a device or a pipe, which must not be replaced
-            file.write_bytes(text.encode())
+            file.write_bytes(data)
         else:
-            llmb.write_atomically(file, text.encode())
+            llmb.write_atomically(file, data)
     except OSError as error:
         raise llmb.LlmbError(f"cannot write {file}: {error.strerror}") from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from llmb.drive.mask_secrets import SecretMask, known_secrets
-from llmb.drive.record import RunRecord, runs_folder
+from llmb.drive.record import RunRecord
 from llmb.drive.result import RunResult
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
 from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
@@ -24,8 +25,12 @@ OWN_FIELDS = ("workload.recipe", "workload.gpu_type", "workload.dtype", "workloa
 
 def build_report(results: Sequence[RunResult]) -> Report:
     """Return the report on runs and their repeats. Raise RecordError if a record cannot be read."""
+    return describe_runs(find_repeats(results))
+
+
+def describe_runs(found: Sequence[RunResult]) -> Report:
+    """Return the report on exactly these runs."""
     clean = Cleaner()
-    found = find_repeats(results)
     registry = PluginRegistry()
     runs = {each.run_id: _read_run(each, registry, clean) for each in found}
     by_id = {each.run_id: each for each in found}
@@ -64,7 +69,7 @@ def _read_run(result: RunResult, registry: PluginRegistry, clean: Cleaner) -> Re
     spec: dict[str, Any] = {}
     steps: Mapping[str, Sequence[float | None]] = {}
     with suppress(RecordError):
-        spec = RunRecord(runs_folder() / result.run_id).spec()
+        spec = RunRecord(Path(result.directory)).spec()
     with suppress(RecordError):
         steps = result.steps
     workload, target = spec.get("workload", {}), spec.get("target", {})

@@ -1,0 +1,69 @@
+"""``llmb bundle``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.exit_codes import FAILED
+from llmb.cli.options import AsJson, OptionsError
+from llmb.cli.output_file import write_output
+
+
+def bundle(
+    runs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="RUN", help="Run ids, unique prefixes, or filters in braces.", show_default=False),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE.tar.gz", help="Write the bundle to this file.")
+    ] = None,
+    redact: Annotated[bool, typer.Option("--redact", help="Replace host names and user names.")] = False,
+    sign: Annotated[
+        Path | None, typer.Option("--sign", metavar="KEY", help="Sign the bundle with this SSH key.")
+    ] = None,
+    verify: Annotated[
+        Path | None,
+        typer.Option("--verify", metavar="FILE", help="Check a bundle, and compute its metrics again from its logs."),
+    ] = None,
+    allowed_signers: Annotated[
+        Path | None,
+        typer.Option("--allowed-signers", metavar="FILE", help="Require a signature of one of these signers."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Pack recorded runs with a report for a vendor or a ticket, or verify such a bundle."""
+    if verify:
+        if runs or file or sign or redact:
+            raise OptionsError("--verify cannot be combined with runs, -o, --redact or --sign")
+        _verify(verify, allowed_signers, as_json=as_json)
+        return
+    if allowed_signers or as_json:
+        raise OptionsError("--allowed-signers and --json require --verify")
+    if not runs or not file:
+        raise OptionsError("no run or no output is named; expected llmb bundle RUN... -o FILE.tar.gz")
+    write_output(file, llmb.bundle(runs, redact=redact, key=sign))
+    output.print_message(f"wrote {file}")
+
+
+def _verify(file: Path, allowed_signers: Path | None, *, as_json: bool) -> None:
+    """Print the result of a verification. Exit with 1 if anything does not match."""
+    check = llmb.verify_bundle(file, allowed_signers=allowed_signers)
+    if as_json:
+        import attrs
+
+        output.print_json(attrs.asdict(check))
+    else:
+        for mismatch in check.mismatches:
+            output.print_text(f"mismatch   {llmb.printable_line(mismatch)}")
+        output.print_text(f"files      {check.files} listed in the manifest")
+        output.print_text(f"runs       {', '.join(check.run_ids)}")
+        unchecked = "signed, not checked; see --allowed-signers" if check.signed else "not signed"
+        output.print_text(f"signature  {f'by {check.signer}' if check.signer else unchecked}")
+        output.print_text(f"verdict    {'does not match' if check.mismatches else 'files and metrics match'}")
+    if check.mismatches:
+        raise typer.Exit(FAILED)

@@ -1,0 +1,70 @@
+"""Replacement of host and user names in the files of a record."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+HOME = re.compile(rb"(?<![A-Za-z0-9._-])/(?:home|Users)/([A-Za-z0-9._-]+)")
+NOT_IN_NAME = "A-Za-z0-9_-"
+SHORTEST = 2
+"""The least characters of a name that is replaced. Shorter ones occur in any word."""
+
+
+class Redactor:
+    """Replaces names by numbered words, such as ``host-1``: the same name by the same word in all files."""
+
+    def __init__(
+        self, specs: Sequence[Mapping[str, Any]], results: Iterable[Mapping[str, Any]], files: Iterable[bytes]
+    ) -> None:
+        hosts = {name for spec in specs for name in _hosts(spec)} | {socket.gethostname(), socket.getfqdn()}
+        hosts |= {
+            node for result in results for each in result.get("attempts") or () for node in each.get("nodes") or ()
+        }
+        hosts |= {host.partition(".")[0] for host in hosts}
+        users = {name for spec in specs for name in _users(spec)} | {_own_name()}
+        users |= {name.decode() for data in files for name in HOME.findall(data)}
+        words: dict[bytes, bytes] = {}
+        for kind, names in (("user", users), ("host", hosts - {"localhost", "127"})):
+            known = sorted(name for name in names if len(name) >= SHORTEST)
+            words |= {name.encode(): f"{kind}-{number}".encode() for number, name in enumerate(known, 1)}
+        self._words = words
+        longest_first = b"|".join(map(re.escape, sorted(words, key=len, reverse=True)))
+        edges = NOT_IN_NAME.encode()
+        self._names = re.compile(rb"(?<![%s])(?:%s)(?![%s])" % (edges, longest_first or rb"(?!)", edges))
+
+    def redact(self, data: bytes) -> bytes:
+        """Return data without the names."""
+        return self._names.sub(lambda found: self._words[found[0]], data)
+
+    def redact_path(self, path: str) -> str:
+        """Return the path of a file in a bundle, in which only the name of the file may contain names."""
+        folder, slash, name = path.rpartition("/")
+        return f"{folder}{slash}{self.redact(name.encode()).decode()}"
+
+
+def _hosts(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of the machines of a run: of its job, and of its target."""
+    found = spec.get("provenance", {}).get("host", ())
+    yield from [found] if isinstance(found, str) else found
+    if host := spec.get("target", {}).get("host"):
+        yield str(host).rpartition("@")[2].partition(":")[0]
+
+
+def _users(spec: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the names of users in the host of the target and in the job's environment."""
+    user, at, _ = str(spec.get("target", {}).get("host", "")).rpartition("@")
+    if at:
+        yield user
+    env = spec.get("provenance", {}).get("env", {})
+    yield from (str(env[name]) for name in ("USER", "LOGNAME") if env.get(name))
+
+
+def _own_name() -> str:
+    with suppress(OSError, KeyError):
+        return getpass.getuser()
+    return ""

@@ -1,0 +1,161 @@
+"""Bundles: packed from recorded runs, signed, and verified from their own files alone."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import re
+import socket
+import subprocess
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.command_line import Llmb, command_line
+
+import llmb as library
+
+Files = dict[str, bytes]
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
+
+
+@pytest.fixture
+def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
+    return command_line(capsys)
+
+
+@pytest.fixture
+def run_id(toy: Any) -> str:
+    [result] = library.run(library.load(toy.spec("one")))
+    assert result.metrics
+    return result.run_id
+
+
+def unpack(file: Path) -> Files:
+    with tarfile.open(file) as tar:
+        return {entry.name: content.read() for entry in tar if (content := tar.extractfile(entry))}
+
+
+def pack(file: Path, files: Files) -> Path:
+    with tarfile.open(file, "w:gz") as tar:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            tar.addfile(entry, io.BytesIO(data))
+    return file
+
+
+def with_new_manifest(files: Files) -> Files:
+    """Return the files with a manifest that agrees with them, as a forger would write it."""
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"] = {
+        name: hashlib.sha256(data).hexdigest() for name, data in files.items() if not name.startswith("manifest.json")
+    }
+    return files | {"manifest.json": json.dumps(manifest).encode()}
+
+
+def test_a_bundle_has_records_reports_and_a_manifest_and_verifies(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
+    file = tmp_path / "b.tar.gz"
+    assert llmb("bundle", run_id, "-o", file).status == 0
+    files = unpack(file)
+    record = {f"runs/{run_id}/{name}" for name in ("run.toml", "job.sh", "events.jsonl", "result.json", "steps.csv")}
+    assert files.keys() >= record | {"manifest.json", "environment.json", "report.csv", "report.xml", "report.html"}
+    assert [name for name in files if "/logs/" in name]
+    assert not [name for name in files if name.endswith("/lock")]
+    answer = llmb("bundle", "--verify", file)
+    assert (answer.status, answer.err) == (0, "")
+    assert "files and metrics match" in answer.out
+    assert "not signed" in answer.out
+    assert library.bundle(run_id) == library.bundle(run_id)
+
+
+def change_step_time(files: Files) -> Files:
+    name = next(each for each in files if each.endswith("result.json"))
+    result = json.loads(files[name])
+    result["metrics"]["step_time_s"] *= 0.9
+    return with_new_manifest(files | {name: json.dumps(result).encode()})
+
+
+def change_steps(files: Files) -> Files:
+    name = next(each for each in files if each.endswith("steps.csv"))
+    return with_new_manifest(files | {name: files[name].rsplit(b"\n", 2)[0] + b"\n"})
+
+
+def change_log(files: Files) -> Files:
+    name = next(each for each in files if "/logs/" in each)
+    return files | {name: files[name] + b"\n"}
+
+
+@pytest.mark.parametrize(
+    ("forge", "mismatch"),
+    [
+        (change_step_time, "metrics.step_time_s is "),
+        (change_steps, "steps.csv differs from the logs"),
+        (change_log, "was changed: its SHA-256 is not that of the manifest"),
+        (lambda files: files | {"more.txt": b""}, "more.txt is not in the manifest"),
+        (lambda files: {name: files[name] for name in files if name != "report.csv"}, "report.csv is missing"),
+    ],
+)
+def test_a_mismatch_exits_with_1_and_is_named(
+    llmb: Llmb, run_id: str, tmp_path: Path, forge: Callable[[Files], Files], mismatch: str
+) -> None:
+    llmb("bundle", run_id, "-o", tmp_path / "b.tar.gz")
+    answer = llmb("bundle", "--verify", pack(tmp_path / "forged.tar.gz", forge(unpack(tmp_path / "b.tar.gz"))))
+    assert answer.status == 1
+    assert mismatch in answer.out
+
+
+@pytest.mark.real
+def test_a_signature_is_that_of_an_allowed_signer(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
+    for name in ("mine", "other"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
+        (tmp_path / f"{name}.signers").write_text(f"{name}@example.com {(tmp_path / f'{name}.pub').read_text()}")
+    file, signers = tmp_path / "b.tar.gz", tmp_path / "mine.signers"
+    assert llmb("bundle", run_id, "-o", file, "--sign", tmp_path / "mine").status == 0
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", signers)
+    assert (answer.status, "by mine@example.com" in answer.out) == (0, True)
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", tmp_path / "other.signers")
+    assert (answer.status, "not of a signer in" in answer.out) == (1, True)
+    forged = pack(tmp_path / "forged.tar.gz", with_new_manifest(unpack(file)))
+    answer = llmb("bundle", "--verify", forged, "--allowed-signers", signers)
+    assert (answer.status, "the signature does not match the manifest" in answer.out) == (1, True)
+    llmb("bundle", run_id, "-o", file)
+    answer = llmb("bundle", "--verify", file, "--allowed-signers", signers)
+    assert (answer.status, "the bundle is not signed" in answer.out) == (1, True)
+    answer = llmb("bundle", run_id, "-o", file, "--sign", tmp_path / "no-key")
+    assert (answer.status, "cannot sign with" in answer.err) == (2, True)
+
+
+def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
+    directory = Path(library.find_run(run_id).directory)
+    log = next((directory / "logs").iterdir())
+    log.write_text(f"on {socket.gethostname()} as alice in /home/alice/x with {TOKEN}\n{log.read_text()}")
+    spec = (directory / "run.toml").read_text()
+    (directory / "run.toml").write_text(re.sub("^host = .*", 'host = ["n001", "n002"]', spec, flags=re.MULTILINE))
+    (directory / "job.sh").write_text("echo n001 n0012 /home/alice\n")
+    file = tmp_path / "b.tar.gz"
+    assert llmb("bundle", run_id, "-o", file, "--redact").status == 0
+    every = b"\n".join(unpack(file).values())
+    for name in (f" {socket.gethostname()} ", "n001 ", "/home/alice", TOKEN):
+        assert re.findall(rb".*(?<![a-z])%s.*" % re.escape(name.encode()), every) == []
+    assert b"n0012" in every
+    assert llmb("bundle", "--verify", file).status == 0
+
+
+@pytest.mark.parametrize("name", ["/etc/passwd", "../x", "runs/../../x"])
+def test_an_archive_that_is_no_bundle_is_rejected(llmb: Llmb, tmp_path: Path, name: str) -> None:
+    answer = llmb("bundle", "--verify", pack(tmp_path / "b.tar.gz", {"manifest.json": b"{}", name: b""}))
+    assert (answer.status, answer.out) == (2, "")
+    assert f"unexpected entry {name!r}" in answer.err
+    (tmp_path / "text").write_text("no archive")
+    assert llmb("bundle", "--verify", tmp_path / "text").status == 2
+    assert "no valid manifest.json" in llmb("bundle", "--verify", pack(tmp_path / "b.tar.gz", {"x": b""})).err
+
+
+def test_a_run_that_has_not_ended_is_not_bundled(llmb: Llmb, toy: Any, tmp_path: Path) -> None:
+    answer = llmb("bundle", toy.record("one"), "-o", tmp_path / "b.tar.gz")
+    assert (answer.status, "has not ended" in answer.err) == (2, True)
+    assert not (tmp_path / "b.tar.gz").exists()
