@@ -8,6 +8,7 @@ import attrs
 
 from llmb.analysis.flops import flops_per_sequence
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
+from llmb.values.html_table import html_values
 from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import Baseline, MfuSource
 from llmb.values.run import Run
@@ -56,6 +57,23 @@ class Metrics:
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints, with None instead of NaN."""
         return {name: stated_only(value) for name, value in attrs.asdict(self).items()}
+
+    def rows(self) -> list[tuple[str, float | None]]:
+        """Return the metrics with their units, and the comparison with the baseline, for a table."""
+        return [
+            ("step time (s)", self.step_time_s),
+            ("tokens/s", self.tokens_per_s),
+            ("tokens/s per GPU", self.tokens_per_s_per_gpu),
+            ("model TFLOP/s per GPU", self.model_tflops_per_gpu),
+            ("MFU (%)", None if self.mfu is None else 100 * self.mfu),
+            ("days to 1T tokens", self.days_per_1t_tokens),
+            ("published step time (s)", self.baseline.step_time_s if self.baseline else None),
+            ("ratio", self.baseline.step_time_ratio if self.baseline else None),
+        ]
+
+    def _repr_html_(self) -> str:
+        """Return the metrics as a table, for a notebook."""
+        return html_values("metrics", self.rows())
 
 
 def measure(

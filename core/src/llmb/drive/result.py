@@ -22,6 +22,7 @@ from llmb.logs.steps_csv import StepColumns
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
 from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.html_table import html_values
 from llmb.values.job_history import Attempt
 from llmb.values.job_status import END_STATES, RunState, Verdict
 from llmb.values.typed import decode_fields, encode
@@ -113,6 +114,13 @@ class RunResult:
         Read from the record each time, and empty until the run has ended. Raise RecordError for a damaged file.
         """
         return read_steps(Path(self.directory))
+
+    def _repr_html_(self) -> str:
+        """Return state, verdict, metrics and cause as a table, for a notebook."""
+        rows: list[tuple[str, object]] = [("state", self.state), ("verdict", self.verdict), ("reason", self.reason)]
+        rows += self.metrics.rows() if self.metrics else []
+        rows += [("cause", self.failure.cause), ("remedy", self.failure.remedy)] if self.failure else []
+        return html_values(self.run_id, rows)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb run --json`` prints."""

@@ -19,6 +19,7 @@ from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.export import import_run
 from llmb.values.errors import RecordError
+from llmb.values.html_table import html_table
 
 RANK_TEST = "Mann-Whitney U"
 
@@ -83,6 +84,20 @@ class RunComparison:
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb compare --json`` prints."""
         return attrs.asdict(self)
+
+    def _repr_html_(self) -> str:
+        """Return the points and their changes as a table, for a notebook."""
+        columns = ("recipe", "GPU type", "dtype", "GPUs", "A (s)", "B (s)", "change", "")
+        rows = [
+            (
+                *(each.recipe, each.gpu_type, each.dtype, each.gpus, each.a.step_time_s, each.b.step_time_s),
+                f"{100 * each.change:+.1f} % ± {100 * each.margin:.1f} %",
+                each.call if each.call != "none" else "within noise",
+            )
+            for each in self.points
+        ]
+        other = "the baseline" if self.b == "baseline" else f"{len(self.b)}"
+        return html_table(f"{len(self.a)} runs compared with {other}", columns, rows)
 
 
 @attrs.frozen(kw_only=True)
