@@ -166,3 +166,12 @@ def test_a_configuration_that_is_not_published_has_no_ratio(render: Render) -> N
     assert "no verdict" in page
     assert 'id="ratio"' not in page
     assert 'id="tokens-per-s"' in page
+
+
+def test_no_step_is_below_the_plot(render: Render) -> None:
+    page = render(*record_runs([[PUBLISHED_S] * 20 + [0.5 * PUBLISHED_S]]))
+    [figure] = re.findall(r'<figure id="steps-1">.*?</figure>', page, re.DOTALL)
+    [line] = re.findall(r'<path d="([^"]*)"[^>]*stroke: var\(--measured\)', figure)
+    ordinates = [float(each) for each in re.findall(r"[ML] \S+ (\S+?)(?=[ML\s]|$)", line)]
+    [bottom] = re.findall(r'<rect x="64" y="24" width="346" height="(\S+)"', figure)
+    assert max(ordinates) < 24 + float(bottom)
