@@ -22,6 +22,7 @@ from pathlib import Path
 
 import parse_speed
 import planning
+import report_speed
 import runs_list
 import slurm
 import startup
@@ -46,6 +47,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "parse_speed.py": parse_speed.figures,
     "planning.py": planning.figures,
     "runs_list.py": runs_list.figures,
+    "report_speed.py": report_speed.figures,
     "slurm.py": slurm.figures,
     "pytest": default_tests,
 }
@@ -54,6 +56,7 @@ QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "parse_speed.py": lambda: parse_speed.figures(20, 1),
     "planning.py": lambda: planning.figures(20),
     "runs_list.py": lambda: runs_list.figures(1000),
+    "report_speed.py": lambda: report_speed.figures(5),
     "slurm.py": lambda: slurm.figures(20),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,6 +61,11 @@ def show(figures: Iterable[Figure]) -> int:
         print_line(figure)
         passed &= figure.passed
     return 0 if passed else 1
+
+
+def usual_environment(**more: str) -> dict[str, str]:
+    """Return the environment of a user, in which Python caches bytecode, with some more variables."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | more
 
 
 def own_peak_mb() -> float:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from figure import Figure, show
+from figure import Figure, show, usual_environment
 
 RECORDS = 100_000
 RUN_TOML = """\
@@ -58,7 +58,7 @@ def timed(home: str, *filters: str) -> float:
     """Return the seconds of one `llmb runs`, with its start."""
     command = [str(Path(sys.executable).with_name("llmb")), "runs", *filters]
     started = time.perf_counter()
-    subprocess.run(command, env={**os.environ, "LLMB_HOME": home}, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, env=usual_environment(LLMB_HOME=home), check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - started
 
 
