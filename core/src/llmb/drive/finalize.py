@@ -156,7 +156,7 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, reported: str, r
     if process := FAILED_RANK.search(reported):
         rank, host = int(process[1]), process[2]
         stated = attrs.evolve(stated, rank=rank, host=host)
-        if found and found.cause.startswith(UNKNOWN):  # the job itself says more
+        if found and found.cause.startswith(UNKNOWN):  # the job reports more
             found = None
         elif found and found.rank in (None, rank):
             found = attrs.evolve(found, rank=rank, host=found.host or host)
