@@ -25,6 +25,10 @@ WORDS = re.compile(
 )
 ALLOWED = {
     "analysis/flops.py": {"nemo"},  # Nemotron-4 is a model, the source of a formula
+    # examples in the help
+    "cli/help_screens.py": {"maxtext"},
+    "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
+    "cli/commands/topics/targets.txt": {"slurm"},
     "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # their labels begin lines of logs
     # the launchers whose reports do not show that a process continued

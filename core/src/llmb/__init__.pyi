@@ -44,6 +44,7 @@ from .drive.events import TargetBack as TargetBack
 from .drive.events import TargetLost as TargetLost
 from .drive.records_index import RunListing as RunListing
 from .drive.records_index import find_runs as find_runs
+from .drive.mask_secrets import mask_secrets as mask_secrets
 from .drive.records_index import list_runs as list_runs
 from .drive.result import RunResult as RunResult
 from .drive.result import find_run as find_run
@@ -99,6 +100,9 @@ from .planning import RunPlan as RunPlan
 from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
 from .plugins.entry_points import PluginEntry as PluginEntry
+from .plugins.installed_names import framework_names as framework_names
+from .plugins.installed_names import plugin_versions as plugin_versions
+from .plugins.installed_names import recipe_names as recipe_names
 from .plugins.recipe_files import load_recipe as load_recipe
 from .plugins.recipe_files import recipe_addresses as recipe_addresses
 from .plugins.registry import PluginInfo as PluginInfo
@@ -115,6 +119,7 @@ from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
 from .spec.starter_workload import starter_workload as starter_workload
+from .spec.target_names import target_names as target_names
 from .values.causes import Cause as Cause
 from .values.constraints import check_experts as check_experts
 from .values.constraints import check_query_groups as check_query_groups

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from llmb.cli.commands.cancel import cancel
 from llmb.cli.commands.compare import compare
 from llmb.cli.commands.doctor import doctor
 from llmb.cli.commands.grade import grade
+from llmb.cli.commands.help import help_topic
 from llmb.cli.commands.logs import logs
 from llmb.cli.commands.metrics import metrics
 from llmb.cli.commands.parse import parse
@@ -29,40 +31,61 @@ from llmb.cli.commands.runs import runs
 from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
+from llmb.cli.help_screens import EXIT_CODES, FIRST_COMMANDS, GroupedCommands, epilog
+from llmb.cli.options import reject_combination
 
 COMMANDS = (
-    *(run, validate, attach, cancel, runs, show, logs, parse, grade, compare, report, bundle),
-    *(metrics, recipes, plugins, doctor),
+    *(run, attach, cancel, logs, validate, doctor, runs, show, compare, report, bundle, parse, grade, metrics, recipes),
+    *(plugins,),
 )
-"""The subcommands, in the order of ``llmb --help``."""
+"""The subcommands. `GROUPS` is their order in ``llmb --help``."""
 
 NEW_OBJECTS_PER_COLLECTION = 100_000
 """New objects after which Python searches for unused cycles. By default, after 700, it searches long logs again."""
 
 app = typer.Typer(
     name="llmb",
-    add_completion=False,
+    cls=GroupedCommands,
+    epilog=EXIT_CODES,
     context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,  # they print local variables, which may contain secrets
 )
 for _command in COMMANDS:
-    app.command()(_command)
+    app.command(epilog=epilog(_command.__name__))(_command)
+app.command("help", epilog=epilog("help"))(help_topic)
+
+COMPLETION = "_LLMB_COMPLETE"
+"""The variable with which a shell requests the completion of a command line."""
+
+GLOBAL_OPTIONS = ("--quiet", "--verbose")
+"""Options that may be anywhere on the command line."""
 
 
 def _print_version(requested: bool) -> None:
     if requested:
-        output.print_text(f"llmb {llmb.VERSION}")
+        plugins = llmb.plugin_versions().items()
+        lines = [f"llmb {llmb.VERSION}", *(f"{name} {version}" for name, version in plugins)]
+        output.print_text("\n".join(lines))
         raise typer.Exit
 
 
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the versions and exit."),
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print no progress. Also valid after a command.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print the commands that run on hosts. Also valid after a command.")
     ] = False,
 ) -> None:
     """Benchmark the training of large language models."""
+    reject_combination({"--quiet": quiet, "--verbose": verbose})
+    output.set_quiet(quiet)
+    if verbose:
+        output.print_host_commands()
 
 
 def main() -> None:
@@ -87,9 +110,13 @@ def execute(arguments: Sequence[str]) -> int:
 
 def _run_command(arguments: Sequence[str]) -> int:
     as_json = "--json" in arguments
+    if not arguments and COMPLETION not in os.environ:
+        output.print_text(FIRST_COMMANDS)
+        return 0
     try:
-        return app(list(arguments) or ["--help"], standalone_mode=False, prog_name="llmb") or 0
+        return app(_with_global_options_first(arguments), standalone_mode=False, prog_name="llmb") or 0
     except llmb.LlmbError as error:
+        _print_traceback()
         _print_error(error, as_json)
         return error.exit_code
     except typer.TyperException as error:
@@ -98,6 +125,22 @@ def _run_command(arguments: Sequence[str]) -> int:
     except (typer.Abort, KeyboardInterrupt):
         output.print_message("interrupted")
         return INTERRUPTED
+
+
+def _with_global_options_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with the options of `llmb` itself before the command."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    found = [each for each in arguments[:end] if each in GLOBAL_OPTIONS]
+    return [*found, *(each for each in arguments[:end] if each not in GLOBAL_OPTIONS), *arguments[end:]]
+
+
+def _print_traceback() -> None:
+    """Print where the error was raised if ``LLMB_DEBUG`` is set. A traceback has no values of variables."""
+    if os.environ.get("LLMB_DEBUG"):
+        import traceback
+
+        for line in traceback.format_exc().splitlines():
+            output.print_progress(llmb.mask_secrets(line))
 
 
 def _usage_error(error: typer.TyperException) -> llmb.LlmbError:

@@ -10,6 +10,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_run, complete_target
 
 Spec = Annotated[
     Path,
@@ -25,7 +26,10 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Override a dotted key of the spec. May be repeated."),
 ]
 TargetName = Annotated[
-    str | None, typer.Option("--target", metavar="NAME", help="Use this target of the targets file.")
+    str | None,
+    typer.Option(
+        "--target", metavar="NAME", help="Use this target of the targets file.", autocompletion=complete_target
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 if a verdict is fail.")]
@@ -37,11 +41,18 @@ Variant = Annotated[
 WINDOW = "last|35:44"
 """How the help shows the value of --window."""
 
-OneRun = Annotated[str, typer.Argument(metavar="RUN", help="Run id or unique prefix.", show_default=False)]
-Runs = Annotated[list[str], typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default=False)]
+OneRun = Annotated[
+    str, typer.Argument(metavar="RUN", help="Run id or unique prefix.", show_default=False, autocompletion=complete_run)
+]
+Runs = Annotated[
+    list[str],
+    typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default=False, autocompletion=complete_run),
+]
 RunsOrAll = Annotated[
     list[str] | None,
-    typer.Argument(metavar="RUN", help="Run ids or unique prefixes. [default: all unfinished runs]"),
+    typer.Argument(
+        metavar="RUN", help="Run ids or unique prefixes. [default: all unfinished runs]", autocompletion=complete_run
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -23,6 +24,26 @@ def print_text(text: str, *, newline: bool = True) -> None:
     """Print text on standard output: as it is into a pipe or a file, printable on a terminal."""
     text = llmb.printable_text(text) if sys.stdout.isatty() else text
     typer.echo(text, nl=newline, color=True)  # without this argument, echo changes text for a pipe
+
+
+def print_prose(text: str, *, begin: str = "") -> None:
+    """Print sentences on standard output, each line of which begins with ``begin``.
+
+    A terminal breaks them between words. Into a pipe or a file they are one line.
+    """
+    width, lines = terminal_width(), [llmb.printable_line(text)]
+    if width is not None:
+        import textwrap
+
+        room = max(1, width - len(begin))
+        lines = textwrap.wrap(lines[0], room, break_long_words=False, break_on_hyphens=False) or lines
+    for line in lines:
+        print_text(f"{begin}{line}")
+
+
+def terminal_width() -> int | None:
+    """Return the number of columns of the terminal, or None if standard output is a pipe or a file."""
+    return console().width if sys.stdout.isatty() else None
 
 
 def print_json(document: Any) -> None:
@@ -79,6 +100,36 @@ def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
     import attrs
 
     return [attrs.asdict(fault) for fault in error.faults]
+
+
+_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+
+
+def set_quiet(quiet: bool) -> None:
+    """Print no progress from now on, or print it again."""
+    _quiet.set(quiet)
+
+
+def is_quiet() -> bool:
+    """Check whether the user wants to see results and errors only."""
+    return _quiet.get()
+
+
+def print_host_commands() -> None:
+    """Print each command that runs on a host from now on, without secrets."""
+    import logging  # only for --verbose
+
+    class Printer(logging.Handler):
+        """Prints messages on standard error."""
+
+        def emit(self, record: logging.LogRecord) -> None:
+            for line in llmb.mask_secrets(record.getMessage()).splitlines():
+                print_progress(line)
+
+    logger = logging.getLogger("llmb.hosts")
+    logger.setLevel(logging.DEBUG)
+    logger.handlers[:] = [Printer()]
+    logger.propagate = False
 
 
 def console(*, stderr: bool = False) -> Console:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Sized
 
 from llmb.drive.target_group import TargetGroup
-
-ReportActivity = Callable[[str], object]
-"""A function that receives what llmb is about to do, such as ``connecting to eos``."""
 
 
 def ignore_activity(activity: str) -> None:

@@ -79,3 +79,9 @@ def _spellings(value: str) -> Iterator[str]:
     yield value
     yield from value.splitlines()
     yield from (shlex.quote(value), json.dumps(value)[1:-1], quote(value, safe=""))
+
+
+def mask_secrets(text: str) -> str:
+    """Return a text with the values of this process's secret variables, and tokens of known shapes, masked."""
+    masked = SecretMask(known_secrets(())).mask(text.encode(errors="surrogateescape"), is_last=True)
+    return masked.decode(errors="surrogateescape")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 import attrs
 
-from llmb.drive.activity import ReportActivity, count_runs, describe_probe, ignore_activity
+from llmb.drive.activity import count_runs, describe_probe, ignore_activity
 from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
 from llmb.drive.find_records import all_records, find_record
@@ -41,7 +41,7 @@ SPARE_FILES = 256
 Groups = dict[tuple[str, ...], TargetGroup]
 
 
-def start(workload: Workload, *, report_activity: ReportActivity = ignore_activity) -> Session:
+def start(workload: Workload, *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
     """Check and record every run of a workload, and return a session that drives them.
 
     ``report_activity`` is called with what llmb is about to do, such as ``connecting to eos``.
@@ -124,7 +124,9 @@ def _spec_tables(each: RunPlan, first_repeat: str, first_run: str, registry: Plu
     return export_run(each.spec, provenance)
 
 
-def attach(wanted: Iterable[str] | None = None, *, report_activity: ReportActivity = ignore_activity) -> Session:
+def attach(
+    wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] = ignore_activity
+) -> Session:
     """Return a session that drives recorded runs, by their ids or unique prefixes; None means all unfinished runs.
 
     Raise RecordError for a run that does not exist. A run whose spec or plugins are damaged is skipped; if the run was
@@ -136,7 +138,7 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: ReportActivi
     return _attach(_find_all(wanted), notes, report_activity, named=True)
 
 
-def cancel(wanted: Iterable[str], *, report_activity: ReportActivity = ignore_activity) -> Session:
+def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
     The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
@@ -172,7 +174,9 @@ def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
     return list(found.values())
 
 
-def _attach(records: Iterable[RunRecord], notes: list[str], report_activity: ReportActivity, *, named: bool) -> Session:
+def _attach(
+    records: Iterable[RunRecord], notes: list[str], report_activity: Callable[[str], object], *, named: bool
+) -> Session:
     report_activity("reading the records")
     registry = PluginRegistry()
     errors: list[Exception] = []

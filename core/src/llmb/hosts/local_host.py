@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from llmb.files import write_atomically
+from llmb.hosts.command_log import log_command
 from llmb.hosts.file_transfer import read_limit
 from llmb.values.errors import TargetError, UnknownOutcomeError
 from llmb.values.host import CommandResult, Host
@@ -35,6 +36,7 @@ class LocalHost:
         Raise TargetError if bash does not start, and UnknownOutcomeError if the script exceeds ``timeout_s``. On any
         exception, Ctrl-C included, kill the script and its children.
         """
+        log_command("this machine", script)
         # bash reads a script on standard input byte by byte, but a sourced file in blocks
         text = "{\n" + script + "\n} </dev/null\n"
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
+from llmb.hosts.command_log import log_command
 from llmb.hosts.file_transfer import parse_parts, read_command, read_limit, write_command
 from llmb.hosts.ssh_connection import Connection, connect
 from llmb.hosts.ssh_shell import Output, SshShell
@@ -43,6 +44,7 @@ class SshHost:
         UnknownOutcomeError if the connection is lost, or the script exceeds ``timeout_s``, before the exit code
         arrives.
         """
+        log_command(self._host, script)
         output = self._run(f"{{\n{script}\n}} </dev/null", timeout_s)
         return CommandResult(exit_code=output.exit_code, stdout=_text(output.stdout), stderr=_text(output.stderr))
 

@@ -8,6 +8,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_runs_or_filter
 from llmb.cli.exit_codes import FAILED, SLOWER
 from llmb.cli.options import AsJson, OptionsError
 
@@ -22,9 +23,18 @@ def compare(
             metavar="A",
             help="A run, several runs joined by commas, or filters in braces such as '{image=*25.12* since=7d}'.",
             show_default=False,
+            autocompletion=complete_runs_or_filter,
         ),
     ],
-    b: Annotated[str, typer.Argument(metavar="B", help="The same, or the word baseline.", show_default=False)],
+    b: Annotated[
+        str,
+        typer.Argument(
+            metavar="B",
+            help="The same, or the word baseline.",
+            show_default=False,
+            autocompletion=complete_runs_or_filter,
+        ),
+    ],
     check: Annotated[
         bool, typer.Option("--check", help="Exit with 3 if B is slower than A by more than the tolerance.")
     ] = False,

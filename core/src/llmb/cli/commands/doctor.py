@@ -9,6 +9,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_target
 from llmb.cli.options import AsJson
 
 MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "")}
@@ -21,7 +22,11 @@ DETAIL_WIDTH = 30
 def doctor(
     target: Annotated[
         str | None,
-        typer.Argument(metavar="TARGET", help="A target of the targets file. [default: the spec's, or this machine]"),
+        typer.Argument(
+            metavar="TARGET",
+            help="A target of the targets file. [default: the spec's, or this machine]",
+            autocompletion=complete_target,
+        ),
     ] = None,
     spec: Annotated[
         str | None,
@@ -52,5 +57,5 @@ def _print_checks(checks: Sequence[llmb.DoctorCheck]) -> None:
     for check in checks:
         rows.append((Text(*MARKS[check.ok]), check.name, check.detail))
         if check.remedy and not check.ok:
-            rows.append(("", "", Text(check.remedy, "yellow")))
+            rows.append(("", "", Text(f"remedy: {check.remedy}", "yellow")))
     print_table([Column(), Column(), Column(wraps=DETAIL_WIDTH)], rows)

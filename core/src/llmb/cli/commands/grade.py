@@ -9,6 +9,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
 from llmb.cli.options import WINDOW, AsJson, Variant, WithCheck, parse_window
 
@@ -25,7 +26,12 @@ Logs = Annotated[
 
 def grade(
     logs: Logs,
-    recipe: Annotated[str, typer.Option("--recipe", metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.")],
+    recipe: Annotated[
+        str,
+        typer.Option(
+            "--recipe", metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", autocompletion=complete_recipe
+        ),
+    ],
     gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
     dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
     gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],

@@ -8,10 +8,17 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_recipe
 from llmb.cli.options import AsJson, OptionsError, Variant
 
 Address = Annotated[
-    str, typer.Argument(metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="ADDRESS",
+        help="Recipe, as `llmb recipes` lists it.",
+        show_default=False,
+        autocompletion=complete_recipe,
+    ),
 ]
 
 OPTIONS = {"step_time_s": "--step-time", "tflops_per_gpu": "--tflops-per-gpu"}

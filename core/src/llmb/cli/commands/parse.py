@@ -11,6 +11,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_framework
 from llmb.cli.options import WINDOW, AsJson, OptionsError, note_ignored, parse_window, reject_combination
 
 Logs = Annotated[
@@ -25,7 +26,12 @@ STANDARD_INPUT = Path("/dev/stdin")
 
 
 def parse(
-    framework: Annotated[str, typer.Option("--framework", metavar="NAME", help="Framework that wrote the logs.")],
+    framework: Annotated[
+        str,
+        typer.Option(
+            "--framework", metavar="NAME", help="Framework that wrote the logs.", autocompletion=complete_framework
+        ),
+    ],
     logs: Logs = None,
     window: Annotated[
         str | None,

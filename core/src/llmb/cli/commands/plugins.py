@@ -28,8 +28,8 @@ def _print_plugins(plugins: Sequence[llmb.PluginInfo]) -> None:
 
     from llmb.cli.views.tables import Column, print_table
 
-    rows = [
-        (*(getattr(plugin, title) for title in TITLES), Text(plugin.error or "", "red") or ", ".join(plugin.hooks))
-        for plugin in plugins
-    ]
+    rows = []
+    for plugin in plugins:
+        error = Text(f"error: {plugin.error}", "red") if plugin.error else None
+        rows.append((*(getattr(plugin, title) for title in TITLES), error or ", ".join(plugin.hooks)))
     print_table([*map(Column, TITLES), Column("hooks", wraps=HOOKS_WIDTH)], rows)

@@ -8,12 +8,16 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_recipe
 from llmb.cli.options import AsJson, OptionsError, reject_combination
 
 
 def recipes(
     address: Annotated[
-        str | None, typer.Argument(metavar="ADDRESS", help="Show this recipe, with all its configurations.")
+        str | None,
+        typer.Argument(
+            metavar="ADDRESS", help="Show this recipe, with all its configurations.", autocompletion=complete_recipe
+        ),
     ] = None,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload spec to start from.")] = False,
     as_json: AsJson = False,

@@ -10,6 +10,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_runs_or_filter
 from llmb.cli.options import OptionsError
 from llmb.cli.output_file import STANDARD_OUTPUT, write_output
 
@@ -19,6 +20,7 @@ Runs = Annotated[
         metavar="RUN",
         help="Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'.",
         show_default=False,
+        autocompletion=complete_runs_or_filter,
     ),
 ]
 PAGE_SUFFIX = ".html"

@@ -29,8 +29,9 @@ def run(
     reject_combination({"--check": check, "--detach": detach})
     load = partial(llmb.load, spec, overrides=overrides or (), target=target)
     if dry_run:
+        workload = load()
         note_ignored({"--check": check}, "in a dry run")
-        _dry_run(load(), as_json)
+        _dry_run(workload, as_json)
         return
 
     def start(report_activity: Callable[[str], object]) -> llmb.Session:

@@ -24,7 +24,7 @@ def print_comparison(found: llmb.RunComparison) -> None:
         _print_footnotes(found)
     for name, runs in (("A", found.only_a), ("B", found.only_b)):
         if runs:
-            output.print_text(f"not compared, only in {name} or without a step time: {', '.join(runs)}")
+            output.print_prose(f"not compared, only in {name} or without a step time: {', '.join(runs)}")
     if not found.points:
         other = "a published step time" if found.b == "baseline" else "a point in common"
         output.print_message(f"nothing to compare: no run has {other}")
@@ -71,10 +71,10 @@ def _print_footnotes(found: llmb.RunComparison) -> None:
     if any(point.call == "none" for point in found.points):
         few = found.b != "baseline" and any(point.test is None for point in found.points)
         advice = "; with 4 runs per side, a Mann-Whitney U test is added" if few else ""
-        output.print_text(f"~ within noise{advice}")
+        output.print_prose(f"~ within noise{advice}")
     left_out = [run for point in found.points for side in (point.a, point.b) for run in side.left_out]
     if left_out:
-        output.print_text(f"left out, because the window is off the steady state: {', '.join(left_out)}")
+        output.print_prose(f"left out, because the window is off the steady state: {', '.join(left_out)}")
 
 
 def _print_differences(differences: Sequence[llmb.Difference], points: int) -> None:

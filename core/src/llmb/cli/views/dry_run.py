@@ -13,6 +13,9 @@ from llmb.cli.views.points import point_table
 from llmb.cli.views.sweep import describe_sweep
 from llmb.cli.views.tables import counted
 
+COMMENT = "# "
+"""The beginning of each line that is not part of a script."""
+
 COMMAND_WIDTH = 120
 """The number of characters that are shown of a phase's command. The script contains all of it."""
 
@@ -32,9 +35,11 @@ def print_plans(
     lines = [*notes, *dict.fromkeys(note for plan in plans for note in plan.script.notes)]
     if any(task.key not in existing for plan in plans for task in plan.tasks):
         lines.append("a dry run does not connect to other hosts; `llmb doctor SPEC` lists the items that exist there")
-    if len(plans) > 1:
-        lines += point_table(plans)
     _print_comments(lines)
+    if len(plans) > 1:
+        width = output.terminal_width()
+        for line in point_table(plans, None if width is None else width - len(COMMENT)):
+            output.print_prose(line, begin=COMMENT)
     for plan in plans:
         _print_comments(_describe(plan, existing))
         output.print_text(plan.script.text)
@@ -43,7 +48,7 @@ def print_plans(
 def _print_comments(texts: Iterable[str]) -> None:
     for text in texts:
         for line in text.splitlines():
-            output.print_text(f"# {line}")
+            output.print_prose(line, begin=COMMENT)
 
 
 def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]:

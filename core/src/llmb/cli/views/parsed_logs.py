@@ -16,6 +16,12 @@ from llmb.cli.views.failures import describe_process
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import ABSENT, Column, counted, format_number, print_table
 
+FIRST_STEPS = 3
+"""Steps at the beginning of a log that are shown."""
+
+LAST_STEPS = 5
+"""Steps at the end of a log that are shown."""
+
 NAMED_FILES = 3
 """The number of passed-over files that a line names."""
 
@@ -73,25 +79,32 @@ def logs_csv(logs: Sequence[llmb.ParsedLog], *, full_names: bool) -> str:
 
 
 def print_log(log: llmb.ParsedLog) -> None:
-    """Print the steps, the mean over the window, the steady state, and the cause of a failure."""
+    """Print the first and the last steps, the mean over the window, the steady state, and the cause of a failure."""
     if log.series.steps:
-        _print_steps(log)
-        output.print_text(_describe_mean(log))
+        _print_steps(log.series.steps)
+        output.print_prose(_describe_mean(log))
         _print_steady_state(log)
         _print_outlier_note(log)
     if failure := log.failure:
         process = describe_process(failure)
         where = f"line {failure.line}, {process}" if process else f"line {failure.line}"
-        output.print_text(f"{failure.cause}: {failure.evidence} ({where}); {failure.remedy}")
+        output.print_prose(f"{failure.cause}: {failure.evidence} ({where}); {failure.remedy}")
 
 
-def _print_steps(log: llmb.ParsedLog) -> None:
+def _print_steps(steps: Sequence[llmb.Step]) -> None:
+    """Print a line per step or, if there are many, the first and the last ones."""
+    left_out = len(steps) - FIRST_STEPS - LAST_STEPS
+    shown = steps if left_out < 2 else [*steps[:FIRST_STEPS], *steps[-LAST_STEPS:]]
     titles = ("step", "time s", "TFLOP/s per GPU", "tokens/s per GPU", "loss")
     rows = []
-    for step in log.series.steps:
+    for step in shown:
         values = (step.time_s, step.tflops_per_gpu, step.tokens_per_s_per_gpu, step.loss)
         rows.append((str(step.step), *map(format_number, values)))
-    print_table([Column(title, right=True) for title in titles], rows)
+    if left_out >= 2:
+        rows.insert(FIRST_STEPS, ("...", *[""] * (len(titles) - 1)))
+    print_table([Column(title, right=True, optional=number > 1) for number, title in enumerate(titles)], rows)
+    if left_out >= 2:
+        output.print_prose(f"{left_out:,} of {counted(len(steps), 'step')} left out; --csv prints all")
 
 
 def _describe_mean(log: llmb.ParsedLog) -> str:
@@ -132,7 +145,7 @@ def _print_steady_state(log: llmb.ParsedLog) -> None:
     """Print the steady state, and if the window is missing, that its mean is a different one."""
     if state := log.steady_state:
         label = "" if log.summary.complete else " (not the window)"
-        output.print_text(f"steady state{label}: {describe_steady_state(state)}")
+        output.print_prose(f"steady state{label}: {describe_steady_state(state)}")
 
 
 def _print_outlier_note(log: llmb.ParsedLog) -> None:
@@ -140,7 +153,7 @@ def _print_outlier_note(log: llmb.ParsedLog) -> None:
     median_s = log.outlier_median_s
     if median_s is not None and log.summary.step_time_s is not None:
         ratio = format_number(log.summary.step_time_s / median_s)
-        output.print_text(
+        output.print_prose(
             f"note: {_describe_window(log.summary.window)} took {ratio} times the median of all steps "
             f"({format_number(median_s)} s); use --window FIRST:LAST for the mean of several steps"
         )

@@ -6,17 +6,35 @@ from collections.abc import Sequence
 
 import llmb
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
-from llmb.cli.views.tables import Column, table_lines
+from llmb.cli.views.tables import Column, left_out, table_lines
 
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp")
 
 
-def point_table(plans: Sequence[llmb.RunPlan]) -> list[str]:
-    """Return the lines of a table with a row for each run: its point, the parallelism, batch sizes and model."""
+OPTIONAL = ("nodes", "dp", "micro_batch_size", "global_batch_size", "layers", "seq_len", "steps")
+"""Columns that a narrow terminal leaves out, the last one first."""
+
+SWEEP_WIDTH = 20
+"""The least width of the column of sweep values, in characters."""
+
+
+def point_table(plans: Sequence[llmb.RunPlan], width: int | None = None) -> list[str]:
+    """Return the lines of a table with a row for each run: its point, the parallelism, batch sizes and model.
+
+    Columns that do not fit in ``width`` are named in the last line.
+    """
     rows = [_row(plan) for plan in plans]
     titles = [title for title in rows[0] if any(row[title] not in ("", "-") for row in rows)]
-    columns = [Column(title, right=title not in ("recipe", "gpu_type", "dtype", "sweep")) for title in titles]
-    return [line.plain for line in table_lines(columns, [[row[title] for title in titles] for row in rows])]
+    columns = [_column(title) for title in titles]
+    cells = [[row[title] for title in titles] for row in rows]
+    missing = left_out(columns, cells, width)
+    note = [f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe"] if missing else []
+    return [*(line.plain for line in table_lines(columns, cells, width)), *note]
+
+
+def _column(title: str) -> Column:
+    is_text = title in ("recipe", "gpu_type", "dtype", "sweep")
+    return Column(title, right=not is_text, optional=title in OPTIONAL, wraps=SWEEP_WIDTH if title == "sweep" else None)
 
 
 def _row(plan: llmb.RunPlan) -> dict[str, str]:

@@ -39,6 +39,9 @@ class View(Protocol):
 @contextmanager
 def open_view() -> Iterator[View]:
     """Open the view that suits standard error."""
+    if output.is_quiet():
+        yield QuietView()
+        return
     if not sys.stderr.isatty() or os.environ.get("TERM") in (None, "", "dumb", "unknown"):  # which move no cursor
         with PlainView() as plain:
             yield plain
@@ -53,6 +56,19 @@ def open_view() -> Iterator[View]:
             yield view
     finally:
         view.close()
+
+
+class QuietView:
+    """Shows nothing, for ``--quiet``."""
+
+    def add_runs(self, run_ids: Iterable[str]) -> None:
+        """Show nothing."""
+
+    def show(self, event: llmb.Event) -> None:
+        """Show nothing."""
+
+    def show_activity(self, activity: str) -> None:
+        """Show nothing."""
 
 
 class PlainView:

@@ -20,8 +20,8 @@ PROXIES_NOTE = (
 
 LIST_COLUMNS = (
     Column("recipe"),
-    Column("GPU types"),
-    Column("dtypes"),
+    Column("GPU types", wraps=12),
+    Column("dtypes", wraps=10),
     Column("GPUs", optional=True),
     Column("release", optional=True),
     Column("description", wraps=40, optional=True),
@@ -111,10 +111,10 @@ def list_row(recipe: llmb.Recipe) -> tuple[str, ...]:
 
 def print_points(recipe: llmb.Recipe) -> None:
     """Print the recipe, then one line per published configuration with the metrics of its baseline."""
-    output.print_text(f"{recipe.address}, release {recipe.release}: {recipe.description}")
-    output.print_text(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
+    output.print_prose(f"{recipe.address}, release {recipe.release}: {recipe.description}")
+    output.print_prose(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
     if len(recipe.releases) > 1:
-        output.print_text(f"releases: {', '.join(recipe.releases)}")
+        output.print_prose(f"releases: {', '.join(recipe.releases)}")
     rows = [
         (
             point.gpu_type,
@@ -129,9 +129,9 @@ def print_points(recipe: llmb.Recipe) -> None:
     ]
     print_table(POINT_COLUMNS, rows)
     for note in _distinct(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
-        output.print_text(f"note: {note}")
+        output.print_prose(f"note: {note}")
     if any(point.proxy for point in recipe.points):
-        output.print_text(f"note: {PROXIES_NOTE}")
+        output.print_prose(f"note: {PROXIES_NOTE}")
 
 
 def _sorted(points: Sequence[llmb.Point]) -> list[llmb.Point]:

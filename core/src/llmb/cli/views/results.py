@@ -16,7 +16,7 @@ from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_differences, describe_sweep
 from llmb.cli.views.tables import Column, counted, format_number, print_table
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
-from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
+from llmb.cli.views.verdicts import four_digits, print_verdict, published_row, rates_row, window_row
 
 HIGH_MFU = "MFU above 100 %"
 """The beginning of the note on an impossible MFU."""
@@ -118,7 +118,7 @@ def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     for run in runs:
         notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
         if note := next((note for note in notes if HIGH_MFU in note), ""):
-            output.console().print(Text(f"note: {run.run_id}: {note.removeprefix('warning: ')}"), soft_wrap=True)
+            output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
 
 
 def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
@@ -129,7 +129,7 @@ def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, 
         *differences,
         Text(run.state, STYLES.get(run.state, "")),
         Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
-        format_number(metrics.step_time_s if metrics else None),
+        four_digits(metrics.step_time_s) if metrics and metrics.step_time_s is not None else "",
         f"{100 * mfu:.2f}" if mfu is not None else "",
         format_number(metrics.tokens_per_s if metrics else None),
         (run.created or "").replace("T", " ").partition(".")[0].removesuffix("+00:00"),

@@ -54,7 +54,7 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> No
     if lines := table_lines(columns, rows, width):
         console.print(*lines, sep="\n", soft_wrap=True)  # one call: for thousands of steps, a call for each is slow
     if width and (missing := left_out(columns, rows, width)):
-        console.print(f"note: columns left out: {', '.join(missing)}; use a wider terminal or a pipe", soft_wrap=True)
+        output.print_prose(f"note: columns left out: {', '.join(missing)}; use a wider terminal or a pipe")
 
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None) -> list[Text]:

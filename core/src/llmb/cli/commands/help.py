@@ -1,0 +1,43 @@
+"""``llmb help``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.options import OptionsError
+
+TOPICS = {
+    "spec": "the tables of a workload spec",
+    "exit-status": "the exit codes, for scripts",
+    "targets": "machines and clusters, and how llmb reaches them",
+}
+"""The topics, each with what it is about."""
+
+
+def help_topic(
+    context: typer.Context,
+    topic: Annotated[
+        str | None,
+        typer.Argument(metavar="TOPIC", help="spec, exit-status, targets, or a command."),
+    ] = None,
+) -> None:
+    """Explain a topic, or a command."""
+    group = context.parent
+    assert group
+    command = group.command.get_command(group, topic) if topic else None  # type: ignore[attr-defined]
+    if topic is None:
+        lines = [f"  llmb help {name.ljust(12)}  {summary}" for name, summary in TOPICS.items()]
+        output.print_text("\n".join(["Topics:", *lines, "", "`llmb --help` lists the commands."]))
+    elif topic in TOPICS:
+        output.print_text(llmb.resource_text("llmb.cli.commands.topics", f"{topic}.txt"), newline=False)
+    elif command:
+        with typer.Context(command, info_name=topic, parent=group) as described:
+            output.print_text(command.get_help(described))
+    else:
+        nearest = llmb.nearest_name(topic, [*TOPICS, *group.command.list_commands(group)])  # type: ignore[attr-defined]
+        suggestion = f"; did you mean {nearest}?" if nearest else ""
+        raise OptionsError(f"there is no topic {topic!r}{suggestion}")

@@ -1,0 +1,80 @@
+"""The help of ``llmb``: commands in groups, and the first commands for a new user."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer.core
+
+GROUPS = {
+    "Run": ("run", "attach", "cancel", "logs", "validate", "doctor"),
+    "Analyse": ("runs", "show", "compare", "report", "bundle", "parse", "grade", "metrics"),
+    "Explore": ("recipes", "help"),
+    "Extend": ("plugins",),
+}
+"""The commands in the order of ``llmb --help``. A command that is in no group comes last."""
+
+FIRST_COMMANDS = """\
+llmb benchmarks the training of large language models. Begin with:
+
+  llmb doctor
+      check what this machine can run, and how to fix what is missing
+  llmb recipes maxtext/llama2-tiny --toml > workload.toml
+      write a workload for a published configuration (`llmb recipes` lists all)
+  llmb run workload.toml
+      prepare, submit and follow the workload, and judge its speed
+
+`llmb --help` lists all commands."""
+"""What ``llmb`` without arguments prints."""
+
+
+EXIT_CODES = """\
+\b
+Exit codes: 0 done; 1 a run failed or a log has no step; 2 invalid input;
+3 with --check, a verdict is fail; 4 a target cannot be reached; 130 Ctrl-C."""
+"""The end of ``llmb --help``."""
+
+EXAMPLES = {
+    "run": "llmb run workload.toml --set workload.gpus=64 --dry-run",
+    "validate": "llmb validate workload.toml",
+    "attach": "llmb attach 3n4fr",
+    "cancel": "llmb cancel 3n4fr",
+    "runs": "llmb runs",
+    "show": "llmb show 3n4fr",
+    "logs": "llmb logs 3n4fr",
+    "parse": "llmb parse train.log --framework maxtext --window 35:44",
+    "grade": "llmb grade train.log --recipe maxtext/llama2-70b --gpu-type h100 \\\n    --dtype bf16 --gpus 64",
+    "compare": "llmb compare 3n4fr k7x2p",
+    "report": "llmb report 3n4fr k7x2p --junit verdicts.xml --csv runs.csv",
+    "metrics": "llmb metrics maxtext/llama2-70b --gpu-type h100 --dtype bf16 \\\n    --gpus 64 --step-time 7.1",
+    "recipes": "llmb recipes maxtext/llama2-70b",
+    "plugins": "llmb plugins",
+    "doctor": "llmb doctor workload.toml",
+    "help": "llmb help exit-status",
+}
+"""An example of each command, which ends its help. ``3n4fr`` and ``k7x2p`` are the beginnings of run ids."""
+
+
+def epilog(command: str) -> str | None:
+    """Return the end of a command's help, with its example."""
+    return f"\b\nExample:\n  {EXAMPLES[command]}" if command in EXAMPLES else None
+
+
+class GroupedCommands(typer.core.TyperGroup):
+    """A group whose help lists its commands under the headings of `GROUPS`."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write one section per group, with the same width of the first column."""
+        names = self.list_commands(ctx)
+        grouped = {name for group in GROUPS.values() for name in group}
+        groups = {**GROUPS, "More": tuple(name for name in names if name not in grouped)}
+        width = max(map(len, names))
+        for title, group in groups.items():
+            rows = [(name.ljust(width), self._summary(ctx, name)) for name in group if name in names]
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
+
+    def _summary(self, ctx: Any, name: str) -> str:
+        command = self.get_command(ctx, name)
+        return command.get_short_help_str(limit=200) if command else ""

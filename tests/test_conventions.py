@@ -1,0 +1,72 @@
+"""Conventions of command lines: versions, quiet and verbose output, tracebacks, and help on topics."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import pytest
+from parts.forked import run_llmb
+
+import llmb
+from llmb.cli import output
+from llmb.hosts.command_log import log_command
+
+
+def test_the_version_names_the_plugins() -> None:
+    first, *plugins = run_llmb(["--version"]).stdout.splitlines()
+    assert first == f"llmb {llmb.VERSION}"
+    assert {"llmb-local", "llmb-slurm", "llmb-maxtext"} <= {line.split()[0] for line in plugins}
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_quiet_prints_only_results_and_errors(toy: Any, before: bool) -> None:
+    command = ["run", toy.spec(framework={"task": "data"})]
+    done = toy.llmb("--quiet", *command) if before else toy.llmb(*command, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert " completed" in done.stdout
+
+
+def test_quiet_prints_errors(toy: Any) -> None:
+    assert "unknown key" in toy.llmb("run", toy.spec(workload={"stepz": 3}), "--quiet").stderr
+
+
+def test_verbose_prints_the_commands_that_run_on_the_host(toy: Any) -> None:
+    done = toy.llmb("run", toy.spec(), "--verbose")
+    [record] = toy.records
+    assert done.returncode == 0
+    assert "this machine runs" in done.stderr
+    assert f"  poll {record.name} " in done.stderr
+
+
+def test_verbose_masks_secrets(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("SITE_API_KEY", "correct horse")
+    output.print_host_commands()
+    log_command("eos", "curl -H 'X: correct horse' hf_abcdefghijklmnopqrstuvwxyz\nexit")
+    assert capsys.readouterr().err == f"eos runs:\n  curl -H 'X: {'*' * 13}' {'*' * 29}\n  exit\n"
+
+
+def test_quiet_and_verbose_exclude_each_other() -> None:
+    done = run_llmb(["recipes", "--quiet", "--verbose"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("llmb: --quiet and --verbose cannot be combined")
+
+
+def test_an_error_has_a_traceback_only_if_the_user_wants_one(toy: Any) -> None:
+    spec = toy.spec(workload={"stepz": 3})
+    assert "Traceback" not in toy.llmb("validate", spec).stderr
+    shown = toy.llmb("validate", spec, env={"LLMB_DEBUG": "1"})
+    assert shown.stderr.startswith("Traceback (most recent call last):\n")
+    assert shown.stderr.splitlines()[-1].startswith(f"llmb: {spec}: workload.stepz: unknown key")
+    assert shown.returncode == 2
+
+
+def test_the_spec_in_the_help_is_valid() -> None:
+    text = run_llmb(["help", "spec"]).stdout.partition("file\n\n")[2].partition("These tables")[0]
+    assert len(llmb.loads(textwrap.dedent(text)).runs) == 12
+
+
+def test_an_unknown_topic_names_the_nearest_one() -> None:
+    done = run_llmb(["help", "exit-statu"])
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no topic 'exit-statu'; did you mean exit-status?" in done.stderr
