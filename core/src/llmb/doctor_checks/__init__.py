@@ -70,12 +70,20 @@ def _check_records() -> DoctorCheck:
     nearest = next(each for each in (folder, *folder.parents) if each.exists())
     if not os.access(nearest, os.W_OK):
         return DoctorCheck(
-            name="records", ok=False, detail=f"cannot write {folder}", remedy="set LLMB_HOME to another folder"
+            name="records",
+            ok=False,
+            detail=f"cannot write {folder}",
+            remedy="name another folder: `export LLMB_HOME=/path/to/folder`",
         )
     free_gb = shutil.disk_usage(nearest).free / GB
     detail = f"{folder}, {free_gb:.0f} GB free"
     if free_gb < LEAST_FREE_GB:
-        return DoctorCheck(name="records", ok=False, detail=detail, remedy=f"free at least {LEAST_FREE_GB:g} GB")
+        return DoctorCheck(
+            name="records",
+            ok=False,
+            detail=detail,
+            remedy=f"free at least {LEAST_FREE_GB:g} GB; `du -xh -d 1 {folder} | sort -h` lists the sizes",
+        )
     return DoctorCheck(name="records", ok=True, detail=detail)
 
 

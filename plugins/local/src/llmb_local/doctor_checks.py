@@ -70,7 +70,7 @@ def _gpus(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
     for gpu in found:
         if gpu.used_gb > IDLE_GB:
             detail = f"{gpu.used_gb:.0f} of {gpu.memory_gb:.0f} GB in use"
-            remedy = "end the processes that `nvidia-smi` lists on this GPU"
+            remedy = "end the processes that `nvidia-smi` lists on this GPU: `kill PID`"
             yield DoctorCheck(name=f"gpu {gpu.index}", ok=False, detail=detail, remedy=remedy)
     if any(f"{name}.version" in target.facts for name in ENGINES):
         yield _toolkit(target)
