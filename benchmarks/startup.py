@@ -56,6 +56,35 @@ def start_up() -> Iterator[Figure]:
         yield Figure(what, seconds[ours] / seconds[theirs], bar, detail=detail)
 
 
+LINES = {
+    "command": "llmb rec",
+    "recipe": "llmb recipes max",
+    "run": "llmb show k",
+    "target": "llmb doctor e",
+    "framework": "llmb parse --framework m",
+    "filter": "llmb report {d",
+}
+"""Command lines that a shell completes, by what is completed."""
+
+
+def completion() -> Iterator[Figure]:
+    """Compare the completion of each kind of value with that of a command, with 1,000 recorded runs."""
+    with tempfile.TemporaryDirectory() as home:
+        for number in range(1000):
+            Path(home, "runs", f"k{number:04}-tiny").mkdir(parents=True)
+        llmb = [sys.executable, "-m", "llmb"]
+        settings = ["env", f"LLMB_HOME={home}", "_LLMB_COMPLETE=complete_bash"]
+        commands = {
+            what: [*settings, f"COMP_WORDS={line}", f"COMP_CWORD={len(line.split()) - 1}", *llmb]
+            for what, line in LINES.items()
+        }
+        milliseconds = {what: 1000 * seconds for what, seconds in best(commands).items()}
+    slowest = max(milliseconds, key=lambda what: milliseconds[what])
+    detail = ", ".join(f"{what} {each:.0f} ms" for what, each in milliseconds.items())
+    more = milliseconds[slowest] - milliseconds["command"]
+    yield Figure(f"completing a {slowest}, more than a command", more, 100, "ms", detail=detail)
+
+
 def quickstart(repeats: int) -> Iterator[Figure]:
     """Compare the quickstart under llmb with its training command alone, in the same environment."""
     with tempfile.TemporaryDirectory() as home:
@@ -101,6 +130,7 @@ def trained(command: list[str], env: dict[str, str]) -> list[dict[str, Any]]:
 
 def figures(repeats: int = PAIRS, *, run: bool = True) -> Iterator[Figure]:
     yield from start_up()
+    yield from completion()
     if run:
         yield from quickstart(repeats)
 
