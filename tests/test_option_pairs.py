@@ -51,11 +51,8 @@ REJECTED = {
 }
 """The pairs of which one option would be ignored."""
 
-NOTED = {
-    "run": [{"--check", "--dry-run"}],
-    "parse": [{"--full-names"}, {"--csv", "--steps"}, {"--csv", "--window"}],
-}
-"""The options that have no effect in a dry run, or on a single log."""
+NOTED = {"parse": [{"--full-names"}, {"--csv", "--steps"}, {"--csv", "--window"}]}
+"""The options that have no effect on a single log."""
 
 
 def pairs() -> list[tuple[str, str, str]]:

@@ -25,7 +25,6 @@ from .api import parse_paths as parse_paths
 from .api import report as report
 from .api import run as run
 from .doctor_checks import doctor as doctor
-from .drive.activity import ReportActivity as ReportActivity
 from .drive.events import AttemptStarted as AttemptStarted
 from .drive.events import CancelSent as CancelSent
 from .drive.events import Ended as Ended
@@ -42,9 +41,9 @@ from .drive.events import SubmissionUnanswered as SubmissionUnanswered
 from .drive.events import Submitting as Submitting
 from .drive.events import TargetBack as TargetBack
 from .drive.events import TargetLost as TargetLost
+from .drive.mask_secrets import mask_secrets as mask_secrets
 from .drive.records_index import RunListing as RunListing
 from .drive.records_index import find_runs as find_runs
-from .drive.mask_secrets import mask_secrets as mask_secrets
 from .drive.records_index import list_runs as list_runs
 from .drive.result import RunResult as RunResult
 from .drive.result import find_run as find_run

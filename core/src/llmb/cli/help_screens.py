@@ -46,6 +46,7 @@ EXAMPLES = {
     "grade": "llmb grade train.log --recipe maxtext/llama2-70b --gpu-type h100 \\\n    --dtype bf16 --gpus 64",
     "compare": "llmb compare 3n4fr k7x2p",
     "report": "llmb report 3n4fr k7x2p --junit verdicts.xml --csv runs.csv",
+    "bundle": "llmb bundle 3n4fr k7x2p --redact --output acceptance.tar.gz",
     "metrics": "llmb metrics maxtext/llama2-70b --gpu-type h100 --dtype bf16 \\\n    --gpus 64 --step-time 7.1",
     "recipes": "llmb recipes maxtext/llama2-70b",
     "plugins": "llmb plugins",

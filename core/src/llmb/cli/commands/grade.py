@@ -23,15 +23,17 @@ Logs = Annotated[
     ),
 ]
 
+Address = Annotated[
+    str,
+    typer.Option(
+        "--recipe", metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", autocompletion=complete_recipe
+    ),
+]
+
 
 def grade(
     logs: Logs,
-    recipe: Annotated[
-        str,
-        typer.Option(
-            "--recipe", metavar="ADDRESS", help="Recipe, as `llmb recipes` lists it.", autocompletion=complete_recipe
-        ),
-    ],
+    recipe: Address,
     gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
     dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
     gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
