@@ -21,6 +21,7 @@ LINES = {
     "llmb doctor e": ["eos"],
     "llmb run spec.toml --target e": ["eos"],
     "llmb compare {v": ["{verdict="],
+    "llmb runs st": ["state="],
     "llmb show nothing": [],
 }
 

@@ -31,6 +31,11 @@ def complete_run(incomplete: str) -> list[str]:
         return []
 
 
+def complete_filter(incomplete: str) -> list[str]:
+    """Return the keys of filters that begin so."""
+    return [f"{key}=" for key in _beginning(FILTER_KEYS, incomplete)]
+
+
 def complete_runs_or_filter(incomplete: str) -> list[str]:
     """Return run ids or, after a brace, the keys of filters that begin so."""
     if not incomplete.startswith("{"):

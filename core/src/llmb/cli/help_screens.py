@@ -39,7 +39,7 @@ EXAMPLES = {
     "validate": "llmb validate workload.toml",
     "attach": "llmb attach 3n4fr",
     "cancel": "llmb cancel 3n4fr",
-    "runs": "llmb runs",
+    "runs": "llmb runs verdict=fail since=7d",
     "show": "llmb show 3n4fr",
     "logs": "llmb logs 3n4fr",
     "parse": "llmb parse train.log --framework maxtext --window 35:44",

@@ -8,6 +8,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.completion import complete_filter
 from llmb.cli.options import AsJson, reject_combination
 
 NEWEST = 50
@@ -20,6 +21,7 @@ Filters = Annotated[
         help="key=value: recipe, image, target (with *), gpu_type, dtype, gpus (64 or 64..512), state, verdict, since, "
         "until (7d or 2026-11-01). Values joined by commas mean or, several filters and.",
         show_default=False,
+        autocompletion=complete_filter,
     ),
 ]
 
