@@ -154,5 +154,8 @@ def _clock(facts: Mapping[str, str]) -> DoctorCheck:
     ok = difference_s <= MAX_CLOCK_DIFFERENCE_S
     detail = f"differs from the clock of this machine by {difference_s} s"
     return DoctorCheck(
-        name="clock", ok=ok, detail=detail, remedy="" if ok else "run `sudo timedatectl set-ntp true` on both machines"
+        name="clock",
+        ok=ok,
+        detail=detail,
+        remedy="" if ok else "synchronise both clocks with NTP: run `sudo timedatectl set-ntp true` on both machines",
     )
