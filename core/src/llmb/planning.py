@@ -253,8 +253,7 @@ def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Env
     """
     if job.environment != Environment() and with_target_secrets(job.environment, target) != environment:
         raise PluginError(f"{run.framework}: build_job() sets Job.environment; prepare_env() has to return it")
-    job = with_telemetry(attrs.evolve(job, environment=environment), run)
-    return with_settings(job, run.env, run.mounts)
+    return with_settings(with_telemetry(attrs.evolve(job, environment=environment), run), run.env, run.mounts)
 
 
 def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:

@@ -133,18 +133,15 @@ class Grader:
 
     def _describe_saved(self, run: GradedRun) -> GradedLog:
         candidate = attrs.evolve(run, name="the run").candidate
-        over = run.measured_over
+        over_steady = ("the metrics are those of the steady state",) if run.measured_over == "steady_state" else ()
         return GradedLog(
             log=run.log,
             completed=run.log.status in ("complete", "incomplete") and not run.log.failure and _ended(run.log),
             judgement=judge_set([candidate], self._published_s, self.tolerance),
-            metrics=self._measure_metrics(run.step_time_s, run.tflops_per_gpu) if over else None,
+            metrics=self._measure_metrics(run.step_time_s, run.tflops_per_gpu) if run.measured_over else None,
             window=run.window,
             steady_state=run.steady_state,
-            notes=(
-                *_notes(run.log),
-                *(["the metrics are those of the steady state"] if over == "steady_state" else []),
-            ),
+            notes=(*self._notes([run.log]), *over_steady),
         )
 
     @property
