@@ -13,7 +13,7 @@ import attrs
 from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, read_tail
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
 from llmb.logs.signature_files import known_signatures, signature_of_exception
-from llmb.logs.signature_search import Hit, SignatureSearch, line_at, tail_starts
+from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts
 from llmb.logs.timestamps import time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
@@ -67,7 +67,7 @@ class Diagnosis:
     def of(cls, logs: Iterable[Path], more: Iterable[Signature], starts: Mapping[Path, int]) -> Diagnosis:
         """Return the diagnosis of those logs that are not empty."""
         paths = [path for path in logs if os.path.isfile(path) and path.stat().st_size]
-        return cls(SignatureSearch([*known_signatures(), *more]), paths, starts)
+        return cls(search_signatures((*known_signatures(), *more)), paths, starts)
 
     def cause(self) -> Failure | None:
         """Return the cause according to the signatures, or None."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.resources import files
@@ -13,6 +14,7 @@ from llmb.values.failure import Signature
 SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
 
 
+@functools.cache
 def known_signatures() -> tuple[Signature, ...]:
     """Return the signatures that core ships."""
     tables = sorted(files("llmb.logs").joinpath("signatures").iterdir(), key=lambda file: file.name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -107,7 +107,7 @@ class SignatureSearch:
             yield from (hit for hit in hits if hit.process != NOBODY)
             start += len(block)
 
-    @cached_property
+    @functools.cached_property
     def _located(self) -> TextSearch | None:
         texts = [text for text, each in self._by_text.items() if each.report and each.pattern]
         return TextSearch(texts, MOST_TOGETHER) if texts else None
@@ -133,6 +133,12 @@ class SignatureSearch:
             match = _match(path, offset, signature)
             if match or not signature.pattern:
                 yield Hit(path, offset, signature, match)
+
+
+@functools.lru_cache(maxsize=8)
+def search_signatures(signatures: tuple[Signature, ...]) -> SignatureSearch:
+    """Return a search for these signatures. It is kept, because a directory of logs needs the same one for each log."""
+    return SignatureSearch(signatures)
 
 
 def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | None:
