@@ -22,7 +22,7 @@ def _check_expression(_signature: Any, field: attrs.Attribute[str], value: str) 
         raise ValueError(f"invalid Signature.{field.name} {value!r}: {error}") from error
 
 
-@attrs.frozen(kw_only=True, field_transformer=typed_fields)
+@attrs.frozen(kw_only=True, field_transformer=typed_fields, cache_hash=True)
 class Signature:
     """Text in a log (``needle``) that identifies the cause of a failure.
 
