@@ -93,5 +93,5 @@ class Report:
 
     @property
     def runs(self) -> tuple[ReportedRun, ...]:
-        """All runs, in the order of the sets."""
+        """The runs of all sets, in their order."""
         return tuple(run for each in self.sets for run in each.runs)
