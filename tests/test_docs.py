@@ -40,6 +40,22 @@ def test_every_link_of_the_documents_exists() -> None:
         assert [link for link in links if not (page.parent / link).exists()] == [], page.name
 
 
+def test_no_page_of_the_site_links_to_a_file_outside_it() -> None:
+    for page in (ROOT / "docs").rglob("*.md"):
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+        outside = [link for link in links if ROOT / "docs" not in (page.parent / link).resolve().parents]
+        assert outside == [], page.name
+
+
+def test_every_page_has_its_place_in_the_navigation() -> None:
+    navigation = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.MULTILINE))
+    decisions = {
+        f"decisions/{name}" for name in re.findall(r"\((\d.*?\.md)\)", (ROOT / "docs/decisions/index.md").read_text())
+    }
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert navigation | decisions == pages, "list the page in mkdocs.yml, or the decision in docs/decisions/index.md"
+
+
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)
 def test_every_example_is_valid(example: Path) -> None:
     done = run_llmb(["validate", str(example)])
@@ -52,10 +68,11 @@ def test_every_family_of_recipes_has_an_example() -> None:
     assert families - {address.partition("-")[0] for address in used} == set()
 
 
-def test_the_readme_has_the_current_table_of_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    with_recipes = importlib.import_module("recipes_table").with_recipes
-    assert with_recipes(README) == README, "run `uv run python docs/recipes_table.py`"
+def test_the_generated_parts_are_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    generated = importlib.import_module("write_docs").generated()
+    old = [str(path.relative_to(ROOT)) for path, text in generated.items() if path.read_text() != text]
+    assert old == [], "run `uv run python tools/write_docs.py`"
 
 
 def test_every_plugin_depends_on_llmb_with_an_upper_bound() -> None:

@@ -1,14 +1,11 @@
-"""Writes the table of recipes in README.md: ``uv run python docs/recipes_table.py``."""
+"""The table of recipes in README.md."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import llmb
 from llmb.cli.views.recipes import list_row
 
-README = Path(__file__).parents[1] / "README.md"
-BEGIN, END = "<!-- recipes: written by docs/recipes_table.py -->\n", "<!-- end of recipes -->\n"
+BEGIN, END = "<!-- recipes: written by tools/write_docs.py -->\n", "<!-- end of recipes -->\n"
 
 
 def with_recipes(text: str) -> str:
@@ -27,7 +24,3 @@ def _table() -> str:
         baselines = sum(point.baseline is not None for point in recipe.points)
         rows.append((f"`{address}`", *others, f"{baselines} of {len(recipe.points)}" if baselines else "none"))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
-
-
-if __name__ == "__main__":
-    README.write_text(with_recipes(README.read_text()))
