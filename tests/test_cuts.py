@@ -14,9 +14,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import llmb
 from llmb import Notice, Step
 from llmb.logs import files
+from llmb.parsing.parse_log import parse_run
 from llmb.plugins.registry import PluginRegistry
 
 FRAMEWORKS = ["maxtext", "megatron_bridge", "nemo_launcher"]
@@ -89,7 +89,7 @@ def parsed(framework: str, log: bytes, block: int) -> dict[str, Any]:
     with TemporaryDirectory() as folder, mock.patch.object(files, "BLOCK", block):
         path = Path(folder, "run.log")
         path.write_bytes(log)
-        document = llmb.parse([path], framework=framework).as_dict()
+        document = parse_run([path], framework, REGISTRY).as_dict()
     return json.loads(re.sub(r'"evidence": "[^"]*"', '"evidence": ""', json.dumps(document)))  # type: ignore[no-any-return]  # JSON
 
 

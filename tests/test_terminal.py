@@ -146,7 +146,7 @@ ENDS_OF_OUTPUT = {
 }
 
 
-@pytest.mark.parametrize("arguments", [["recipes"], ["recipes", "--json"], ["--version"], ["runs", "--json"]])
+@pytest.mark.parametrize("arguments", [["recipes"], ["runs", "--json"]])
 @pytest.mark.parametrize("end", ENDS_OF_OUTPUT)
 def test_an_unwritable_output_is_an_error_but_a_closed_pipe_is_not(end: str, arguments: list[str]) -> None:
     if end == "full":

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from parts.forked import run_llmb
 
-SETPRIV = shutil.which("setpriv")
 SPEC = '[workload]\nrecipe = "maxtext/llama2-tiny"\ngpu_type = "cpu"\ndtype = "fp32"\ngpus = 1\n'
 LOCAL = '[target]\nscheduler = "local"\n'
 RUN = "k3x9f-secret"
@@ -19,17 +17,12 @@ RUN = "k3x9f-secret"
 
 def llmb(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run llmb as a user who may read only what the modes of files permit. Root gives up the right to read all."""
-    rights = "-dac_override,-dac_read_search"
-    as_user = [str(SETPRIV), f"--bounding-set={rights}", f"--inh-caps={rights}"] if os.geteuid() == 0 else []
-    command = [*as_user, sys.executable, "-m", "llmb", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, errors="surrogateescape")
+    return run_llmb(arguments, without_rights=os.geteuid() == 0)
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Create two records, a spec, a targets file and a log, all readable."""
-    if os.geteuid() == 0 and not SETPRIV:
-        pytest.skip("setpriv is not installed")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("LLMB_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

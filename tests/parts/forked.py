@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import os
 import pkgutil
@@ -19,24 +20,31 @@ LIBRARIES = ("jinja2", "packaging.requirements", "platformdirs.unix", "rich.cons
 
 
 def run_llmb(
-    arguments: Sequence[str], *, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    without_rights: bool = False,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end in a process of its own."""
+    """Run a command to its end in a process of its own, on request without root's right to read and write any file."""
     environment = dict(os.environ if env is None else env)
     with tempfile.TemporaryDirectory(prefix="llmb-forked-") as folder:
         outputs = [f"{folder}/out", f"{folder}/err"]
-        process = ForkServerProcess(target=_main, args=(list(arguments), environment, str(cwd or Path.cwd()), outputs))
+        details = (list(arguments), environment, str(cwd or Path.cwd()), outputs, without_rights)
+        process = ForkServerProcess(target=_main, args=details)
         process.start()
         process.join(DEADLINE_S)
         if process.exitcode is None:
             process.kill()
             process.join()
             raise subprocess.TimeoutExpired(["llmb", *arguments], DEADLINE_S)
-        out, err = (Path(output).read_text() for output in outputs)
+        out, err = (Path(output).read_text(errors="surrogateescape") for output in outputs)
         return subprocess.CompletedProcess(["llmb", *arguments], process.exitcode, out, err)
 
 
-def _main(arguments: list[str], environment: dict[str, str], cwd: str, outputs: list[str]) -> None:
+def _main(
+    arguments: list[str], environment: dict[str, str], cwd: str, outputs: list[str], without_rights: bool
+) -> None:
     """Behave like ``python -m llmb``."""
     for stream, name in enumerate(outputs, 1):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), stream)
@@ -45,9 +53,24 @@ def _main(arguments: list[str], environment: dict[str, str], cwd: str, outputs: 
     os.chdir(cwd)
     sys.path[:0] = filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))
     sys.argv = ["llmb", *arguments]
+    if without_rights:
+        drop_rights()
     from llmb.cli.app import main
 
     main()
+
+
+def drop_rights() -> None:
+    """Give up CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, so that the modes of files hold for root too (capset(2))."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    version_3_of_this_process = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    capabilities = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, for the lower and the upper 32
+    if libc.capget(version_3_of_this_process, capabilities) == 0:
+        capabilities[0] &= ~0b110
+        capabilities[1] &= ~0b110
+        if libc.capset(version_3_of_this_process, capabilities) == 0:
+            return
+    raise OSError(ctypes.get_errno(), "capset")
 
 
 def _modules() -> Iterator[str]:
