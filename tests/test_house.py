@@ -37,6 +37,7 @@ ALLOWED = {
     "logs/signatures/files.toml": {"pytorch", "torch"},
     "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
+    "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
     "logs/signatures/processes.toml": {"torchrun"},
     "logs/signatures/hangs.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }

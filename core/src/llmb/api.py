@@ -25,7 +25,7 @@ from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import TOLERANCE
-from llmb.spec.published_points import published_point
+from llmb.spec.published_points import published_flops, published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
@@ -143,8 +143,8 @@ def metrics(
     registry = PluginRegistry()
     peak = known_peak_flops(gpu_type, dtype, known_accelerators(registry).get(gpu_type), recipe.framework, registry)
     return measure(
-        model=point.model,
-        flop_formula=recipe.flop_formula,
+        seq_len=point.seq_len,
+        flops_per_sequence=published_flops(recipe, point),
         mfu_from=recipe.mfu_from,
         global_batch_size=point.parallelism.global_batch_size,
         gpus=gpus,

@@ -99,7 +99,7 @@ class RunPlan:
             "repeats": self.spec.repeats,
             "sweep": encode(self.spec.swept),
             "parallelism": {**attrs.asdict(run.parallelism), "dp": run.parallelism.data_parallel(run.gpus)},
-            "model": encode(run.model),
+            "model": encode(run.architecture) or {"seq_len": run.seq_len},
             "window": run.window if run.window == "last" else list(run.window),
             "tolerance": run.tolerance,
             "differences": list(run.differences),

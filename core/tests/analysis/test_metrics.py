@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from llmb.analysis.flops import flops_per_sequence
 from llmb.analysis.metrics import Metrics, high_mfu_note, measure, measure_run
 from llmb.recipes.accelerators import accelerators
 from llmb.values.model import Model
@@ -20,8 +21,8 @@ SMALL_FLOPS = 16 * (5376 + 5760 + 2400)
 
 def small(**changes: Any) -> Metrics:
     given: dict[str, Any] = {
-        "model": SMALL,
-        "flop_formula": "full",
+        "seq_len": 16,
+        "flops_per_sequence": flops_per_sequence(SMALL, "full"),
         "mfu_from": "step time",
         "global_batch_size": 12,
         "gpus": 3,
@@ -46,9 +47,10 @@ def test_an_invented_recipe_by_hand() -> None:
 
 def test_megatron_bridge_405b_on_128_gb200() -> None:
     """The example of the README of release 25.10: MFU from the logged TFLOP/s, 33.40 %, 91339 tokens/s, 126.72 days."""
+    llama_405b = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192)
     metrics = measure(
-        model=Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192),
-        flop_formula="causal",
+        seq_len=8192,
+        flops_per_sequence=flops_per_sequence(llama_405b, "causal"),
         mfu_from="logged",
         global_batch_size=64,
         gpus=128,

@@ -11,6 +11,7 @@ from pathlib import Path
 import attrs
 import pytest
 
+from llmb.analysis.flops import flops_per_sequence
 from llmb.analysis.metrics import Metrics, measure
 from llmb.recipes.accelerators import accelerators
 from llmb.values.model import FlopFormula, Model
@@ -50,8 +51,8 @@ def model_of(row: dict[str, str]) -> tuple[Model, FlopFormula]:
 def measured(row: dict[str, str], step_time_s: float) -> Metrics:
     model, formula = model_of(row)
     return measure(
-        model=model,
-        flop_formula=formula,
+        seq_len=model.seq_len,
+        flops_per_sequence=flops_per_sequence(model, formula),
         mfu_from="step time",
         global_batch_size=int(row["global_batch_size"]),
         gpus=int(row["gpus"]),

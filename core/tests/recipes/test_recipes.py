@@ -336,9 +336,59 @@ def test_invalid_toml_is_reported_with_its_line() -> None:
     assert "line 1" in error.message
 
 
-def test_a_recipe_without_points_is_an_error() -> None:
+def test_a_recipe_without_points_needs_a_batch_size() -> None:
     (error,) = errors_of(HEAD)
-    assert str(error) == "moe.toml: points: required key is missing; expected a list, each a table"
+    expected = 'expected a number or a rule such as "8 * gpus", or tables [[points]]'
+    assert str(error) == f"moe.toml: global_batch_size: required key is missing; {expected}"
+
+
+OPEN = """
+release = "1.0"
+description = "a training script"
+source = "its author"
+window = "last"
+steps = 20
+time_limit = "1h"
+seq_len = 128
+params = 50e3
+dtypes = ["fp32", "bf16"]
+global_batch_size = "8 * gpus"
+"""
+
+
+def test_a_recipe_without_points_or_architecture_states_its_flops_per_token() -> None:
+    recipe = read(OPEN)
+    assert (recipe.model, recipe.flop_formula, recipe.points) == (None, None, ())
+    assert (recipe.seq_len, recipe.flops_per_token, recipe.dtypes) == (128, 6 * 50e3, ("fp32", "bf16"))
+    assert read(OPEN.replace("params = 50e3", "params = 50e3\nactive_params = 10e3")).flops_per_token == 60e3
+    assert read(OPEN.replace("params = 50e3", "flops_per_token = 7")).flops_per_token == 7
+    assert read(OPEN.replace("params = 50e3", "")).flops_per_token is None
+
+
+def test_a_baseline_of_a_recipe_without_points_is_a_published_configuration() -> None:
+    row = '[[baselines]]\ngpu_type = "h100"\ndtype = "bf16"\ngpus = [8, 16]\nstep_time_s = [0.5, 0.25]\n'
+    point = read(OPEN + row).find("h100", "bf16", 16)
+    assert point
+    assert point.parallelism.global_batch_size == 128
+    assert point.baseline
+    assert point.baseline.step_time_s == 0.25
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        ("seq_len = 128", "", "seq_len: required key is missing"),
+        ("params = 50e3", "params = 1\nflops_per_token = 6", "params and flops_per_token both state the FLOPs"),
+        ("params = 50e3", "active_params = 1", "params: required key is missing"),
+        (
+            "params = 50e3",
+            'flop_formula = "full"',
+            "model: required key is missing; expected both model and",
+        ),
+    ],
+)
+def test_sizes_that_contradict_each_other_are_errors(old: str, new: str, error: str) -> None:
+    assert error in " ".join(map(str, errors_of(OPEN.replace(old, new))))
 
 
 def test_the_layout_in_the_documentation_is_one_that_can_be_read() -> None:

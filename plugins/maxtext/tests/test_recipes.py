@@ -9,6 +9,7 @@ import pytest
 from llmb import load_recipe
 from llmb.analysis.metrics import measure
 from llmb.recipes.accelerators import accelerators
+from llmb.spec.published_points import published_flops
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import encode
 
@@ -66,8 +67,8 @@ def test_the_published_metrics_follow_from_the_published_step_times(dtype: str, 
     baseline = point.baseline
     assert baseline is not None
     metrics = measure(
-        model=point.model,
-        flop_formula=LLAMA2_70B.flop_formula,
+        seq_len=point.seq_len,
+        flops_per_sequence=published_flops(LLAMA2_70B, point),
         mfu_from=LLAMA2_70B.mfu_from,
         global_batch_size=point.parallelism.global_batch_size,
         gpus=gpus,

@@ -6,10 +6,9 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.flops import flops_per_sequence
+from llmb.analysis.sequence_flops import sequence_flops
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
 from llmb.values.html_table import html_values
-from llmb.values.model import FlopFormula, Model
 from llmb.values.recipe import Baseline, MfuSource
 from llmb.values.run import Run
 
@@ -48,7 +47,7 @@ class Metrics:
     mfu_computed: float | None
     mfu_logged: float | None
     days_per_1t_tokens: float | None
-    flops_per_sequence: float
+    flops_per_sequence: float | None
     peak_flops: float | None
     global_batch_size: int
     seq_len: int
@@ -78,8 +77,8 @@ class Metrics:
 
 def measure(
     *,
-    model: Model,
-    flop_formula: FlopFormula,
+    seq_len: int,
+    flops_per_sequence: float | None,
     mfu_from: MfuSource,
     global_batch_size: int,
     gpus: int,
@@ -94,17 +93,17 @@ def measure(
     TFLOP/s per GPU = FLOPs per sequence x global batch / (step time x GPUs x 1e12). If only TFLOP/s are given, the step
     time is derived by this equation, which is exact if the framework counts FLOPs by the recipe's formula. If only the
     step time is given, ``mfu_logged`` is None. Values outside STEP_TIME_S or TFLOPS_PER_GPU count as absent, because a
-    log may print NaN, or 0 for a small model. ``peak_flops`` is the dense peak of one GPU in FLOP/s. Without it, every
-    MFU is None. Proxies have no days per 1T tokens, because they train no real model.
+    log may print NaN, or 0 for a small model. ``flops_per_sequence`` is None if the recipe does not state how to count
+    FLOPs. ``peak_flops`` is the dense peak of one GPU in FLOP/s. Without it, every MFU is None. Proxies have no days
+    per 1T tokens, because they train no real model.
     """
-    flops = flops_per_sequence(model, flop_formula)
-    flops_per_gpu = flops * global_batch_size / gpus
+    flops_per_gpu = None if flops_per_sequence is None else flops_per_sequence * global_batch_size / gpus
     logged = possible(tflops_per_gpu, TFLOPS_PER_GPU)
     step_time = possible(step_time_s, STEP_TIME_S)
-    if step_time is None and logged is not None:
+    if step_time is None and logged is not None and flops_per_gpu is not None:
         step_time = flops_per_gpu / (logged * _TERA)
-    achieved = _per(flops_per_gpu / _TERA, step_time)
-    tokens = _per(model.seq_len * global_batch_size, step_time)
+    achieved = None if flops_per_gpu is None else _per(flops_per_gpu / _TERA, step_time)
+    tokens = _per(seq_len * global_batch_size, step_time)
     computed, from_log = _utilisation(achieved, peak_flops), _utilisation(logged, peak_flops)
     return Metrics(
         step_time_s=step_time,
@@ -115,10 +114,10 @@ def measure(
         mfu_computed=computed,
         mfu_logged=from_log,
         days_per_1t_tokens=None if proxy else _per(_TRAINING_TOKENS / _SECONDS_PER_DAY, tokens),
-        flops_per_sequence=flops,
+        flops_per_sequence=flops_per_sequence,
         peak_flops=stated(peak_flops),
         global_batch_size=global_batch_size,
-        seq_len=model.seq_len,
+        seq_len=seq_len,
         baseline=None if baseline is None else _compare(baseline, step_time),
     )
 
@@ -126,8 +125,13 @@ def measure(
 def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float | None, peak: float | None) -> Metrics:
     """Compute the metrics of a run from a step time (s), logged TFLOP/s per GPU, and the peak of a GPU (FLOP/s)."""
     return measure(
-        model=run.model,
-        flop_formula=run.flop_formula,
+        seq_len=run.seq_len,
+        flops_per_sequence=sequence_flops(
+            model=run.architecture,
+            flop_formula=run.flop_formula,
+            flops_per_token=run.flops_per_token,
+            seq_len=run.seq_len,
+        ),
         mfu_from=run.mfu_from,
         global_batch_size=run.parallelism.global_batch_size,
         gpus=run.gpus,

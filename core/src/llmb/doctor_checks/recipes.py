@@ -15,6 +15,7 @@ from llmb.planning import plan_run
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.expand_sweep import Combination
+from llmb.spec.published_points import example_points
 from llmb.spec.resolve_run import RunResolver
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe
@@ -95,9 +96,12 @@ def _merged(texts: Sequence[str]) -> str:
 
 
 def _smallest_workloads(recipe: Recipe) -> Iterator[dict[str, Any]]:
-    """Yield a workload for each GPU type and dtype of a recipe, with the smallest published number of GPUs."""
+    """Yield a workload for each GPU type and dtype of a recipe, with the smallest published number of GPUs.
+
+    A recipe without published configurations has one workload for each of its dtypes, with one GPU.
+    """
     least: dict[tuple[str, str], int] = {}
-    for point in recipe.points:
+    for point in example_points(recipe):
         key = (point.gpu_type, point.dtype)
         least[key] = min(point.gpus, least.get(key, point.gpus))
     for (gpu_type, dtype), gpus in least.items():

@@ -61,7 +61,7 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     objection = _find_objection(run, logs, summary, steady, completed=completed)
     repeat = Repeat(window=window, steady_state=steady) if window else None
     judgement = _judge(run, Candidate(repeat=repeat, objection=objection), summary)
-    proxy = proxy_note(run.model, run.published_model)
+    proxy = proxy_note(run.architecture, run.published_architecture)
     own_notes = (proxy, ending.reason if completed else "", high_mfu_note(run, metrics))
     result = attrs.evolve(
         read_result(record),

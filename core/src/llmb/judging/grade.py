@@ -22,6 +22,7 @@ from llmb.logs.log_status import LogStatus
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.published_points import published_flops
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
@@ -207,8 +208,8 @@ class Grader:
         point, recipe = self.point, self.recipe
         accelerator = known_accelerators(self.registry).get(point.gpu_type)
         return measure(
-            model=point.model,
-            flop_formula=recipe.flop_formula,
+            seq_len=point.seq_len,
+            flops_per_sequence=published_flops(recipe, point),
             mfu_from=recipe.mfu_from,
             global_batch_size=point.parallelism.global_batch_size,
             gpus=point.gpus,

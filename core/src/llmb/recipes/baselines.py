@@ -30,13 +30,13 @@ class PublishedRow:
     source: str
     note: str
 
-    def as_baseline(self, gpus: int, tokens_per_step: int, flops_per_step: float) -> Baseline:
+    def as_baseline(self, gpus: int, tokens_per_step: int, flops_per_step: float | None) -> Baseline:
         """Return the row as a baseline, with tokens/s and step time computed from the values of one GPU if necessary.
 
         step time = FLOPs per step / (GPUs x FLOP/s per GPU), or tokens per step / (GPUs x tokens/s per GPU)
         """
         values: dict[str, Any] = dict(self.values)
-        if tflops := values.get("tflops_per_gpu"):
+        if (tflops := values.get("tflops_per_gpu")) and flops_per_step is not None:
             step_time_s = flops_per_step / (gpus * tflops * 1e12)
             values = {"step_time_s": step_time_s, "tokens_per_s": tokens_per_step / step_time_s} | values
         if per_gpu := values.pop("tokens_per_s_per_gpu", None):

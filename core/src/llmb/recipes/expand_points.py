@@ -6,29 +6,27 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.flops import flops_per_sequence
+from llmb.analysis.sequence_flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name
 from llmb.recipes.recipe_tables import PointTable, RecipeTable
 from llmb.recipes.scaling_rules import scaled
+from llmb.recipes.sizes import DEGREES, flops_per_token, sequence_length
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model import Model, Parallelism
-from llmb.values.parallelism_rules import check_model, check_parallelism
+from llmb.values.parallelism_rules import check_model, check_model_keys, check_parallelism
 from llmb.values.recipe import Point, ScalingRule
 from llmb.values.typed import decode_fields
-
-DEGREES = tuple(field.name for field in attrs.fields(Parallelism))
-"""The keys of a table of points that may be rules."""
 
 
 def expand_points(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> tuple[tuple[Point, ...], list[Fault]]:
     """Return every combination of every table, and the errors of the others. ``rows`` are the published values."""
     points: dict[PointKey, tuple[str, Point]] = {}
     errors: list[Fault] = []
-    for index, table in enumerate(recipe.points):
-        key = f"points[{index}]"
+    tables = {f"points[{index}]": table for index, table in enumerate(recipe.points)}
+    for key, table in (tables or _measured(recipe, rows)).items():
         expanded, wrong = _expand(table, recipe, key)
         errors += wrong
         for point in expanded:
@@ -40,14 +38,25 @@ def expand_points(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) ->
     return tuple(point for _, point in points.values()), errors
 
 
+def _measured(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> Mapping[str, PointTable]:
+    """Return a table for each baseline of a recipe without [[points]], by a key for errors."""
+    degrees = {name: getattr(recipe, name) for name in DEGREES}
+    return {
+        f"{row.place} ({point_name((gpu_type, dtype, variant, gpus))})": PointTable(
+            gpu_type=(gpu_type,), dtype=(dtype,), variant=variant, gpus=(gpus,), **degrees
+        )
+        for (gpu_type, dtype, variant, gpus), row in rows.items()
+    }
+
+
 def point_key(point: Point) -> PointKey:
     """Return the gpu_type, dtype, variant and gpus of a point."""
     return point.gpu_type, point.dtype, point.variant, point.gpus
 
 
 def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Point], list[Fault]]:
-    model, errors = _model(table, recipe.model, key)
-    if model is None:
+    model, seq_len, errors = _model(table, recipe, key)
+    if errors:
         return [], errors
     points: list[Point] = []
     for gpu_type, gpus in itertools.product(table.gpu_type, table.gpus):
@@ -62,6 +71,7 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
                 gpus=gpus,
                 variant=_variant(table),
                 model=model,
+                seq_len=seq_len,
                 parallelism=parallelism,
                 proxy=table.proxy,
                 recompute_layers=table.recompute_layers,
@@ -103,17 +113,18 @@ def _settings(table: PointTable, recipe: RecipeTable, gpu_type: str, dtype: str)
     return merged(settings, table.framework)
 
 
-def _model(table: PointTable, model: Model, key: str) -> tuple[Model | None, list[Fault]]:
-    """Return the recipe's model with the changes of a table; None if a change is invalid."""
+def _model(table: PointTable, recipe: RecipeTable, key: str) -> tuple[Model | None, int, list[Fault]]:
+    """Return the recipe's model, if any, and its sequence length, with the changes of a table; and the errors."""
     changes, errors = decode_fields(table.model, Model, f"{key}.model", required=False)
-    if errors or not changes:
-        return (None if errors else model), list(errors)
-    changed = attrs.evolve(model, **changes)
-    return changed, [attrs.evolve(error, key=_key_in_point(error, key)) for error in check_model(changed)]
+    seq_len = changes.get("seq_len", sequence_length(recipe))
+    if recipe.model is None or errors or not changes:
+        return recipe.model, seq_len, [*errors, *check_model_keys(changes, recipe.model, f"{key}.model")]
+    changed = attrs.evolve(recipe.model, **changes)
+    return changed, seq_len, [attrs.evolve(error, key=_key_in_point(error, key)) for error in check_model(changed)]
 
 
 def _parallelism(
-    table: PointTable, model: Model, gpus: int, gpus_per_node: int, key: str
+    table: PointTable, model: Model | None, gpus: int, gpus_per_node: int, key: str
 ) -> tuple[Parallelism | None, list[Fault]]:
     """Return the degrees at this number of GPUs; None, with the errors, if the division is impossible."""
     degrees: dict[str, Any] = {}
@@ -146,5 +157,11 @@ def _with_baseline(point: Point, recipe: RecipeTable, rows: Mapping[PointKey, Pu
     if row is None:
         return point
     batch = point.parallelism.global_batch_size
-    flops_per_step = batch * flops_per_sequence(point.model, recipe.flop_formula)
-    return attrs.evolve(point, baseline=row.as_baseline(point.gpus, batch * point.model.seq_len, flops_per_step))
+    flops = sequence_flops(
+        model=point.model,
+        flop_formula=recipe.flop_formula,
+        flops_per_token=flops_per_token(recipe),
+        seq_len=point.seq_len,
+    )
+    flops_per_step = None if flops is None else batch * flops
+    return attrs.evolve(point, baseline=row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step))

@@ -9,6 +9,7 @@ from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_base
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.recipes.releases import at_release, releases_of
+from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, open_rule, sequence_length
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
@@ -19,7 +20,7 @@ from llmb.values.typed import decode
 
 def read_releases(text: str, file: str, shared: Mapping[str, str]) -> tuple[str, ...]:
     """Return the releases in a recipe file, the oldest first. Raise RecipeError."""
-    return releases_of(_with_shared(_parse_toml(text, file), shared, file), file)
+    return releases_of(with_shared(_parse_toml(text, file), shared, file), file)
 
 
 def read_recipe(
@@ -35,25 +36,38 @@ def read_recipe(
 
     ``shared`` has the texts of all shared files by name. Raise RecipeError with all errors, which name ``file``.
     """
-    tables = _with_shared(_parse_toml(text, file), shared, file)
+    tables = with_shared(_parse_toml(text, file), shared, file)
     releases = releases_of(tables, file)
     table, errors = decode(at_release(tables, release, file), RecipeTable, "")
     if table is None:
         raise RecipeError(*located(errors, file))
+    recipe, errors = build_recipe(table, address=address, framework=framework, releases=releases)
+    if recipe is None:
+        raise RecipeError(*located(errors, file))
+    return recipe
+
+
+def build_recipe(
+    table: RecipeTable, *, address: str, framework: str, releases: tuple[str, ...] = ()
+) -> tuple[Recipe | None, tuple[Fault, ...]]:
+    """Return the recipe of a decoded file, or None and all errors."""
+    if errors := (*check_sizes(table), *_check_window(table), *check_model(table.model)):
+        return None, errors
     rows, row_errors = read_baselines(table)
     points, point_errors = expand_points(table, rows)
-    errors = (*_check_window(table), *check_model(table.model), *point_errors, *row_errors)
-    if errors := errors or tuple(_check_rows(rows, points)):
-        raise RecipeError(*located(errors, file))
-    return Recipe(
+    if errors := (*point_errors, *row_errors) or tuple(_check_rows(rows, points)):
+        return None, errors
+    recipe = Recipe(
         address=address,
         framework=framework,
         release=table.release,
-        releases=releases,
+        releases=releases or (table.release,),
         description=table.description,
         source=table.source,
         model=table.model,
+        seq_len=sequence_length(table),
         flop_formula=table.flop_formula,
+        flops_per_token=flops_per_token(table),
         mfu_from=table.mfu_from,
         window=table.window,
         steps=table.steps,
@@ -63,7 +77,11 @@ def read_recipe(
         memory_gb=table.memory_gb,
         image=table.image,
         points=points,
+        rule=None if table.points else open_rule(table),
+        dtypes=() if table.points else table.dtypes or DEFAULT_DTYPES,
+        settings=table.framework,
     )
+    return recipe, ()
 
 
 def _check_window(table: RecipeTable) -> Iterator[Fault]:
@@ -82,7 +100,7 @@ def _check_rows(rows: Mapping[PointKey, PublishedRow], points: Sequence[Point]) 
             yield Fault(message=message, key=f"{row.place}.gpus", nearest=nearest)
 
 
-def _with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
+def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
     """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
     ``shared`` has the texts of all shared files by name. Raise RecipeError for an unknown name.

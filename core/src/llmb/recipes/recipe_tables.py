@@ -8,41 +8,18 @@ import attrs
 
 from llmb.recipes.scaling_rules import Condition, Rule
 from llmb.values.environment import Image
-from llmb.values.error_text import invalid_value
-from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import FlopFormula, Model
+from llmb.values.one_or_more import one_or_more
 from llmb.values.recipe import MfuSource, ProfileTool
 from llmb.values.scalars import (
     Duration,
-    InvalidValueError,
     NonEmptyStr,
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
-    ValueType,
     accepting,
 )
-from llmb.values.typed import value_type
-
-
-def _one_or_more(kind: Any, *, distinct: bool = False) -> ValueType:
-    """Return the type of one value or a list of values, which is a tuple in any case."""
-    item = value_type(kind)
-
-    def convert(value: Any) -> tuple[Any, ...]:
-        values = value if isinstance(value, list | tuple) else [value]
-        try:
-            converted = tuple(map(item.convert, values))
-        except InvalidValueError:
-            raise InvalidValueError.of(value, f"{item.expected}, or a list of such values") from None
-        if not converted:
-            raise InvalidValueError.of(value, "a list with at least one item")
-        if distinct and len(set(converted)) != len(converted):
-            raise InvalidValueError.of(value, "each value once")
-        return converted
-
-    return ValueType(f"{item.expected}, or a list of such values", convert)
 
 
 def _is_step_range(value: Any) -> bool:
@@ -56,9 +33,9 @@ def _is_published(value: Any) -> bool:
     )
 
 
-_Words = Annotated[tuple[str, ...], _one_or_more(NonEmptyStr, distinct=True)]
-_Counts = Annotated[tuple[int, ...], _one_or_more(PositiveInt, distinct=True)]
-_Numbers = Annotated[tuple[float, ...], _one_or_more(PositiveFloat)]
+Words = Annotated[tuple[str, ...], one_or_more(NonEmptyStr, distinct=True)]
+_Counts = Annotated[tuple[int, ...], one_or_more(PositiveInt, distinct=True)]
+_Numbers = Annotated[tuple[float, ...], one_or_more(PositiveFloat)]
 _Published = Annotated[
     float | None,
     accepting(
@@ -67,23 +44,18 @@ _Published = Annotated[
         lambda value: None if math.isnan(value) else float(value),
     ),
 ]
-_PublishedNumbers = Annotated[tuple[float | None, ...], _one_or_more(_Published)]
-_StepRange = Annotated[
+_PublishedNumbers = Annotated[tuple[float | None, ...], one_or_more(_Published)]
+StepRange = Annotated[
     tuple[int, int], accepting("[first, last] in the framework's own step numbers", _is_step_range, tuple)
 ]
-
-
-def _not_empty(_table: object, _field: object, tables: tuple[Any, ...]) -> None:
-    if not tables:
-        raise SpecError(Fault(message=invalid_value([]), expected="at least one table"))
 
 
 @attrs.frozen(kw_only=True)
 class SettingsTable:
     """A table of [[settings]]: a part of [framework] for the points of these GPU types and dtypes."""
 
-    gpu_type: _Words | None = None
-    dtype: _Words | None = None
+    gpu_type: Words | None = None
+    dtype: Words | None = None
     framework: Mapping[str, Any]
 
     def applies(self, gpu_type: str, dtype: str) -> bool:
@@ -95,8 +67,8 @@ class SettingsTable:
 class PointTable:
     """A table of [[points]]: every combination of gpu_type, dtype and gpus."""
 
-    gpu_type: _Words
-    dtype: _Words
+    gpu_type: Words
+    dtype: Words
     gpus: _Counts
     other_gpus: Condition | None = None
     variant: NonEmptyStr | None = None
@@ -139,22 +111,54 @@ class BaselineTable:
 
 @attrs.frozen(kw_only=True)
 class RecipeTable:
-    """A recipe file, without ``shared``."""
+    """A recipe file, without ``shared``.
+
+    A recipe without ``points`` runs on any GPU type and any number of GPUs. Its own ``dtypes``, degrees and batch sizes
+    then take the place of the published ones.
+    """
 
     release: NonEmptyStr
     description: NonEmptyStr
     source: NonEmptyStr
-    flop_formula: FlopFormula
+    flop_formula: FlopFormula | None = None
     mfu_from: MfuSource = "step time"
-    window: Literal["last"] | _StepRange
+    window: Literal["last"] | StepRange
     steps: PositiveInt
     profile_steps: Mapping[ProfileTool, PositiveInt] = FrozenMap()
-    captured_steps: Mapping[ProfileTool, _StepRange] = FrozenMap()
+    captured_steps: Mapping[ProfileTool, StepRange] = FrozenMap()
     time_limit: Duration
     memory_gb: PositiveFloat | None = None
     image: Image | None = None
-    model: Model
+    model: Model | None = None
+    seq_len: PositiveInt | None = None
+    """Tokens of a sequence, by default those of [model]."""
+    params: PositiveFloat | None = None
+    """Parameters of a model without [model]. A token then costs 6 x params FLOPs."""
+    active_params: PositiveFloat | None = None
+    """Parameters that each token uses in a model with experts, by default ``params``."""
+    flops_per_token: PositiveFloat | None = None
+    """FLOPs of a token, forward and backward, of a model without [model] and ``params``."""
+    dtypes: Words | None = None
+    """The dtypes of a recipe without [[points]], by default bf16."""
+    tp: Rule = 1
+    """Tensor parallelism of a recipe without [[points]]: a number, or a rule such as "gpus / 2"."""
+    pp: Rule = 1
+    """Pipeline parallelism of a recipe without [[points]]."""
+    vp: Rule = 1
+    """Interleaved stages of each pipeline rank of a recipe without [[points]]; 1 means none."""
+    cp: Rule = 1
+    """Context parallelism of a recipe without [[points]]."""
+    ep: Rule = 1
+    """Expert parallelism of a recipe without [[points]]."""
+    etp: Rule = 1
+    """Tensor parallelism of the experts of a recipe without [[points]]."""
+    fsdp: Rule = 1
+    """The number of shards of the parameters of a recipe without [[points]]; 1 means none."""
+    micro_batch_size: Rule = 1
+    """Sequences in a micro batch of a recipe without [[points]]."""
+    global_batch_size: Rule | None = None
+    """Sequences in a step of a recipe without [[points]]: a number, or a rule such as "8 * gpus"."""
     framework: Mapping[str, Any] = FrozenMap()
     settings: tuple[SettingsTable, ...] = ()
-    points: tuple[PointTable, ...] = attrs.field(validator=_not_empty)
+    points: tuple[PointTable, ...] = ()
     baselines: tuple[BaselineTable, ...] = ()

@@ -10,6 +10,7 @@ from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable, WorkloadTable
+from llmb.spec.published_points import published_degree
 from llmb.values.environment import Image
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
@@ -61,7 +62,7 @@ def assemble_run(
 ) -> Run[Any]:
     """Return the run of a spec over a published point, without an id and without a baseline."""
     workload = spec.workload
-    model = override_model(point.model, spec.model)
+    model, seq_len = override_model(point.model, spec.model), spec.model.seq_len or point.seq_len
     return Run(
         id="",
         name=_name(recipe, point, model, workload),
@@ -73,10 +74,12 @@ def assemble_run(
         variant=point.variant,
         gpus_per_node=gpus_per_node,
         steps=workload.steps or published_steps(recipe, spec.profile),
-        model=model,
-        published_model=recipe.model,
+        architecture=model,
+        published_architecture=recipe.model,
+        seq_len=seq_len,
         parallelism=override_parallelism(point.parallelism, spec.parallelism),
         flop_formula=recipe.flop_formula,
+        flops_per_token=recipe.flops_per_token,
         mfu_from=recipe.mfu_from,
         window=spec.measure.window or recipe.window,
         tolerance=spec.measure.tolerance or TOLERANCE,
@@ -94,10 +97,11 @@ def assemble_run(
         options=options,
         paths=Paths(run="", cache=cache),
         accelerator=accelerator,
+        overrides=overridden_keys(spec, recipe, point, gpus_per_node),
     )
 
 
-def _name(recipe: Recipe, point: Point, model: Model, workload: WorkloadTable) -> str:
+def _name(recipe: Recipe, point: Point, model: Model | None, workload: WorkloadTable) -> str:
     """Return the name of a run, which every view shows. It marks a proxy: a model that differs from the recipe's."""
     words = (
         recipe.address.partition("/")[2],
@@ -124,21 +128,37 @@ def with_published_capture(profile: Profile | None, recipe: Recipe) -> Profile |
 
 def override_parallelism(published: Parallelism, table: ParallelismTable) -> Parallelism:
     """Return the published degrees with the values of the spec. A ``vp`` of 1 means no interleaved stages."""
-    changes: dict[str, Any] = _stated(table)
+    changes: dict[str, Any] = stated_keys(table)
     if changes.get("vp") == 1:
         changes["vp"] = None
     return attrs.evolve(published, **changes) if changes else published
 
 
-def override_model(published: Model, table: ModelTable) -> Model:
+def override_model(published: Model | None, table: ModelTable) -> Model | None:
     """Return the published model with the values of the spec. FLOPs use the spec's vocabulary if it is another one."""
-    changes: dict[str, Any] = _stated(table)
+    changes: dict[str, Any] = stated_keys(table)
+    if published is None or not changes:
+        return published
     if changes.get("vocab", published.vocab) != published.vocab:
         changes["flops_vocab"] = None
-    return attrs.evolve(published, **changes) if changes else published
+    return attrs.evolve(published, **changes)
 
 
-def _stated(table: Any) -> dict[str, Any]:
+def overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_node: int) -> tuple[str, ...]:
+    """Return the keys of the spec with another value than the recipe has at this point."""
+    published: dict[str, Any] = {"workload.steps": published_steps(recipe, spec.profile)}
+    stated: dict[str, Any] = {"workload.steps": spec.workload.steps}
+    for name, value in stated_keys(spec.parallelism).items():
+        stated[f"parallelism.{name}"] = value
+        published[f"parallelism.{name}"] = published_degree(point, name, gpus_per_node)
+    for name, value in stated_keys(spec.model).items():
+        stated[f"model.{name}"] = value
+        published[f"model.{name}"] = point.seq_len if name == "seq_len" else getattr(point.model, name, None)
+    return tuple(key for key, value in stated.items() if value not in (None, published[key]))
+
+
+def stated_keys(table: Any) -> dict[str, Any]:
+    """Return the keys of a table that the spec sets, with their values."""
     return {name: value for name, value in attrs.asdict(table, recurse=False).items() if value is not None}
 
 

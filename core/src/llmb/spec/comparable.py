@@ -24,11 +24,14 @@ def published_steps(recipe: Recipe, profile: Profile | None) -> int:
 
 def _differences(run: Run[Any], recipe: Recipe, point: Point | None, spec: SpecTables) -> tuple[str, ...]:
     """Return the keys in which a run differs from its published point, so that the baseline does not apply."""
+    if point is None and not recipe.points:  # nothing is published
+        return ()
     if point is None:
         published = any(run.gpu_type == each.gpu_type for each in recipe.points)
         return ("workload.gpus" if published else "workload.gpu_type",)
     changed = [f"parallelism.{name}" for name in _changed_fields(run.parallelism, point.parallelism)]
-    changed += [f"model.{name}" for name in _changed_fields(run.model, point.model)]
+    changed += [f"model.{name}" for name in _changed_fields(run.architecture, point.model)]
+    changed += ["model.seq_len"] if run.architecture is None and run.seq_len != point.seq_len else []
     changed += ["workload.image"] if run.image != recipe.image else []
     changed += ["measure.window"] if run.window != recipe.window else []
     changed += [f"framework.{name}" for name in _changed_options(run.options, point.options)]
@@ -54,6 +57,8 @@ def _has_other_nodes(run: Run[Any]) -> bool:
 
 
 def _changed_fields(value: Any, published: Any) -> list[str]:
+    if value is None:  # a recipe without an architecture
+        return []
     fields = [field.name for field in attrs.fields(type(value))]
     return [name for name in fields if getattr(value, name) != getattr(published, name)]
 

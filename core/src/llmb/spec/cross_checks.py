@@ -5,13 +5,13 @@ from typing import Any
 
 import attrs
 
-from llmb.spec.assemble_run import with_published_capture
+from llmb.spec.assemble_run import stated_keys, with_published_capture
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import SpecTables
 from llmb.spec.suspect_keys import overlaps
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
-from llmb.values.parallelism_rules import DIVISION_CHECKS, check_model, check_nodes
+from llmb.values.parallelism_rules import DIVISION_CHECKS, check_model, check_model_keys, check_nodes
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Profile, Run
 
@@ -42,9 +42,10 @@ def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[s
 
 def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str, ...], Iterable[Fault]]]:
     """Yield the errors of each check, with the keys that the check reads."""
-    yield ("model",), check_model(run.model)
+    yield ("model",), check_model(run.architecture)
+    yield ("model",), check_model_keys(stated_keys(spec.model), run.architecture)
     for keys, check in DIVISION_CHECKS:
-        errors = check(run.model, run.parallelism, run.gpus)
+        errors = check(run.architecture, run.parallelism, run.gpus)
         yield keys, errors if any(attrs.astuple(spec.parallelism)) else map(_of_published_layout, errors)
     yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
     yield _MACHINE, _check_one_node(run, spec.gpus_per_node)

@@ -24,7 +24,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     tables: dict[str, Any] = {
         "workload": _workload(run),
         "parallelism": _parallelism(run),
-        "model": _named(run.model, ModelTable),
+        "model": {**_named(run.architecture, ModelTable), "seq_len": run.seq_len},
         "framework": encode(run.options),
         "env": dict(run.env),
         "mounts": _mounts(run.mounts),

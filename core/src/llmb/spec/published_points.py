@@ -1,10 +1,12 @@
 """Choose the published point of a recipe that a run starts from."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import attrs
 
+from llmb.analysis.sequence_flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.keys import SpecTables
@@ -25,6 +27,8 @@ def published_points(
     With ``own_parallelism``, a run may start from the points of another GPU type: the first that the recipe has with
     this dtype. Such a run is not comparable with a baseline.
     """
+    if recipe.rule:
+        return (_open_point(recipe, gpu_type, dtype),) if _has_dtype(recipe, dtype, errors) else ()
     with_dtype = [point.gpu_type for point in recipe.points if point.dtype == dtype]
     if own_parallelism and gpu_type not in {point.gpu_type for point in recipe.points}:
         if not with_dtype:
@@ -34,6 +38,46 @@ def published_points(
     if not points and not with_dtype:
         points = recipe.points  # the dtype is invalid for every GPU type
     return _narrow(points, "dtype", dtype, recipe, errors) if points else ()
+
+
+def _has_dtype(recipe: Recipe, dtype: str, errors: list[Fault]) -> bool:
+    """Check whether a recipe without [[points]] runs in this dtype. If not, append the error."""
+    if dtype in recipe.dtypes:
+        return True
+    message, nearest = f"{recipe.address} does not run in {dtype}", nearest_name(dtype, recipe.dtypes)
+    errors.append(Fault(message=message, key="workload.dtype", expected=format_choices(recipe.dtypes), nearest=nearest))
+    return False
+
+
+def _open_point(recipe: Recipe, gpu_type: str, dtype: str) -> Point:
+    """Return the configuration of a recipe without [[points]]. `choose_point` computes its GPUs and its parallelism."""
+    return Point(
+        gpu_type=gpu_type,
+        dtype=dtype,
+        gpus=1,
+        model=recipe.model,
+        seq_len=recipe.seq_len,
+        parallelism=Parallelism(global_batch_size=1),
+        settings=recipe.settings,
+        rule=recipe.rule,
+    )
+
+
+def example_points(recipe: Recipe) -> tuple[Point, ...]:
+    """Return the published configurations; without any, one GPU of a known type for each dtype of the recipe."""
+    known = accelerators()
+    types = {dtype: next((name for name, each in known.items() if dtype in each.dtypes), "") for dtype in recipe.dtypes}
+    return recipe.points or tuple(_open_point(recipe, types[dtype], dtype) for dtype in recipe.dtypes)
+
+
+def published_flops(recipe: Recipe, point: Point) -> float | None:
+    """Return the FLOPs of one sequence of a published configuration, or None if they are unknown."""
+    return sequence_flops(
+        model=point.model,
+        flop_formula=recipe.flop_formula,
+        flops_per_token=recipe.flops_per_token,
+        seq_len=point.seq_len,
+    )
 
 
 def select_variant(
@@ -66,6 +110,8 @@ def choose_point(
     the recipe's model, unless the spec sets model.layers.
     """
     gpus = spec.workload.gpus
+    if recipe.rule:
+        return _apply_rule(points[0], recipe.rule, spec, gpus_per_node, errors)
     exact = next((point for point in points if point.gpus == gpus), None)
     if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
@@ -104,6 +150,15 @@ def _apply_rule(
         return None
     parallelism = Parallelism(**degrees | {"vp": None if degrees["vp"] == 1 else degrees["vp"]})
     return attrs.evolve(point, gpus=gpus, parallelism=parallelism, baseline=None)
+
+
+def published_degree(point: Point, name: str, gpus_per_node: int) -> int | None:
+    """Return a degree as the recipe has it at this point, whatever the spec states, or None if its rule gives none."""
+    if point.rule is None:
+        return getattr(point.parallelism, name) or 1
+    with suppress(ValueError):
+        return scaled(point.rule.degrees[name], point.gpus, gpus_per_node)
+    return None
 
 
 def usual_gpus_per_node(gpu_type: str, gpus: int) -> int:

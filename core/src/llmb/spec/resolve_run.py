@@ -153,7 +153,8 @@ def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fau
     if not accelerator.dtypes or {*accelerator.dtypes} & {*dtypes}:
         return True
     message = f"{accelerator.name} supports none of the dtypes of {recipe.address}: {', '.join(dtypes)}"
-    expected = format_choices(dict.fromkeys(point.gpu_type for point in recipe.points))
+    types = dict.fromkeys(point.gpu_type for point in recipe.points)
+    expected = format_choices(types) if types else f"a GPU type with {format_choices(dtypes)}"
     errors.append(Fault(message=message, key="workload.gpu_type", expected=expected))
     return False
 
@@ -177,7 +178,7 @@ def _has_dtype(accelerator: Accelerator | None, dtype: str, recipe: Recipe | Non
 
 
 def _dtypes(recipe: Recipe) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(point.dtype for point in recipe.points))
+    return recipe.dtypes or tuple(dict.fromkeys(point.dtype for point in recipe.points))
 
 
 def _check_memory(accelerator: Accelerator, recipe: Recipe) -> list[Fault]:

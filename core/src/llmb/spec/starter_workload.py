@@ -5,6 +5,7 @@ from typing import Any
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
+from llmb.spec.published_points import example_points
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe
@@ -31,7 +32,7 @@ def _rank_schedulers(recipe: Recipe, registry: PluginRegistry) -> dict[str, dict
     Schedulers with enough nodes for the recipe's first configuration come first, and of these the ones with the fewest
     required keys.
     """
-    point = recipe.points[0]
+    point = example_points(recipe)[0]
     accelerator = known_accelerators(registry).get(point.gpu_type)
     several_nodes = accelerator is not None and point.gpus > accelerator.gpus_per_node
     ranked: list[tuple[bool, int, str, dict[str, str]]] = []
@@ -46,10 +47,11 @@ def _rank_schedulers(recipe: Recipe, registry: PluginRegistry) -> dict[str, dict
 
 
 def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others: Sequence[str]) -> str:
-    first = recipe.points[0]
-    types = _distinct(point.gpu_type for point in recipe.points)
-    dtypes = _distinct(point.dtype for point in recipe.points if point.gpu_type == first.gpu_type)
-    gpus = [point.gpus for point in recipe.points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
+    points = example_points(recipe)
+    first = points[0]
+    types = _distinct(point.gpu_type for point in points)
+    dtypes = _distinct(point.dtype for point in points if point.gpu_type == first.gpu_type)
+    gpus = [point.gpus for point in points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
     lines = [
         f"# {recipe.description} ({recipe.address}, release {recipe.release})",
         "",

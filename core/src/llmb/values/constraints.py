@@ -29,10 +29,10 @@ def check_sequence(run: Run[Any], *, tensor_ranks: int = 1) -> Iterator[Fault]:
     """
     cp = run.parallelism.cp
     parts = cp * math.lcm(2 if cp > 1 else 1, tensor_ranks)
-    if run.model.seq_len % parts:
+    if run.seq_len % parts:
         shares = [f"each of cp = {cp} ranks takes two chunks"] if cp > 1 else []
         shares += [f"sequence parallelism divides by tp = {tensor_ranks}"] if tensor_ranks > 1 else []
-        message = f"{run.model.seq_len} tokens are not divisible by {parts}: {', '.join(shares)}"
+        message = f"{run.seq_len} tokens are not divisible by {parts}: {', '.join(shares)}"
         yield Fault(message=message, key="model.seq_len", expected=f"a multiple of {parts}")
 
 

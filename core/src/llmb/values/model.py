@@ -80,9 +80,9 @@ class Accelerator:
         return tuple(self.peak_flops)
 
 
-def proxy_note(model: Model, published: Model) -> str:
+def proxy_note(model: Model | None, published: Model | None) -> str:
     """Return a note if a model is not the recipe's, so that no result is mistaken for the complete model, else ""."""
-    if model == published:
+    if model is None or published is None or model == published:
         return ""
     layers = f"{model.layers} of {published.layers} layers"
     return f"proxy: the model is not the recipe's ({layers}, sequences of {model.seq_len} tokens)"

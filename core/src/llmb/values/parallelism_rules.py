@@ -4,15 +4,17 @@ Recipes and workload specs follow the same rules. Each function yields all error
 (``workload.gpus``, ``parallelism.tp``, ``model.layers``).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
 
 
-def check_model(model: Model) -> Iterator[Fault]:
+def check_model(model: Model | None) -> Iterator[Fault]:
     """Yield the errors of a model: heads that do not divide evenly, more experts in use than exist."""
+    if model is None:
+        return
     if model.hidden % model.heads:
         message = f"hidden size {model.hidden} is not divisible by {counted(model.heads, 'head')}"
         yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
@@ -24,11 +26,21 @@ def check_model(model: Model) -> Iterator[Fault]:
         yield Fault(message=message, key="model.top_k", expected=f"at most {model.experts}")
 
 
-def check_parallelism(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def check_model_keys(names: Iterable[str], model: Model | None, table: str = "model") -> Iterator[Fault]:
+    """Yield an error for each size that a recipe without an architecture does not have."""
+    for name in names:
+        if model is None and name != "seq_len":
+            message = "the recipe states no architecture, so it has no such size"
+            yield Fault(
+                message=message, key=f"{table}.{name}", expected="seq_len alone, or a table [model] in the recipe"
+            )
+
+
+def check_parallelism(model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     """Yield the errors of dividing this model and batch over this many GPUs.
 
-    Expert parallelism may share its ranks with data parallelism, so it must divide the GPUs, and does not multiply with
-    tp.
+    ``model`` is None for a recipe without an architecture. Expert parallelism may share its ranks with data
+    parallelism, so it must divide the GPUs, and does not multiply with tp.
     """
     for _keys, check in DIVISION_CHECKS:
         yield from check(model, parallelism, gpus)
@@ -45,7 +57,7 @@ def _not_divisible(number: int, noun: str, divisor: str) -> str:
     return f"{counted(number, noun)} {'is' if number == 1 else 'are'} not divisible by {divisor}"
 
 
-def _check_ranks(_model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def _check_ranks(_model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     tp, pp, cp = parallelism.tp, parallelism.pp, parallelism.cp
     if gpus % (tp * pp * cp):
         message = _not_divisible(gpus, "GPU", f"tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}")
@@ -54,7 +66,7 @@ def _check_ranks(_model: Model, parallelism: Parallelism, gpus: int) -> Iterator
         yield from _check_batch(parallelism, gpus)
 
 
-def _check_shards(_model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def _check_shards(_model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     if gpus % parallelism.fsdp:
         message = _not_divisible(gpus, "GPU", f"fsdp = {parallelism.fsdp}")
         yield Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {gpus}")
@@ -71,11 +83,13 @@ def _check_batch(parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
         yield Fault(message=message, key=key, expected=f"a multiple of {micro * dp}")
 
 
-def _check_pipeline(model: Model, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
+def _check_pipeline(model: Model | None, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
     pp, vp = parallelism.pp, parallelism.vp or 1
     if vp > 1 and pp == 1:
         message = f"{vp} interleaved stages need a pipeline, but pp is 1"
         yield Fault(message=message, key="parallelism.vp", expected="1, or pp above 1")
+    if model is None:
+        return
     extra = 2 if model.embedding_and_loss_as_layers else 0
     if pp > 1 and (model.layers + extra) % (pp * vp):
         stages = f"pp x vp = {pp} x {vp} = {pp * vp}"
@@ -86,8 +100,10 @@ def _check_pipeline(model: Model, parallelism: Parallelism, _gpus: int) -> Itera
         yield Fault(message=message, key="model.layers", expected=expected)
 
 
-def _check_tensor(model: Model, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
+def _check_tensor(model: Model | None, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
     tp = parallelism.tp
+    if model is None:
+        return
     if model.heads % tp:
         message = _not_divisible(model.heads, "head", f"tp = {tp}")
         yield Fault(message=message, key="parallelism.tp", expected=f"a divisor of {model.heads}")
@@ -100,9 +116,9 @@ def _check_tensor(model: Model, parallelism: Parallelism, _gpus: int) -> Iterato
         yield Fault(message=message, key="model.ffn", expected=f"a multiple of {tp}")
 
 
-def _check_experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
+def _check_experts(model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     pp, ep, etp = parallelism.pp, parallelism.ep, parallelism.etp
-    if model.experts % ep:
+    if model is not None and model.experts % ep:
         message = _not_divisible(model.experts, "expert", f"ep = {ep}")
         yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {model.experts}")
     elif ep * etp > 1 and gpus % pp == 0 and gpus % (pp * ep * etp):
@@ -110,7 +126,7 @@ def _check_experts(model: Model, parallelism: Parallelism, gpus: int) -> Iterato
         yield Fault(message=message, key="parallelism.ep", expected=f"pp x ep x etp that divides {gpus}")
 
 
-DIVISION_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Model, Parallelism, int], Iterator[Fault]]], ...] = (
+DIVISION_CHECKS: tuple[tuple[tuple[str, ...], Callable[[Model | None, Parallelism, int], Iterator[Fault]]], ...] = (
     (
         (
             *("workload.gpus", "parallelism.tp", "parallelism.pp", "parallelism.cp"),

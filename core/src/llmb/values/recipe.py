@@ -52,13 +52,15 @@ class Point:
     ``variant`` distinguishes points of the same GPU type, dtype and number of GPUs; the first in the recipe is the
     publisher's default. ``options`` are the options of [framework] that select the point without [workload] variant.
     ``rule`` computes the configuration for numbers of GPUs that are not published, if the publisher's scripts do so.
+    ``model`` is None if the recipe has no architecture; ``seq_len`` is known in any case.
     """
 
     gpu_type: str
     dtype: str
     gpus: PositiveInt
     variant: str | None = None
-    model: Model
+    model: Model | None
+    seq_len: PositiveInt
     parallelism: Parallelism
     proxy: bool = False
     recompute_layers: NonNegativeInt = 0
@@ -79,6 +81,10 @@ class Recipe:
     the source of the published MFU: step time and formula, or the TFLOP/s that the framework logs. ``profile_steps`` is
     the number of steps under a tool of [profile], if it differs from ``steps``; ``captured_steps`` are the first and
     the last step that the tool captures, if it does not capture all.
+
+    ``model`` is None if the recipe states no architecture. FLOPs then come from ``flops_per_token``, or are unknown if
+    that is None too. A recipe with a ``rule`` runs on any GPU type, on any number of GPUs and in each of ``dtypes``.
+    The rule computes the configuration, and ``settings`` are the framework's own part of it.
     """
 
     address: str
@@ -87,8 +93,10 @@ class Recipe:
     releases: tuple[str, ...] = ()
     description: str
     source: str
-    model: Model
-    flop_formula: FlopFormula
+    model: Model | None
+    seq_len: PositiveInt
+    flop_formula: FlopFormula | None = None
+    flops_per_token: PositiveFloat | None = None
     mfu_from: MfuSource
     window: Window
     steps: PositiveInt
@@ -98,6 +106,9 @@ class Recipe:
     memory_gb: PositiveFloat | None
     image: Image | None
     points: tuple[Point, ...]
+    rule: ScalingRule | None = None
+    dtypes: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
 
     def find(self, gpu_type: str, dtype: str, gpus: int, *, variant: str | None = None) -> Point | None:
         """Return the point published for this combination, by default in the publisher's variant, or None."""

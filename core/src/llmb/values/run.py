@@ -6,6 +6,7 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from llmb.values.environment import Image
+from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.model import Accelerator, FlopFormula, Model, Parallelism
@@ -47,10 +48,12 @@ class Sampling:
 class Run(Generic[OptionsT]):
     """A run as a framework sees it: without scheduler and target.
 
-    ``id`` and ``paths.run`` are empty until the run is planned or started. ``published_model`` is the recipe's own
-    model; ``model`` is the one to train. ``settings`` is the framework's part of the recipe, ``options`` the spec's
-    [framework] table as the plugin's own class. ``baseline`` is None if nothing is published. It does not apply if the
-    run differs from the published configuration in the keys of ``differences``.
+    ``id`` and ``paths.run`` are empty until the run is planned or started. ``architecture`` is the model to train, and
+    ``published_architecture`` the recipe's own; both are None if the recipe states none. FLOPs then come from
+    ``flops_per_token``, or are unknown if that is None too. ``settings`` is the framework's part of the recipe,
+    ``options`` the spec's [framework] table as the plugin's own class. ``baseline`` is None if nothing is published. It
+    does not apply if the run differs from the published configuration in the keys of ``differences``. ``overrides``
+    are the keys of the spec with another value than the recipe, whether they affect what is measured or not.
     """
 
     id: str
@@ -64,10 +67,12 @@ class Run(Generic[OptionsT]):
     gpus_per_node: PositiveInt
     steps: PositiveInt
     repeat: PositiveInt = 1
-    model: Model
-    published_model: Model
+    architecture: Model | None
+    published_architecture: Model | None
+    seq_len: PositiveInt
     parallelism: Parallelism
-    flop_formula: FlopFormula
+    flop_formula: FlopFormula | None = None
+    flops_per_token: PositiveFloat | None = None
     mfu_from: MfuSource
     window: Window
     tolerance: PositiveFloat
@@ -87,6 +92,17 @@ class Run(Generic[OptionsT]):
     accelerator: Accelerator
     baseline: Baseline | None = None
     differences: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
+
+    @property
+    def model(self) -> Model:
+        """The model to train. Raise RecipeError if the recipe states no architecture."""
+        return _known_model(self.architecture, self.recipe)
+
+    @property
+    def published_model(self) -> Model:
+        """The recipe's own model. Raise RecipeError if the recipe states no architecture."""
+        return _known_model(self.published_architecture, self.recipe)
 
     @property
     def framework(self) -> str:
@@ -136,6 +152,14 @@ class Run(Generic[OptionsT]):
             files=files,
             time_limit_s=self.time_limit_s,
         )
+
+
+def _known_model(model: Model | None, recipe: str) -> Model:
+    if model is None:
+        raise RecipeError(
+            Fault(message=f"{recipe} has no [model], which {recipe.partition('/')[0]} needs", key="model")
+        )
+    return model
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -56,7 +56,7 @@ def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]
     yield f"{run.name} ({_describe_repeat(plan)}): {run.recipe}, release {run.release}"
     ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
     yield f"{ranks}, {counted(run.steps, 'step')}, global batch size {run.parallelism.global_batch_size}"
-    if run.model != run.published_model:
+    if run.architecture != run.published_architecture:
         yield f"a proxy: {run.model.layers} of {counted(run.published_model.layers, 'layer')}"
     if run.differences:
         consequence = "not comparable with the baseline" if run.baseline else "differs from the recipe"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import llmb
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
@@ -53,10 +54,15 @@ def _row(plan: llmb.RunPlan) -> dict[str, str]:
         "dp": str(parallelism.data_parallel(run.gpus)),
         "micro_batch_size": str(parallelism.micro_batch_size),
         "global_batch_size": str(parallelism.global_batch_size),
-        "layers": str(run.model.layers) + (" (proxy)" if run.proxy else ""),
-        "seq_len": str(run.model.seq_len),
+        "layers": _layers(run),
+        "seq_len": str(run.seq_len),
         "steps": str(run.steps),
     }
+
+
+def _layers(run: llmb.Run[Any]) -> str:
+    """Return the number of layers, marked if the model is a proxy; "" if the recipe states no architecture."""
+    return str(run.architecture.layers) + (" (proxy)" if run.proxy else "") if run.architecture else ""
 
 
 SHOWN = {*KEYS_IN_NAME, "workload.recipe", *(f"parallelism.{name}" for name in DEGREES)}

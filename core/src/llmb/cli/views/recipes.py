@@ -13,6 +13,7 @@ from llmb.cli.views.tables import Column, format_number, print_table
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp")
+ANY = "any"  # of a recipe without published configurations
 PROXIES_NOTE = (
     "configurations with a number of layers (L) are proxies: reduced to fit on fewer GPUs than the model needs; "
     "they are not realistic, so their days of training are not computed"
@@ -51,7 +52,7 @@ def _list_entry(recipe: llmb.Recipe) -> dict[str, Any]:
         "release": recipe.release,
         "description": recipe.description,
         "gpu_types": _distinct(point.gpu_type for point in recipe.points),
-        "dtypes": _distinct(point.dtype for point in recipe.points),
+        "dtypes": list(recipe.dtypes) or _distinct(point.dtype for point in recipe.points),
         "gpus": sorted({point.gpus for point in recipe.points}),
     }
 
@@ -63,7 +64,7 @@ def recipe_document(recipe: llmb.Recipe) -> dict[str, Any]:
         "framework": recipe.framework,
         "release": recipe.release,
         "image": recipe.image.with_digest if recipe.image else None,
-        "model": {name: getattr(recipe.model, name) for name in MODEL_KEYS},
+        "model": {name: getattr(recipe.model, name, None) for name in MODEL_KEYS},
         "flop_formula": recipe.flop_formula,
         "window": recipe.window if recipe.window == "last" else list(recipe.window),
         "points": [_point_document(point) for point in recipe.points],
@@ -77,8 +78,8 @@ def _point_document(point: llmb.Point) -> dict[str, Any]:
         "dtype": point.dtype,
         "gpus": point.gpus,
         "variant": point.variant,
-        "layers": point.model.layers,
-        "seq_len": point.model.seq_len,
+        "layers": point.model.layers if point.model else None,
+        "seq_len": point.seq_len,
         "global_batch_size": parallelism.global_batch_size,
         "micro_batch_size": parallelism.micro_batch_size,
         "gradient_accumulation": parallelism.gradient_accumulation(point.gpus),
@@ -104,8 +105,8 @@ def list_row(recipe: llmb.Recipe) -> tuple[str, ...]:
     """Return address, GPU types, dtypes, numbers of GPUs, release and description."""
     entry = _list_entry(recipe)
     numbers = [str(each) for each in entry["gpus"]]
-    span = numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    types, dtypes = ", ".join(entry["gpu_types"]), ", ".join(entry["dtypes"])
+    span = ANY if recipe.rule else numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    types, dtypes = ANY if recipe.rule else ", ".join(entry["gpu_types"]), ", ".join(entry["dtypes"])
     return (recipe.address, types, dtypes, span, recipe.release, recipe.description)
 
 
@@ -115,6 +116,10 @@ def print_points(recipe: llmb.Recipe) -> None:
     output.print_prose(f"source: {recipe.source}; image: {recipe.image.with_digest if recipe.image else 'none'}")
     if len(recipe.releases) > 1:
         output.print_prose(f"releases: {', '.join(recipe.releases)}")
+    if recipe.rule:
+        output.print_prose(f"runs on any GPU type and any number of GPUs, in {', '.join(recipe.dtypes)}")
+    if not recipe.points:
+        return
     rows = [
         (
             point.gpu_type,
@@ -152,7 +157,7 @@ def _describe_parallelism(point: llmb.Point) -> str:
     """Return the degrees other than 1, and the layers of a proxy."""
     degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
     used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
-    layers = [f"proxy L{point.model.layers}"] if point.proxy else []
+    layers = [f"proxy L{point.model.layers}"] if point.proxy and point.model else []
     return " ".join([*used, *layers])
 
 
