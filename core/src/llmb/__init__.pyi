@@ -170,7 +170,9 @@ from .values.job_status import Verdict as Verdict
 from .values.log_files import LogFiles as LogFiles
 from .values.model import Accelerator as Accelerator
 from .values.model import FlopFormula as FlopFormula
+from .values.model import Mamba as Mamba
 from .values.model import Model as Model
+from .values.model import MultiLatentAttention as MultiLatentAttention
 from .values.model import Parallelism as Parallelism
 from .values.printable import printable_line as printable_line
 from .values.printable import printable_text as printable_text

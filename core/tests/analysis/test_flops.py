@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from llmb.analysis.flops import attention_flops, embedding_flops, flops_per_sequence, mlp_flops
-from llmb.values.model import FlopFormula, Model
+from llmb.values.model import FlopFormula, Mamba, Model, MultiLatentAttention
 
 LLAMA2_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=32000, seq_len=4096)
 LLAMA3_8B = Model(layers=32, hidden=4096, ffn=14336, heads=32, query_groups=8, vocab=128256, seq_len=8192)
@@ -19,7 +19,7 @@ SMALL = Model(layers=2, hidden=8, ffn=20, heads=4, query_groups=2, vocab=50, seq
 
 def test_the_terms_of_llama_2_are_the_integers_of_its_readme() -> None:
     assert attention_flops(LLAMA2_70B, "full") == 104_689_827_840
-    assert mlp_flops(LLAMA2_70B) == 338_228_674_560
+    assert mlp_flops(LLAMA2_70B, "full") == 338_228_674_560
     assert embedding_flops(LLAMA2_70B) == 1_572_864_000
     assert flops_per_sequence(LLAMA2_70B, "full") == 4096 * (104_689_827_840 + 338_228_674_560 + 1_572_864_000)
 
@@ -53,16 +53,81 @@ def test_each_formula_counts_attention_in_its_own_way(formula: FlopFormula, atte
 
 
 def test_a_plain_mlp_has_two_matrices_and_a_gated_one_three() -> None:
-    assert mlp_flops(SMALL) == 5760
-    assert mlp_flops(attrs.evolve(SMALL, gated=False)) == 3840
+    assert mlp_flops(SMALL, "full") == 5760
+    assert mlp_flops(attrs.evolve(SMALL, gated=False), "full") == 3840
 
 
 def test_each_token_passes_through_its_top_k_experts_only() -> None:
-    assert mlp_flops(attrs.evolve(SMALL, experts=8, top_k=2)) == 2 * mlp_flops(SMALL)
+    assert mlp_flops(attrs.evolve(SMALL, experts=8, top_k=2), "full") == 2 * mlp_flops(SMALL, "full")
 
 
 def test_a_publisher_may_count_another_vocabulary_than_the_models() -> None:
     assert embedding_flops(attrs.evolve(SMALL, flops_vocab=128)) == 6 * 128 * 8
+
+
+def test_heads_may_be_wider_than_hidden_by_heads() -> None:
+    wide = attention_flops(attrs.evolve(SMALL, head_size=5), "causal")
+    # 6 x 2 layers x (queries and output 2 x 8 x 20, keys and values 2 x 8 x 10, scores and values 2 x 20 x 8)
+    assert wide == 6 * 2 * (320 + 160 + 320)
+
+
+def test_mla_counts_its_compressed_projections() -> None:
+    mla = MultiLatentAttention(q_rank=6, kv_rank=4, head_size=3, rope_head_size=1, value_head_size=2)
+    queries, keys_and_values = 6 * (8 + 4 * 4 + 1), 4 * (8 + 4 * 5 + 1)
+    rotary_key, output, scores, values = 8 * 1, 4 * 2 * 8, 4 * 4 * 8, 4 * 2 * 8
+    layer = queries + keys_and_values + rotary_key + output + scores + values
+    assert attention_flops(attrs.evolve(SMALL, mla=mla), "causal") == 6 * 2 * layer
+    direct = attrs.evolve(mla, q_rank=None)
+    assert attention_flops(attrs.evolve(SMALL, mla=direct), "causal") == 6 * 2 * (layer - queries + 8 * 4 * 4)
+
+
+def test_a_sliding_window_counts_its_mean_length_since_0_5() -> None:
+    windowed = attrs.evolve(SMALL, sliding_window=4, full_attention_every=2)
+    mean = (1 + 2 + 3 + 4 * 13) / 16  # keys of 16 queries, later tokens masked
+    saved = 6 * 2 * 8 * (8 - mean)  # one of the two layers
+    assert attention_flops(SMALL, "causal") - attention_flops(windowed, "megatron-bridge-0.5") == pytest.approx(saved)
+    assert attention_flops(windowed, "megatron-bridge-0.1") == attention_flops(SMALL, "causal")
+    longer = attrs.evolve(SMALL, sliding_window=16)
+    assert attention_flops(longer, "megatron-bridge-0.5") == attention_flops(SMALL, "causal")
+
+
+def test_experts_count_with_their_own_size_after_the_dense_layers() -> None:
+    experts = attrs.evolve(SMALL, experts=8, top_k=2, expert_ffn=5, shared_expert_ffn=3, dense_layers=1)
+    assert mlp_flops(experts, "causal") == 18 * 8 * (20 + 2 * 5 + 3)
+    latent = attrs.evolve(experts, latent_size=4)
+    assert mlp_flops(latent, "megatron-bridge-0.5") == 18 * 8 * (20 + 3) + 18 * 4 * 2 * 5 + 6 * 2 * 8 * 4
+    assert mlp_flops(latent, "megatron-bridge-0.1") == mlp_flops(experts, "causal")
+
+
+def test_only_silu_counted_as_gated_before_0_5() -> None:
+    geglu = attrs.evolve(SMALL, activation="quick-gelu")
+    assert mlp_flops(geglu, "megatron-bridge-0.1") == mlp_flops(attrs.evolve(SMALL, gated=False), "full")
+    assert mlp_flops(geglu, "megatron-bridge-0.5") == mlp_flops(SMALL, "full")
+
+
+def test_multi_token_prediction_adds_a_layer_a_projection_and_a_vocabulary() -> None:
+    deeper, predicting = attrs.evolve(SMALL, layers=3), attrs.evolve(SMALL, mtp_depth=1)
+    more = 16 * (6 * (3 * 8 + 2 * 64) + 6 * 50 * 8)
+    assert flops_per_sequence(predicting, "causal") == flops_per_sequence(deeper, "causal") + more
+
+
+def test_a_hybrid_counts_each_letter_of_its_pattern() -> None:
+    mamba = Mamba(heads=4, head_size=4, groups=2, state=3)
+    sizes = {"experts": 8, "top_k": 2, "expert_ffn": 5, "gated": False, "mamba": mamba}
+    hybrid = attrs.evolve(SMALL, layers=5, layer_pattern="MM*-E", **sizes)
+    attention = attention_flops(attrs.evolve(SMALL, layers=1), "causal")
+    layer = 3 * (2 * 8 * (4 * 8 + 2 * 2 * 3 + 4) + 14 * 8 * 3 + 4 * 64)
+    mlps = 12 * 8 * 20 + 12 * 8 * 2 * 5
+    assert flops_per_sequence(hybrid, "causal") == 16 * (attention + 2 * layer + mlps + 6 * 50 * 8)
+    predicting = attrs.evolve(hybrid, mtp_depth=2, mtp_pattern="*E")
+    more = 2 * (attention + 12 * 8 * 2 * 5 + 6 * 50 * 8)
+    assert flops_per_sequence(predicting, "causal") == flops_per_sequence(hybrid, "causal") + 16 * more
+
+
+@pytest.mark.parametrize(("tp", "vocab"), [(1, 64), (4, 128)])
+def test_the_vocabulary_is_padded_for_its_ranks(tp: int, vocab: int) -> None:
+    assert embedding_flops(attrs.evolve(SMALL, vocab_divisor=32), tp) == 6 * vocab * 8
+    assert embedding_flops(SMALL, tp) == 6 * 50 * 8
 
 
 @pytest.mark.parametrize("factor", [2, 3])

@@ -398,3 +398,24 @@ def test_the_layout_in_the_documentation_is_one_that_can_be_read() -> None:
     sizes = "layers = 80\nhidden = 8192\nffn = 28672\nheads = 64\nquery_groups = 8\nvocab = 32000\nseq_len = 4096\n"
     recipe = read(layout.replace("[model]", f"[model]\n{sizes}", 1), {"common": ""})
     assert len(recipe.points) == 4
+
+
+GPT_OSS = (
+    HEAD.replace('"causal"', '"megatron-bridge-0.1"').replace("top_k = 2", 'top_k = 2\nactivation = "quick-gelu"')
+    + POINTS
+)
+NEWER = '[[baselines]]\ngpu_type = "h100"\ndtype = "bf16"\ngpus = 64\nflop_formula = "megatron-bridge-0.5"\n'
+
+
+def test_tflops_of_another_formula_are_no_baseline() -> None:
+    [error] = errors_of(f"{GPT_OSS}{NEWER}tflops_per_gpu = 500\n")
+    assert error.key == "baselines[0].flop_formula"
+    assert "megatron-bridge-0.5 counts +9.1 %" in error.message
+    [point] = [each for each in read(f"{GPT_OSS}{NEWER}step_time_s = 20\n").points if each.baseline]
+    assert point.baseline is not None
+    assert point.baseline.step_time_s == 20
+
+
+def test_a_formula_that_counts_the_same_flops_is_comparable() -> None:
+    text = f"{HEAD}{POINTS}{NEWER}tflops_per_gpu = 500\n"
+    assert [point.gpus for point in read(text).points if point.baseline] == [64]

@@ -9,7 +9,8 @@ import pytest
 
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
-from llmb.values.parallelism_rules import check_model, check_nodes, check_parallelism
+from llmb.values.model_rules import check_model
+from llmb.values.parallelism_rules import check_nodes, check_parallelism
 
 LLAMA_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=128256, seq_len=8192)
 LLAMA_405B = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups=8, vocab=128256, seq_len=8192)
@@ -93,6 +94,39 @@ def test_part_of_one_node_is_possible() -> None:
     assert errors_of(LLAMA_70B, dividing(), 4) == []
 
 
+DEEPSEEK = attrs.evolve(LLAMA_70B, layers=61, experts=256, top_k=8)
+
+
+def test_a_layout_divides_layers_that_do_not_divide_evenly() -> None:
+    uneven = dividing(pp=8, vp=4, pipeline_layout="Et|(tt|)*30mL", global_batch_size=1024)
+    assert errors_of(DEEPSEEK, uneven, 1024) == []
+    [error] = errors_of(DEEPSEEK, attrs.evolve(uneven, pipeline_layout=None), 1024)
+    assert error.key == "model.layers"
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("Et*61|(|)*14L", "16 stages"),
+        ("Et*30|(|)*30L", "30 layers"),
+        ("Et*61|(|)*29xL", 'invalid value "Et*61|(|)*29xL"'),
+    ],
+)
+def test_a_layout_has_all_layers_and_stages(layout: str, message: str) -> None:
+    [error] = errors_of(DEEPSEEK, dividing(pp=8, vp=4, pipeline_layout=layout), 64)
+    assert (error.key, error.message) == ("parallelism.pipeline_layout", message)
+
+
+def test_other_stages_drop_the_layout() -> None:
+    uneven = dividing(pp=8, vp=4, pipeline_layout="Et|(tt|)*30mL")
+    assert uneven.with_degrees({"tp": 2}).pipeline_layout == uneven.pipeline_layout
+    assert uneven.with_degrees({"pp": 4, "vp": 8}).pipeline_layout is None
+
+
+def test_the_head_size_may_differ_from_hidden_by_heads() -> None:
+    assert list(check_model(attrs.evolve(LLAMA_70B, hidden=8191, head_size=128))) == []
+
+
 def test_all_errors_are_found_together() -> None:
     parallelism = dividing(tp=3, pp=7, ep=2, fsdp=5, vp=2)
     keys = {error.key for error in errors_of(LLAMA_70B, parallelism, 64)}
@@ -105,6 +139,15 @@ def test_all_errors_are_found_together() -> None:
         ({"query_groups": 7}, "model.query_groups"),
         ({"top_k": 2}, "model.top_k"),
         ({"hidden": 8191}, "model.hidden"),
+        ({"full_attention_every": 2}, "model.full_attention_every"),
+        ({"expert_ffn": 1024}, "model.expert_ffn"),
+        ({"experts": 8, "dense_layers": 81}, "model.dense_layers"),
+        ({"mtp_pattern": "*E"}, "model.mtp_pattern"),
+        ({"layer_pattern": "*-" * 39}, "model.layer_pattern"),
+        ({"layer_pattern": "*x" * 40}, "model.layer_pattern"),
+        ({"layer_pattern": "*M" * 40}, "model.mamba"),
+        ({"layer_pattern": "*E" * 40}, "model.experts"),
+        ({"layer_pattern": "*-" * 40, "mtp_depth": 1}, "model.mtp_pattern"),
     ],
 )
 def test_an_impossible_model_is_an_error(changes: dict[str, Any], key: str) -> None:

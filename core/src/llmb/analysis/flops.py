@@ -1,47 +1,210 @@
 """Model FLOPs of one training sequence, computed with the formula of a recipe's publisher.
 
-With L layers, h hidden, s sequence length, q query groups, a heads, f FFN, V vocabulary and k experts per token, the
-FLOPs of one sequence (forward and backward) are s x (attention + MLP + embedding). The formulas of two publishers
-differ by 5 to 15 %, so two values of MFU are comparable only if both use the same formula. Each formula assumes that
-heads x head size is the hidden size.
+All functions return the FLOPs of training one token, forward and backward, over all layers. A matrix multiplication
+counts 2 FLOPs for each multiply-add, and 3 times: once forward and twice backward. Recomputation is not counted.
+
+Two publishers count the same model differently, by 5 to 20 %. So two values of MFU or TFLOP/s are comparable only if
+both use the same formula.
 """
 
 from __future__ import annotations
 
-from llmb.values.model import FlopFormula, Model
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from llmb.values.frozen import FrozenMap
+from llmb.values.model import FlopFormula, Model, MultiLatentAttention
+
+_TRAINING = 3 * 2
+"""FLOPs of training per multiply-add: forward and backward are 3 passes of 2 FLOPs each."""
 
 
-def flops_per_sequence(model: Model, formula: FlopFormula) -> float:
+@attrs.frozen(kw_only=True)
+class Convention:
+    """Choices of a publisher in counting FLOPs.
+
+    - ``masked_scores``: half of the attention scores count, because later tokens are masked.
+    - ``grouped_keys``: keys and values have ``query_groups`` heads. Otherwise they are as wide as queries.
+    - ``windows``: a sliding window limits the scores. Otherwise each layer counts as full attention.
+    - ``latent_experts``: experts of a transformer count with their latent size. Those of a hybrid always do.
+    - ``gated_activations``: the activations for which a gated MLP counts three matrices; None means all.
+    """
+
+    masked_scores: bool = True
+    grouped_keys: bool = True
+    windows: bool = False
+    latent_experts: bool = True
+    gated_activations: tuple[str, ...] | None = None
+
+
+CONVENTIONS: Mapping[str, Convention] = FrozenMap(
+    {
+        # Llama 3.1 and Llama 2, notes of the DGX Cloud benchmarking READMEs, release 24.11 ("model flops for GBS=1").
+        "full": Convention(masked_scores=False),
+        # Grok-1, the same release; and most frameworks for the TFLOP/s that they log.
+        "causal": Convention(),
+        # Nemotron-4, the same release: attention is 24 L h^2 + 12 L h s.
+        "full-without-gqa": Convention(masked_scores=False, grouped_keys=False),
+        # Megatron-Bridge, src/megatron/bridge/training/utils/flop_utils.py, 0.1.0 to 0.4.x (NeMo 25.09 to 26.04.01).
+        # A gated MLP has three matrices only with SiLU, so GPT-OSS (quick-GEGLU) counts two.
+        "megatron-bridge-0.1": Convention(latent_experts=False, gated_activations=("silu",)),
+        # The same file from 0.5.0 on (NeMo 26.06): GPT-OSS 120B counts 20 % more for each token.
+        "megatron-bridge-0.5": Convention(windows=True),
+    }
+)
+"""The convention of each formula."""
+
+
+def flops_per_sequence(model: Model, formula: FlopFormula, *, tp: int = 1) -> float:
     """Return the FLOPs of one sequence of ``model.seq_len`` tokens, which is a global batch of 1.
 
-    Source: the notes of the DGX Cloud benchmarking READMEs, release 24.11 ("model flops for GBS=1").
+    ``tp`` counts if the model has a ``vocab_divisor``, because the framework pads the vocabulary for its ranks.
     """
-    per_token = attention_flops(model, formula) + mlp_flops(model) + embedding_flops(model)
+    layers = count_layers(model)
+    per_token = (
+        attention_flops(model, formula, layers)
+        + mamba_flops(model, layers)
+        + mlp_flops(model, formula, layers)
+        + mtp_projection_flops(model)
+        + embedding_flops(model, tp)
+    )
     return model.seq_len * per_token
 
 
-def attention_flops(model: Model, formula: FlopFormula) -> float:
-    """Return the FLOPs per token of the attention in all layers.
+@attrs.frozen
+class LayerCounts:
+    """The number of layers of each kind, with those of multi-token prediction. A transformer layer is two of them."""
 
-    - full: 12 L h^2 (1 + q/a + s/h). Used by Llama 3.1 and Llama 2: each query is compared with each key.
-    - causal: 12 L h^2 (1 + q/a + s/2h), because half of the scores are masked. Used by Grok-1, and by most frameworks
-      for the TFLOP/s that they log.
-    - full-without-gqa: 24 L h^2 + 12 L h s, with keys and values as wide as queries (q = a). Used by Nemotron-4.
+    attention: int
+    mamba: int
+    dense: int
+    experts: int
+
+
+def count_layers(model: Model) -> LayerCounts:
+    """Return the number of layers of each kind."""
+    if model.layer_pattern is not None:
+        letters = model.layer_pattern + (model.mtp_pattern or "") * model.mtp_depth
+        return LayerCounts(*(letters.count(kind) for kind in "*M-E"))
+    layers = model.layers + model.mtp_depth
+    has_experts = model.experts > 1 and model.dense_layers < model.layers
+    dense = model.dense_layers if has_experts else layers
+    return LayerCounts(layers, 0, dense, layers - dense)
+
+
+def attention_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+    """Return the FLOPs per token of the attention in all layers: projections and scores.
+
+    With heads x head size = h, the formulas become 12 L h^2 (1 + q/a + s/h) for "full" and 12 L h^2 (1 + q/a + s/2h)
+    for "causal", where q are the query groups and a the heads.
     """
-    keys_and_values = 1.0 if formula == "full-without-gqa" else model.query_groups / model.heads
-    scores = model.seq_len / model.hidden * (0.5 if formula == "causal" else 1.0)
-    return 12 * model.layers * model.hidden**2 * (1 + keys_and_values + scores)
+    convention = CONVENTIONS[formula]
+    count = (layers or count_layers(model)).attention
+    windowed = _windowed_layers(model) if convention.windows else 0
+    if model.mla is not None:
+        projections: float = _mla_projections(model, model.mla)
+        width: float = model.heads * (model.mla.head_size + model.mla.rope_head_size + model.mla.value_head_size)
+    else:
+        projections = _projections(model, convention)
+        width = 2 * model.heads * head_size(model)
+    full = model.seq_len / 2 if convention.masked_scores else model.seq_len
+    keys = (count - windowed) * full + windowed * mean_window(model)
+    return _TRAINING * (count * projections + width * keys)
 
 
-def mlp_flops(model: Model) -> float:
-    """Return the FLOPs per token of the MLP in all layers: 18 L f h k if gated (three matrices), else 12 L f h k (two).
+def head_size(model: Model) -> float:
+    """Return the size of an attention head."""
+    return model.head_size or model.hidden / model.heads
 
-    Source: Llama READMEs (gated, k = 1), Grok-1 README (gated, k = 2), Nemotron-4 README (plain: 48 L h^2, which is
-    12 L f h with f = 4 h).
+
+def _projections(model: Model, convention: Convention) -> float:
+    """Return the multiply-adds per token of the projections to queries, keys and values, and of the output."""
+    groups = model.query_groups if convention.grouped_keys else model.heads
+    return model.hidden * head_size(model) * (2 * model.heads + 2 * groups)
+
+
+def _mla_projections(model: Model, mla: MultiLatentAttention) -> float:
+    """Return the multiply-adds per token of the projections of MLA. Each compressed vector has a norm (``+ 1``)."""
+    query = model.heads * (mla.head_size + mla.rope_head_size)
+    queries = model.hidden * query if mla.q_rank is None else mla.q_rank * (model.hidden + query + 1)
+    keys_and_values = mla.kv_rank * (model.hidden + model.heads * (mla.head_size + mla.value_head_size) + 1)
+    rotary_key = model.hidden * mla.rope_head_size
+    output = model.heads * mla.value_head_size * model.hidden
+    return queries + keys_and_values + rotary_key + output
+
+
+def _windowed_layers(model: Model) -> int:
+    """Return the number of layers with a sliding window: all except every ``full_attention_every``-th."""
+    if model.sliding_window is None:
+        return 0
+    return model.layers - (model.layers // model.full_attention_every if model.full_attention_every else 0)
+
+
+def mean_window(model: Model) -> float:
+    """Return the mean number of keys of a query in a causal window: W - W (W - 1) / 2s, or s/2 if W is not below s."""
+    window, length = model.sliding_window or model.seq_len, model.seq_len
+    return length / 2 if window >= length else window - window * (window - 1) / (2 * length)
+
+
+def mamba_flops(model: Model, layers: LayerCounts | None = None) -> float:
+    """Return the FLOPs per token of all Mamba layers: projections, scan and output.
+
+    3 n (2 h (4 h + 2 g N + m) + 14 h N + 4 h^2) with groups g, state N and heads m. NVIDIA takes the inner size as 2 h,
+    whatever heads x head size is.
     """
-    return (18 if model.gated else 12) * model.layers * model.ffn * model.hidden * model.top_k
+    count = (layers or count_layers(model)).mamba
+    if model.mamba is None or not count:
+        return 0
+    h, mamba = model.hidden, model.mamba
+    projections = 2 * h * (4 * h + 2 * mamba.groups * mamba.state + mamba.heads)
+    return 3 * count * (projections + 14 * h * mamba.state + 4 * h**2)
 
 
-def embedding_flops(model: Model) -> float:
-    """Return the FLOPs per token of the projection to the vocabulary: 6 V h, with the publisher's vocabulary size."""
-    return 6 * (model.flops_vocab or model.vocab) * model.hidden
+def mlp_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+    """Return the FLOPs per token of all MLPs and experts: 18 L f h if gated (three matrices), else 12 L f h (two)."""
+    counts = layers or count_layers(model)
+    matrices = _matrices(model, CONVENTIONS[formula])
+    dense = matrices * model.ffn * model.hidden
+    return _TRAINING * (counts.dense * dense + counts.experts * _expert_products(model, formula, matrices))
+
+
+def _expert_products(model: Model, formula: FlopFormula, matrices: int) -> int:
+    """Return the multiply-adds per token of one layer's routed and shared experts.
+
+    With a latent size, routed experts work on narrower vectors, and two more matrices project to them and back.
+    """
+    ffn = model.top_k * (model.expert_ffn or model.ffn)
+    shared = matrices * model.shared_expert_ffn * model.hidden
+    if model.latent_size is None or not (CONVENTIONS[formula].latent_experts or model.layer_pattern):
+        return matrices * ffn * model.hidden + shared
+    return matrices * ffn * model.latent_size + 2 * model.hidden * model.latent_size + shared
+
+
+def _matrices(model: Model, convention: Convention) -> int:
+    """Return the number of matrices of an MLP that the convention counts."""
+    known = convention.gated_activations
+    return 3 if model.gated and (known is None or model.activation in known) else 2
+
+
+def mtp_projection_flops(model: Model) -> float:
+    """Return the FLOPs per token of the norms and the projection before the layers of multi-token prediction.
+
+    6 M (3 h + 2 h^2) for M tokens. NVIDIA does not count them in hybrids.
+    """
+    if model.layer_pattern is not None:
+        return 0
+    return _TRAINING * model.mtp_depth * (3 * model.hidden + 2 * model.hidden**2)
+
+
+def embedding_flops(model: Model, tp: int = 1) -> float:
+    """Return the FLOPs per token of the projection to the vocabulary: 6 V h, once more for each predicted token."""
+    return _TRAINING * padded_vocab(model, tp) * model.hidden * (1 + model.mtp_depth)
+
+
+def padded_vocab(model: Model, tp: int) -> int:
+    """Return the vocabulary that the publisher counts, padded to a multiple of ``vocab_divisor`` x tp."""
+    vocab = model.flops_vocab or model.vocab
+    multiple = model.vocab_divisor * tp if model.vocab_divisor else 1
+    return math.ceil(vocab / multiple) * multiple

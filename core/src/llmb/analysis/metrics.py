@@ -131,6 +131,7 @@ def measure_run(run: Run[Any], step_time_s: float | None, tflops_per_gpu: float 
             flop_formula=run.flop_formula,
             flops_per_token=run.flops_per_token,
             seq_len=run.seq_len,
+            tp=run.parallelism.tp,
         ),
         mfu_from=run.mfu_from,
         global_batch_size=run.parallelism.global_batch_size,

@@ -10,9 +10,12 @@ FLOPS_PER_PARAMETER = 6
 
 
 def sequence_flops(
-    *, model: Model | None, flop_formula: FlopFormula | None, flops_per_token: float | None, seq_len: int
+    *, model: Model | None, flop_formula: FlopFormula | None, flops_per_token: float | None, seq_len: int, tp: int
 ) -> float | None:
-    """Return the FLOPs of one sequence, forward and backward, or None if they are unknown."""
+    """Return the FLOPs of one sequence, forward and backward, or None if they are unknown.
+
+    ``tp`` is the tensor parallelism for which the framework pads the vocabulary.
+    """
     if model is not None and flop_formula is not None:
-        return flops_per_sequence(model, flop_formula)
+        return flops_per_sequence(model, flop_formula, tp=tp)
     return None if flops_per_token is None else seq_len * flops_per_token

@@ -116,7 +116,9 @@ def _files(plugin: PluginEntry) -> Iterator[tuple[str, Path]]:
 
 
 def _shared(file: Path) -> Mapping[str, str]:
-    return {each.name.removesuffix(".toml"): _text(each) for each in (file.parent / "shared").glob("*.toml")}
+    """Return the text of each shared file by its path below ``shared``, without the suffix: "models/qwen3-30b"."""
+    folder = file.parent / "shared"
+    return {each.relative_to(folder).with_suffix("").as_posix(): _text(each) for each in folder.rglob("*.toml")}
 
 
 def _text(file: Path) -> str:

@@ -9,6 +9,7 @@ from llmb.recipes.recipe_tables import BaselineTable, RecipeTable
 from llmb.values.error_text import REQUIRED_KEY, counted, format_choices
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
+from llmb.values.model import FlopFormula
 from llmb.values.recipe import Baseline
 
 PointKey = tuple[str, str, str | None, int]
@@ -29,6 +30,7 @@ class PublishedRow:
     release: str
     source: str
     note: str
+    flop_formula: FlopFormula | None
 
     def as_baseline(self, gpus: int, tokens_per_step: int, flops_per_step: float | None) -> Baseline:
         """Return the row as a baseline, with tokens/s and step time computed from the values of one GPU if necessary.
@@ -98,6 +100,7 @@ def _rows(table: BaselineTable, key: str, recipe: RecipeTable) -> dict[PointKey,
             release=table.release or recipe.release,
             source=table.source or recipe.source,
             note=table.notes.get(str(gpus), ""),
+            flop_formula=table.flop_formula or recipe.flop_formula,
         )
         for index, gpus in enumerate(table.gpus)
     }

@@ -1,7 +1,7 @@
 """Expand the [[points]] of a recipe: each table is every combination of its gpu_type, dtype and gpus."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -15,8 +15,9 @@ from llmb.recipes.sizes import DEGREES, flops_per_token, sequence_length
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap, merged
-from llmb.values.model import Model, Parallelism
-from llmb.values.parallelism_rules import check_model, check_model_keys, check_parallelism
+from llmb.values.model import FlopFormula, Model, Parallelism
+from llmb.values.model_rules import check_model, check_model_keys
+from llmb.values.parallelism_rules import check_parallelism
 from llmb.values.recipe import Point, ScalingRule
 from llmb.values.typed import decode_fields
 
@@ -34,6 +35,7 @@ def expand_points(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) ->
             if name in points:
                 message = f"{point_name(name)} is already in {points[name][0]}"
                 errors.append(Fault(message=message, key=key))
+            errors += _check_formula(point, recipe, rows.get(name))
             points.setdefault(name, (key, _with_baseline(point, recipe, rows)))
     return tuple(point for _, point in points.values()), errors
 
@@ -139,7 +141,8 @@ def _parallelism(
             errors.append(Fault(message=message, key=f"{key}.{name}", expected="a positive integer"))
     if errors:
         return None, errors
-    parallelism = Parallelism(**degrees | {"vp": None if degrees["vp"] == 1 else degrees["vp"]})
+    vp = None if degrees["vp"] == 1 else degrees["vp"]
+    parallelism = Parallelism(**degrees | {"vp": vp}, pipeline_layout=table.pipeline_layout)
     for each in check_parallelism(model, parallelism, gpus):
         message = each.message if counted(gpus, "GPU") in each.message else f"{each.message} ({on_gpus})"
         errors.append(attrs.evolve(each, message=message, key=_key_in_point(each, key)))
@@ -152,16 +155,33 @@ def _key_in_point(error: Fault, key: str) -> str:
     return f"{key}.model.{name}" if table == "model" else f"{key}.{name}"
 
 
+def _check_formula(point: Point, recipe: RecipeTable, row: PublishedRow | None) -> Iterator[Fault]:
+    """Yield an error if the TFLOP/s of a baseline count other FLOPs than the recipe's formula does."""
+    if row is None or not row.values.get("tflops_per_gpu"):
+        return
+    flops, counted_flops = (_sequence_flops(point, recipe, each) for each in (recipe.flop_formula, row.flop_formula))
+    difference = counted_flops / flops - 1 if flops and counted_flops else 0.0
+    if abs(difference) > 1e-9:
+        message = f"{row.flop_formula} counts {100 * difference:+.1f} % FLOPs compared with {recipe.flop_formula}"
+        expected = "step_time_s or tokens_per_s_per_gpu instead of tflops_per_gpu"
+        yield Fault(message=message, key=f"{row.place}.flop_formula", expected=expected)
+
+
 def _with_baseline(point: Point, recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> Point:
     row = rows.get(point_key(point))
     if row is None:
         return point
     batch = point.parallelism.global_batch_size
-    flops = sequence_flops(
-        model=point.model,
-        flop_formula=recipe.flop_formula,
-        flops_per_token=flops_per_token(recipe),
-        seq_len=point.seq_len,
-    )
+    flops = _sequence_flops(point, recipe, recipe.flop_formula)
     flops_per_step = None if flops is None else batch * flops
     return attrs.evolve(point, baseline=row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step))
+
+
+def _sequence_flops(point: Point, recipe: RecipeTable, formula: FlopFormula | None) -> float | None:
+    return sequence_flops(
+        model=point.model,
+        flop_formula=formula,
+        flops_per_token=flops_per_token(recipe),
+        seq_len=point.seq_len,
+        tp=point.parallelism.tp,
+    )

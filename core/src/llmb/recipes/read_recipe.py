@@ -13,7 +13,7 @@ from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, ope
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
-from llmb.values.parallelism_rules import check_model
+from llmb.values.model_rules import check_model
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import decode
 

@@ -81,6 +81,7 @@ class PointTable:
     fsdp: Rule = 1
     micro_batch_size: Rule = 1
     global_batch_size: Rule
+    pipeline_layout: NonEmptyStr | None = None
     proxy: bool = False
     recompute_layers: NonNegativeInt = 0
     offload_layers: NonNegativeInt = 0
@@ -104,6 +105,7 @@ class BaselineTable:
     tokens_per_s: _PublishedNumbers | None = None
     mfu_percent: _PublishedNumbers | None = None
     days_per_1t_tokens: _PublishedNumbers | None = None
+    flop_formula: FlopFormula | None = None
     release: NonEmptyStr | None = None
     source: NonEmptyStr | None = None
     notes: Mapping[str, str] = FrozenMap()

@@ -12,7 +12,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.model import Parallelism
 from llmb.values.recipe import ScalingRule
 
-DEGREES = tuple(field.name for field in attrs.fields(Parallelism))
+DEGREES = tuple(field.name for field in attrs.fields(Parallelism) if field.name != "pipeline_layout")
 """The keys of a table of points that may be rules."""
 
 DEFAULT_DTYPES = ("bf16",)

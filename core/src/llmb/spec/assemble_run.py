@@ -77,7 +77,7 @@ def assemble_run(
         architecture=model,
         published_architecture=recipe.model,
         seq_len=seq_len,
-        parallelism=override_parallelism(point.parallelism, spec.parallelism),
+        parallelism=override_parallelism(point, model, spec.parallelism),
         flop_formula=recipe.flop_formula,
         flops_per_token=recipe.flops_per_token,
         mfu_from=recipe.mfu_from,
@@ -126,12 +126,13 @@ def with_published_capture(profile: Profile | None, recipe: Recipe) -> Profile |
     )
 
 
-def override_parallelism(published: Parallelism, table: ParallelismTable) -> Parallelism:
-    """Return the published degrees with the values of the spec. A ``vp`` of 1 means no interleaved stages."""
-    changes: dict[str, Any] = stated_keys(table)
-    if changes.get("vp") == 1:
-        changes["vp"] = None
-    return attrs.evolve(published, **changes) if changes else published
+def override_parallelism(point: Point, model: Model | None, table: ParallelismTable) -> Parallelism:
+    """Return the published degrees with the values of the spec. A layout for another number of layers is dropped."""
+    changes = stated_keys(table)
+    parallelism = point.parallelism.with_degrees(changes) if changes else point.parallelism
+    if model and point.model and model.layers != point.model.layers:
+        return attrs.evolve(parallelism, pipeline_layout=None)
+    return parallelism
 
 
 def override_model(published: Model | None, table: ModelTable) -> Model | None:

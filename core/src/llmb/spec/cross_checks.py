@@ -11,7 +11,8 @@ from llmb.spec.keys import SpecTables
 from llmb.spec.suspect_keys import overlaps
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault
-from llmb.values.parallelism_rules import DIVISION_CHECKS, check_model, check_model_keys, check_nodes
+from llmb.values.model_rules import check_model, check_model_keys
+from llmb.values.parallelism_rules import DIVISION_CHECKS, check_nodes
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Profile, Run
 

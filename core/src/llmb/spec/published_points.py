@@ -77,6 +77,7 @@ def published_flops(recipe: Recipe, point: Point) -> float | None:
         flop_formula=recipe.flop_formula,
         flops_per_token=recipe.flops_per_token,
         seq_len=point.seq_len,
+        tp=point.parallelism.tp,
     )
 
 
@@ -148,8 +149,7 @@ def _apply_rule(
     errors += wrong
     if wrong:
         return None
-    parallelism = Parallelism(**degrees | {"vp": None if degrees["vp"] == 1 else degrees["vp"]})
-    return attrs.evolve(point, gpus=gpus, parallelism=parallelism, baseline=None)
+    return attrs.evolve(point, gpus=gpus, parallelism=point.parallelism.with_degrees(degrees), baseline=None)
 
 
 def published_degree(point: Point, name: str, gpus_per_node: int) -> int | None:

@@ -55,6 +55,11 @@ def counted(number: int, thing: str) -> str:
     return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
+def not_divisible(number: int, thing: str, divisor: str) -> str:
+    """Return the message of a number that another does not divide: ``80 layers are not divisible by pp = 3``."""
+    return f"{counted(number, thing)} {'is' if number == 1 else 'are'} not divisible by {divisor}"
+
+
 def format_choices(choices: Iterable[object]) -> str:
     """Return ``a``, ``a or b``, or ``one of a, b, c``."""
     words = list(map(str, choices))

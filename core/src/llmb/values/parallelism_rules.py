@@ -1,39 +1,15 @@
-"""Checks of models and of their division over GPUs that hold for every framework.
+"""Checks of a model's division over GPUs that hold for every framework.
 
 Recipes and workload specs follow the same rules. Each function yields all errors, with the keys of a workload spec
 (``workload.gpus``, ``parallelism.tp``, ``model.layers``).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Iterator
 
-from llmb.values.error_text import counted
+from llmb.values.error_text import counted, not_divisible
 from llmb.values.errors import Fault
 from llmb.values.model import Model, Parallelism
-
-
-def check_model(model: Model | None) -> Iterator[Fault]:
-    """Yield the errors of a model: heads that do not divide evenly, more experts in use than exist."""
-    if model is None:
-        return
-    if model.hidden % model.heads:
-        message = f"hidden size {model.hidden} is not divisible by {counted(model.heads, 'head')}"
-        yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
-    if model.heads % model.query_groups:
-        message = _not_divisible(model.heads, "head", counted(model.query_groups, "query group"))
-        yield Fault(message=message, key="model.query_groups", expected=f"a divisor of {model.heads}")
-    if model.top_k > model.experts:
-        message = f"{model.top_k} experts per token are more than the model's {model.experts}"
-        yield Fault(message=message, key="model.top_k", expected=f"at most {model.experts}")
-
-
-def check_model_keys(names: Iterable[str], model: Model | None, table: str = "model") -> Iterator[Fault]:
-    """Yield an error for each size that a recipe without an architecture does not have."""
-    for name in names:
-        if model is None and name != "seq_len":
-            message = "the recipe states no architecture, so it has no such size"
-            yield Fault(
-                message=message, key=f"{table}.{name}", expected="seq_len alone, or a table [model] in the recipe"
-            )
 
 
 def check_parallelism(model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
@@ -53,14 +29,10 @@ def check_nodes(gpus: int, gpus_per_node: int) -> Iterator[Fault]:
         yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {gpus_per_node}")
 
 
-def _not_divisible(number: int, noun: str, divisor: str) -> str:
-    return f"{counted(number, noun)} {'is' if number == 1 else 'are'} not divisible by {divisor}"
-
-
 def _check_ranks(_model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     tp, pp, cp = parallelism.tp, parallelism.pp, parallelism.cp
     if gpus % (tp * pp * cp):
-        message = _not_divisible(gpus, "GPU", f"tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}")
+        message = not_divisible(gpus, "GPU", f"tp x pp x cp = {tp} x {pp} x {cp} = {tp * pp * cp}")
         yield Fault(message=message, key="workload.gpus", expected=f"a multiple of {tp * pp * cp}")
     else:
         yield from _check_batch(parallelism, gpus)
@@ -68,7 +40,7 @@ def _check_ranks(_model: Model | None, parallelism: Parallelism, gpus: int) -> I
 
 def _check_shards(_model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     if gpus % parallelism.fsdp:
-        message = _not_divisible(gpus, "GPU", f"fsdp = {parallelism.fsdp}")
+        message = not_divisible(gpus, "GPU", f"fsdp = {parallelism.fsdp}")
         yield Fault(message=message, key="parallelism.fsdp", expected=f"a divisor of {gpus}")
 
 
@@ -90,14 +62,37 @@ def _check_pipeline(model: Model | None, parallelism: Parallelism, _gpus: int) -
         yield Fault(message=message, key="parallelism.vp", expected="1, or pp above 1")
     if model is None:
         return
+    if parallelism.pipeline_layout is not None:
+        yield from _check_layout(model, parallelism.pipeline_layout, pp * vp)
+        return
     extra = 2 if model.embedding_and_loss_as_layers else 0
     if pp > 1 and (model.layers + extra) % (pp * vp):
         stages = f"pp x vp = {pp} x {vp} = {pp * vp}"
-        message = _not_divisible(model.layers, "layer", stages)
+        message = not_divisible(model.layers, "layer", stages)
         if extra:
             message = f"{model.layers} layers + 2 (embedding and loss) are not divisible by {stages}"
         expected = f"a multiple of {pp * vp}" + (", minus 2" if extra else "")
         yield Fault(message=message, key="model.layers", expected=expected)
+
+
+def _check_layout(model: Model, layout: str, stages: int) -> Iterator[Fault]:
+    """Yield the errors of an uneven division of the layers among pipeline stages."""
+    key, listed = "parallelism.pipeline_layout", layout_stages(layout)
+    if set("".join(listed)) - set("EtmL"):
+        yield Fault(message=f'invalid value "{layout}"', key=key, expected='stages such as "Et*3|(tt|)*2mL"')
+        return
+    if len(listed) != stages:
+        yield Fault(message=counted(len(listed), "stage"), key=key, expected=f"{counted(stages, 'stage')}, pp x vp")
+    if (layers := "".join(listed).count("t")) != model.layers:
+        yield Fault(
+            message=counted(layers, "layer"), key=key, expected=f"{counted(model.layers, 'layer')}, as the model has"
+        )
+
+
+def layout_stages(layout: str) -> list[str]:
+    """Return the stages of a pipeline layout with all repetitions written out: "Et*2|(t|)*2L" is Ett, t, t, L."""
+    without_groups = re.sub(r"\(([^()]*)\)\*(\d+)", lambda match: match[1] * int(match[2]), layout)
+    return re.sub(r"(\w)\*(\d+)", lambda match: match[1] * int(match[2]), without_groups).split("|")
 
 
 def _check_tensor(model: Model | None, parallelism: Parallelism, _gpus: int) -> Iterator[Fault]:
@@ -105,7 +100,7 @@ def _check_tensor(model: Model | None, parallelism: Parallelism, _gpus: int) -> 
     if model is None:
         return
     if model.heads % tp:
-        message = _not_divisible(model.heads, "head", f"tp = {tp}")
+        message = not_divisible(model.heads, "head", f"tp = {tp}")
         yield Fault(message=message, key="parallelism.tp", expected=f"a divisor of {model.heads}")
     # With more ranks than query groups, each group is copied to the same number of ranks.
     elif model.query_groups % tp and tp % model.query_groups:
@@ -119,10 +114,10 @@ def _check_tensor(model: Model | None, parallelism: Parallelism, _gpus: int) -> 
 def _check_experts(model: Model | None, parallelism: Parallelism, gpus: int) -> Iterator[Fault]:
     pp, ep, etp = parallelism.pp, parallelism.ep, parallelism.etp
     if model is not None and model.experts % ep:
-        message = _not_divisible(model.experts, "expert", f"ep = {ep}")
+        message = not_divisible(model.experts, "expert", f"ep = {ep}")
         yield Fault(message=message, key="parallelism.ep", expected=f"a divisor of {model.experts}")
     elif ep * etp > 1 and gpus % pp == 0 and gpus % (pp * ep * etp):
-        message = _not_divisible(gpus, "GPU", f"pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}")
+        message = not_divisible(gpus, "GPU", f"pp x ep x etp = {pp} x {ep} x {etp} = {pp * ep * etp}")
         yield Fault(message=message, key="parallelism.ep", expected=f"pp x ep x etp that divides {gpus}")
 
 
