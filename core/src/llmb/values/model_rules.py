@@ -37,7 +37,7 @@ def check_model_keys(names: Iterable[str], model: Model | None, table: str = "mo
 def _check_attention(model: Model) -> Iterator[Fault]:
     if model.head_size is None and model.mla is None and model.hidden % model.heads:
         message = f"hidden size {model.hidden} is not divisible by {counted(model.heads, 'head')}"
-        yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}, or model.head_size")
+        yield Fault(message=message, key="model.hidden", expected=f"a multiple of {model.heads}")
     if model.heads % model.query_groups:
         message = not_divisible(model.heads, "head", counted(model.query_groups, "query group"))
         yield Fault(message=message, key="model.query_groups", expected=f"a divisor of {model.heads}")
