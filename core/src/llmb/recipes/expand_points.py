@@ -79,6 +79,7 @@ def _expand(table: PointTable, recipe: RecipeTable, key: str) -> tuple[list[Poin
                 recompute_layers=table.recompute_layers,
                 offload_layers=table.offload_layers,
                 cuda_graphs=table.cuda_graphs,
+                time_limit_s=table.time_limit,
                 settings=_settings(table, recipe, gpu_type, dtype),
                 options=table.options,
                 rule=_rule(table),
@@ -110,7 +111,7 @@ def _settings(table: PointTable, recipe: RecipeTable, gpu_type: str, dtype: str)
     """Return the settings of a point: those of the recipe, of [[settings]] and of the point, each over the others."""
     settings: Mapping[str, Any] = recipe.framework
     for each in recipe.settings:
-        if each.applies(gpu_type, dtype):
+        if each.applies(gpu_type, dtype, _variant(table)):
             settings = merged(settings, each.framework)
     return merged(settings, table.framework)
 

@@ -103,7 +103,8 @@ def _check_rows(rows: Mapping[PointKey, PublishedRow], points: Sequence[Point]) 
 def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
     """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
-    ``shared`` has the texts of all shared files by name. Raise RecipeError for an unknown name.
+    The [[settings]] of a recipe are added to those of its shared files. ``shared`` has the texts of all shared files by
+    name. Raise RecipeError for an unknown name.
     """
     names = tables.get("shared", [])
     if not isinstance(names, list):
@@ -116,8 +117,17 @@ def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str)
             message, nearest = invalid_value(name), nearest_name(str(name), shared)
             error = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
             raise RecipeError(error)
-        below = merged(below, _parse_toml(shared[name], str(PurePath(file).with_name("shared") / f"{name}.toml")))
-    return merged(below, {key: value for key, value in tables.items() if key != "shared"})
+        path = str(PurePath(file).with_name("shared") / f"{name}.toml")
+        below = _merge_files(below, _parse_toml(shared[name], path))
+    return _merge_files(below, {key: value for key, value in tables.items() if key != "shared"})
+
+
+def _merge_files(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[str, Any]:
+    both = merged(below, above)
+    lists = (below.get("settings"), above.get("settings"))
+    if all(isinstance(each, list) for each in lists):
+        return merged(both, {"settings": [each for tables in lists for each in tables or ()]})
+    return both
 
 
 def _parse_toml(text: str, file: str) -> dict[str, Any]:

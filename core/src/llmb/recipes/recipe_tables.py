@@ -52,15 +52,17 @@ StepRange = Annotated[
 
 @attrs.frozen(kw_only=True)
 class SettingsTable:
-    """A table of [[settings]]: a part of [framework] for the points of these GPU types and dtypes."""
+    """A table of [[settings]]: a part of [framework] for the points of these GPU types, dtypes and variants."""
 
     gpu_type: Words | None = None
     dtype: Words | None = None
+    variant: Words | None = None
     framework: Mapping[str, Any]
 
-    def applies(self, gpu_type: str, dtype: str) -> bool:
-        """Check whether the settings are for this GPU type and dtype."""
-        return (not self.gpu_type or gpu_type in self.gpu_type) and (not self.dtype or dtype in self.dtype)
+    def applies(self, gpu_type: str, dtype: str, variant: str | None) -> bool:
+        """Check whether the settings are for this GPU type, dtype and variant."""
+        pairs = ((self.gpu_type, gpu_type), (self.dtype, dtype), (self.variant, variant))
+        return all(wanted is None or value in wanted for wanted, value in pairs)
 
 
 @attrs.frozen(kw_only=True)
@@ -86,6 +88,7 @@ class PointTable:
     recompute_layers: NonNegativeInt = 0
     offload_layers: NonNegativeInt = 0
     cuda_graphs: bool = False
+    time_limit: Duration | None = None
     model: Mapping[str, Any] = FrozenMap()
     framework: Mapping[str, Any] = FrozenMap()
     options: Mapping[str, Any] = FrozenMap()

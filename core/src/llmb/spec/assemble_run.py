@@ -88,7 +88,7 @@ def assemble_run(
         offload_layers=point.offload_layers,
         cuda_graphs=point.cuda_graphs,
         image=_image(workload.image, recipe.image),
-        time_limit_s=workload.time_limit or recipe.time_limit_s,
+        time_limit_s=workload.time_limit or point.time_limit_s or recipe.time_limit_s,
         env=spec.env,
         mounts=_mounts(spec.mounts),
         profile=with_published_capture(spec.profile, recipe),

@@ -51,7 +51,8 @@ class Point:
 
     ``variant`` distinguishes points of the same GPU type, dtype and number of GPUs; the first in the recipe is the
     publisher's default. ``options`` are the options of [framework] that select the point without [workload] variant.
-    ``rule`` computes the configuration for numbers of GPUs that are not published, if the publisher's scripts do so.
+    ``time_limit_s`` is None for the recipe's own limit. ``rule`` computes the configuration for numbers of GPUs that
+    are not published, if the publisher's scripts do so.
     ``model`` is None if the recipe has no architecture; ``seq_len`` is known in any case.
     """
 
@@ -66,6 +67,7 @@ class Point:
     recompute_layers: NonNegativeInt = 0
     offload_layers: NonNegativeInt = 0
     cuda_graphs: bool = False
+    time_limit_s: PositiveInt | None = None
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     options: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     rule: ScalingRule | None = None
