@@ -36,13 +36,13 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
             "sequence parallelism divides by tp = 4; expected a multiple of 8",
         ),
         (
-            "megatron_bridge/llama3.1-70b",
+            "megatron_bridge/llama3.1-70b@25.12",
             128,
             {"model": {"hidden": 8200}},
             "model.hidden: hidden size 8200 is not divisible by 64 heads; expected a multiple of 64",
         ),
         (
-            "megatron_bridge/llama3.1-70b",
+            "megatron_bridge/llama3.1-70b@25.12",
             128,
             {"model": {"seq_len": 8190}, "parallelism": {"cp": 2}},
             "model.seq_len: 8190 tokens are not divisible by 4: each of cp = 2 ranks takes two chunks; "

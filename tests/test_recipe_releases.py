@@ -26,7 +26,7 @@ def release_of(tables: dict[str, Any], *overrides: str) -> str:
     return loaded.run.release
 
 
-@pytest.mark.parametrize(("written", "exact"), [("", "25.12.02"), ("@25.10", "25.10.02"), ("@25.12.00", "25.12.00")])
+@pytest.mark.parametrize(("written", "exact"), [("", "26.06.01"), ("@25.10", "25.10.02"), ("@25.12.00", "25.12.00")])
 def test_a_record_names_the_exact_release_and_reruns_it(written: str, exact: str) -> None:
     [loaded] = llmb.load(spec_of(ADDRESS + written, workload={"variant": "mxfp8"})).runs
     record = export_run(loaded, {"created": "2026-01-01"})
@@ -43,7 +43,7 @@ def test_an_old_record_reruns_the_release_that_its_address_meant(written: str, m
     old = spec_of(ADDRESS + written, provenance={"run_id": "abcde-old"})
 
     assert release_of(old) == meant
-    assert release_of(old, f'workload.recipe="{ADDRESS}"') == "25.12.02"
+    assert release_of(old, f'workload.recipe="{ADDRESS}"') == "26.06.01"
 
 
 def dry_run(tmp_path: Path, recipe: str, *options: str, **env: str) -> str:

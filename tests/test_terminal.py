@@ -31,7 +31,7 @@ TABLES = {
     "steps": ["parse", str(LOG), "--framework", "maxtext"],
     "logs": ["parse", str(LOG), str(LOG), "--framework", "maxtext"],
     "metrics": [
-        *("metrics", "megatron_bridge/llama3.1-405b", "--gpu-type", "gb200", "--dtype", "fp8", "--gpus", "128"),
+        *("metrics", "megatron_bridge/llama3.1-405b@25.12", "--gpu-type", "gb200", "--dtype", "fp8", "--gpus", "128"),
         *("--step-time", "5.741", "--tflops-per-gpu", "1636.8"),
     ],
     "help": ["--help"],

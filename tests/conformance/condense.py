@@ -92,6 +92,64 @@ def _rows(points: Iterable[tuple[dict[str, Any], dict[str, Any]]]) -> list[dict[
     ]
 
 
+RECENT_KEYS = (
+    *BRIDGE_KEYS, "model.cuda_graph_scope", "model.expert_model_parallel_size", "model.expert_tensor_parallel_size",
+    "model.recompute_modules", "model.moe_token_dispatcher_type", "model.moe_flex_dispatcher_backend",
+    "model.pipeline_model_parallel_layout", "model.vocab_size", "comm_overlap.overlap_moe_expert_parallel_comm",
+)  # fmt: skip
+"""The keys since release 26.06."""
+
+OF_LAUNCHER = ("--container_image", "--custom_mounts", "--account", "--partition", "--log_dir", "--time_limit")
+"""Arguments that only the publisher's launcher uses: paths, accounts and limits of a site."""
+
+
+def condense_recent(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one group for each workload and size, with one row for all numbers of GPUs that share the rest."""
+    groups = {}
+    for name, group in document["groups"].items():
+        if not name.startswith("pretrain_"):
+            continue
+        first = group["points"][0]
+        groups[name.removeprefix("pretrain_")] = {
+            **{key: first[key] for key in ("image", "bridge_commit", "srun_args")},
+            "config": {key: value for key, value in group["common_config"].items() if key in RECENT_KEYS},
+            "env": group["common_env"],
+            "points": _rows(_recent_point(point) for point in group["points"]),
+        }
+    return {"tag_commit": document["tag_commit"], "groups": groups}
+
+
+def _recent_point(point: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a point shares with other numbers of GPUs, and the rest."""
+    config = {key: value for key, value in point["config"].items() if key in RECENT_KEYS}
+    batch = config.pop("train.global_batch_size")
+    numbers = {**{key: point[key] for key in ("gpus", "nodes", "segment")}, "global_batch_size": batch}
+    arguments = {key: value for key, value in named_arguments(point["script_args"]).items() if key not in OF_LAUNCHER}
+    assert arguments.pop("--num_gpus") == str(point["gpus"])
+    shared = {
+        "gpu_type": point["gpu_type"],
+        "dtype": point["dtype"],
+        **{key: point[key] for key in ("time", "ntasks_per_node", "proxy", "flops_per_sequence")},
+        "arguments": arguments,
+        "config": config,
+        "env": {**point["env"], **point["launch_env"]},
+    }
+    return shared, numbers
+
+
+def named_arguments(words: Iterable[str]) -> dict[str, str]:
+    """Return arguments and overrides with their values. A flag has the value ""."""
+    named: dict[str, str] = {}
+    name = ""
+    for word in words:
+        if word.startswith("-") or "=" in word:
+            name, _, value = word.partition("=")
+            named[name] = value
+        else:
+            named[name] = word
+    return named
+
+
 def condense_nemo(document: Mapping[str, Any], other_scales: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration that all points of a recipe share, and the differences of each point."""
     recipes = {}
@@ -168,6 +226,7 @@ def main(folder: Path) -> None:
 
     for release in ("25.10", "25.12"):
         _write(f"megatron_bridge-{release}.json", condense_bridge(read(f"mbridge-v{release}.json")), 5)
+    _write("megatron_bridge-26.06.json", condense_recent(read("mbridge-v26.06.01.json")), 5)
     _write("nemo_launcher-24.11.json", condense_nemo(read("nemo-v24.11.1.json"), read("nemo-other-scales.json")), 3)
     _write("maxtext-24.11.json", condense_maxtext(read("maxtext-v24.11.1.json")), 3)
 

@@ -18,22 +18,12 @@ from parts.conformance import (
     step_options,
     unexplained,
 )
+from parts.conformance_of_bridge import PATH, REASONS
 
 import llmb
 from llmb.analysis.flops import flops_per_sequence
 
-PATH = "a path"
 LAUNCHER = ("--container_image", "--account", "--partition", "--log_dir", "--time_limit")
-REASONS = {
-    "env.NEMORUN_HOME": PATH,
-    "env.HF_HOME": PATH,
-    "env.PYTHONUNBUFFERED": "NeMo-Run's job script sets it outside the container, as well as SLURM_UNBUFFEREDIO",
-    "env.NUMA_GPUS": "the rank wrapper of llmb reads it; `layout.numa` compares the value",
-    "env.SCRIPTS": "the rank wrapper of llmb adds this folder to PYTHONPATH, as the launcher does",
-    "srun.--wait": "NeMo-Run's job script has the same option",
-    "srun.--kill-on-bad-exit": "NeMo-Run's job script has the same option",
-    "srun.--container-writable": "llmb's containers are always writable",
-}
 NUMA = "GB300 of 25.12: NVIDIA binds all ranks to node 0, fixed in 26.02; llmb uses the node of each GPU"
 REASONS_OF_RELEASE = {
     "25.10": {"argument.--config_file": PATH},

@@ -90,8 +90,8 @@ def test_every_point_runs_on_a_gpu_that_supports_its_dtype(recipe: Recipe) -> No
 
 @pytest.mark.parametrize(
     ("written", "exact"),
-    [("", "25.12.02"), ("@25.12", "25.12.02"), ("@25.12.01", "25.12.01"), ("@25.12.00", "25.12.00"),
-     ("@25.10", "25.10.02"), ("@25.10.01", "25.10.01"), ("@25.10.00", "25.10.00")],
+    [("", "26.06.01"), ("@26.06", "26.06.01"), ("@25.12", "25.12.02"), ("@25.12.01", "25.12.01"),
+     ("@25.12.00", "25.12.00"), ("@25.10", "25.10.02"), ("@25.10.01", "25.10.01"), ("@25.10.00", "25.10.00")],
 )  # fmt: skip
 def test_an_address_names_a_release_or_the_last_fix_of_one(written: str, exact: str) -> None:
     recipe = load_recipe(f"megatron_bridge/llama3.1-70b{written}")

@@ -30,6 +30,7 @@ from llmb import (
 )
 from llmb_megatron_bridge.config_yaml import config_yaml
 from llmb_megatron_bridge.cupti_library import cupti_dataset, cupti_mounts
+from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.train_command import train_phase
@@ -43,13 +44,19 @@ VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
 class BridgeOptions:
     """Options in [framework].
 
-    ``fp8_recipe`` selects the FP8 scaling: "cs" (current scaling, the default of the recipes) or "mx" (MXFP8).
+    ``fp8_recipe`` selects the FP8 scaling: "cs" (current scaling), "mx" (MXFP8) or "sc" (sub-channel scaling).
+    ``cuda_graph_impl``, ``cuda_graph_scope``, ``recompute_modules`` and ``dispatcher`` (of the tokens to the experts)
+    replace the values of the recipe.
     ``config`` holds further overrides of Megatron-Bridge's configuration (``"optimizer.lr" = 1e-4``), which take
     precedence over those of the recipe. ``vboost`` gives the tensor cores priority for power on each node before the
     training. ``hf_token`` states whether the run needs HF_TOKEN; None means the default of the recipe.
     """
 
-    fp8_recipe: Literal["cs", "mx"] | None = None
+    fp8_recipe: Literal["cs", "mx", "sc"] | None = None
+    cuda_graph_impl: Literal["none", "local", "transformer_engine"] | None = None
+    cuda_graph_scope: tuple[str, ...] | None = None
+    recompute_modules: tuple[str, ...] | None = None
+    dispatcher: Literal["alltoall", "hybridep", "deepep"] | None = None
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
     vboost: bool = False
     hf_token: bool | None = None
@@ -120,7 +127,7 @@ def _needs_token(run: Run[BridgeOptions]) -> bool:
 
 def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
     with_token = run.settings.get("hf_token", {}).get("env", {}) if _needs_token(run) else {}
-    env = {**run.settings["env"], **with_token}
+    env = {**run.settings["env"], **env_of_rules(run), **with_token}
     return FrozenMap(with_paths(env, run.paths))
 
 

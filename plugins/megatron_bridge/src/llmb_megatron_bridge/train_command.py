@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from llmb import FrozenMap, Nsys, Phase, Repository, Run, key_values, with_paths
-
-PARALLELISM = ("tp", "pp", "vp", "cp", "micro_batch_size", "global_batch_size")
+from llmb_megatron_bridge.script_values import passed_names, script_values
 
 ARCHITECTURE = {
     "layers": ("model.num_layers",),
@@ -42,28 +41,27 @@ def train_phase(run: Run[Any]) -> Phase:
 
 
 def _arguments(run: Run[Any]) -> list[str]:
-    """Return the arguments of the script: those that its release accepts and that have a value in this run."""
-    values: dict[str, Any] = {
-        "gpu_type": run.gpu_type,
-        "gpus": run.gpus,
-        "gpus_per_node": run.gpus_per_node,
-        "steps": run.steps,
-        "compute_dtype": run.settings.get("compute_dtype"),
-        "fp8_recipe": run.settings.get("fp8_recipe"),
-        "config_file": f"{run.paths.run}/{run.settings.get('config_file')}",
-        "fsdp": "true" if run.parallelism.fsdp > 1 and not run.settings.get("fsdp") else None,
-        **{name: getattr(run.parallelism, name) for name in PARALLELISM},
-        **{name: getattr(run.model, name) for name in ARCHITECTURE},
-    }
+    """Return the arguments of the script, in the order in which the recipe lists their names."""
+    values, passed = script_values(run), passed_names(run)
     named = run.settings["argument_names"].items()
-    return [word for name, option in named if values[name] is not None for word in (option, str(values[name]))]
+    return [word for name, option in named if name in passed for word in (option, _text(values[name]))]
+
+
+def _text(value: Any) -> str:
+    """Return a value as an argument. The script has no argument for "alltoall", which is no flexible dispatcher."""
+    if isinstance(value, list | tuple):
+        return ",".join(value)
+    return "None" if value == "alltoall" else str(value)
 
 
 def _model_sizes(run: Run[Any]) -> dict[str, int]:
     """Return the overrides for the sizes of a proxy. The script selects a published model by its name."""
-    if not run.proxy or "layers" in run.settings["argument_names"]:
+    named = run.settings["argument_names"]
+    if not run.proxy or ("layers" in named and "passed" not in run.settings):
         return {}
-    return {key: getattr(run.model, name) for name, keys in ARCHITECTURE.items() for key in keys}
+    changed = [name for name in ARCHITECTURE if getattr(run.model, name) != getattr(run.published_model, name)]
+    unnamed = [name for name in changed if name not in named]
+    return {key: getattr(run.model, name) for name in unnamed for key in ARCHITECTURE[name]}
 
 
 def _spec_overrides(run: Run[Any]) -> dict[str, Any]:
@@ -71,7 +69,8 @@ def _spec_overrides(run: Run[Any]) -> dict[str, Any]:
     names = run.settings["argument_names"]
     overrides: dict[str, Any] = {} if "steps" in names else {"train.train_iters": run.steps}
     chosen = run.parallelism.pp > 1 or "parallelism.vp" in run.differences
-    if chosen and run.parallelism.vp is None and "vp" in names and "config_file" not in names:
+    computed = "config_file" in names or "passed" in run.settings  # the other scripts have no argument for no vp
+    if chosen and run.parallelism.vp is None and "vp" in names and not computed:
         overrides["model.virtual_pipeline_model_parallel_size"] = "null"  # without the argument the script sets its own
     return overrides
 

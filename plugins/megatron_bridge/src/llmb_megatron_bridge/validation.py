@@ -16,6 +16,7 @@ from llmb import (
     nearest_name,
     unsupported_degrees,
 )
+from llmb_megatron_bridge.script_values import PERFORMANCE
 from llmb_megatron_bridge.train_command import ARCHITECTURE
 
 DECIDED = {
@@ -26,6 +27,8 @@ DECIDED = {
     "model.pipeline_model_parallel_size": "parallelism.pp",
     "model.virtual_pipeline_model_parallel_size": "parallelism.vp",
     "model.context_parallel_size": "parallelism.cp",
+    "model.expert_model_parallel_size": "parallelism.ep",
+    "model.expert_tensor_parallel_size": "parallelism.etp",
     "ddp.use_megatron_fsdp": "parallelism.fsdp",
     "profiling": "[profile]",
     **{key: f"model.{name}" for name, keys in ARCHITECTURE.items() for key in keys},
@@ -36,13 +39,16 @@ DECIDED = {
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
     errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run), *_check_fp8_recipe(run)]
-    return [*errors, *_check_config(run), *_check_profile(run), *_check_env(run)]
+    return [*errors, *_check_performance(run), *_check_config(run), *_check_profile(run), *_check_env(run)]
 
 
 def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
     parallelism = run.parallelism
-    yield from unsupported_degrees(run, ("ep", "etp"), why="the model has no experts")
-    unnamed = [name for name in ("tp", "pp", "vp", "cp") if name not in run.settings["argument_names"]]
+    experts: tuple[str, ...] = ("ep", "etp")
+    if run.published_model.experts == 1:
+        yield from unsupported_degrees(run, experts, why="the model has no experts")
+        experts = ()
+    unnamed = [name for name in ("tp", "pp", "vp", "cp", *experts) if name not in run.settings["argument_names"]]
     yield from unsupported_degrees(run, unnamed, why=f"the script of {run.recipe} does not support it")
     if run.settings.get("whole_query_groups"):
         yield from check_query_groups(run)
@@ -62,6 +68,14 @@ def _check_fp8_recipe(run: Run[Any]) -> Iterator[Fault]:
     message = f'{run.recipe} has no configuration for "{wanted}" on {run.gpu_type} in {run.dtype}'
     expected = f'"{has}", or no such key' if has else 'no such key, or dtype = "fp8"'
     yield Fault(message=message, key="framework.fp8_recipe", expected=expected)
+
+
+def _check_performance(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for each option that the script of the release has no argument for."""
+    for name in PERFORMANCE:
+        if getattr(run.options, name) is not None and name not in run.settings["argument_names"]:
+            message = f"the script of {run.recipe} has no argument for it"
+            yield Fault(message=message, key=f"framework.{name}", expected="no such key")
 
 
 def _check_config(run: Run[Any]) -> Iterator[Fault]:

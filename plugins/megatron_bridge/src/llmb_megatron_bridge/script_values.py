@@ -1,0 +1,57 @@
+"""Values of a run by the names that recipes use: for the arguments of the script and for rules of the environment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llmb import Run
+
+PARALLELISM = ("tp", "pp", "vp", "cp", "ep", "etp", "micro_batch_size", "global_batch_size")
+
+SIZES = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
+
+PERFORMANCE = ("cuda_graph_impl", "cuda_graph_scope", "recompute_modules", "dispatcher")
+"""Settings of a point that an option of [framework] with the same name replaces."""
+
+JOB = ("gpu_type", "gpus", "gpus_per_node", "steps", "compute_dtype", "fp8_recipe", "config_file")
+"""Values that the script always needs. From these, the scripts since 26.x compute the other values by themselves."""
+
+
+def script_values(run: Run[Any]) -> dict[str, Any]:
+    """Return the values by name. None means that the run has no such value."""
+    return {
+        "gpu_type": run.gpu_type,
+        "gpus": run.gpus,
+        "gpus_per_node": run.gpus_per_node,
+        "steps": run.steps,
+        "compute_dtype": run.settings.get("compute_dtype"),
+        "fp8_recipe": run.settings.get("fp8_recipe"),
+        "config_file": f"{run.paths.run}/{run.settings.get('config_file')}",
+        "fsdp": "true" if run.parallelism.fsdp > 1 and not run.settings.get("fsdp") else None,
+        **{name: getattr(run.parallelism, name) for name in PARALLELISM},
+        **{name: getattr(run.model, name) for name in SIZES},
+        **{name: getattr(run.options, name) or run.settings.get(name) for name in PERFORMANCE},
+    }
+
+
+def passed_names(run: Run[Any]) -> set[str]:
+    """Return the names of the values that the script gets as arguments.
+
+    Without ``passed`` in the recipe, the script gets all values. ``passed`` has the values that the publisher's
+    launcher passes at this point, besides those of the job. The script gets each value that the spec changes, too.
+    """
+    values = script_values(run)
+    known = {name for name, value in values.items() if value is not None}
+    if "passed" not in run.settings:
+        return known
+    changed = {key.rpartition(".")[2] for key in run.differences}
+    wanted = {*JOB, *run.settings["passed"], *changed, *_computed_names(run)}
+    return wanted & {*known, "vp"}  # "None" is a value of vp: no interleaved stages
+
+
+def _computed_names(run: Run[Any]) -> set[str]:
+    """Return the names of the values that no published point has, because the run has other GPUs than any point."""
+    if not {"workload.gpus", "workload.gpu_type"} & set(run.differences):
+        return set()
+    sizes = {name for name in SIZES if getattr(run.model, name) != getattr(run.published_model, name)}
+    return {*PARALLELISM, "fsdp"} | sizes

@@ -1,0 +1,140 @@
+"""Megatron-Bridge since release 26.06: every published point resolves as NVIDIA's launcher and scripts resolve it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from conformance.condense import named_arguments
+from parts.conformance import (
+    Differences,
+    differences,
+    directives,
+    facts,
+    job_env,
+    outdated,
+    plan_runs,
+    step_options,
+    unexplained,
+)
+from parts.conformance_of_bridge import PATH, REASONS
+
+import llmb
+from llmb import load_recipe
+from llmb.analysis.flops import flops_per_sequence
+
+Facts = Mapping[str, Any]
+
+GROUPS: Mapping[str, Facts] = facts("megatron_bridge-26.06")["groups"]
+RECIPES = {
+    "llama3.1_8b": ("llama3.1-8b", 50),
+    "llama3.1_70b": ("llama3.1-70b", 40),
+    "llama3.1_405b": ("llama3.1-405b", 18),
+}
+"""The recipe of each group, and how many points NVIDIA publishes. The facts lack some of these points."""
+
+VARIANTS = {"fp8_cs": "cs", "fp8_mx": "mxfp8", "fp8_sc": "sc"}
+PARALLELISM = {
+    "model.tensor_model_parallel_size": "tp",
+    "model.pipeline_model_parallel_size": "pp",
+    "model.virtual_pipeline_model_parallel_size": "vp",
+    "model.context_parallel_size": "cp",
+    "model.expert_model_parallel_size": "ep",
+    "train.micro_batch_size": "micro_batch_size",
+    "train.global_batch_size": "global_batch_size",
+}
+SIZES = {
+    "model.num_layers": "layers",
+    "model.hidden_size": "hidden",
+    "model.num_attention_heads": "heads",
+    "model.num_query_groups": "query_groups",
+    "model.seq_length": "seq_len",
+    "model.vocab_size": "vocab",
+}
+
+
+def stated_config(plan: llmb.RunPlan) -> dict[str, Any]:
+    """Return the keys of Megatron-Bridge's configuration that follow from the values of the run."""
+    run, settings = plan.run, plan.run.settings
+    modules = settings.get("recompute_modules")
+    granularity = "full" if run.recompute_layers else "selective" if modules else None
+    stated = {
+        **{key: getattr(run.parallelism, name) for key, name in PARALLELISM.items()},
+        **{key: getattr(run.model, name) for key, name in SIZES.items()},
+        "ddp.use_megatron_fsdp": run.parallelism.fsdp > 1,
+        "model.cpu_offloading_num_layers": run.offload_layers,
+        "model.recompute_num_layers": run.recompute_layers or None,
+        "model.recompute_granularity": granularity,
+        "model.recompute_modules": list(modules) if modules else None,
+        "model.cuda_graph_impl": settings["cuda_graph_impl"],
+        "comm_overlap.overlap_moe_expert_parallel_comm": settings.get("a2a_overlap"),
+    }
+    if run.cuda_graphs:
+        stated["model.cuda_graph_scope"] = list(settings["cuda_graph_scope"])
+    if dispatcher := settings.get("dispatcher"):
+        stated["model.moe_token_dispatcher_type"] = "alltoall" if dispatcher == "alltoall" else "flex"
+    if dispatcher in ("hybridep", "deepep"):
+        stated["model.moe_flex_dispatcher_backend"] = dispatcher
+    return stated
+
+
+def found_differences(plan: llmb.RunPlan, group: Facts, row: Facts) -> Differences:
+    column = row["gpus"].index(plan.run.gpus)
+    config = {**group["config"], **row["config"], "train.global_batch_size": row["global_batch_size"][column]}
+    stated = stated_config(plan)
+    train = plan.job.phases[-1]
+    start = next(index for index, word in enumerate(train.command) if word.endswith("run_script.py"))
+    arguments = {**row["arguments"], "--num_gpus": str(plan.run.gpus)}
+    layout = {
+        "nodes": (row["nodes"][column], plan.job.nodes),
+        "segment": (row["segment"][column], plan.job.domain_nodes),
+        "tasks": (row["ntasks_per_node"], plan.job.tasks_per_node),
+        "numa": (row["ntasks_per_node"] // 2, int(train.env["NUMA_GPUS"])),
+        "image": (group["image"].replace("#", "/"), plan.run.image.ref if plan.run.image else None),
+        "time": (row["time"], directives(plan)["time"]),
+        "proxy": (row["proxy"], plan.run.proxy),
+        "commit": (True, any(group["bridge_commit"] in task.script.text for task in plan.tasks)),
+    }
+    return {
+        **differences("config", {key: config.get(key) for key in stated}, stated),
+        **differences("env", {**group["env"], **row["env"]}, job_env(plan)),
+        **differences("argument", arguments, named_arguments(train.command[start + 1 :])),
+        **{f"layout.{name}": pair for name, pair in layout.items() if pair[0] != pair[1]},
+        **differences("srun", named_arguments(group["srun_args"]), step_options(plan)),
+    }
+
+
+def planned_rows(name: str) -> Iterator[tuple[llmb.RunPlan, Facts]]:
+    """Plan the runs of a group: those of one GPU type and dtype together, because each spec reads the recipe."""
+    recipe, _ = RECIPES[name]
+    rows: dict[tuple[str, str, str], dict[int, Facts]] = {}
+    for row in GROUPS[name]["points"]:
+        key = (row["gpu_type"], row["dtype"], row["arguments"]["--compute_dtype"])
+        rows.setdefault(key, {}).update(dict.fromkeys(row["gpus"], row))
+    for (gpu_type, dtype, compute_dtype), by_gpus in rows.items():
+        variant = {"variant": VARIANTS[compute_dtype]} if compute_dtype in VARIANTS else {}
+        address = f"megatron_bridge/{recipe}@26.06"
+        for plan in plan_runs(address, gpu_type, dtype, list(by_gpus), workload=variant):
+            yield plan, by_gpus[plan.run.gpus]
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_published_point_resolves_as_published(name: str) -> None:
+    found = {}
+    for plan, row in planned_rows(name):
+        found[plan.run.name] = found_differences(plan, GROUPS[name], row)
+        flops = flops_per_sequence(plan.run.model, plan.run.flop_formula)
+        assert flops == pytest.approx(row["flops_per_sequence"], rel=1e-4), plan.run.name
+
+    reasons = {**REASONS, "argument.logger.save_config_filepath": PATH}
+    assert len(found) == sum(len(row["gpus"]) for row in GROUPS[name]["points"])
+    assert unexplained(found, reasons) == {}
+    assert outdated(found, reasons) == set()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_recipe_has_all_published_points(name: str) -> None:
+    recipe, count = RECIPES[name]
+    points = load_recipe(f"megatron_bridge/{recipe}@26.06").points
+    assert len({(point.gpu_type, point.dtype, point.gpus) for point in points}) == count  # each once, in any variant
