@@ -150,7 +150,7 @@ def test_one_typo_causes_no_second_error(spec: Any, tables: str, key: str) -> No
 
 
 def test_a_typo_in_a_variants_option_causes_no_second_error(spec: Any) -> None:
-    bridge = '[workload]\nrecipe = "megatron_bridge/llama3.1-70b@25.12"\ngpu_type = "gb200"\ndtype = "fp8"\ngpus = 192\n'
+    bridge = '[workload]\nrecipe = "megatron_bridge/llama3.1-8b@25.12"\ngpu_type = "gb200"\ndtype = "fp8"\ngpus = 192\n'
     tables = '[framework]\nfp8_recip = "mx"\n[parallelism]\nvp = 8\n'
     assert "framework.fp8_recip" in spec.write(bridge + tables + SLURM).errors()
 
