@@ -9,5 +9,4 @@ REASONS = {
     "env.SCRIPTS": "the rank wrapper of llmb adds this folder to PYTHONPATH, as the launcher does",
     "srun.--wait": "NeMo-Run's job script has the same option",
     "srun.--kill-on-bad-exit": "NeMo-Run's job script has the same option",
-    "srun.--container-writable": "llmb's containers are always writable",
 }

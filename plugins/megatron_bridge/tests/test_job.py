@@ -18,6 +18,7 @@ HERE = Path(__file__).parent
 LoadRun = Callable[..., "Run[Any]"]
 FIRST, FIXED = "megatron-bridge-f23d790cf6ff", "megatron-bridge-d7dfa7642caf"
 NEXT, NEXT_FIXED = "megatron-bridge-15927667edd2", "megatron-bridge-4df8c97392bc"
+NEWEST = "megatron-bridge-06f25c227ef9"
 POINTS = [
     *[(f"llama3.1-{size}{release}", gpu, dtype, 1024 if (size, gpu) == ("405b", "h100") else 128)
       for size in ("8b", "70b", "405b") for gpu in ("gb300", "gb200", "b200", "h100") for dtype in ("fp8", "bf16")
@@ -192,7 +193,7 @@ def test_nodes_tasks_and_nvlink_domains(
 
 @pytest.mark.parametrize(
     ("release", "folder"),
-    [("@25.10.00", FIRST), ("@25.10", FIXED), ("@25.12.00", NEXT), ("@25.12", NEXT_FIXED), ("", NEXT_FIXED)],
+    [("@25.10.00", FIRST), ("@25.10", FIXED), ("@25.12.00", NEXT), ("@25.12", NEXT_FIXED), ("", NEWEST)],
 )
 def test_the_scripts_come_from_the_repository_at_its_commit(load_run: LoadRun, release: str, folder: str) -> None:
     run = load_run(f"llama3.1-8b{release}", "h100", "fp8", 8)
