@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from llmb import FrozenMap, Job, Phase, environment_function, job_functions
 from llmb.drive.provenance import parse_provenance
+from llmb.scripts.job_functions import functions_of
 from llmb.spec.check_values import SECRET_VARIABLE
 
 SECRETS = [
@@ -37,6 +39,15 @@ def provenance(folder: Path, *patterns: str, calls: int = 1, rank: int = 0, **en
     found = parse_provenance(lines).get("env", {})
     assert isinstance(found, dict)
     return found
+
+
+def test_a_script_gets_the_functions_that_it_calls_and_those_that_they_call() -> None:
+    script = "add_software_provenance A\nrecord_failure() {\n  echo\n}\ncheck_output train out 5\n"
+    kept = re.findall(r"^(\w+)\(\)", functions_of(script), re.MULTILINE)
+    assert kept == ["check_output", "add_software_provenance", "print_library_versions", "print_environment"]
+    assert functions_of("echo nothing") == ""
+    every = re.findall(r"^(\w+)\(\)", job_functions(), re.MULTILINE)
+    assert functions_of(" ".join(every)) == job_functions()
 
 
 def test_only_rank_0_adds_its_environment_and_only_once(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def print_json(document: Any) -> None:
 
 
 def print_json_stream(document: Mapping[str, Any]) -> None:
-    """Print the same text as `print_json` for a large document: each item of an iterator as soon as it is made."""
+    """Print one JSON document that may be large: each item of an iterator as soon as it is made, in one line."""
     import json  # only for --json
 
     before = "{"
@@ -73,8 +73,7 @@ def _print_items(items: Iterator[Any]) -> None:
 
     before = "["
     for item in items:
-        text = json.dumps(item, indent=2).replace("\n", "\n    ")
-        print_text(f"{before}\n    {text}", newline=False)
+        print_text(f"{before}\n    {json.dumps(item, separators=(',', ':'))}", newline=False)
         before = ","
     print_text("\n  ]" if before == "," else "[]", newline=False)
 

@@ -14,8 +14,8 @@ import time
 import traceback
 import types
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol, Self, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
 
 import pluggy
 
@@ -46,29 +46,42 @@ class Guard:
 
     def __init__(self, entry: PluginEntry, *, slow_s: float | None = None) -> None:
         self.entry = entry
-        self._passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
-        self._slow_calls = _SlowCalls(str(entry), SLOW_S if slow_s is None else slow_s)
+        self.passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
+        self.slow_calls = _SlowCalls(str(entry), SLOW_S if slow_s is None else slow_s)
 
-    @contextlib.contextmanager
-    def running(self, code: str, *, file: str | None = None) -> Iterator[None]:
-        """Guard the plugin code in the block; ``file`` is the log that it parses.
+    def running(self, code: str, *, file: str | None = None) -> "_GuardedCode":
+        """Guard the plugin code in a ``with`` block; ``file`` is the log that it parses.
 
         Raise PluginError for any exception, SystemExit included. KeyboardInterrupt and the errors that hooks raise by
         contract pass through. If LLMB_DEBUG is set, print the traceback on standard error.
         """
-        try:
-            with _printing_on_stderr(), self._slow_calls.watching(code):
-                yield
-        except BaseException as error:
-            if isinstance(error, (KeyboardInterrupt, *self._passed_on)):
-                raise
-            if os.environ.get("LLMB_DEBUG"):
-                traceback.print_exception(error)
-            raise self.error(f"{code} failed: {exception_text(error)}", file=file) from error
+        return _GuardedCode(self, code, file)
 
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""
         return PluginError(Fault(message=f"{self.entry}: {problem}", file=file))
+
+
+class _GuardedCode:
+    """A block of `Guard.running`. It is a class because a generator takes longer, and a sweep calls many hooks."""
+
+    def __init__(self, guard: Guard, code: str, file: str | None) -> None:
+        self._guard = guard
+        self._code = code
+        self._file = file
+
+    def __enter__(self) -> None:
+        self._output = _PluginOutput.begin()
+        self._call = self._guard.slow_calls.begin(self._code)
+
+    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        self._guard.slow_calls.end(self._code, *self._call)
+        self._output.end()
+        if error is None or isinstance(error, (KeyboardInterrupt, *self._guard.passed_on)):
+            return
+        if os.environ.get("LLMB_DEBUG"):
+            traceback.print_exception(error)
+        raise self._guard.error(f"{self._code} failed: {exception_text(error)}", file=self._file) from error
 
 
 class _PluginOutput:
@@ -81,27 +94,26 @@ class _PluginOutput:
     def __init__(self, stdout: Any) -> None:
         self.stdout = stdout
 
+    @classmethod
+    def begin(cls) -> Self:
+        """Redirect what this thread prints. `contextlib.redirect_stdout` is not for several threads."""
+        with cls.lock:
+            output = sys.stdout if isinstance(sys.stdout, cls) else cls(sys.stdout)
+            cls.calls[threading.get_ident()] += 1
+            sys.stdout = cast("TextIO", output)
+        return output
+
+    def end(self) -> None:
+        """End what `begin` began in this thread."""
+        with self.lock:
+            self.calls[threading.get_ident()] -= 1
+            if not any(self.calls.values()):
+                self.calls.clear()
+                sys.stdout = self.stdout
+
     def __getattr__(self, name: str) -> Any:
         in_plugin = self.calls[threading.get_ident()] > 0
         return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
-
-
-@contextlib.contextmanager
-def _printing_on_stderr() -> Iterator[None]:
-    """Redirect what this thread prints on standard output. `contextlib.redirect_stdout` is not for several threads."""
-    thread = threading.get_ident()
-    with _PluginOutput.lock:
-        output = sys.stdout if isinstance(sys.stdout, _PluginOutput) else _PluginOutput(sys.stdout)
-        output.calls[thread] += 1
-        sys.stdout = cast("TextIO", output)
-    try:
-        yield
-    finally:
-        with _PluginOutput.lock:
-            output.calls[thread] -= 1
-            if not any(output.calls.values()):
-                output.calls.clear()
-                sys.stdout = output.stdout
 
 
 class _SlowCalls:
@@ -119,22 +131,22 @@ class _SlowCalls:
         self._reported: set[str] = set()
         self._thread: threading.Thread | None = None
 
-    @contextlib.contextmanager
-    def watching(self, code: str) -> Iterator[None]:
-        """Watch the call in the block."""
+    def begin(self, code: str) -> tuple[object, float]:
+        """Watch a call from now on. Return what `end` needs."""
         call, due_s = object(), time.monotonic() + self._limit_s
         with self._lock:
             self._due_s[call] = (code, due_s)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._watch, daemon=True)
                 self._thread.start()
-        try:
-            yield
-        finally:
-            with self._lock:
-                del self._due_s[call]
-                if time.monotonic() < due_s:
-                    self._reported.discard(code)
+        return call, due_s
+
+    def end(self, code: str, call: object, due_s: float) -> None:
+        """Watch the call no longer."""
+        with self._lock:
+            del self._due_s[call]
+            if time.monotonic() < due_s:
+                self._reported.discard(code)
 
     def _watch(self) -> None:
         while self._report():
@@ -269,7 +281,9 @@ def _exhausted(value: Any, expected: Any) -> Any:
         return tuple(_exhausted(each, inner[0]) for each in value)
     if origin is Mapping and isinstance(value, Mapping):
         return {key: _exhausted(each, inner[1]) for key, each in value.items()}
-    if inner or not isinstance(value, _ACCEPTED.get(origin, origin)) or (origin is float and isinstance(value, bool)):
+    inherits = origin in type(value).__mro__  # faster than isinstance, which examines each method of a Protocol
+    fits = inherits or isinstance(value, _ACCEPTED.get(origin, origin))
+    if inner or not fits or (origin is float and isinstance(value, bool)):
         if isinstance(value, Coroutine):
             value.close()  # it would warn that it was never awaited
         raise _WrongTypeError(value)

@@ -2,7 +2,6 @@
 
 import functools
 import re
-from fractions import Fraction
 from typing import Annotated
 
 from llmb.values.scalars import accepting
@@ -45,11 +44,11 @@ def holds(condition: str, gpus: int, gpus_per_node: int) -> bool:
 
 
 def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
-    """Return the value of a rule for this number of GPUs, computed from left to right.
+    """Return the value of a rule for this number of GPUs.
 
     Raise ValueError, with the value as its text, if the value is not a positive integer.
     """
-    value = Fraction(1)
+    numerator = denominator = 1
     operator = "*"
     values = _values(gpus, gpus_per_node)
     for word in _words(str(rule)):
@@ -59,10 +58,13 @@ def scaled(rule: int | str, gpus: int, gpus_per_node: int = 8) -> int:
         factor = values.get(word) or int(word)
         if operator == "/" and not factor:
             raise ValueError("a division by 0")
-        value = value * factor if operator == "*" else value / factor
-    if value.denominator != 1 or value < 1:
-        raise ValueError(f"{float(value):g}")
-    return int(value)
+        if operator == "*":
+            numerator *= factor
+        else:
+            denominator *= factor
+    if numerator % denominator or not numerator:
+        raise ValueError(f"{numerator / denominator:g}")
+    return numerator // denominator
 
 
 @functools.cache

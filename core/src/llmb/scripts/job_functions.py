@@ -1,6 +1,9 @@
 """Building blocks of job scripts: the Jinja environment, bash functions for every job, variable assignments."""
 
+import functools
+import re
 import shlex
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from llmb.files import resource_text
@@ -15,7 +18,8 @@ def script_template(text: str) -> "jinja2.Template":
     """Compile a Jinja template of a bash script.
 
     The filter ``q`` quotes a value for bash; apply it to every value that comes from a spec. A variable that is missing
-    when the template is rendered raises jinja2.UndefinedError. ``{{ job_functions }}`` inserts `job_functions`.
+    when the template is rendered raises jinja2.UndefinedError. ``{{ job_functions }}`` inserts `job_functions`, and
+    ``{{ functions_of(script) }}`` only those that this text names.
     """
     import jinja2  # heavy, and not needed to poll
 
@@ -27,13 +31,32 @@ def script_template(text: str) -> "jinja2.Template":
         autoescape=False,  # noqa: S701  # the text is bash, not HTML: quoting is done by the filter `q`
     )
     environment.filters["q"] = lambda value: shlex.quote(str(value))
-    environment.globals["job_functions"] = job_functions()
+    environment.globals |= {"job_functions": job_functions(), "functions_of": functions_of}
     return environment.from_string(text)
 
 
 def job_functions() -> str:
     """Return the bash functions that every job script needs. docs/hooks.md describes them."""
     return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
+
+
+def functions_of(script: str) -> str:
+    """Return those of `job_functions` that a script names, directly or through each other, and does not define."""
+    known, needed = _functions(), list[str]()
+    unread = [script]
+    while unread:
+        text = unread.pop()
+        called = [name for name in known if name in text and name not in needed and f"\n{name}() {{" not in script]
+        needed += called
+        unread += (known[name] for name in called)
+    return "\n\n".join(text for name, text in known.items() if name in needed)
+
+
+@functools.cache
+def _functions() -> Mapping[str, str]:
+    """Return the text of each function with its comment, by name."""
+    texts = re.split(r"\n\n(?=#|\w+\(\))", job_functions())
+    return {re.findall(r"^\w+(?=\(\))", text, re.MULTILINE)[0]: text for text in texts}
 
 
 def lock_function() -> str:

@@ -45,9 +45,10 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
     """Yield the errors of each check, with the keys that the check reads."""
     yield ("model",), check_model(run.architecture)
     yield ("model",), check_model_keys(stated_keys(spec.model), run.architecture)
+    is_own_layout = any(attrs.astuple(spec.parallelism))
     for keys, check in DIVISION_CHECKS:
         errors = check(run.architecture, run.parallelism, run.gpus)
-        yield keys, errors if any(attrs.astuple(spec.parallelism)) else map(_of_published_layout, errors)
+        yield keys, errors if is_own_layout else map(_of_published_layout, errors)
     yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
     yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
 

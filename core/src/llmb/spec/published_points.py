@@ -137,11 +137,10 @@ def _apply_rule(
     Degrees that the spec sets are not computed.
     """
     gpus, degrees = spec.workload.gpus, dict[str, Any]()
-    stated = attrs.asdict(spec.parallelism)
     wrong: list[Fault] = []
     for name, text in rule.degrees.items():
         try:
-            degrees[name] = stated.get(name) or scaled(text, gpus, gpus_per_node)
+            degrees[name] = getattr(spec.parallelism, name, None) or scaled(text, gpus, gpus_per_node)
         except ValueError as error:
             message = f"the publisher's rule {text} is {error} for {counted(gpus, 'GPU')}"
             expected = f"another number of GPUs, or set parallelism.{name}"

@@ -50,6 +50,7 @@ class RunResolver:
         self._loaded: dict[tuple[str, str], tuple[Any, tuple[Fault, ...]]] = {}
         self._tables = TableDecoder()
         self._decode_plugin_tables = LatestResult(_decode_plugin_tables)
+        self._find_points = LatestResult(_find_points)
 
     def resolve(
         self, combination: Combination, suspects: Collection[str] = ()
@@ -93,8 +94,23 @@ class RunResolver:
             framework=framework,
             scheduler=self._load("target.scheduler", self._registry.scheduler, scheduler, errors),
             accelerator=accelerator,
-            points=_points(tables, recipe, accelerator, dtype, errors),
+            points=self._points(tables, recipe, accelerator, dtype, errors),
         )
+
+    def _points(
+        self,
+        tables: Mapping[str, Any],
+        recipe: Recipe | None,
+        accelerator: Accelerator | None,
+        dtype: str | None,
+        errors: list[Fault],
+    ) -> tuple[Point, ...]:
+        """Return the published points for this GPU type and dtype, and append the errors."""
+        own_batch = "global_batch_size" in table_of(tables, "parallelism")
+        variant, options = string_of(tables, "workload", "variant"), tables.get("framework")
+        points, wrong = self._find_points(recipe, accelerator, dtype, variant, options, own_batch)
+        errors += wrong
+        return points
 
     def _load(self, key: str, load: Callable[[str], Any], name: str | None, errors: list[Fault]) -> Any:
         """Return what ``load`` returns for a name, or None with its errors at ``key``. Each name is loaded once."""
@@ -128,23 +144,27 @@ def _framework(address: str | None) -> str | None:
     return name if slash else None
 
 
-def _points(
-    tables: Mapping[str, Any],
+def _find_points(
     recipe: Recipe | None,
     accelerator: Accelerator | None,
     dtype: str | None,
-    errors: list[Fault],
-) -> tuple[Point, ...]:
-    """Return the published points for this GPU type and dtype; none, with the errors, if they do not fit together."""
+    variant: str | None,
+    options: Any,
+    own_batch: bool,
+) -> tuple[tuple[Point, ...], list[Fault]]:
+    """Return the published points for this GPU type and dtype, and the errors; no points if they do not fit together.
+
+    ``options`` is the table [framework]. With ``own_batch``, the spec sets the global batch size.
+    """
+    errors: list[Fault] = []
     if accelerator and recipe:
         errors += _check_memory(accelerator, recipe)
     gpu_fits = not accelerator or not recipe or _has_common_dtype(accelerator, recipe, errors)
     dtype_fits = dtype is not None and _has_dtype(accelerator if gpu_fits else None, dtype, recipe, errors)
     if not (accelerator and recipe and dtype and gpu_fits and dtype_fits):
-        return ()
-    own = "global_batch_size" in table_of(tables, "parallelism")
-    points = published_points(recipe, accelerator.name, dtype, errors, own_parallelism=own)
-    return select_variant(recipe, points, string_of(tables, "workload", "variant"), tables.get("framework"), errors)
+        return (), errors
+    points = published_points(recipe, accelerator.name, dtype, errors, own_parallelism=own_batch)
+    return select_variant(recipe, points, variant, options, errors), errors
 
 
 def _has_common_dtype(accelerator: Accelerator, recipe: Recipe, errors: list[Fault]) -> bool:

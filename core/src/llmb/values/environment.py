@@ -103,19 +103,23 @@ class Repository:
     url: Url
     commit: Word
 
-    @classmethod
-    def of(cls, settings: Mapping[str, Any]) -> Self | None:
+    @staticmethod
+    def of(settings: Mapping[str, Any]) -> "Repository | None":
         """Return the table ``repository`` of a recipe's settings, or None if it has none.
 
         Raise RecipeError if the table is invalid.
         """
-        if "repository" not in settings:
-            return None
-        return decode_settings(settings["repository"], cls, "framework.repository")
+        return _repository(settings["repository"]) if "repository" in settings else None
 
     def folder(self, cache: str) -> str:
         """Return the path of the files at this commit."""
         return f"{cache}/repositories/{self.name}-{self.commit[:12]}"
+
+
+@functools.lru_cache(maxsize=256)
+def _repository(table: object) -> Repository:
+    """Decode a table ``repository``, once for all runs of a recipe."""
+    return decode_settings(table, Repository, "framework.repository")
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

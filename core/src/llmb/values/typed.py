@@ -203,11 +203,15 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
 
 def _convert_items(values: Iterable[Any], kinds: Iterable[ValueType], key_of: Callable[[int], str]) -> list[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
-    pairs = list(zip(values, kinds, strict=False))
-    with suppress(InvalidValueError):
-        return [value if type(value) is kind.exact else kind.convert(value) for value, kind in pairs]
+    try:
+        return [
+            value if type(value) is kind.exact else kind.convert(value)
+            for value, kind in zip(values, kinds, strict=False)
+        ]
+    except InvalidValueError:
+        pass
     errors: list[Fault] = []
-    for index, (value, kind) in enumerate(pairs):
+    for index, (value, kind) in enumerate(zip(values, kinds, strict=False)):
         try:
             kind.convert(value)
         except InvalidValueError as error:

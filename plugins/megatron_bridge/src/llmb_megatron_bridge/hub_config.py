@@ -26,5 +26,5 @@ def hub_files(run: Run[Any]) -> dict[str, str]:
         return {}
     folder = f"{run.paths.run}/huggingface/hub/models--{run.settings['hub_model'].replace('/', '--')}"
     sizes = {key: getattr(run.published_model, name) for key, name in SIZES.items()}
-    text = json.dumps({**with_paths(config, run.paths), **sizes}, indent=2) + "\n"
+    text = json.dumps({**with_paths(config, run.paths), **sizes}, separators=(",\n", ": ")) + "\n"
     return {f"{folder}/refs/main": REVISION, f"{folder}/snapshots/{REVISION}/config.json": text}

@@ -60,8 +60,8 @@ def config_tree(run: Run[Any]) -> dict[str, Any]:
 
 
 def config_file(run: Run[Any]) -> str:
-    """Return the configuration as YAML. The text is JSON, which is valid YAML."""
-    return json.dumps(config_tree(run), indent=2) + "\n"
+    """Return the configuration as YAML. The text is JSON, which is valid YAML, with one value per line."""
+    return json.dumps(config_tree(run), separators=(",\n", ": ")) + "\n"
 
 
 def override_arguments(run: Run[Any]) -> tuple[str, ...]:
