@@ -9,6 +9,7 @@ import attrs
 
 from llmb.values.error_text import invalid_value, unknown_name
 from llmb.values.errors import RecipeError
+from llmb.values.frozen import freeze
 from llmb.values.scalars import (
     ImageAddress,
     NonEmptyStr,
@@ -109,7 +110,7 @@ class Repository:
 
         Raise RecipeError if the table is invalid.
         """
-        return _repository(settings["repository"]) if "repository" in settings else None
+        return _repository(freeze(settings["repository"])) if "repository" in settings else None
 
     def folder(self, cache: str) -> str:
         """Return the path of the files at this commit."""
