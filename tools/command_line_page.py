@@ -15,6 +15,7 @@ from llmb.cli.help_screens import EXAMPLES, GROUPS
 INTRODUCTION = """\
 # Command line
 
+<!-- all blocks: tested by tests/test_screens.py -->
 <!-- written by tools/write_docs.py from the commands themselves -->
 
 `llmb --help` lists the commands, and `llmb COMMAND --help` prints the options of one. These options are valid before a
@@ -22,8 +23,6 @@ command:
 """
 EXIT_STATUS = """\
 ## Exit codes
-
-<!-- compared with the output of `llmb help exit-status` -->
 
 ```text
 """
@@ -47,7 +46,7 @@ def _section(name: str, command: Any, parent: Any) -> str:
     lines = [f"### llmb {name}", "", command.help.strip(), "", "```text", usage, "```", ""]
     lines += _table("argument", _records(command, context, "argument"))
     lines += _table("option", _records(command, context, "option"))
-    lines += ["Example:", "", f"<!-- run by tests/test_screens.py -->\n\n```sh\n{EXAMPLES[name]}\n```\n"]
+    lines += ["Example:", "", f"```sh\n{EXAMPLES[name]}\n```\n"]
     return "\n".join(lines)
 
 

@@ -27,19 +27,32 @@ def run_llmb(
     without_rights: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end in a process of its own, on request without root's right to read and write any file."""
-    environment = dict(os.environ if env is None else env)
     with tempfile.TemporaryDirectory(prefix="llmb-forked-") as folder:
         outputs = [f"{folder}/out", f"{folder}/err"]
-        details = (list(arguments), environment, str(cwd or Path.cwd()), outputs, without_rights)
-        process = ForkServerProcess(target=_main, args=details)
-        process.start()
-        process.join(DEADLINE_S)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(["llmb", *arguments], DEADLINE_S)
+        exit_code = run_llmb_into(outputs, arguments, env=env, cwd=cwd, without_rights=without_rights)
         out, err = (Path(output).read_text(errors="surrogateescape") for output in outputs)
-        return subprocess.CompletedProcess(["llmb", *arguments], process.exitcode, out, err)
+        return subprocess.CompletedProcess(["llmb", *arguments], exit_code, out, err)
+
+
+def run_llmb_into(
+    outputs: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    without_rights: bool = False,
+) -> int:
+    """Run a command whose standard output and standard error are files or terminals. Return its exit code."""
+    environment = dict(os.environ if env is None else env)
+    details = (list(arguments), environment, str(cwd or Path.cwd()), [*outputs], without_rights)
+    process = ForkServerProcess(target=_main, args=details)
+    process.start()
+    process.join(DEADLINE_S)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        raise subprocess.TimeoutExpired(["llmb", *arguments], DEADLINE_S)
+    return process.exitcode
 
 
 def _main(

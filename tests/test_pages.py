@@ -1,0 +1,92 @@
+"""Every block of the documentation: commands have the output that the page shows, and no block is without a test."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from parts import page_setups
+from parts.pages import ROOT, Block, blocks, commands, matches, new_session, page_notes, pages
+
+RUN = ("console", "sh", "python")
+ALL = [block for page in pages() for block in blocks(page)]
+
+
+def is_run(block: Block) -> bool:
+    return (
+        (block.language in RUN or bool(block.title))
+        and block.note("not run") is None
+        and block.note("tested by") is None
+    )
+
+
+PAGES = [page for page in pages() if any(map(is_run, blocks(page))) and "slow page" not in page_notes(page)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_have_the_output_that_it_shows(page: str, tmp_path: Path) -> None:
+    session = new_session(page, tmp_path)
+    for block in filter(is_run, blocks(page)):
+        if name := block.note("setup:"):
+            getattr(page_setups, name)(session)
+        session.perform(block)
+
+
+@pytest.mark.parametrize("block", [each for each in ALL if not is_run(each)], ids=lambda block: block.name)
+def test_a_block_that_is_not_run_has_another_test_or_a_reason(block: Block) -> None:
+    tested, reason = block.note("tested by"), block.note("not run:")
+    assert tested or reason, (
+        f"{block.name}: add a title, `<!-- tested by FILE -->` or `<!-- not run: REASON -->` above it"
+    )
+    assert tested is None or (ROOT / tested.partition("::")[0]).is_file(), block.name
+
+
+def test_the_quickstart_shows_the_example() -> None:
+    shown = [block.text for block in blocks("docs/quickstart.md") if block.language == "toml"]
+    example = (ROOT / "examples/quickstart.toml").read_text()
+    assert shown == [example.partition("\n\n")[2]]
+
+
+@pytest.mark.parametrize("block", [each for each in ALL if each.language == "toml"], ids=lambda block: block.name)
+def test_every_table_is_valid_toml(block: Block) -> None:
+    tomllib.loads(block.text.replace("{ ... }", "{}"))
+
+
+def test_a_page_with_another_output_fails(tmp_path: Path) -> None:
+    [block] = (each for each in blocks("docs/json.md"))
+    session = new_session(block.page, tmp_path)
+    wrong = Block(
+        page="p", line=1, language="console", title="", text=block.text.replace("no such", "a"), notes=("exit code 2",)
+    )
+    with pytest.raises(AssertionError, match="expected:"):
+        session.perform(wrong)
+
+
+def test_output_may_leave_out_text_and_numbers() -> None:
+    assert matches("a ... c\n", "a b\n b c\n")
+    assert not matches("a ... c\n", "a b d\n")
+    assert matches("step time  0.11 s, 3 steps", "step time 12,3 s, 4 steps", numbers_differ=True)
+    assert not matches("step time  0.11 s", "step time 0.11 m", numbers_differ=True)
+
+
+def test_commands_may_have_several_lines() -> None:
+    block = Block(page="p", line=1, language="console", title="", text="$ a \\\n  b\nout\n$ c\n", notes=())
+    assert list(commands(block)) == [("a \\\n  b", "out\n"), ("c", "")]
+
+
+INLINE = re.compile(r"`llmb ([a-z]+)((?: [^`]*)?)`")
+
+
+@pytest.mark.parametrize("page", pages())
+def test_commands_in_the_text_exist(page: str) -> None:
+    import typer.main
+
+    from llmb.cli.app import app
+
+    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for name, rest in INLINE.findall((ROOT / page).read_text()):
+        assert name in known, f"llmb {name}"
+        options = {option for parameter in known[name].params for option in parameter.opts} | {"--help"}
+        assert set(re.findall(r"(?<!\S)--[a-z-]+", rest)) - options <= {"--quiet", "--verbose"}, f"llmb {name}{rest}"
