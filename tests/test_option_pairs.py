@@ -47,7 +47,10 @@ REJECTED = {
     "runs": [{"--all", "--limit"}, *map(set, combinations(("--csv", "--ids", "--json", "--prometheus"), 2))],
     "show": [{"--csv", "--json"}],
     "parse": [{"--csv", "--json"}],
-    "recipes": [{"--json", "--toml"}],
+    "recipes": [
+        {"--json", "--toml"},
+        *({each, "--toml"} for each in ("--framework", "--gpu-type", "--dtype", "--gpus", "--with-baseline")),
+    ],
 }
 """The pairs of which one option would be ignored."""
 

@@ -181,7 +181,7 @@ def test_recipes_are_listed(llmb: Llmb) -> None:
     document = llmb("recipes", "--json").json
     [recipe] = [each for each in document["recipes"] if each["address"] == "maxtext/llama2-70b"]
 
-    assert list(recipe) == ["address", "release", "description", "gpu_types", "dtypes", "gpus"]
+    assert list(recipe) == ["address", "release", "description", "gpu_types", "dtypes", "gpus", "points", "baselines"]
     assert recipe["gpus"] == [64, 128, 256, 512, 1024, 2048]
     assert "maxtext/llama2-70b" in llmb("recipes").out
 
@@ -251,3 +251,47 @@ def test_an_unknown_recipe_is_one_line_with_the_closest_name(llmb: Llmb) -> None
 
     assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
     assert "llama2-70b" in answer.err
+
+
+# Filters
+
+
+def addresses(llmb: Llmb, *options: str) -> list[str]:
+    return [entry["address"].partition("@")[0] for entry in llmb("recipes", *options, "--json").json["recipes"]]
+
+
+def test_a_filter_selects_recipes_with_such_a_configuration(llmb: Llmb) -> None:
+    assert addresses(llmb, "--gpu-type", "a100") == ["maxtext/llama2-70b", "nemo_launcher/nemotron4-340b"]
+    assert addresses(llmb, "--gpu-type", "a100", "--dtype", "fp8") == []
+    assert set(addresses(llmb, "--framework", "maxtext")) == {"maxtext/llama2-70b", "maxtext/llama2-tiny"}
+    assert addresses(llmb, "--gpu-type", "a100", "--with-baseline") == []
+    assert addresses(llmb, "--framework", "nemo_launcher", "--gpus", "16", "--with-baseline") == [
+        *("nemo_launcher/grok1-314b", "nemo_launcher/llama3.1-8b")
+    ]
+
+
+def test_a_filter_selects_the_configurations_of_one_recipe(llmb: Llmb) -> None:
+    options = ("--gpu-type", "h100", "--dtype", "fp8", "--gpus", "64", "--with-baseline")
+    [point] = llmb("recipes", "maxtext/llama2-70b", *options, "--json").json["points"]
+    assert (point["gpu_type"], point["dtype"], point["gpus"]) == ("h100", "fp8", 64)
+    assert "a100" not in llmb("recipes", "maxtext/llama2-70b", *options).out
+
+
+def test_without_a_match_nothing_is_listed(llmb: Llmb) -> None:
+    answer = llmb("recipes", "--gpu-type", "b17")
+    assert (answer.status, answer.out) == (0, "")
+    assert "no recipe has such a configuration" in answer.err
+    answer = llmb("recipes", "maxtext/llama2-70b", "--gpus", "7")
+    assert (answer.status, answer.out) == (0, "")
+    assert "maxtext/llama2-70b has no such configuration" in answer.err
+
+
+def test_the_newest_release_is_first_and_older_releases_are_folded(llmb: Llmb) -> None:
+    lines = llmb("recipes", "--framework", "megatron_bridge", "--gpu-type", "h100").out.splitlines()
+    rows = [line for line in lines if line.startswith("megatron_bridge/llama3.1-8b@")]
+    assert len(rows) == 1
+    assert "25.10.02" in rows[0]
+    listed = llmb("recipes", "--json").json["recipes"]
+    releases = [entry["release"] for entry in listed if entry["address"].startswith("megatron_bridge/llama3.1-8b")]
+    assert releases == sorted(releases, reverse=True)
+    assert len(releases) > 1

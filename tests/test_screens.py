@@ -117,7 +117,7 @@ def records(planted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("secrets.choice", lambda characters: characters[0])  # run ids
     list_recipes = llmb.list_recipes
     monkeypatch.setattr(
-        llmb, "list_recipes", lambda: [each for each in list_recipes() if each.address.startswith(LISTED)]
+        llmb, "list_recipes", lambda where: [each for each in list_recipes(where) if each.address.startswith(LISTED)]
     )
     monkeypatch.setattr(llmb, "list_plugins", lambda: PLUGINS)
     monkeypatch.setattr(llmb, "doctor", lambda *_arguments, **_more: CHECKS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import llmb
-from llmb.cli.views.recipes import list_row
+from llmb.cli.views.recipes import LIST_COLUMNS, list_row
 
 BEGIN, END = "<!-- recipes: written by tools/write_docs.py -->\n", "<!-- end of recipes -->\n"
 
@@ -18,9 +18,9 @@ def with_recipes(text: str) -> str:
 
 
 def _table() -> str:
-    rows = [("recipe", "GPU types", "dtypes", "GPUs", "release", "description", "baselines"), ("---",) * 7]
-    for recipe in llmb.list_recipes():
-        address, *others = list_row(recipe)
-        baselines = sum(point.baseline is not None for point in recipe.points)
-        rows.append((f"`{address}`", *others, f"{baselines} of {len(recipe.points)}" if baselines else "none"))
+    titles = tuple(column.title for column in LIST_COLUMNS)
+    rows = [titles, ("---",) * len(titles)]
+    for recipe, older in llmb.fold_releases(llmb.list_recipes()):
+        address, *others = list_row(recipe, older)
+        rows.append((f"`{address}`", *others))
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)

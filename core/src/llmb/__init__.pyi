@@ -107,6 +107,8 @@ from .plugins.recipe_files import recipe_addresses as recipe_addresses
 from .plugins.registry import PluginInfo as PluginInfo
 from .plugins.registry import PluginRegistry as PluginRegistry
 from .plugins.registry import list_plugins as list_plugins
+from .recipes.listing import PointFilter as PointFilter
+from .recipes.listing import fold_releases as fold_releases
 from .scripts.exported_variables import exported_variables_probe as exported_variables_probe
 from .scripts.exported_variables import unpassed_variables_note as unpassed_variables_note
 from .scripts.job_functions import assignments as assignments

@@ -24,6 +24,7 @@ from llmb.planning import plan
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
+from llmb.recipes.listing import PointFilter, newest_first
 from llmb.spec.assemble_run import TOLERANCE
 from llmb.spec.published_points import published_flops, published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
@@ -117,9 +118,13 @@ def parse_paths(
     return [reader.read(Path(path)) for path in paths]
 
 
-def list_recipes() -> list[Recipe]:
-    """Return all recipes of the installed frameworks, sorted by address. Warn about recipes that cannot be read."""
-    return PluginRegistry().recipes()
+def list_recipes(where: PointFilter | None = None) -> list[Recipe]:
+    """Return the recipes of the installed frameworks, the newest release first. Warn about recipes that are unreadable.
+
+    With ``where``, only the selected recipes are returned, each with the selected points.
+    """
+    recipes = newest_first(PluginRegistry().recipes())
+    return recipes if where is None else [found for each in recipes if (found := where.narrow(each))]
 
 
 def metrics(

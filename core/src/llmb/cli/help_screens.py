@@ -48,7 +48,7 @@ EXAMPLES = {
     "report": "llmb report 3n4fr k7x2p --junit verdicts.xml --csv runs.csv",
     "bundle": "llmb bundle 3n4fr k7x2p --redact --output acceptance.tar.gz",
     "metrics": "llmb metrics maxtext/llama2-70b --gpu-type h100 --dtype bf16 \\\n    --gpus 64 --step-time 7.1",
-    "recipes": "llmb recipes maxtext/llama2-70b",
+    "recipes": "llmb recipes --gpu-type h100 --dtype fp8 --with-baseline",
     "plugins": "llmb plugins",
     "doctor": "llmb doctor workload.toml",
     "help": "llmb help exit-status",

@@ -3,7 +3,6 @@
 The file ``NAME.toml`` or ``NAME@LINE.toml`` contains one release line of a recipe: a release, and the fixes of it.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import attrs
 
 from llmb.plugins.entry_points import PluginEntry, find_plugins
 from llmb.plugins.load import choose
+from llmb.recipes.listing import release_numbers
 from llmb.recipes.read_recipe import read_recipe, read_releases
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, RecipeError
@@ -88,8 +88,7 @@ def _read_line(address: str, file: Path) -> _ReleaseLine:
 
 
 def _age(line: _ReleaseLine) -> list[int]:
-    """Return the numbers of a release, by which releases are ordered."""
-    return [int(number) for number in re.findall(r"\d+", line.releases[0])]
+    return release_numbers(line.releases[0])
 
 
 def _choose_release(lines: Sequence[_ReleaseLine], wanted: str, *, oldest: bool) -> tuple[_ReleaseLine, str] | None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import attrs
 import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.completion import complete_recipe
+from llmb.cli.completion import complete_framework, complete_recipe
 from llmb.cli.options import AsJson, OptionsError, reject_combination
 
 
@@ -19,35 +20,73 @@ def recipes(
             metavar="ADDRESS", help="Show this recipe, with all its configurations.", autocompletion=complete_recipe
         ),
     ] = None,
+    framework: Annotated[
+        str | None,
+        typer.Option("--framework", metavar="NAME", help="Only this framework.", autocompletion=complete_framework),
+    ] = None,
+    gpu_type: Annotated[
+        str | None, typer.Option("--gpu-type", metavar="TYPE", help="Only configurations for this GPU type.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", metavar="D", help="Only configurations in this dtype.")
+    ] = None,
+    gpus: Annotated[
+        int | None, typer.Option("--gpus", metavar="N", min=1, help="Only configurations for N GPUs.")
+    ] = None,
+    with_baseline: Annotated[
+        bool, typer.Option("--with-baseline", help="Only configurations with published results.")
+    ] = False,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload spec to start from.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the recipes, or the published configurations of one recipe."""
+    """List the recipes, newest release first, or the published configurations of one recipe.
+
+    Filters select configurations, and recipes that have any of them. Several filters mean and.
+    """
     reject_combination({"--toml": as_toml, "--json": as_json})
+    where = llmb.PointFilter(
+        framework=framework, gpu_type=gpu_type, dtype=dtype, gpus=gpus, with_baseline=with_baseline
+    )
+    filters = {
+        "--framework": framework,
+        "--gpu-type": gpu_type,
+        "--dtype": dtype,
+        "--gpus": gpus,
+        "--with-baseline": with_baseline or None,
+    }
+    for name, value in filters.items():
+        reject_combination({name: value is not None, "--toml": as_toml})
     if address is not None:
-        _print_recipe(address, as_toml=as_toml, as_json=as_json)
+        _print_recipe(address, where, as_toml=as_toml, as_json=as_json)
     elif as_toml:
         raise OptionsError("--toml requires the ADDRESS of a recipe")
     else:
-        _print_recipes(as_json=as_json)
+        _print_recipes(where, as_json=as_json)
 
 
-def _print_recipes(*, as_json: bool) -> None:
+def _print_recipes(where: llmb.PointFilter, *, as_json: bool) -> None:
     from llmb.cli.views.recipes import list_document, print_list
 
-    found = llmb.list_recipes()
+    found = llmb.list_recipes(where)
     if as_json:
         output.print_json(list_document(found))
-    else:
+    elif found:
         print_list(found)
+    else:
+        output.print_message("no recipe has such a configuration; `llmb recipes` lists all recipes")
 
 
-def _print_recipe(address: str, *, as_toml: bool, as_json: bool) -> None:
+def _print_recipe(address: str, where: llmb.PointFilter, *, as_toml: bool, as_json: bool) -> None:
     from llmb.cli.views.recipes import print_points, recipe_document
 
     if as_toml:
         output.print_text(llmb.starter_workload(address), newline=False)
-    elif as_json:
-        output.print_json(recipe_document(llmb.load_recipe(address)))
+        return
+    recipe = llmb.load_recipe(address)
+    found = where.narrow(recipe)
+    if as_json:
+        output.print_json(recipe_document(found or attrs.evolve(recipe, points=())))
+    elif found:
+        print_points(found)
     else:
-        print_points(llmb.load_recipe(address))
+        output.print_message(f"{recipe.address} has no such configuration; `llmb recipes {address}` lists all")

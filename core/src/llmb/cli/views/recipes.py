@@ -24,7 +24,9 @@ LIST_COLUMNS = (
     Column("GPU types", wraps=12),
     Column("dtypes", wraps=10),
     Column("GPUs", optional=True),
+    Column("baselines", optional=True),
     Column("release", optional=True),
+    Column("older", wraps=10, optional=True),
     Column("description", wraps=40, optional=True),
 )
 POINT_COLUMNS = (
@@ -54,6 +56,8 @@ def _list_entry(recipe: llmb.Recipe) -> dict[str, Any]:
         "gpu_types": _distinct(point.gpu_type for point in recipe.points),
         "dtypes": list(recipe.dtypes) or _distinct(point.dtype for point in recipe.points),
         "gpus": sorted({point.gpus for point in recipe.points}),
+        "points": len(recipe.points),
+        "baselines": sum(point.baseline is not None for point in recipe.points),
     }
 
 
@@ -97,17 +101,27 @@ def _point_document(point: llmb.Point) -> dict[str, Any]:
 
 
 def print_list(recipes: Iterable[llmb.Recipe]) -> None:
-    """Print one line per recipe."""
-    print_table(LIST_COLUMNS, [list_row(recipe) for recipe in recipes])
+    """Print one line per recipe: its newest release, and the numbers of the older ones."""
+    folded = llmb.fold_releases(recipes)
+    print_table(LIST_COLUMNS, [list_row(recipe, older) for recipe, older in folded])
+    if example := next((f"{_name(recipe)}@{older[0]}" for recipe, older in folded if older), None):
+        output.print_prose(f"note: older releases are available too, such as {example}")
 
 
-def list_row(recipe: llmb.Recipe) -> tuple[str, ...]:
-    """Return address, GPU types, dtypes, numbers of GPUs, release and description."""
+def _name(recipe: llmb.Recipe) -> str:
+    """Return the address without the release."""
+    return recipe.address.partition("@")[0]
+
+
+def list_row(recipe: llmb.Recipe, older: Sequence[str]) -> tuple[str, ...]:
+    """Return address, GPU types, dtypes, numbers of GPUs, baselines, release, older releases and description."""
     entry = _list_entry(recipe)
     numbers = [str(each) for each in entry["gpus"]]
-    span = ANY if recipe.rule else numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
-    types, dtypes = ANY if recipe.rule else ", ".join(entry["gpu_types"]), ", ".join(entry["dtypes"])
-    return (recipe.address, types, dtypes, span, recipe.release, recipe.description)
+    is_open = recipe.rule is not None
+    span = ANY if is_open else numbers[0] if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    types, dtypes = ANY if is_open else ", ".join(entry["gpu_types"]), ", ".join(entry["dtypes"])
+    baselines = f"{entry['baselines']} of {entry['points']}" if entry["baselines"] else "-"
+    return recipe.address, types, dtypes, span, baselines, recipe.release, ", ".join(older), recipe.description
 
 
 def print_points(recipe: llmb.Recipe) -> None:

@@ -1,0 +1,66 @@
+"""Lists of recipes: those with certain points, the newest releases, and the older releases behind them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import attrs
+
+from llmb.values.recipe import Point, Recipe
+
+
+@attrs.frozen(kw_only=True)
+class PointFilter:
+    """The recipes and points that a list contains. A field that is None selects all."""
+
+    framework: str | None = None
+    gpu_type: str | None = None
+    dtype: str | None = None
+    gpus: int | None = None
+    with_baseline: bool = False
+
+    @property
+    def selects_points(self) -> bool:
+        """True if the filter leaves out some points of a recipe."""
+        return attrs.evolve(self, framework=None) != PointFilter()
+
+    def narrow(self, recipe: Recipe) -> Recipe | None:
+        """Return the recipe with the selected points alone, or None if it has none.
+
+        A recipe with a rule runs on any GPU type and any number of GPUs, so it needs no selected point.
+        """
+        if self.framework not in (None, recipe.framework):
+            return None
+        if not self.selects_points:
+            return recipe
+        points = tuple(point for point in recipe.points if self._selects(point))
+        is_open = recipe.rule is not None and not self.with_baseline and self.dtype in (None, *recipe.dtypes)
+        return attrs.evolve(recipe, points=points) if points or is_open else None
+
+    def _selects(self, point: Point) -> bool:
+        return (
+            self.gpu_type in (None, point.gpu_type)
+            and self.dtype in (None, point.dtype)
+            and self.gpus in (None, point.gpus)
+            and (point.baseline is not None or not self.with_baseline)
+        )
+
+
+def newest_first(recipes: Iterable[Recipe]) -> list[Recipe]:
+    """Sort recipes by release, the newest first, and recipes of one release by address."""
+    by_address = sorted(recipes, key=lambda recipe: recipe.address)
+    return sorted(by_address, key=lambda recipe: release_numbers(recipe.release), reverse=True)
+
+
+def release_numbers(release: str) -> list[int]:
+    """Return the numbers of a release, by which releases are ordered."""
+    return [int(number) for number in re.findall(r"\d+", release)]
+
+
+def fold_releases(recipes: Iterable[Recipe]) -> list[tuple[Recipe, tuple[str, ...]]]:
+    """Return the first recipe of each name with the releases of the others, in the order of the recipes."""
+    by_name: dict[str, list[Recipe]] = {}
+    for recipe in recipes:
+        by_name.setdefault(recipe.address.partition("@")[0], []).append(recipe)
+    return [(newest, tuple(each.release for each in older)) for newest, *older in by_name.values()]
