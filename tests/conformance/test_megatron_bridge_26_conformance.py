@@ -23,6 +23,7 @@ from parts.conformance_of_bridge import PATH, REASONS
 import llmb
 from llmb import load_recipe
 from llmb.analysis.flops import flops_per_sequence
+from llmb.values.parallelism_rules import layout_stages
 
 Facts = Mapping[str, Any]
 
@@ -31,9 +32,18 @@ RECIPES = {
     "llama3.1_8b": ("llama3.1-8b", 50),
     "llama3.1_70b": ("llama3.1-70b", 40),
     "llama3.1_405b": ("llama3.1-405b", 18),
+    "qwen3_30b": ("qwen3-30b-a3b", 19),
+    "qwen3_235b": ("qwen3-235b-a22b", 10),
+    "gpt_oss_120b": ("gpt-oss-120b", 29),
+    "deepseek-v3_671b": ("deepseek-v3", 72),
+    "kimi-k2_1t": ("kimi-k2", 8),
+    "nemotron-h_56b": ("nemotron-h-56b", 29),
+    "nemotron_3_30b": ("nemotron3-nano-30b", 31),
+    "nemotron_3_120b": ("nemotron3-super-120b", 24),
 }
 """The recipe of each group, and how many points NVIDIA publishes. The facts lack some of these points."""
 
+LAYOUT, OVERLAP = "model.pipeline_model_parallel_layout", "comm_overlap.overlap_moe_expert_parallel_comm"
 VARIANTS = {"fp8_cs": "cs", "fp8_mx": "mxfp8", "fp8_sc": "sc"}
 PARALLELISM = {
     "model.tensor_model_parallel_size": "tp",
@@ -50,8 +60,8 @@ SIZES = {
     "model.num_attention_heads": "heads",
     "model.num_query_groups": "query_groups",
     "model.seq_length": "seq_len",
-    "model.vocab_size": "vocab",
 }
+LETTERS = {"embedding": "E", "decoder": "t", "mtp": "m", "loss": "L"}
 
 
 def stated_config(plan: llmb.RunPlan) -> dict[str, Any]:
@@ -68,7 +78,6 @@ def stated_config(plan: llmb.RunPlan) -> dict[str, Any]:
         "model.recompute_granularity": granularity,
         "model.recompute_modules": list(modules) if modules else None,
         "model.cuda_graph_impl": settings["cuda_graph_impl"],
-        "comm_overlap.overlap_moe_expert_parallel_comm": settings.get("a2a_overlap"),
     }
     if run.cuda_graphs:
         stated["model.cuda_graph_scope"] = list(settings["cuda_graph_scope"])
@@ -77,6 +86,13 @@ def stated_config(plan: llmb.RunPlan) -> dict[str, Any]:
     if dispatcher in ("hybridep", "deepep"):
         stated["model.moe_flex_dispatcher_backend"] = dispatcher
     return stated
+
+
+def stages(layout: str | list[list[str]] | None) -> list[str] | None:
+    """Return the stages of a pipeline layout in the notation of Megatron-Core, without repetitions."""
+    if isinstance(layout, list):
+        return ["".join(LETTERS[layer] for layer in stage) for stage in layout]
+    return layout_stages(layout) if layout else None
 
 
 def found_differences(plan: llmb.RunPlan, group: Facts, row: Facts) -> Differences:
@@ -94,6 +110,12 @@ def found_differences(plan: llmb.RunPlan, group: Facts, row: Facts) -> Differenc
         "image": (group["image"].replace("#", "/"), plan.run.image.ref if plan.run.image else None),
         "time": (row["time"], directives(plan)["time"]),
         "proxy": (row["proxy"], plan.run.proxy),
+        "stages": (stages(config.get(LAYOUT)), stages(plan.run.parallelism.pipeline_layout)),
+        "overlap": (config.get(OVERLAP) or False, plan.run.settings.get("a2a_overlap", False)),
+        "vocab": (
+            config.get("model.vocab_size") or plan.run.model.vocab,
+            plan.run.model.vocab,
+        ),  # null: the tokenizer's
         "commit": (True, any(group["bridge_commit"] in task.script.text for task in plan.tasks)),
     }
     return {
@@ -124,7 +146,7 @@ def test_every_published_point_resolves_as_published(name: str) -> None:
     found = {}
     for plan, row in planned_rows(name):
         found[plan.run.name] = found_differences(plan, GROUPS[name], row)
-        flops = flops_per_sequence(plan.run.model, plan.run.flop_formula)
+        flops = flops_per_sequence(plan.run.model, plan.run.flop_formula, tp=plan.run.parallelism.tp)
         assert flops == pytest.approx(row["flops_per_sequence"], rel=1e-4), plan.run.name
 
     reasons = {**REASONS, "argument.logger.save_config_filepath": PATH}

@@ -69,3 +69,36 @@ def test_a_release_without_such_arguments_rejects_these_options(load_run: LoadRu
     run = load_run("llama3.1-70b@25.12", "gb300", "nvfp4", 64, framework={"dispatcher": "hybridep"})
     with pytest.raises(SpecError, match=r"framework.dispatcher: the script of .* has no argument for it"):
         job_of(run)
+
+
+def test_expert_parallelism_sets_its_arguments_and_the_environment_of_hybridep(load_run: LoadRun) -> None:
+    run = load_run("qwen3-30b-a3b@26.06", "gb300", "bf16", 16, parallelism={"ep": 4, "etp": 2})
+    assert arguments_of(run) == {"-ep": "4", "-et": "2"}
+    assert job_of(run).env["NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"] == "4"
+
+
+@pytest.mark.parametrize(("gpu_type", "domain", "ranks"), [("gb300", "72", "16"), ("h100", "8", "8")])
+def test_an_nvlink_domain_is_a_rack_or_a_node(load_run: LoadRun, gpu_type: str, domain: str, ranks: str) -> None:
+    env = job_of(load_run("qwen3-30b-a3b@26.06", gpu_type, "bf16", 16, parallelism={"ep": 16})).env
+    assert (env["NVLINK_DOMAIN_SIZE"], env["NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN"]) == (domain, ranks)
+
+
+def test_another_dispatcher_has_another_environment(load_run: LoadRun) -> None:
+    run = load_run("qwen3-30b-a3b@26.06", "h100", "bf16", 16, framework={"dispatcher": "alltoall"})
+    words = job_of(run).phases[-1].command
+    assert words[words.index("--moe_flex_dispatcher_backend") + 1] == "None"
+    assert "USE_MNNVL" not in job_of(run).env
+    assert job_of(run).env["NVTE_FWD_LAYERNORM_SM_MARGIN"] == "16"
+
+
+def test_a_proxy_has_the_published_sizes_and_others_are_passed(load_run: LoadRun) -> None:
+    run = load_run("deepseek-v3@26.06", "gb300", "bf16", 8, model={"layers": 12})
+    words = job_of(run).phases[-1].command
+    assert words[words.index("--num_layers") + 1] == "12"
+    assert words[words.index("--hidden_size") + 1] == "1024"
+    assert run.proxy
+
+
+def test_a_time_limit_may_depend_on_the_gpu_type(load_run: LoadRun) -> None:
+    limits = {gpu: job_of(load_run("kimi-k2@26.06", gpu, "fp8", 256)).time_limit_s for gpu in ("gb300", "b300")}
+    assert limits == {"gb300": 1200, "b300": 2700}

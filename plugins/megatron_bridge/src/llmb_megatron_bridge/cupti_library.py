@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from llmb import Dataset, Mount, Run, Task, assignments, content_key, resource_text
+from llmb import Mount, Run, Task, assignments, content_key, resource_text
 
 
-def cupti_dataset(run: Run[Any]) -> Dataset | None:
-    """Return the task that downloads the library, or None if the run does not need it."""
+def cupti_tasks(run: Run[Any]) -> tuple[Task, ...]:
+    """Return the task that downloads the library, if the run needs it."""
     if not _needs_library(run):
-        return None
+        return ()
     url, file = run.settings["cupti"]["url"], _file(run)
     task = Task(
         key=f"cupti-{content_key(url)}",
@@ -17,7 +17,7 @@ def cupti_dataset(run: Run[Any]) -> Dataset | None:
         check=f'{assignments(file=file)}\n[ -s "$file" ]',
         space_gb=run.settings["cupti"]["space_gb"],
     )
-    return Dataset(tasks=(task,))
+    return (task,)
 
 
 def cupti_mounts(run: Run[Any]) -> tuple[Mount, ...]:

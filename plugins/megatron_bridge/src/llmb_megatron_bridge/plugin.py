@@ -29,9 +29,10 @@ from llmb import (
     with_paths,
 )
 from llmb_megatron_bridge.config_yaml import config_yaml
-from llmb_megatron_bridge.cupti_library import cupti_dataset, cupti_mounts
+from llmb_megatron_bridge.cupti_library import cupti_mounts, cupti_tasks
 from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.hub_config import hub_files
+from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
@@ -93,8 +94,9 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
     @hookimpl
     def prepare_dataset(self, run: Run[BridgeOptions]) -> Dataset | None:
-        """Return the task for the CUPTI library of a capture, or None. The training itself has synthetic data."""
-        return cupti_dataset(run)
+        """Return the tasks for files of the model and for the CUPTI library of a capture. The data is synthetic."""
+        tasks = (*hub_tasks(run), *cupti_tasks(run))
+        return Dataset(tasks=tasks) if tasks else None
 
     @hookimpl
     def build_job(self, run: Run[BridgeOptions]) -> Job:
