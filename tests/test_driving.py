@@ -264,3 +264,11 @@ def test_a_plugin_whose_parser_fails_at_the_start_records_nothing(toy: Any, monk
     with pytest.raises(llmb.PluginError, match="no parser today"):
         llmb.start(llmb.load(toy.spec(target=FAULTY)))
     assert llmb.list_runs() == []
+
+
+def test_the_last_event_of_a_failed_run_explains_the_failure(toy: Any) -> None:
+    with llmb.start(llmb.load(toy.spec(framework={"end": "exit 3", "end_step": 3}))) as session:
+        *_, last = [event for event in session if isinstance(event, llmb.Ended)]
+    [run] = session.results
+    assert (last.state, last.cause, last.reason) == ("failed", "failed", run.reason)
+    assert run.failure and last.remedy == run.failure.remedy

@@ -87,7 +87,7 @@ class JobEnded(Event):
 
 @attrs.frozen(kw_only=True)
 class Ended(Event):
-    """The run is over, and its result is recorded. For a shared task, ``cause`` and ``remedy`` explain its failure."""
+    """The run is over, and its result is recorded. ``cause`` and ``remedy`` explain a failure."""
 
     state: RunState
     reason: str = ""

@@ -81,7 +81,14 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
     result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
     result = attrs.evolve(result, rank_times=_compare_ranks(plan, logs, result.attempts))
     record.write_result(result.as_dict(), steps)
-    return Ended(run_id=run.id, state=ending.state, reason=result.reason, verdict=result.verdict)
+    return Ended(
+        run_id=run.id,
+        state=ending.state,
+        reason=result.reason,
+        verdict=result.verdict,
+        cause="" if completed else ending.cause,
+        remedy=result.failure.remedy if result.failure else "",
+    )
 
 
 def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) -> RankComparison | None:
