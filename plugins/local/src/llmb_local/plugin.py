@@ -51,7 +51,7 @@ class Local(SchedulerHooks[LocalOptions]):
 
     options = LocalOptions
     single_node = True
-    poll_interval_s = (0.05, 0.25)
+    poll_interval_s = (0.05, 0.5)  # each poll starts a shell, which takes time from a training on all cores
 
     @hookimpl
     def host(self, target: Target[LocalOptions]) -> None:
