@@ -27,9 +27,9 @@ DEADLINE_S = 60.0
 TINY_IMAGE = "llmb-tiny:1"
 
 
-def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
+def wait_until(condition: Callable[[], Any], what: str = "", *, seconds: float = DEADLINE_S) -> Any:
     """Wait until a condition is true, and return its value."""
-    end = time.monotonic() + DEADLINE_S
+    end = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < end, f"waited in vain for {what or condition}"
         time.sleep(0.02)
