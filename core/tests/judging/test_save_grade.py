@@ -137,3 +137,35 @@ def test_a_folder_that_is_not_writable_is_one_error(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("LLMB_HOME", str(tmp_path / "file"))
     with pytest.raises(llmb.RecordError, match="cannot be created"):
         save(write_log(tmp_path / "a.log"))
+
+
+def bundle(folder: Path, *run_ids: str, redact: bool = False) -> Path:
+    file = folder / "b.tar.gz"
+    file.write_bytes(llmb.bundle(run_ids, redact=redact))
+    return file
+
+
+@pytest.mark.parametrize("redact", [False, True])
+def test_a_bundle_of_imports_is_computed_again_from_its_logs(tmp_path: Path, redact: bool) -> None:
+    """The logs: one with another number of steps, repeats with a copy, ranks with equal file names, and a failure."""
+    logs = [write_log(tmp_path / f"{number}.log", 7.0 + number / 100) for number in range(3)]
+    runs = [*save(logs[0], steps=60).runs, *save(*logs, logs[0], repeats=True).runs]
+    for folder in ("node1", "node2"):
+        (tmp_path / folder).mkdir()
+    runs += save(*(write_log(tmp_path / folder / "train.log") for folder in ("node1", "node2"))).runs
+    failed = write_log(tmp_path / "failed.log", steps=3)
+    failed.write_text(f"{failed.read_text()}torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\n")
+    runs += save(failed).runs
+    check = llmb.verify_bundle(bundle(tmp_path, *runs, redact=redact))
+    assert check.mismatches == ()
+    assert set(check.run_ids) == set(runs)
+
+
+def test_a_changed_result_of_an_import_does_not_verify(tmp_path: Path, home: Path) -> None:
+    [run_id] = save(write_log(tmp_path / "a.log", 8.0)).runs
+    file = home / "runs" / run_id / "result.json"
+    result = json.loads(file.read_text())
+    file.write_text(json.dumps(result | {"verdict": "pass", "metrics": result["metrics"] | {"step_time_s": 7.0}}))
+    mismatches = "\n".join(llmb.verify_bundle(bundle(tmp_path, run_id)).mismatches)
+    assert "metrics.step_time_s is 7.0, but the logs give 8.0" in mismatches
+    assert "verdict is pass, but the logs give fail" in mismatches

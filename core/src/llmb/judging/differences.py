@@ -47,6 +47,8 @@ NOT_COMPARED = (
     "proxy",
     "host",
     "imported",
+    "logs",
+    "steps_asked",
 )
 """Keys of [provenance] that identify a run."""
 

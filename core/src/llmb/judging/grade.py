@@ -96,8 +96,7 @@ class Grader:
 
         With ``save``, record them as runs. Raise RecordError or SpecError if that is impossible.
         """
-        names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
-        graded = object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
+        graded = self._measure_all(runs)
         judgement = judge_set([each.candidate for each in graded], self._published_s, self.tolerance)
         kept = [each for index, each in enumerate(graded) if index not in judgement.left_out] or graded
         over = next((each.measured_over for each in kept if each.measured_over), None)
@@ -126,11 +125,15 @@ class Grader:
             runs=self._save(graded) if save else (),
         )
 
+    def describe_saved(self, runs: Sequence[Sequence[Path]]) -> list[GradedLog]:
+        """Return what `grade` records of each run. Raise LogError."""
+        return [self._describe_saved(each) for each in self._measure_all(runs)]
+
     def _save(self, graded: Sequence[GradedRun]) -> tuple[str, ...]:
         """Record graded runs. Return their ids. Raise RecordError or SpecError."""
         steps = self.steps or max(self.recipe.steps, *(each.log.series.count for each in graded))
         tables = spec_tables(self.recipe, self.point, steps, self.window, self.tolerance)
-        return save_runs([self._describe_saved(each) for each in graded], tables, self.registry)
+        return save_runs([self._describe_saved(each) for each in graded], tables, self.registry, self.steps)
 
     def _describe_saved(self, run: GradedRun) -> GradedLog:
         candidate = attrs.evolve(run, name="the run").candidate
@@ -153,6 +156,10 @@ class Grader:
         """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
         proxy = proxy_note(self.point.model, self.recipe.model)
         return tuple(dict.fromkeys(filter(None, (proxy, *(note for log in logs for note in _notes(log))))))
+
+    def _measure_all(self, runs: Sequence[Sequence[Path]]) -> list[GradedRun]:
+        names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]
+        return object_to_copies([self._measure(paths, name) for paths, name in zip(runs, names, strict=True)])
 
     def _measure(self, paths: Sequence[Path], name: str) -> GradedRun:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""

@@ -18,7 +18,7 @@ from llmb.drive.events import Ended, Event, JobEnded
 from llmb.drive.mask_secrets import SecretMask, known_secrets
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder, stamp
 from llmb.drive.result import RunResult
-from llmb.parsing.compressed import unpacked
+from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.export import export_imported_run
@@ -53,8 +53,13 @@ def spec_tables(recipe: Recipe, point: Point, steps: int, window: Window, tolera
     }
 
 
-def save_runs(logs: Sequence[GradedLog], tables: Mapping[str, Any], registry: PluginRegistry) -> tuple[str, ...]:
-    """Record each log as a run of this spec, all as repeats of one run. Return the run ids. Raise RecordError."""
+def save_runs(
+    logs: Sequence[GradedLog], tables: Mapping[str, Any], registry: PluginRegistry, steps_asked: int | None
+) -> tuple[str, ...]:
+    """Record each log as a run of this spec, all as repeats of one run. Return the run ids. Raise RecordError.
+
+    ``steps_asked`` is the number of steps that the user named, if any.
+    """
     mask = SecretMask(known_secrets(()))
     run_ids: list[str] = []
     for repeat, each in enumerate(logs, start=1):
@@ -62,6 +67,8 @@ def save_runs(logs: Sequence[GradedLog], tables: Mapping[str, Any], registry: Pl
             "llmb": VERSION,
             "created": datetime.now(UTC).isoformat(timespec="microseconds"),
             "imported": [str(path.absolute()) for path in each.log.paths],
+            "logs": _copy_names(each.log.paths),
+            **({"steps_asked": steps_asked} if steps_asked else {}),
             **({"repeats": len(logs)} if len(logs) > 1 else {}),
         }
         run_id, spec = export_imported_run(tables, provenance, repeat, registry)
@@ -78,8 +85,8 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
         record.logs.mkdir(parents=True)
     except OSError as error:
         raise RecordError(f"{record.directory} cannot be created: {error.strerror}; {OTHER_HOME}") from error
-    for number, path in enumerate(graded.log.paths):
-        _copy_log(record, path, number, mask)
+    for path, name in zip(graded.log.paths, spec["provenance"]["logs"], strict=True):
+        _copy_log(record, path, name, mask)
     result = _result(record, spec, graded, mask)
     record.write_result(result.as_dict(), graded.log.steps)
     cause: Any = "completed" if graded.completed else "failed"
@@ -118,12 +125,23 @@ def _mask_text(text: str, mask: SecretMask) -> str:
     return mask.mask(text.encode(errors="replace"), is_last=True).decode(errors="replace")
 
 
-def _copy_log(record: RunRecord, path: Path, number: int, mask: SecretMask) -> None:
+def imported_logs(record: RunRecord) -> list[Path]:
+    """Return the copies of the logs of an imported run, in the order in which they were graded. Raise RecordError."""
+    return [record.logs / name for name in record.spec()["provenance"].get("logs", ())]
+
+
+def _copy_names(paths: Sequence[Path]) -> list[str]:
+    """Return the name of each log's copy. Logs of the same name are numbered."""
+    names: list[str] = []
+    for number, path in enumerate(paths):
+        name = unpacked_name(path)
+        names.append(f"{number}.{name}" if name in names else name)
+    return names
+
+
+def _copy_log(record: RunRecord, path: Path, name: str, mask: SecretMask) -> None:
     """Copy a log into the record, unpacked and with its secrets masked. Raise LogError if the log is damaged."""
     with unpacked(path) as plain, open(plain, "rb") as file:
-        name = path.name if plain == path else path.stem
-        if record.log_size(name):  # of another rank
-            name = f"{number}.{name}"
         rest = b""
         while block := file.read(BLOCK_BYTES):
             masked = mask.mask(rest + block)

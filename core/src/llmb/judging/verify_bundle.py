@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import attrs
 
-from llmb.analysis.measuring_window import summarise
-from llmb.analysis.metrics import measure_run
-from llmb.analysis.repeats import Repeat, judge_repeats
-from llmb.analysis.steady_state import find_steady_state
 from llmb.drive.record import RunRecord
-from llmb.drive.run_logs import RunLogs
 from llmb.judging.bundle import MANIFEST, NAMESPACE, SIGNATURE
-from llmb.logs.steps_csv import steps_csv
-from llmb.planning import plan_run
+from llmb.judging.recompute import recompute
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.export import import_run
 from llmb.values.errors import LlmbError
 
 MOST_BYTES = 4 << 30
@@ -69,9 +60,8 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
             registry = PluginRegistry()
-            for run_id in run_ids:
-                problems = _recompute(RunRecord(Path(folder, "runs", run_id)), registry)
-                mismatches += [f"{run_id}: {problem}" for problem in problems]
+            records = [RunRecord(Path(folder, "runs", run_id)) for run_id in run_ids]
+            mismatches += [f"{run_id}: {problem}" for run_id, problem in recompute(records, registry)]
     return BundleCheck(
         run_ids=run_ids,
         files=len(expected),
@@ -129,47 +119,3 @@ def _ssh_keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProces
         return subprocess.run(["ssh-keygen", "-Y", *arguments], input=data, capture_output=True, check=False)
     except FileNotFoundError as error:
         raise LlmbError("cannot check the signature: ssh-keygen is not installed") from error
-
-
-def _recompute(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:
-    """Yield the differences between the recorded result of a run and what its logs give."""
-    recorded = record.result()
-    if recorded is None:
-        yield "result.json is missing"
-        return
-    plan = plan_run(import_run(record.directory / "run.toml", registry), registry)
-    run = plan.run
-    logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
-    logs.start_attempt(record.state().attempt)
-    logs.close()
-    steps = logs.series.steps
-    if steps_csv(steps) != (record.directory / "steps.csv").read_text(encoding="utf-8"):
-        yield f"steps.csv differs from the logs, which have {len(steps)} steps"
-    metrics = recorded.get("metrics") or {}
-    summary = summarise(steps, run.window)
-    computed = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, metrics.get("peak_flops")).as_dict()
-    yield from _compare("metrics", metrics, computed if steps else {})
-    interval = recorded.get("interval")
-    window = summary.measured(computed["step_time_s"])
-    if interval and window and run.baseline:
-        repeat = Repeat(window=window, steady_state=find_steady_state(steps))
-        judgement = judge_repeats([repeat], run.baseline.step_time_s, run.tolerance)
-        found = {"verdict": judgement.verdict, "interval_low": (judgement.interval or (0,))[0]}
-        yield from _compare("", {"verdict": recorded.get("verdict"), "interval_low": interval[0]}, found)
-
-
-def _compare(prefix: str, recorded: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the values that differ. Tables are compared key by key."""
-    for name in computed:
-        before, after = recorded.get(name), computed[name]
-        label = f"{prefix}.{name}" if prefix else name
-        if isinstance(after, Mapping):
-            yield from _compare(label, before or {}, after)
-        elif not _agrees(before, after):
-            yield f"{label} is {before}, but the logs give {after}"
-
-
-def _agrees(before: Any, after: Any) -> bool:
-    if isinstance(before, int | float) and isinstance(after, int | float):
-        return math.isclose(before, after, rel_tol=1e-9)
-    return bool(before == after)

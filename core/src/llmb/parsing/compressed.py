@@ -27,6 +27,11 @@ def compression(begin: bytes) -> str | None:
     return next((kind for magic, kind in KINDS.items() if begin.startswith(magic)), None)
 
 
+def unpacked_name(path: Path) -> str:
+    """Return the name of a log without the suffix of its compression, if Python can unpack it."""
+    return path.stem if compression(beginning(path)) in MODULES else path.name
+
+
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
     """Unpack a compressed log into a temporary file. Yield its path, or ``path`` if Python cannot unpack the log.
