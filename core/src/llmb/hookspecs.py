@@ -72,6 +72,9 @@ class FrameworkHooks(Protocol[OptionsT]):
     log_files: LogFiles = LogFiles()
     """The names of log files in a directory, and the directory that is used if the user names none."""
 
+    rank_times_setting: str = ""
+    """The setting with which all ranks print their step times, or "" if they print these times by default."""
+
     @_first
     def prepare_env(self, run: Run[OptionsT]) -> Environment:
         """Return the image or virtual environment of the job, and the names of the secrets that it needs."""

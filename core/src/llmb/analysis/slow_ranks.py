@@ -106,6 +106,13 @@ def compare_ranks(processes: Sequence[RankTimes]) -> RankComparison | None:
     )
 
 
+def explain_missing_times(comparison: RankComparison | None, gpus: int, verdict: str | None, setting: str) -> str:
+    """Return how to compare the ranks of a run that may be slow, or "" if there is no need or no such setting."""
+    if comparison or gpus < LEAST_RANKS or verdict == "pass" or not setting:
+        return ""
+    return f"slow ranks are unknown, because not all ranks print their step times; set {setting}"
+
+
 def find_slow(excesses: Mapping[K, float]) -> dict[K, float]:
     """Return those whose excess over the median is beyond the noise, the slowest first. With fewer than 4, none is."""
     count = len(excesses)

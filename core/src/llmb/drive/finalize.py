@@ -12,7 +12,7 @@ from llmb.analysis.measuring_window import Summary, is_measured, summarise
 from llmb.analysis.metrics import high_mfu_note, measure_run
 from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
-from llmb.analysis.slow_ranks import RankComparison, compare_ranks
+from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.drive.events import Ended
@@ -79,7 +79,10 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         steady_state=steady,
     )
     result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
-    result = attrs.evolve(result, rank_times=_compare_ranks(plan, logs, result.attempts))
+    ranks = _compare_ranks(plan, logs, result.attempts)
+    setting = registry.framework(run.framework).rank_times_setting if window else ""
+    missing = explain_missing_times(ranks, run.gpus, judgement.verdict, setting)
+    result = attrs.evolve(result, rank_times=ranks, notes=(*result.notes, *filter(None, [missing])))
     record.write_result(result.as_dict(), steps)
     return Ended(
         run_id=run.id,

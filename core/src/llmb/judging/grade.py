@@ -12,7 +12,7 @@ import attrs
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.repeats import Judgement
-from llmb.analysis.slow_ranks import RankComparison
+from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import describe_missing_window, find_objection, judge_set
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
@@ -119,7 +119,7 @@ class Grader:
             interval=judgement.interval,
             more_repeats=judgement.more_repeats,
             repeats=tuple(each.describe(index in judgement.left_out) for index, each in enumerate(graded)),
-            notes=self._notes(logs),
+            notes=(*self._notes(logs), *self._explain_missing_times(graded, judgement.verdict)),
             limit=1 + self.tolerance,
             rank_times=logs[0].rank_times if len(logs) == 1 else None,
             runs=self._save(graded) if save else (),
@@ -156,6 +156,14 @@ class Grader:
         """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
         proxy = proxy_note(self.point.model, self.recipe.model)
         return tuple(dict.fromkeys(filter(None, (proxy, *(note for log in logs for note in _notes(log))))))
+
+    def _explain_missing_times(self, graded: Sequence[GradedRun], verdict: Verdict | None) -> list[str]:
+        """Return how to compare the ranks of one run that was measured."""
+        if len(graded) > 1 or not graded[0].measured_over:
+            return []
+        log = graded[0].log
+        setting = self.registry.framework(log.framework).rank_times_setting
+        return [*filter(None, [explain_missing_times(log.rank_times, self.point.gpus, verdict, setting)])]
 
     def _measure_all(self, runs: Sequence[Sequence[Path]]) -> list[GradedRun]:
         names = [f"repeat {number}" for number in range(1, len(runs) + 1)] if len(runs) > 1 else ["the run"]

@@ -20,8 +20,8 @@ NO_HOSTS: Final[Mapping[int, str]] = FrozenMap()
 
 
 def has_rank(items: Sequence[Step | Notice]) -> bool:
-    """Check whether the first step of a block has a rank."""
-    return next((item.rank is not None for item in items if isinstance(item, Step)), False)
+    """Check whether a step of a block has a rank, or the times of all ranks."""
+    return any(item.rank is not None or item.rank_times for item in items if isinstance(item, Step))
 
 
 class RankSteps:
@@ -29,6 +29,7 @@ class RankSteps:
 
     def __init__(self) -> None:
         self._times: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
+        self._printed_for_all: dict[tuple[str, int | None], deque[tuple[int, float]]] = {}
         self._attempt = 0
 
     def add(self, items: Sequence[Step | Notice], source: str) -> None:
@@ -38,18 +39,22 @@ class RankSteps:
                 continue
             if item.attempt > self._attempt:
                 self._times.clear()
+                self._printed_for_all.clear()
                 self._attempt = item.attempt
-            key = source, item.rank
-            if key not in self._times:
-                self._times[key] = deque(maxlen=MOST_STEPS)
-            self._times[key].append((item.step, item.time_s))
+            self._times.setdefault((source, item.rank), deque(maxlen=MOST_STEPS)).append((item.step, item.time_s))
+            for rank, time_s in item.rank_times.items():
+                self._printed_for_all.setdefault((source, rank), deque(maxlen=MOST_STEPS)).append((item.step, time_s))
 
     def by_process(self, logs: Iterable[str], hosts: Mapping[int, str] = NO_HOSTS) -> list[RankTimes]:
-        """Return the times of each process. ``hosts`` are those of ranks whose logs do not name them."""
+        """Return the times of each process. ``hosts`` are those of ranks whose logs do not name them.
+
+        If a log has the times of all ranks, only these count.
+        """
         of_logs = {str(path): process for path, process in processes_of_logs(map(Path, logs)).items()}
         found = []
-        for (source, rank), times in self._times.items():
-            process = Process(rank).completed(of_logs.get(source, Process()))
+        for (source, rank), times in (self._printed_for_all or self._times).items():
+            of_log = Process() if self._printed_for_all else of_logs.get(source, Process())
+            process = Process(rank).completed(of_log)
             host = hosts.get(process.rank) if process.rank is not None else None
             found.append(RankTimes(process.rank, process.host or host, dict(times)))
         return found

@@ -115,6 +115,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
         "options": _OPTIONS,
         "window": (_is_window, '"last" or two numbers of steps'),
         "log_files": (lambda value: isinstance(value, LogFiles), "a LogFiles"),
+        "rank_times_setting": (lambda value: isinstance(value, str), "a text"),
     },
     "scheduler": {
         "options": _OPTIONS,

@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, get_args, runtime_checkable
 import attrs
 
 from llmb.values.causes import Cause
+from llmb.values.frozen import FrozenMap
 
 MOST_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
@@ -25,6 +26,7 @@ class Step:
     ``time_s`` is None if the log does not print it. ``mean_of`` is the number of steps over which the framework
     averaged it; None means all steps since the one printed before. A step given again for the same attempt replaces the
     earlier one. ``figures`` are the other printed values. ``rank`` is that of the label before the line, if it has one.
+    ``rank_times`` are the times of this step by rank, if the framework prints those of all ranks in one log.
 
     A log may have a step on each line, so a step is the only value that is neither frozen nor checked when it is
     created.
@@ -39,6 +41,7 @@ class Step:
     mean_of: int | None = 1
     attempt: int = 0
     rank: int | None = attrs.field(default=None, eq=False, repr=False)
+    rank_times: Mapping[int, float] = attrs.field(default=FrozenMap(), eq=False, repr=False)
 
     def check(self) -> None:
         """Raise an exception if a value has the wrong type or is out of range. Steps of floats alone are fastest."""
@@ -52,6 +55,9 @@ class Step:
             if not (isinstance(count, int) and 0 <= count < MOST_STEPS):
                 raise ValueError(f"invalid number {count!r} of a step; expected an integer of at least 0")
         "".join(self.figures).encode()
+        for rank, time_s in self.rank_times.items():
+            if not isinstance(rank, int) or not isinstance(time_s, int | float):
+                raise TypeError(f"invalid time {time_s!r} of rank {rank!r}; expected a float")
 
 
 @runtime_checkable

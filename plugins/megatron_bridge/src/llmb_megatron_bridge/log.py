@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 
 import attrs
 
 from llmb import LineParser, Notice, Step
 from llmb_megatron_bridge.log_fields import Meanings, read_fields, unwrap
+from llmb_megatron_bridge.rank_timers import COMPUTE, RANK, TIMERS, RankTimers
 from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
@@ -27,7 +29,8 @@ _ENDED = re.compile(rb"number of nan iterations: +\d+ ?\|")
 _FIELD = re.compile(rb"[\s\"|]*[a-z][\w ()/-]*:")
 _LAST_FIELD = b"number of nan iterations: "
 
-_UNWRAPPED = (_TIME, _STEP_TIME)
+_UNWRAPPED = (_TIME, _STEP_TIME, TIMERS)
+_IN_TIMERS = (*_UNWRAPPED, COMPUTE, RANK)
 _WRAPPED = (_TIME, _STEP_TIME, _SEPARATOR)
 
 
@@ -44,6 +47,8 @@ class MegatronLog(LineParser):
 
     A time is the mean since the line before (``--log-interval``).
 
+    If Megatron prints the timers of all ranks after a step, the step is returned again with their compute times.
+
     Megatron omits a NaN loss from the line. The gradient norm and the number of such iterations show it.
     """
 
@@ -54,13 +59,18 @@ class MegatronLog(LineParser):
         super().__init__()
         self._meanings = Meanings()
         self._step_times = StepTimes()
+        self._timers = defaultdict[str, RankTimers](RankTimers)  # of each source
         self._totals: dict[str, bytes] = {}  # of each source, as printed
         self._wrapped: tuple[str, int, StepTime | None] | None = None  # the last step of a wrapped record
 
     def read_line(self, line: bytes) -> Sequence[Step | Notice]:
         """Return the steps of a line (several if ranks joined their lines), and its notices."""
         found: list[Step | Notice] = []
-        if _TIME in line or len(self.needles) > len(_UNWRAPPED):
+        if TIMERS in line and self.needles is _UNWRAPPED:
+            self.needles = _IN_TIMERS
+        if self.needles is _IN_TIMERS:
+            self._timers[self.source].read(line)
+        if _TIME in line or self.needles not in (_UNWRAPPED, _IN_TIMERS):
             _, *parts = _ITERATION.split(line)
             complete = _LAST_FIELD in line
             if parts or _TIME in line:
@@ -102,7 +112,8 @@ class MegatronLog(LineParser):
 
     def close(self) -> list[Step | Notice]:
         """Return what was held back, and the step times of a log without step numbers."""
-        return [*super().close(), *self._step_times.close()]
+        timed = (timers.take_step() for timers in self._timers.values())
+        return [*super().close(), *filter(None, timed), *self._step_times.close()]
 
     def _read_record(
         self, number: int, total: bytes, text: bytes, found: list[Step | Notice], *, wrapped: bool = False
@@ -120,6 +131,9 @@ class MegatronLog(LineParser):
         if time:
             known = {**time.rates, **known}
         step = Step(step=number, figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
+        timers = self._timers[self.source]
+        found += filter(None, [timers.take_step()])
+        timers.begin(step)
         found.append(step)
         if not time and not again:
             self._step_times.keep_step(step)

@@ -82,6 +82,8 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         experiment=r"(pretrain_.+?)(?:_\d{1,2})?\.out$",  # between the user's account and the number of the restart
     )
 
+    rank_times_setting = 'framework.config = {"logger.timing_log_level" = 2, "logger.timing_log_option" = "all"}'
+
     @hookimpl
     def prepare_env(self, run: Run[BridgeOptions]) -> Environment:
         """Return the image or the locked virtual environment, the repository of the scripts and the needed secrets."""

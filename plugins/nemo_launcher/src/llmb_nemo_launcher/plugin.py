@@ -60,6 +60,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
         other=("*.err", "slurm-*.out"),
         experiment=r"^log-(nemo_.+)\.out$",
     )
+    rank_times_setting = 'framework.config = {"+exp_manager.create_straggler_detection_callback" = true}'
 
     @hookimpl
     def prepare_env(self, run: Run[NeMoLauncherOptions]) -> Environment:

@@ -1,0 +1,53 @@
+"""Compute times of all ranks, which Megatron prints after a step with ``timing_log_option = "all"``."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import attrs
+
+from llmb import Step
+
+TIMERS = b"times across ranks (ms):"
+"""The line before the timers of all ranks (Megatron-Core, ``core/timers.py``)."""
+
+COMPUTE = b"-compute:"
+"""The end of the names of the timers whose sum is the compute time: forward-compute and backward-compute."""
+
+RANK = b"rank "
+
+_RANK_TIME = re.compile(rb"\brank +(\d{1,6}): (\d{1,12}\.\d+)\s*$")
+
+
+class RankTimers:
+    """Timers of one log. Only compute times show a slow rank: in all others, each rank waits for the slowest one."""
+
+    def __init__(self) -> None:
+        self._step: Step | None = None
+        self._times_s: dict[int, float] = defaultdict(float)
+        self._in_compute = False
+        self._last_rank = -1
+
+    def begin(self, step: Step) -> None:
+        """Start with the timers that follow this step."""
+        self._step, self._times_s, self._in_compute = step, defaultdict(float), False
+
+    def read(self, line: bytes) -> None:
+        """Read a line of the timers. A rank that is not higher than the one before begins another timer."""
+        if COMPUTE in line:
+            self._in_compute, self._last_rank = True, -1
+        elif found := _RANK_TIME.search(line):
+            rank = int(found[1])
+            self._in_compute = self._in_compute and rank > self._last_rank
+            self._last_rank = rank
+            if self._in_compute:
+                self._times_s[rank] += float(found[2]) / 1000
+
+    def take_step(self) -> Step | None:
+        """Return the step with the compute times of its ranks, once, or None without such times."""
+        if self._step is None or not self._times_s:
+            return None
+        step = attrs.evolve(self._step, rank_times=dict(self._times_s))
+        self._times_s = defaultdict(float)
+        return step
