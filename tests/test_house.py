@@ -40,6 +40,8 @@ ALLOWED = {
     "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
     "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
+    "plugins/declared/command.py": {"torchrun", "pytorch"},
+    "plugins/declared/read_file.py": {"torchrun"},
     "logs/signatures/processes.toml": {"torchrun"},
     "logs/signatures/hangs.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }

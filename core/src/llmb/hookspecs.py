@@ -109,6 +109,11 @@ class FrameworkHooks(Protocol[OptionsT]):
         """Return the framework's own causes of failure, each identified by a text in the log."""
         return ()
 
+    @_first
+    def explain_missing_steps(self, lines: Sequence[str]) -> str:
+        """Return why these lines, the first ones of a log, have no step, or "". Users see it if a log has none."""
+        return ""
+
 
 class SchedulerHooks(Protocol[OptionsT]):
     """A scheduler: how jobs are built, submitted, polled and cancelled. It knows no framework."""

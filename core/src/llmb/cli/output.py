@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+BELOW = "\n  "
+"""The beginning of a line that belongs to the message before it, such as an excerpt of a log."""
+
+
 def print_text(text: str, *, newline: bool = True) -> None:
     """Print text on standard output: as it is into a pipe or a file, printable on a terminal."""
     text = llmb.printable_text(text) if sys.stdout.isatty() else text
@@ -79,8 +83,11 @@ def _print_items(items: Iterator[Any]) -> None:
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error that begins with ``llmb:``."""
-    print_progress(f"llmb: {text}")
+    """Print a line on standard error that begins with ``llmb:``, and the lines that belong to it: those of `BELOW`."""
+    first, *below = text.split(BELOW)
+    print_progress(f"llmb: {first}")
+    for line in below:
+        print_progress(f"{BELOW[1:]}{line}")
 
 
 def print_progress(text: str) -> None:
@@ -96,9 +103,16 @@ def print_error(error: llmb.LlmbError) -> None:
 
 def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
     """Return the problems that an error lists, as ``--json`` prints them."""
-    import attrs
-
-    return [attrs.asdict(fault) for fault in error.faults]
+    return [
+        {
+            "message": fault.message,
+            "file": fault.file,
+            "key": fault.key,
+            "expected": "\n".join((fault.expected or "", *fault.lines)) or None,
+            "nearest": fault.nearest,
+        }
+        for fault in error.faults
+    ]
 
 
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from typing import Any
 
-from llmb.drive.pending_sweep import PendingSweep
+from llmb.drive.pending_sweep import PendingRun, PendingSweep
 from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
@@ -31,7 +31,8 @@ class SweepRecorder:
     def __init__(self, jobs: Mapping[RunRecord, str]) -> None:
         if taken := next((record.run_id for record in jobs if record.complete), None):
             raise RecordError(f"there is already a run {taken}; start the workload again")
-        self._pending = _write_pending({record.run_id: (record.spec(), job) for record, job in jobs.items()})
+        pending = {record.run_id: (record.spec(), job, dict(record.files)) for record, job in jobs.items()}
+        self._pending = _write_pending(pending)
         self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-record")
         self._futures: dict[str, Future[None]] = {}
         self._finished = False
@@ -52,7 +53,7 @@ class SweepRecorder:
 
     def _create(self, records: list[RunRecord], remedy: str = "") -> None:
         for record in records:
-            spec, job = self._pending.runs[record.run_id]
+            spec, job, _ = self._pending.runs[record.run_id]
             self._futures[record.run_id] = self._writers.submit(_create, record, spec, job, remedy)
 
     def _take_back(self, records: list[RunRecord]) -> None:
@@ -96,7 +97,7 @@ def _create(record: RunRecord, spec: Mapping[str, Any], job: str, remedy: str = 
     record.create(tomli_w.dumps(spec), job, remedy)
 
 
-def _write_pending(runs: Mapping[str, tuple[Mapping[str, Any], str]]) -> PendingSweep:
+def _write_pending(runs: Mapping[str, PendingRun]) -> PendingSweep:
     try:
         return PendingSweep.write(home_folder() / "recording", runs)
     except OSError as error:
@@ -116,8 +117,8 @@ def complete_stale_sweeps() -> None:
     for pending in PendingSweep.find_stale(home_folder() / "recording"):
         try:
             with suppress(RecordError):  # a later call tries again
-                for run_id, (spec, job) in pending.runs.items():
-                    if not (record := RunRecord(runs_folder() / run_id)).complete:
+                for run_id, (spec, job, files) in pending.runs.items():
+                    if not (record := RunRecord(runs_folder() / run_id, files=files)).complete:
                         _create(record, spec, job)
                 _discard(pending)
         finally:

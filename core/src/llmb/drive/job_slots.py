@@ -9,7 +9,8 @@ from pathlib import Path
 
 import attrs
 
-from llmb.drive.record import RunRecord, lock_file, runs_folder
+from llmb.drive.lock_file import lock_file
+from llmb.drive.record import RunRecord, runs_folder
 from llmb.drive.unit_state import HAS_JOB, State
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError

@@ -11,22 +11,25 @@ from typing import Any
 
 import attrs
 
-from llmb.drive.record import lock_file
+from llmb.drive.lock_file import lock_file
+
+PendingRun = tuple[Mapping[str, Any], str, Mapping[str, str]]
+"""What a record needs: the tables of run.toml, the text of job.sh, and the texts of further files by path."""
 
 
 @attrs.frozen
 class PendingSweep:
     """The spec and job script of each run in a file, which is locked while a living process creates the records.
 
-    ``runs`` maps each run id to the tables of run.toml and the text of job.sh.
+    ``runs`` maps each run id to the tables of run.toml, the text of job.sh, and the texts of further files by path.
     """
 
     file: Path
     descriptor: int
-    runs: Mapping[str, tuple[Mapping[str, Any], str]]
+    runs: Mapping[str, PendingRun]
 
     @classmethod
-    def write(cls, folder: Path, runs: Mapping[str, tuple[Mapping[str, Any], str]]) -> PendingSweep:
+    def write(cls, folder: Path, runs: Mapping[str, PendingRun]) -> PendingSweep:
         """Write, sync and lock the file. From here on this process or another creates the records. Raise OSError."""
         folder.mkdir(parents=True, exist_ok=True)
         file = folder / f"{next(iter(runs))}.json"
@@ -62,7 +65,11 @@ class PendingSweep:
     def _read(cls, file: Path, descriptor: int) -> PendingSweep:
         try:
             runs = json.loads(file.read_bytes())  # fails if the process that held the lock removed the file
-            return cls(file, descriptor, {run_id: (dict(spec), str(job)) for run_id, (spec, job) in runs.items()})
+            return cls(
+                file,
+                descriptor,
+                {run_id: (dict(spec), str(job), dict(*files)) for run_id, (spec, job, *files) in runs.items()},
+            )
         except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
             os.close(descriptor)
             raise ValueError(f"{file} does not contain the records of a sweep") from error

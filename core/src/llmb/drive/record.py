@@ -7,7 +7,6 @@ result.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -21,22 +20,30 @@ from typing import Any
 import attrs
 
 from llmb.drive.events import Event, Planned, decode_event, encode_event
+from llmb.drive.lock_file import lock_file
 from llmb.drive.state_machine import replay
 from llmb.drive.unit_state import State
 from llmb.files import write_atomically
 from llmb.logs.steps_csv import steps_csv
 from llmb.paths import home_folder
 from llmb.values.errors import RecordError
+from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Step
 
 TASK_LOG = "preparation.log"  # the copy of a failed task's log
 
 
 class RunRecord:
-    """One run's directory under ``$LLMB_HOME/runs``. ``spec`` are the tables of run.toml if this process writes it."""
+    """One run's directory under ``$LLMB_HOME/runs``. ``spec`` are the tables of run.toml if this process writes it.
 
-    def __init__(self, directory: Path, spec: dict[str, Any] | None = None) -> None:
+    ``files`` are the texts of further files of a new record, by their paths in it.
+    """
+
+    def __init__(
+        self, directory: Path, spec: dict[str, Any] | None = None, files: Mapping[str, str] = FrozenMap()
+    ) -> None:
         self.directory = directory
+        self.files = files
         self._spec = spec
         self._lock: int | None = None
         self._events_read = 0  # bytes
@@ -58,6 +65,9 @@ class RunRecord:
             lines = [encode_event(event) for event in (stamp(Planned(run_id=self.run_id)), *more_events)]
             _write_synced(self.directory / "events.jsonl", "".join(f"{line}\n" for line in lines).encode())
             _write_synced(self.directory / "job.sh", job.encode())
+            for name, text in self.files.items():
+                (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
+                _write_synced(self.directory / name, text.encode())
             write_atomically(self.directory / "run.toml", run_toml.encode())
 
     @property
@@ -231,19 +241,6 @@ class RunRecord:
 
 
 OTHER_HOME = "set LLMB_HOME to use another folder for all records"
-
-
-def lock_file(file: Path, flags: int = os.O_RDWR | os.O_CREAT) -> int | None:
-    """Open and lock a file. Return its descriptor, or None if another process holds the lock. Raise OSError."""
-    descriptor = os.open(file, flags, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BaseException as error:  # Ctrl-C too
-        os.close(descriptor)
-        if isinstance(error, BlockingIOError):
-            return None
-        raise
-    return descriptor
 
 
 def stamp(event: Event) -> Event:

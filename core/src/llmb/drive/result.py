@@ -207,6 +207,7 @@ def read_result(record: RunRecord) -> RunResult:
             **({"reason": state.reason} if state and unanswered else {}),
             **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant")},
             STEPS_KEY: workload.get("steps"),
+            **({"recipe": own} if (own := provenance.get("recipe")) else {}),
             "run_id": record.run_id,
             "state": state.run_state if state else "lost",
             "job_id": state.job_id if state else None,

@@ -71,7 +71,11 @@ def start(workload: Workload, *, report_activity: Callable[[str], object] = igno
         report_activity(f"recording {count_runs(plans)}")
         first_repeats, first_runs = _first_repeat_ids(plans), _first_run_ids(plans)
         records = [
-            RunRecord(runs_folder() / each.run.id, _spec_tables(each, first_repeat, first_run, registry))
+            RunRecord(
+                runs_folder() / each.run.id,
+                _spec_tables(each, first_repeat, first_run, registry),
+                each.spec.recipe_copy.files if each.spec.recipe_copy else {},
+            )
             for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
         ]
         runs = [_driven(*each, registry) for each in zip(plans, records, strict=True)]  # errors here record nothing
@@ -115,7 +119,7 @@ def _spec_tables(each: RunPlan, first_repeat: str, first_run: str, registry: Plu
     image = each.run.image
     provenance = {
         "llmb": VERSION,
-        "plugins": {entry.distribution: entry.version for entry in used},
+        "plugins": {entry.distribution: entry.version for entry in used if entry.distribution},
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         **({"image_digest": image.digest} if image and image.digest else {}),
         **({"first_repeat": first_repeat} if each.spec.repeats > 1 else {}),

@@ -84,7 +84,7 @@ def _environment(registry: PluginRegistry) -> dict[str, Any]:
         "llmb": VERSION,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
-        "plugins": {entry.distribution: entry.version for entry in registry.installed},
+        "plugins": {entry.distribution: entry.version for entry in registry.installed if entry.distribution},
     }
 
 

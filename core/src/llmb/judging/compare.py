@@ -120,7 +120,7 @@ class _Run:
         workload = self.spec.get("workload", {})
         model, metrics = self.spec.get("model", {}), self.result.metrics
         sizes = (model.get("layers"), metrics and metrics.seq_len, metrics and metrics.global_batch_size)
-        return (*(workload.get(name) for name in AT_POINT), *sizes)
+        return (self.result.recipe, *(workload.get(name) for name in AT_POINT[1:]), *sizes)
 
 
 def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunComparison:

@@ -71,11 +71,11 @@ def save_runs(
             **({"steps_asked": steps_asked} if steps_asked else {}),
             **({"repeats": len(logs)} if len(logs) > 1 else {}),
         }
-        run_id, spec = export_imported_run(tables, provenance, repeat, registry)
+        run_id, spec, files = export_imported_run(tables, provenance, repeat, registry)
         run_ids.append(run_id)
         if len(logs) > 1:
             spec["provenance"]["first_repeat"] = run_ids[0]
-        _write_record(RunRecord(runs_folder() / run_id), spec, each, mask)
+        _write_record(RunRecord(runs_folder() / run_id, files=files), spec, each, mask)
     return tuple(run_ids)
 
 
@@ -102,7 +102,10 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
     failure = graded.log.failure
     reason = graded.judgement.reason
     return attrs.evolve(
-        RunResult.from_dict({"run_id": record.run_id, "directory": str(record.directory)} | dict(spec["workload"])),
+        RunResult.from_dict(
+            {"run_id": record.run_id, "directory": str(record.directory), **spec["workload"]}
+            | {key: value for key, value in spec["provenance"].items() if key == "recipe"}
+        ),
         state="completed" if graded.completed else "failed",
         metrics=graded.metrics,
         verdict=graded.judgement.verdict,

@@ -83,6 +83,8 @@ class StepSeries:
         self.first_step = first_step
         self.nan = False
         """True if a loss of the current run was NaN, according to its steps or to a notice."""
+        self.prints_end = False
+        """True if the log of a complete run contains the end of the training."""
         self.total_steps: int | None = None
         """The number of steps that the log announces, if it does."""
         self._steps = SortedSteps(attempt=0)

@@ -173,9 +173,7 @@ def parse_run(
             failure=failure,
             experiment=experiment(paths[0], framework.log_files),
             steps_asked=steps_asked,
-            no_step=None
-            if series.steps
-            else explain_missing_steps(_begin(plain.values()), name, broke=failure is not None),
+            no_step=None if series.steps else _explain(framework, name, plain.values(), broke=failure is not None),
             runs_in_log=runs,
             rank_times=compare_ranks(ranks.by_process(map(str, paths))),
         )
@@ -208,7 +206,7 @@ def _read_steps(
             offset += len(block)
     found = parser.close()
     series.add(found)
-    series.first_step = parser.first_step  # the parser may know it only now
+    series.first_step, series.prints_end = parser.first_step, parser.prints_end  # the parser may know it only now
     for text, last in last_steps.items():
         if not last or len(last_steps) == 1:
             last.add(found, text.stat().st_size if os.path.isfile(text) else offset)
@@ -235,6 +233,14 @@ def _naming_the_log(paths: Sequence[Path]) -> Iterator[None]:
 def _begin(texts: Iterable[Path]) -> bytes:
     """Return the first bytes of the first text that is not empty."""
     return next(filter(None, map(beginning, texts)), b"")
+
+
+def _explain(framework: FrameworkHooks[Any], name: str, texts: Iterable[Path], *, broke: bool) -> str:
+    """Return the reason why logs have no step, with what the framework itself finds in their beginning."""
+    begin = _begin(texts)
+    reason = explain_missing_steps(begin, name, broke=broke)
+    own = "" if is_binary(begin) else framework.explain_missing_steps(lines=begin.decode(errors="replace").splitlines())
+    return f"{reason}\n  {own}" if own else reason
 
 
 def explain_missing_steps(begin: bytes, name: str, *, broke: bool = False) -> str:

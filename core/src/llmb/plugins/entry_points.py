@@ -1,4 +1,4 @@
-"""Installed plugins, found from their metadata. Nothing of a plugin is imported here."""
+"""Installed plugins and packs, found from their metadata. Nothing of them is imported here."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -6,12 +6,17 @@ from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 import attrs
 
 from llmb.hookspecs import KINDS
+from llmb.paths import config_folder
 
-GROUPS = {f"llmb.{kind}s": kind for kind in KINDS}
+PACK: Final = "pack"
+"""The kind of a plugin that is only data: a folder with recipes, declared frameworks, accelerators or signatures."""
+
+GROUPS = {f"llmb.{kind}s": kind for kind in (*KINDS, PACK)}
 
 
 @attrs.frozen(kw_only=True)
@@ -19,7 +24,8 @@ class PluginEntry:
     """An entry point of an installed distribution: the name of a plugin in the TOML, and where its code is.
 
     ``requires`` holds the versions of llmb that the distribution accepts, such as ``<2,>=1``. It is empty if the
-    distribution accepts any version.
+    distribution accepts any version. ``path`` is the file of a declared framework, or the folder of a pack that is not
+    a distribution. It is empty for all others.
     """
 
     name: str
@@ -28,6 +34,7 @@ class PluginEntry:
     distribution: str
     version: str
     requires: str = ""
+    path: str = ""
 
     def __str__(self) -> str:
         """Return the name of the plugin in messages, with its distribution and version."""
@@ -35,12 +42,14 @@ class PluginEntry:
 
     @property
     def provider(self) -> str:
-        """The distribution and its version."""
-        return f"{self.distribution} {self.version}"
+        """The distribution and its version, or the path of a plugin that is data."""
+        return self.path or f"{self.distribution} {self.version}"
 
     @property
     def folder(self) -> Path | None:
         """The package that is or contains the module of the plugin, found without importing it; None if missing."""
+        if self.path:
+            return Path(self.path) if self.kind == PACK else None
         top, *below = self.value.partition(":")[0].strip().split(".")
         try:
             spec = find_spec(top)
@@ -64,8 +73,39 @@ def _package_folder(spec: ModuleSpec | None) -> Path | None:
 
 
 def find_plugins() -> tuple[PluginEntry, ...]:
-    """Return all installed plugins, duplicates included, sorted by kind, name and distribution."""
-    return tuple(sorted(set(_entries()), key=lambda entry: (entry.kind, entry.name, entry.distribution, entry.version)))
+    """Return all installed plugins, duplicates included, sorted by kind, name and distribution.
+
+    The user's configuration directory is a pack too, and each framework that a pack declares is a plugin.
+    """
+    entries = {*_entries(), *_users_pack()}
+    packs = [entry for entry in entries if entry.kind == PACK]
+    entries |= {framework for pack in packs for framework in declared_frameworks(pack)}
+    return tuple(sorted(entries, key=lambda entry: (entry.kind, entry.name, entry.distribution, entry.version)))
+
+
+USER: Final = "user"
+"""The name of the pack in the user's configuration directory."""
+
+PACK_CONTENT: Final = ("recipes", "frameworks", "accelerators.toml", "signatures.toml")
+"""The folders and files of a pack."""
+
+
+def _users_pack() -> Iterator[PluginEntry]:
+    folder = config_folder()
+    if any((folder / name).exists() for name in PACK_CONTENT):
+        yield PluginEntry(name=USER, kind=PACK, value="", distribution="", version="", path=str(folder))
+
+
+def declared_frameworks(pack: PluginEntry) -> Iterator[PluginEntry]:
+    """Yield the frameworks that a pack declares, one for each file."""
+    folder = pack.folder
+    for file in sorted((folder / "frameworks").glob("*.toml")) if folder else ():
+        yield attrs.evolve(framework_file(file), distribution=pack.distribution, version=pack.version)
+
+
+def framework_file(file: Path) -> PluginEntry:
+    """Return the framework that a file declares."""
+    return PluginEntry(name=file.stem, kind="framework", value="", distribution="", version="", path=str(file))
 
 
 def _entries() -> Iterator[PluginEntry]:

@@ -4,12 +4,15 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, TypeGuard
 
 import attrs
 
 from llmb.hookspecs import KINDS, REQUIRED
-from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.addresses import is_file_address
+from llmb.plugins.declared.framework import Declared
+from llmb.plugins.entry_points import PluginEntry, framework_file
 from llmb.plugins.guard import PROJECT, Guard, Plugin
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, PluginError
@@ -18,13 +21,19 @@ from llmb.version import VERSION
 
 
 def choose(kind: str, name: str, installed: Sequence[PluginEntry]) -> PluginEntry:
-    """Return the installed plugin of this kind and name. Raise PluginError if it does not exist, or exists twice."""
+    """Return the installed plugin of this kind and name. Raise PluginError if it does not exist, or exists twice.
+
+    The name of a framework may also be the path of a file that declares it.
+    """
+    if kind == "framework" and is_file_address(name):
+        return attrs.evolve(framework_file(Path(name)), name=name)
     entries = [entry for entry in installed if (entry.kind, entry.name) == (kind, name)]
     if not entries:
         raise PluginError(_not_installed(kind, name, installed))
     if len(entries) > 1:
         providers = " and ".join(entry.provider for entry in entries)
-        raise PluginError(f"{kind} plugin {name!r} is provided by {providers}; uninstall all except one")
+        remedy = "remove" if any(entry.path for entry in entries) else "uninstall"
+        raise PluginError(f"{kind} plugin {name!r} is provided by {providers}; {remedy} all except one")
     return entries[0]
 
 
@@ -46,8 +55,11 @@ def load(entry: PluginEntry, *, slow_s: float | None = None) -> Plugin:
     if entry.requires and not _accepts(entry.requires, VERSION):
         upgrade = f"pip install --upgrade llmb {entry.distribution}"
         raise guard.error(f"requires llmb {entry.requires}, but this is llmb {VERSION}; upgrade with `{upgrade}`")
-    with guard.running(f"import of {entry.value}"):
-        plugin = _import(entry.value)
+    if entry.path:
+        plugin: Any = Declared(Path(entry.path))
+    else:
+        with guard.running(f"import of {entry.value}"):
+            plugin = _import(entry.value)
     with guard.running("the check of its hooks"):
         problems = [*_hook_problems(plugin, entry.kind)]
     attributes = {}

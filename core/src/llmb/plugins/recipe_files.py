@@ -1,14 +1,16 @@
-"""The recipe files that framework plugins ship, found and read without importing a plugin.
+"""The recipe files that frameworks and packs ship, found and read without importing a plugin.
 
 The file ``NAME.toml`` or ``NAME@LINE.toml`` contains one release line of a recipe: a release, and the fixes of it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
 
-from llmb.plugins.entry_points import PluginEntry, find_plugins
+from llmb.plugins.addresses import is_file_address, split_address
+from llmb.plugins.declared.recipes import build_declared_recipe, declared_recipes
+from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
 from llmb.plugins.load import choose
 from llmb.recipes.listing import release_numbers
 from llmb.recipes.read_recipe import read_recipe, read_releases
@@ -32,8 +34,8 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
     In a ``recorded`` run, an address that names no exact release means the oldest release that it fits. Only records of
     the first version of llmb contain such addresses.
     """
-    framework, slash, name = address.partition("/")
-    if not slash or not name:
+    framework, name = split_address(address)
+    if not framework or not (name or is_file_address(address)):
         raise RecipeError(
             Fault(
                 message=f"{address!r} is not the address of a recipe",
@@ -42,12 +44,18 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
             )
         )
     plugin = choose("framework", framework, installed)
-    files = dict(_files(plugin))
+    files = list(_files(plugin, installed))
     name, _, wanted = name.partition("@")
-    lines = [_read_line(each, file) for each, file in files.items() if _name_of(each) == f"{framework}/{name}"]
+    matching = [(each, file) for each, file in files if _name_of(each) == f"{framework}/{name}"]
+    declared = declared_recipes(plugin)
+    _check_unique(f"{framework}/{name}", [*matching, *((each, plugin.path) for each in declared if each == name)])
+    if plugin.path and (name in declared or not matching):
+        return build_declared_recipe(plugin, name)
+    lines = [_read_line(each, file) for each, file in matching]
     found = _choose_release(sorted(lines, key=_age), wanted, oldest=recorded)
     if found is None:
-        known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases] or list(files)
+        known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases]
+        known = known or [each for each, _ in files]
         raise RecipeError(unknown_name(f"{plugin} has no recipe {address!r}", address, known))
     line, release = found
     only = len(lines) == 1 and not line.name and len(line.releases) == 1
@@ -62,15 +70,32 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
     )
 
 
+def _check_unique(name: str, places: Iterable[tuple[str, object]]) -> None:
+    """Raise RecipeError if two files define one address."""
+    found: dict[str, list[str]] = {}
+    for address, file in places:
+        found.setdefault(address, []).append(str(file))
+    for files in found.values():
+        if len(files) > 1:
+            raise RecipeError(f"recipe {name!r} is defined in {' and '.join(files)}; remove all except one")
+
+
 def recipe_addresses() -> tuple[str, ...]:
     """Return the addresses of the recipes of all installed frameworks, sorted."""
     return addresses_of(find_plugins())
 
 
 def addresses_of(installed: Sequence[PluginEntry]) -> tuple[str, ...]:
-    """Return the addresses of the recipes of these plugins, one for each release line, sorted."""
-    frameworks = [plugin for plugin in installed if plugin.kind == "framework"]
-    return tuple(sorted({address for plugin in frameworks for address, _ in _files(plugin)}))
+    """Return the addresses of the recipes of these plugins, one for each release line, sorted.
+
+    A declared framework that cannot be read has an address too, by which a command reports its error.
+    """
+    found: set[str] = set()
+    for plugin in installed:
+        if plugin.kind == "framework":
+            found |= {address for address, _ in _files(plugin, installed)}
+            found |= {f"{plugin.name}/{name}" for name in declared_recipes(plugin)}
+    return tuple(sorted(found))
 
 
 @attrs.frozen
@@ -106,12 +131,14 @@ def _name_of(address: str) -> str:
     return address.partition("@")[0]
 
 
-def _files(plugin: PluginEntry) -> Iterator[tuple[str, Path]]:
-    folder = plugin.folder
-    if folder is None:
-        return
-    for file in sorted((folder / "recipes").glob("*.toml")):
-        yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
+def _files(plugin: PluginEntry, installed: Sequence[PluginEntry]) -> Iterator[tuple[str, Path]]:
+    """Yield the address of each recipe of a framework, and its file: of the framework itself and of packs."""
+    packs = [pack for pack in installed if pack.kind == PACK]
+    folders = [plugin.folder and plugin.folder / "recipes"]
+    folders += [pack.folder and pack.folder / "recipes" / plugin.name for pack in packs]
+    for folder in filter(None, folders):
+        for file in sorted(folder.glob("*.toml")):
+            yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
 
 
 def _shared(file: Path) -> Mapping[str, str]:

@@ -1,15 +1,17 @@
 """The plugins and recipes that one command uses, each loaded once."""
 
+import functools
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 import attrs
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, ReportRenderer, SchedulerHooks
-from llmb.plugins.entry_points import PluginEntry, find_plugins
+from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
 from llmb.plugins.guard import Plugin
 from llmb.plugins.load import choose, load
+from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import addresses_of, find_recipe
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning
 from llmb.values.failure import Signature
@@ -101,8 +103,27 @@ class PluginRegistry:
         return recipes
 
     def accelerators(self) -> list[Accelerator]:
-        """Return the GPU types that the extensions add to core's table, in the order of the extensions' names."""
-        return self._call_extensions(lambda extension: extension.accelerators())
+        """Return the GPU types that extensions and packs add to core's table, in the order of their names."""
+        found = self._call_extensions(lambda extension: extension.accelerators())
+        return [*found, *(each for _, accelerators in self._pack_accelerators for each in accelerators)]
+
+    def accelerator_places(self, name: str) -> list[str]:
+        """Return the packs that define a GPU type. More than one is an error for a run on this type."""
+        packs = self._pack_accelerators
+        return [pack.provider for pack, accelerators in packs if name in {each.name for each in accelerators}]
+
+    @functools.cached_property
+    def _pack_accelerators(self) -> list[tuple[PluginEntry, list[Accelerator]]]:
+        return list(self._read_packs(read_accelerators))
+
+    def _read_packs(self, read: Callable[[PluginEntry], list[T]]) -> Iterator[tuple[PluginEntry, list[T]]]:
+        """Yield what each pack contains. A pack that cannot be read is left out with a PluginWarning."""
+        for pack in self.installed:
+            if pack.kind == PACK:
+                try:
+                    yield pack, read(pack)
+                except PluginError as error:
+                    _warn_left_out(error)
 
     def signatures(self, framework: str) -> list[Signature]:
         """Return the causes of failure that the framework, all installed schedulers and the extensions add.
@@ -110,10 +131,12 @@ class PluginRegistry:
         A plugin whose hook fails is left out with a warning, because a failed run needs its result nevertheless.
         """
         if framework not in self._signatures:
-            named = [entry for entry in self.installed if (entry.kind, entry.name) == ("framework", framework)]
+            named = [choose("framework", framework, self.installed)]
             schedulers = [entry for entry in self.installed if entry.kind == "scheduler"]
             found = [each for entry in (*named, *schedulers) for each in self._signatures_of(entry)]
-            self._signatures[framework] = found + self._call_extensions(lambda extension: extension.diagnose())
+            found += self._call_extensions(lambda extension: extension.diagnose())
+            found += [each for _, signatures in self._read_packs(read_pack_signatures) for each in signatures]
+            self._signatures[framework] = found
         return self._signatures[framework]
 
     def _signatures_of(self, entry: PluginEntry) -> Iterable[Signature]:
@@ -156,7 +179,7 @@ class PluginRegistry:
         hooks: tuple[str, ...] = ()
         error = None
         try:
-            hooks = self._load(entry).hooks
+            hooks = check_pack(entry) if entry.kind == PACK else self._load(entry).hooks
             choose(entry.kind, entry.name, self.installed)
         except PluginError as found:
             error = str(found)

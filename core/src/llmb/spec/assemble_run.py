@@ -67,6 +67,7 @@ def assemble_run(
         id="",
         name=_name(recipe, point, model, workload),
         recipe=recipe.address,
+        framework=recipe.framework,
         release=recipe.release,
         gpu_type=workload.gpu_type,
         dtype=workload.dtype,

@@ -22,7 +22,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     """Return the tables of ``run.toml``. Parts of its [provenance] are for `import_run`, the rest is for users."""
     run, target = spec.run, spec.target
     tables: dict[str, Any] = {
-        "workload": _workload(run),
+        "workload": {**_workload(run), **({"recipe": spec.recipe_copy.address} if spec.recipe_copy else {})},
         "parallelism": _parallelism(run),
         "model": {**_named(run.architecture, ModelTable), "seq_len": run.seq_len},
         "framework": encode(run.options),
@@ -30,7 +30,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
         "mounts": _mounts(run.mounts),
         "measure": _named(run, MeasureTable),
         "target": _target(target),
-        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec)},
+        "provenance": {**provenance, "run_id": run.id, "repeat": run.repeat, **_of_sweep(spec), **_of_copy(spec)},
     }
     if run.profile:
         tables["profile"] = encode(run.profile)
@@ -59,8 +59,10 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
 
 def export_imported_run(
     tables: Mapping[str, Any], provenance: Mapping[str, Any], repeat: int, registry: PluginRegistry
-) -> tuple[str, dict[str, Any]]:
+) -> tuple[str, dict[str, Any], Mapping[str, str]]:
     """Return a new run id, and the tables of run.toml for a run that llmb did not start and whose target is unknown.
+
+    Return also the texts of the files that the record keeps, by path.
 
     Raise SpecError for an invalid spec.
     """
@@ -71,7 +73,7 @@ def export_imported_run(
     spec = attrs.evolve(spec, run=attrs.evolve(spec.run, repeat=repeat))
     exported = export_run(spec, dict(provenance))
     del exported["target"]
-    return spec.run.id, exported
+    return spec.run.id, exported, spec.recipe_copy.files if spec.recipe_copy else {}
 
 
 def _with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
@@ -80,6 +82,11 @@ def _with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dic
     if scheduler is None:
         raise PluginError("no scheduler plugin is installed")
     return {"target": {"scheduler": scheduler}, **tables}
+
+
+def _of_copy(spec: RunSpec) -> dict[str, Any]:
+    """Return the recipe's address for users, if run.toml has the address of a copy."""
+    return {"recipe": spec.run.recipe} if spec.recipe_copy else {}
 
 
 def _of_sweep(spec: RunSpec) -> dict[str, Any]:

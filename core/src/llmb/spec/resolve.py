@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import attrs
 
+from llmb.plugins.addresses import absolute_address, is_file_address, split_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.expand_sweep import Combination, expand
@@ -22,6 +24,7 @@ def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tup
     combinations, sweep_errors = expand(document)
     if "provenance" in document.tables and "workload.recipe" not in document.origins:
         combinations = [_with_recorded_release(each, registry) for each in combinations]
+    combinations = [_with_absolute_recipe(each, document.file) for each in combinations]
     errors = [*document.errors, *sweep_errors]
     suspects = {key.removeprefix("sweep.") for key in keys_of(sweep_errors)}
     if mixed := _mixed_frameworks(document, combinations):
@@ -54,6 +57,15 @@ def _with_recorded_release(combination: Combination, registry: PluginRegistry) -
     return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
 
 
+def _with_absolute_recipe(combination: Combination, file: str | None) -> Combination:
+    """Return the combination with the absolute path of a recipe that is a file. The path is relative to the spec."""
+    if combination.recipe is None or not is_file_address(combination.recipe):
+        return combination
+    address = absolute_address(combination.recipe, Path(file).parent if file else Path())
+    workload = {**combination.tables["workload"], "recipe": address}
+    return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
+
+
 def _locate(error: Fault, source_map: SourceMap) -> Fault:
     """Return the error with the file and the key as the author wrote them."""
     located = source_map.locate(error)
@@ -71,7 +83,7 @@ def _swept_below(table: str, source_map: SourceMap) -> Iterator[tuple[str | None
 
 
 def _mixed_frameworks(document: Document, combinations: list[Combination]) -> Fault | None:
-    frameworks = {combination.recipe.partition("/")[0] for combination in combinations if combination.recipe}
+    frameworks = {split_address(combination.recipe)[0] for combination in combinations if combination.recipe}
     if len(frameworks) < 2 or not any("framework" in combination.tables for combination in combinations):
         return None
     return document.source_map.locate(

@@ -1,11 +1,15 @@
 """Resolve one combination of a spec to its runs: look up recipe, plugins and accelerator, and check the result."""
 
+import json
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
+from llmb.paths import config_folder
+from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
@@ -79,6 +83,7 @@ class RunResolver:
             target=attrs.evolve(target, gpus_per_node=run.gpus_per_node),
             swept=combination.swept,
             repeats=spec.workload.repeats or 1,
+            recipe_copy=names.recipe.copy,
             source_map=combination.source_map,
         )
         return tuple(_repeat(run_spec, number) for number in range(1, run_spec.repeats + 1)), []
@@ -130,8 +135,24 @@ class RunResolver:
     def _accelerator(self, name: str, errors: list[Fault]) -> Accelerator | None:
         known = self._accelerators
         if name not in known:
-            errors.append(unknown_name(f"unknown GPU type {name}", name, sorted(known), key="workload.gpu_type"))
+            error = unknown_name(f"unknown GPU type {name}", name, sorted(known), key="workload.gpu_type")
+            expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'} with these lines"
+            errors.append(attrs.evolve(error, expected=expected, lines=_lines_of_new_type(name)))
+        elif len(places := self._registry.accelerator_places(name)) > 1:
+            message = f"GPU type {name} is defined by {' and '.join(places)}; remove all except one"
+            errors.append(Fault(message=message, key="workload.gpu_type"))
         return known.get(name)
+
+
+def _lines_of_new_type(name: str) -> tuple[str, ...]:
+    """Return the lines that define a GPU type, with the values of an example."""
+    return (
+        f"[{name if re.fullmatch(r'[A-Za-z0-9_-]+', name) else json.dumps(name)}]",
+        "gpus_per_node = 8",
+        "memory_gb = 48",
+        "peak_flops = { bf16 = 362.05e12 } # dense, without sparsity",
+        'source = "the data sheet"',
+    )
 
 
 def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:
@@ -140,8 +161,8 @@ def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:
 
 
 def _framework(address: str | None) -> str | None:
-    name, slash, _ = (address or "").partition("/")
-    return name if slash else None
+    framework, name = split_address(address or "")
+    return framework if name or is_file_address(framework) else None
 
 
 def _find_points(

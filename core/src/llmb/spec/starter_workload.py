@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import attrs
+
+from llmb.plugins.addresses import is_file_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
 from llmb.spec.published_points import example_points
@@ -23,6 +26,8 @@ def starter_workload(address: str, *, scheduler: str | None = None) -> str:
     best = scheduler or next(iter(ranked), "...")
     if scheduler:
         registry.scheduler(scheduler)
+    if is_file_address(address):
+        recipe = attrs.evolve(recipe, address=address)
     return _format(recipe, best, ranked.get(best, {}), [name for name in ranked if name != best])
 
 

@@ -7,13 +7,14 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """One error: message, location, expected value and closest valid name."""
+    """One error: message, location, expected value and closest valid name. ``lines`` below it are for a file."""
 
     message: str
     file: str | None = None
     key: str | None = None
     expected: str | None = None
     nearest: str | None = None
+    lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.file, self.key, self.message) if part)
@@ -21,7 +22,7 @@ class Fault:
             text += f"; expected {self.expected}"
         if self.nearest:
             text += f" (did you mean {self.nearest!r}?)"
-        return " ".join(text.split())
+        return "\n  ".join((" ".join(text.split()), *self.lines))
 
 
 class LlmbError(Exception):

@@ -75,6 +75,17 @@ class Point:
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class RecipeCopy:
+    """The files of a recipe that the record of a run keeps, and the recipe's address there.
+
+    ``files`` maps paths in the record to texts. ``address`` is relative to the record.
+    """
+
+    address: str
+    files: Mapping[str, str]
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Recipe:
     """All points of one release of a recipe.
 
@@ -86,7 +97,8 @@ class Recipe:
 
     ``model`` is None if the recipe states no architecture. FLOPs then come from ``flops_per_token``, or are unknown if
     that is None too. A recipe with a ``rule`` runs on any GPU type, on any number of GPUs and in each of ``dtypes``.
-    The rule computes the configuration, and ``settings`` are the framework's own part of it.
+    The rule computes the configuration, and ``settings`` are the framework's own part of it. ``copy`` is for the record
+    of a run, if the recipe is a file that the user may change at any time.
     """
 
     address: str
@@ -111,6 +123,7 @@ class Recipe:
     rule: ScalingRule | None = None
     dtypes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
+    copy: RecipeCopy | None = None
 
     def find(self, gpu_type: str, dtype: str, gpus: int, *, variant: str | None = None) -> Point | None:
         """Return the point published for this combination, by default in the publisher's variant, or None."""

@@ -48,7 +48,8 @@ class Sampling:
 class Run(Generic[OptionsT]):
     """A run as a framework sees it: without scheduler and target.
 
-    ``id`` and ``paths.run`` are empty until the run is planned or started. ``architecture`` is the model to train, and
+    ``framework`` is the name of the framework plugin, or the path of the file that declares it. ``id`` and
+    ``paths.run`` are empty until the run is planned or started. ``architecture`` is the model to train, and
     ``published_architecture`` the recipe's own; both are None if the recipe states none. FLOPs then come from
     ``flops_per_token``, or are unknown if that is None too. ``settings`` is the framework's part of the recipe,
     ``options`` the spec's [framework] table as the plugin's own class. ``baseline`` is None if nothing is published. It
@@ -59,6 +60,7 @@ class Run(Generic[OptionsT]):
     id: str
     name: str
     recipe: str
+    framework: str
     release: str
     gpu_type: str
     dtype: str
@@ -103,11 +105,6 @@ class Run(Generic[OptionsT]):
     def published_model(self) -> Model:
         """The recipe's own model. Raise RecipeError if the recipe states no architecture."""
         return _known_model(self.published_architecture, self.recipe)
-
-    @property
-    def framework(self) -> str:
-        """The name of the framework plugin, which is the first part of the recipe's address."""
-        return self.recipe.partition("/")[0]
 
     @property
     def nodes(self) -> int:

@@ -114,7 +114,7 @@ class Notice:
 class LogParser(Protocol):
     """Parser that is fed with bytes as they arrive, cut anywhere. ``source`` distinguishes the logs of several ranks.
 
-    A parser that does not inherit from this class may omit ``first_step`` and ``printed_every``.
+    A parser that does not inherit from this class may omit ``first_step``, ``printed_every`` and ``prints_end``.
     """
 
     first_step: int | None = None
@@ -125,6 +125,9 @@ class LogParser(Protocol):
 
     printed_every: int = 1
     """The interval of the printed steps, if the run sets it: only multiples of it are printed."""
+
+    prints_end: bool = False
+    """True if each complete log contains the end of the training, as a notice "finished"."""
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """Return the steps and notices that this block completes."""

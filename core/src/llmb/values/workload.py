@@ -7,6 +7,7 @@ import attrs
 
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
+from llmb.values.recipe import RecipeCopy
 from llmb.values.run import Run, Target
 from llmb.values.scalars import PositiveInt
 from llmb.values.typed import typed_fields
@@ -43,13 +44,14 @@ class RunSpec:
     """A run and its target. Frameworks see only the run, schedulers only the target and the job.
 
     ``swept`` has the dotted keys that are lists in the spec, each with this run's value. ``repeats`` is the number of
-    runs with the same values.
+    runs with the same values. ``recipe_copy`` is that of the recipe, for the record.
     """
 
     run: Run[Any]
     target: Target[Any]
     swept: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     repeats: PositiveInt = 1
+    recipe_copy: RecipeCopy | None = None
     source_map: SourceMap = attrs.field(factory=SourceMap, eq=False, repr=False)
 
     def with_run_id(self, run_id: str) -> Self:

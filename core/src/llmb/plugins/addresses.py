@@ -1,0 +1,31 @@
+"""Addresses of recipes: ``FRAMEWORK/NAME`` with or without a release, or the path of a declared framework."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+SUFFIX: Final = ".toml"
+
+
+def is_file_address(address: str) -> bool:
+    """Check whether a recipe's address or a framework's name is a file: ``./mylm.toml``, ``./mylm.toml#RECIPE``."""
+    return address.partition("#")[0].endswith(SUFFIX)
+
+
+def split_address(address: str) -> tuple[str, str]:
+    """Return the framework and the name of the recipe. Either may be empty.
+
+    The framework of a file's address is the path of the file.
+    """
+    framework, _, name = address.partition("#" if is_file_address(address) else "/")
+    return framework, name
+
+
+def absolute_address(address: str, folder: Path) -> str:
+    """Return a file's address with its absolute path, if the path is relative to ``folder``. Keep other addresses."""
+    if not is_file_address(address):
+        return address
+    path, number_sign, name = address.partition("#")
+    return os.path.abspath(folder / Path(path).expanduser()) + number_sign + name

@@ -1,0 +1,67 @@
+"""The command of a declared framework, as a script that each process of the job runs."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any, Final
+
+from llmb.plugins.declared.file import DeclaredFile, Launch
+from llmb.plugins.declared.placeholders import OF_PROCESS, names_in, quote, replace, values_of
+from llmb.values.job import Phase, Ranks
+from llmb.values.run import Run
+
+SCRIPT: Final = "command.sh"
+
+PROCESSES: Final[Mapping[Launch, Ranks]] = {"task": "all", "torchrun": "node", "node": "node", "first": "first"}
+"""The ranks that run the command."""
+
+ELASTIC: Final = (
+    *("torchrun", "--nnodes={nodes}", "--nproc-per-node={gpus_per_node}", "--node-rank={node_rank}"),
+    *("--master-addr={master_addr}", "--master-port={master_port}"),
+)
+"""The launcher of PyTorch, once on each node. It starts a process for each GPU and sets RANK and the like."""
+
+
+def used_names(file: DeclaredFile) -> set[str]:
+    """Return the placeholders in the command and the environment."""
+    return {name for text in (*file.command, *file.env.values()) for name in names_in(text)}
+
+
+def training_phase(file: DeclaredFile, run: Run[Any]) -> Phase:
+    """Return the phase that runs the command."""
+    env = {name: text for name, text in file.env.items() if not _differs(text)}
+    values = _values(file, run)
+    return Phase(
+        name="train",
+        command=("bash", f"{run.paths.run}/{SCRIPT}"),
+        env={name: replace(text, values) for name, text in env.items()},
+        ranks=PROCESSES[file.launch],
+    )
+
+
+def command_script(file: DeclaredFile, run: Run[Any]) -> str:
+    """Return the script of the command. Every value is quoted.
+
+    A variable whose value differs between processes is set here, unless the spec sets it.
+    """
+    values = _values(file, run)
+    words = (*(ELASTIC if file.launch == "torchrun" else ()), *file.command)
+    command = " ".join([*(quote(word, values) for word in words), *map(shlex.quote, run.options.args)])
+    exports = (
+        f'[ -n "${{{name}+set}}" ] || export {name}={quote(text, values)}'
+        for name, text in file.env.items()
+        if _differs(text)
+    )
+    folder = shlex.quote(run.paths.run)
+    return "\n".join(["#!/usr/bin/env bash", f"cd {folder} || exit 1", *exports, f"exec {command}", ""])
+
+
+def _values(file: DeclaredFile, run: Run[Any]) -> dict[str, str]:
+    folder = file.repository.folder(run.paths.cache) if file.repository else ""
+    return values_of(run, folder, used_names(file) | {"nodes", "gpus_per_node"})
+
+
+def _differs(text: str) -> bool:
+    """Check whether a text has a placeholder whose value differs between processes."""
+    return bool(names_in(text) & OF_PROCESS.keys())

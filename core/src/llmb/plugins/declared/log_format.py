@@ -1,0 +1,73 @@
+"""A compiled [log] table."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import Any
+
+import attrs
+
+from llmb.plugins.declared.file import LogTable
+from llmb.plugins.declared.log_fields import LogFields, compile_fields
+from llmb.plugins.declared.log_lines import LogLine, compile_line
+from llmb.plugins.declared.log_values import NUMBERS, check_names
+from llmb.values.errors import Fault, SpecError
+
+
+@attrs.frozen
+class LogFormat:
+    """The lines of a log, as text or as fields, and the texts that mark the end or a loss of NaN."""
+
+    table: LogTable
+    lines: tuple[LogLine, ...]
+    fields: tuple[LogFields, ...]
+    end: tuple[bytes, ...]
+    nan: tuple[bytes, ...]
+
+    @property
+    def readers(self) -> tuple[LogLine | LogFields, ...]:
+        """The lines and the fields, in order."""
+        return (*self.lines, *self.fields)
+
+    @property
+    def counts_lines(self) -> bool:
+        """True if no line has the number of its step."""
+        return not any(name in NUMBERS for reader in self.readers for name in reader.names)
+
+    @property
+    def needles(self) -> tuple[bytes, ...]:
+        """A text of each line that matters."""
+        return tuple(dict.fromkeys((*(reader.needle for reader in self.readers), *self.end, *self.nan)))
+
+
+def compile_format(table: LogTable) -> tuple[LogFormat | None, list[Fault]]:
+    """Return the compiled table, or None and all errors, with their keys."""
+    errors: list[Fault] = []
+    lines, fields = [], []
+    for index, text in enumerate(table.line):
+        key = f"log.line[{index}]" if len(table.line) > 1 else "log.line"
+        with _collecting(errors):
+            line = compile_line(text, key)
+            lines.append(line)
+            errors += check_names(line.names, key)
+    for index, each in enumerate(table.fields):
+        key = f"log.fields[{index}]" if len(table.fields) > 1 else "log.fields"
+        with _collecting(errors):
+            compiled = compile_fields(each, key)
+            fields.append(compiled)
+            errors += check_names(compiled.names, key)
+    if not table.line and not table.fields:
+        expected = 'a line such as "iter {step}: loss {loss}", or fields'
+        errors.append(Fault(message="required key is missing", key="log.line", expected=expected))
+    if errors:
+        return None, errors
+    end, nan = (tuple(text.encode() for text in texts) for texts in (table.end, table.nan))
+    return LogFormat(table, tuple(lines), tuple(fields), end, nan), []
+
+
+@contextmanager
+def _collecting(errors: list[Fault]) -> Any:
+    try:
+        yield
+    except SpecError as error:
+        errors += error.faults

@@ -1,0 +1,161 @@
+"""Lines of [log]: text with a name in braces instead of each number, compiled to patterns of linear cost.
+
+A line is split at ``...`` into parts. The parts are searched one after the other, each behind the one before it. The
+text between two numbers has no alternatives, so the earliest match of a part is always the right one, and nothing is
+searched again. In a part, blanks and numbers are possessive, and numbers have at most `LONGEST_NUMBER` digits. The time
+is therefore proportional to the length of the log line, for every possible line of [log].
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from llmb.values.errors import Fault, SpecError
+
+LONGEST_NUMBER: Final = 40
+SHORTEST_NEEDLE: Final = 2
+SKIP: Final = "..."
+
+NUMBER: Final = (
+    rb"[-+]?+(?:(?>[0-9]{1,3}+(?:,[0-9]{3}){1,12}+(?!,?[0-9])|[0-9]{1,40}+)(?:\.[0-9]{0,40}+)?+|\.[0-9]{1,40}+)"
+    rb"(?:[eE][-+]?+[0-9]{1,4}+)?+|[-+]?+(?i:nan|inf(?:inity)?+)"
+)
+"""A number with or without sign, thousands separators, fraction and exponent; NaN or infinity."""
+
+CLOCK: Final = rb"(?:[0-9]{4}[-/][0-9]{2}[-/][0-9]{2}[ T_])?+[0-9]{1,3}+:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9}+)?+"
+"""A time of day, with or without a date."""
+
+_WORD: Final = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}]*)\}|\.\.\.|[ \t]+|[^{}. \t]+|.")
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+
+
+@attrs.frozen
+class Piece:
+    """A piece of a line: text, a blank, or a gap with a name. ``column`` is its place in the line."""
+
+    text: str
+    column: int
+    name: str = ""
+
+    @property
+    def pattern(self) -> bytes:
+        """The pattern of the piece inside a part."""
+        if self.name:
+            return b"(?P<%s>%s)" % (self.name.encode(), CLOCK if self.name == "clock" else NUMBER)
+        return rb"[ \t]++" if self.text == " " else re.escape(self.text.encode())
+
+
+@attrs.frozen
+class LogLine:
+    """A compiled line of [log]. ``parts`` are separated by ``...``; ``needle`` is a text that the log line contains."""
+
+    text: str
+    parts: tuple[tuple[Piece, ...], ...]
+    patterns: tuple[re.Pattern[bytes], ...]
+    needle: bytes
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in braces, in order."""
+        return tuple(piece.name for part in self.parts for piece in part if piece.name)
+
+    def read(self, line: bytes, *, torn: bool = False) -> dict[str, bytes] | None:
+        """Return the text of each number in a log line, or None if the line does not match.
+
+        A number at the end of a ``torn`` line may lack digits, and is left out.
+        """
+        found: dict[str, bytes] = {}
+        place = 0
+        for pattern in self.patterns:
+            match = pattern.search(line, place)
+            if match is None:
+                return None
+            found.update(match.groupdict())
+            place = match.end()
+            if torn and place == len(line) and match.lastgroup and match.end(match.lastgroup) == place:
+                del found[match.lastgroup]
+        return found
+
+
+def compile_line(text: str, key: str) -> LogLine:
+    """Return the compiled line. Raise SpecError with its error, at ``key``."""
+    parts = tuple(_split(tuple(_pieces(text, key))))
+    names = [piece.name for part in parts for piece in part if piece.name]
+    if errors := [*_check_names(names, key), *_check_gaps(parts, key)]:
+        raise SpecError(*errors)
+    words = [word for part in parts for piece in part if not piece.name for word in piece.text.split()]
+    needle = max(words, key=len, default="")
+    if len(needle) < SHORTEST_NEEDLE:
+        message = f"no text of {SHORTEST_NEEDLE} characters or more, by which llmb finds the line"
+        raise SpecError(Fault(message=message, key=key, expected='a line such as "iter {step}: loss {loss}"'))
+    return LogLine(text, parts, tuple(map(_compile, parts)), needle.encode())
+
+
+def _pieces(text: str, key: str) -> Iterator[Piece]:
+    """Yield the pieces of a line, and ``...`` as a piece. Text runs together until a gap or a blank."""
+    begin, literal = 0, ""
+    for match in _WORD.finditer(text.strip()):
+        word, name = match[0], match["name"]
+        if name is not None and not _NAME.fullmatch(name):
+            expected = "small letters, digits and _, or {{ for a brace"
+            raise SpecError(Fault(message=f"invalid name {{{name}}}", key=key, expected=expected))
+        if word in ("{", "}"):
+            raise SpecError(Fault(message=f"a single {word}", key=key, expected=f"{word * 2} for a literal brace"))
+        if name is None and word != SKIP and not word.isspace():
+            begin = begin if literal else match.start()
+            literal += word[0] if word in ("{{", "}}") else word
+            continue
+        if literal:
+            yield Piece(literal, begin)
+            literal = ""
+        yield Piece("" if name else " " if word.isspace() else word, match.start(), name or "")
+    if literal:
+        yield Piece(literal, begin)
+
+
+def _split(pieces: tuple[Piece, ...]) -> Iterator[tuple[Piece, ...]]:
+    """Yield the parts between ``...``. A blank beside ``...`` is left out: anything may be there."""
+    part: list[Piece] = []
+    for piece in (*pieces, Piece(SKIP, -1)):
+        if piece.text != SKIP:
+            part.append(piece)
+            continue
+        while part and part[-1].text == " ":
+            part.pop()
+        while part and part[0].text == " ":
+            part.pop(0)
+        if part:
+            yield tuple(part)
+        part = []
+
+
+def _compile(part: tuple[Piece, ...]) -> re.Pattern[bytes]:
+    """Compile a part. A number at an end of the part is a complete one, not a piece of a longer word."""
+    before = rb"(?<![\w.])" if part[0].name else b""
+    behind = rb"(?![\w]|[.,]\d)" if part[-1].name else b""
+    return re.compile(before + b"".join(piece.pattern for piece in part) + behind)
+
+
+def _check_names(names: list[str], key: str) -> Iterator[Fault]:
+    if not names:
+        yield Fault(message="no number is named", key=key, expected='a line such as "iter {step}: loss {loss}"')
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield Fault(message=f"{{{name}}} occurs more than once", key=key, expected="a different name for each number")
+
+
+def _check_gaps(parts: tuple[tuple[Piece, ...], ...], key: str) -> Iterator[Fault]:
+    """Yield an error for each gap without text before it: llmb would not know where its number begins."""
+    for number, part in enumerate(parts):
+        for before, piece in zip((None, *part), part, strict=False):
+            if not piece.name:
+                continue
+            if before is not None and before.name:
+                message = f"{{{before.name}}} and {{{piece.name}}} touch"
+                yield Fault(message=message, key=key, expected="text or a blank between two numbers")
+            elif before is None and not (piece.name == "clock" and number == 0):
+                message = f"no text before {{{piece.name}}}"
+                yield Fault(message=message, key=key, expected="text copied from the log before each number")

@@ -1,0 +1,119 @@
+"""The log parser of a declared framework."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import attrs
+
+from llmb.logs.lines import LineParser
+from llmb.plugins.declared.log_format import LogFormat
+from llmb.plugins.declared.log_values import (
+    RunSizes,
+    as_number,
+    clock_s,
+    elapsed_s,
+    own_metrics,
+    step_number,
+    step_time_s,
+    tflops_per_gpu,
+    tokens_per_s_per_gpu,
+)
+from llmb.values.steps import MOST_STEPS, Notice, Step
+
+
+@attrs.define
+class _Rank:
+    """The latest step of one rank in one log: its number, its values, and those of the step before it."""
+
+    number: int = -1
+    values: dict[str, float] = attrs.field(factory=dict)
+    number_before: int = -1
+    clock_before: float | None = None
+    lines: int = 0
+
+    def begin(self, number: int, values: dict[str, float]) -> None:
+        """Begin a step."""
+        self.clock_before, self.number_before = clock_s(self.values), self.number
+        self.number, self.values = number, values
+
+
+class DeclaredLog(LineParser):
+    """Reads the lines of a [log] table.
+
+    Of several lines in the table, the first that matches counts. A line without a step number adds its values to the
+    latest step of its rank. ``sizes`` are those of the run; without them, values that depend on them are None.
+    """
+
+    def __init__(self, log: LogFormat, sizes: RunSizes | None) -> None:
+        super().__init__()
+        self._log = log
+        self._sizes = sizes
+        self._ranks: dict[tuple[str, bytes], _Rank] = {}
+        self._total: int | None = None
+        self.needles = log.needles
+        self.first_step = log.table.first_step
+        self.printed_every = log.table.printed_every
+        self.prints_end = bool(log.end)
+
+    def read_line(self, line: bytes) -> Iterator[Step | Notice]:
+        """Yield the step of a line, the end of the training or a loss of NaN."""
+        return self._read(line, torn=False)
+
+    def read_torn_line(self, line: bytes) -> Iterator[Step | Notice]:
+        """Yield the same as `read_line`, without a number at the end, which may lack digits."""
+        return self._read(line, torn=True)
+
+    def _read(self, line: bytes, *, torn: bool) -> Iterator[Step | Notice]:
+        for reader in self._log.readers:
+            if reader.needle in line and (texts := reader.read(line, torn=torn)) is not None:
+                yield from self._take({name: as_number(name, text) for name, text in texts.items()})
+                break
+        if any(text in line for text in self._log.nan):
+            yield Notice(kind="nan", text=line[:200].decode(errors="replace"))
+        if any(text in line for text in self._log.end):
+            yield Notice(kind="finished")
+
+    def _take(self, values: dict[str, float]) -> Iterator[Step | Notice]:
+        """Begin a step with these values, or add them to the latest one."""
+        total = values.pop("total_steps", math.nan)
+        if 0 < total < MOST_STEPS and total != self._total:
+            self._total = int(total)
+            yield Notice(kind="total steps", value=self._total)
+        rank = self._ranks.setdefault((self.source, self.label), _Rank())
+        number = self._number(values, rank)
+        if number is not None:
+            rank.begin(number, values)
+        elif rank.number >= 0:
+            rank.values = {**rank.values, **values}
+        else:
+            return
+        yield self._step(rank)
+
+    def _number(self, values: dict[str, float], rank: _Rank) -> int | None:
+        """Return the number of the step that begins with these values, or None if they belong to the latest one."""
+        is_numbered = "step" in values or ("samples" in values and self._sizes)
+        if is_numbered or not (self._log.counts_lines or "samples" in values):
+            return step_number(values, self._sizes)
+        if self._log.counts_lines and rank.lines and not rank.values.keys() & values.keys():
+            return None  # another line of the same step
+        rank.lines += 1
+        first = 1 if self._log.table.first_step is None else self._log.table.first_step
+        return first - 1 + rank.lines * self.printed_every
+
+    def _step(self, rank: _Rank) -> Step:
+        values, sizes = rank.values, self._sizes
+        time_s, mean_of = step_time_s(values, sizes), None if self._log.table.time_is_mean else 1
+        now, steps = clock_s(values), rank.number - rank.number_before
+        if now is not None and rank.clock_before is not None and rank.number_before >= 0 and steps > 0:
+            time_s, mean_of = elapsed_s(rank.clock_before, now) / steps, steps
+        return Step(
+            step=rank.number,
+            time_s=time_s,
+            loss=values.get("loss"),
+            tflops_per_gpu=tflops_per_gpu(values, sizes),
+            tokens_per_s_per_gpu=tokens_per_s_per_gpu(values, sizes),
+            figures=own_metrics(values),
+            mean_of=mean_of,
+        )

@@ -1,0 +1,135 @@
+"""The names of numbers in [log], and the step that the numbers of a line make."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, Final
+
+import attrs
+
+from llmb.values.error_text import nearest_name
+from llmb.values.errors import Fault
+from llmb.values.run import Run
+from llmb.values.steps import MOST_STEPS
+
+DAY_S: Final = 86400
+
+TIMES: Final[Mapping[str, float]] = {"time_s": 1, "time_ms": 1e3, "time_us": 1e6, "time_min": 1 / 60}
+"""Names of the step time, with the units in a second."""
+
+RATES: Final = ("steps_per_s", "samples_per_s")
+"""Names of rates that are the inverse of the step time."""
+
+CLOCKS: Final[Mapping[str, float]] = {"clock": 1, "clock_s": 1, "clock_ms": 1e3}
+"""Names of the time of day, with the units in a second."""
+
+TFLOPS_PER_GPU: Final[Mapping[str, float]] = {"tflops_per_gpu": 1, "gflops_per_gpu": 1e3, "flops_per_gpu": 1e12}
+TOKENS_PER_S_PER_GPU: Final[Mapping[str, float]] = {"tokens_per_s_per_gpu": 1, "ktokens_per_s_per_gpu": 1e-3}
+OF_ALL_GPUS: Final = ("tflops", "tokens_per_s")
+NUMBERS: Final = ("step", "samples")
+"""Names of the step number."""
+
+KNOWN: Final = (
+    *(*NUMBERS, *TIMES, *RATES, *CLOCKS, *TFLOPS_PER_GPU, *TOKENS_PER_S_PER_GPU, *OF_ALL_GPUS),
+    *("loss", "total_steps"),
+)
+"""The names with a meaning. Any other name is a metric of the user's own."""
+
+NEARLY_EQUAL: Final = 0.8
+"""The similarity from which a name is taken for a misspelt known one."""
+
+_DATE: Final = re.compile(rb"(\d{4})[-/](\d{2})[-/](\d{2})[ T_]")
+
+
+@attrs.frozen(kw_only=True)
+class RunSizes:
+    """The sizes of a run on which the meaning of some numbers depends."""
+
+    gpus: int
+    global_batch_size: int
+    seq_len: int
+
+    @classmethod
+    def of(cls, run: Run[Any]) -> RunSizes:
+        """Return the sizes of a run."""
+        return cls(gpus=run.gpus, global_batch_size=run.parallelism.global_batch_size, seq_len=run.seq_len)
+
+
+def check_names(names: Iterable[str], key: str) -> list[Fault]:
+    """Return an error for each name that is nearly that of a known value."""
+    nearest = {name: nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL) for name in names if name not in KNOWN}
+    return [
+        Fault(message=f"unknown name {name}", key=key, expected="a name that differs more from it", nearest=known)
+        for name, known in nearest.items()
+        if known and not known.startswith(f"{name}_")
+    ]
+
+
+def as_number(name: str, text: bytes) -> float:
+    """Return the value of a number in a log. A time of day is in seconds, with a date since the year 1."""
+    if name != "clock":
+        return float(text.replace(b",", b""))
+    day = _DATE.match(text)
+    hours, minutes, seconds = text[day.end() if day else 0 :].replace(b",", b".").split(b":")
+    try:
+        days = date(*map(int, day.groups())).toordinal() if day else 0
+    except ValueError:
+        return math.nan
+    return days * DAY_S + int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def step_number(values: Mapping[str, float], sizes: RunSizes | None) -> int | None:
+    """Return the number of a step, or None if the values have none. ``samples`` need the sizes of the run."""
+    number = values.get("step", math.nan)
+    if sizes and math.isfinite(samples := values.get("samples", math.nan)):
+        number = math.floor(samples / sizes.global_batch_size)
+    return int(number) if 0 <= number < MOST_STEPS and float(number).is_integer() else None
+
+
+def clock_s(values: Mapping[str, float]) -> float | None:
+    """Return the time of day in seconds, or None if the values have none."""
+    return _scaled(values, CLOCKS)
+
+
+def elapsed_s(before: float, now: float) -> float:
+    """Return the seconds between two times of day. A time without a date that goes back has passed midnight."""
+    return now - before + (DAY_S if now < before < 2 * DAY_S else 0)
+
+
+def tflops_per_gpu(values: Mapping[str, float], sizes: RunSizes | None) -> float | None:
+    """Return TFLOP/s per GPU, or None if the values do not have them."""
+    if "tflops" in values and sizes:
+        return values["tflops"] / sizes.gpus
+    return _scaled(values, TFLOPS_PER_GPU)
+
+
+def tokens_per_s_per_gpu(values: Mapping[str, float], sizes: RunSizes | None) -> float | None:
+    """Return tokens/s per GPU, or None if the values do not have them."""
+    if "tokens_per_s" in values and sizes:
+        return values["tokens_per_s"] / sizes.gpus
+    return _scaled(values, TOKENS_PER_S_PER_GPU)
+
+
+def step_time_s(values: Mapping[str, float], sizes: RunSizes | None) -> float | None:
+    """Return the step time in seconds: a printed one, else that of a printed rate, or None."""
+    if (time_s := _scaled(values, TIMES)) is not None:
+        return time_s
+    if rate := values.get("steps_per_s"):
+        return 1 / rate
+    if sizes and (rate := values.get("samples_per_s")):
+        return sizes.global_batch_size / rate
+    if sizes and (rate := tokens_per_s_per_gpu(values, sizes)):
+        return sizes.global_batch_size * sizes.seq_len / (sizes.gpus * rate)
+    return None
+
+
+def own_metrics(values: Mapping[str, float]) -> dict[str, float]:
+    """Return the values whose names have no meaning for llmb."""
+    return {name: value for name, value in values.items() if name not in KNOWN}
+
+
+def _scaled(values: Mapping[str, float], units: Mapping[str, float]) -> float | None:
+    return next((values[name] / unit for name, unit in units.items() if name in values), None)

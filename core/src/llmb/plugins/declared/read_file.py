@@ -1,0 +1,156 @@
+"""Reading a declared framework: the checked tables of the file, and the texts of the files next to it."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from llmb.plugins.declared.command import used_names
+from llmb.plugins.declared.file import DeclaredFile, DeclaredRecipe, OptionTable
+from llmb.plugins.declared.log_format import LogFormat, compile_format
+from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
+from llmb.recipes.read_recipe import with_shared
+from llmb.values.errors import Fault, PluginError, RecipeError, located
+from llmb.values.frozen import FrozenMap
+from llmb.values.typed import decode
+
+ARGS = "args"
+"""The option that always exists: further arguments of the command."""
+
+
+@attrs.frozen(kw_only=True)
+class ReadFile:
+    """A declared framework as it was read: its tables, its compiled log, and its text.
+
+    ``texts`` has the texts of the files that it names, and of all shared parts of recipes.
+    """
+
+    path: Path
+    file: DeclaredFile
+    log: LogFormat
+    text: str
+    texts: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """The name of the framework."""
+        return self.path.stem
+
+    @property
+    def recipes(self) -> Mapping[str, DeclaredRecipe]:
+        """The recipes by name. The only recipe of a file has the name of the framework."""
+        return {self.name: self.file.recipe} if self.file.recipe else self.file.recipes
+
+
+def read_file(path: Path) -> ReadFile:
+    """Return a declared framework. Raise PluginError with all errors of its file."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        shared = {
+            each.stem: each.read_text(encoding="utf-8") for each in sorted((path.parent / "shared").glob("*.toml"))
+        }
+        tables = _with_shared(tomllib.loads(text), shared, path)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise PluginError(Fault(message=f"invalid TOML: {error}", file=str(path))) from None
+    except OSError as error:
+        raise PluginError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from None
+    except RecipeError as error:
+        raise PluginError(*error.faults) from None
+    file, errors = decode(tables, DeclaredFile, "")
+    if file is None:
+        raise PluginError(*located(errors, str(path)))
+    log, log_errors = compile_format(file.log)
+    wrong = [*log_errors, *_check(file)]
+    names = (*file.files, *((file.venv.lock,) if file.venv else ()))
+    texts = {name: _text(path, name, wrong) for name in names}
+    if log is None or wrong:
+        raise PluginError(*located(wrong, str(path)))
+    used = {f"shared/{name}.toml": each for name, each in shared.items()} if "shared" in text else {}
+    return ReadFile(path=path, file=file, log=log, text=text, texts=FrozenMap({**texts, **used}))
+
+
+def read_shared(file: Path) -> Mapping[str, str]:
+    """Return the text of each file that recipes share, by its path below ``shared`` without the suffix."""
+    folder = file.parent / "shared"
+    files = sorted(folder.rglob("*.toml"))
+    return {each.relative_to(folder).with_suffix("").as_posix(): each.read_text(encoding="utf-8") for each in files}
+
+
+def _with_shared(tables: dict[str, Any], shared: Mapping[str, str], path: Path) -> dict[str, Any]:
+    """Return the tables with the shared files of each recipe merged into it, as for recipes of other frameworks."""
+    changed = dict(tables)
+    if isinstance(tables.get("recipe"), dict):
+        changed["recipe"] = _with_sequence(with_shared(tables["recipe"], shared, str(path)))
+    if isinstance(recipes := tables.get("recipes"), dict):
+        changed["recipes"] = {
+            name: _with_sequence(with_shared(recipe, shared, str(path))) if isinstance(recipe, dict) else recipe
+            for name, recipe in recipes.items()
+        }
+    return changed
+
+
+def _with_sequence(recipe: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a recipe with its ``seq_len`` in its [model] too, unless the model has one."""
+    model = recipe.get("model")
+    if not isinstance(model, dict) or "seq_len" not in recipe:
+        return recipe
+    return {**recipe, "model": {"seq_len": recipe["seq_len"], **model}}
+
+
+def _text(path: Path, name: str, errors: list[Fault]) -> str:
+    try:
+        return (path.parent / name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"not a text in UTF-8 at byte {error.start}"
+        errors.append(Fault(message=f"{path.parent / name} cannot be read: {reason}", key="files or venv.lock"))
+        return ""
+
+
+def _check(file: DeclaredFile) -> Iterator[Fault]:
+    """Yield the errors of keys that contradict each other, and of placeholders."""
+    for index, word in enumerate(file.command):
+        yield from check_text(word, f"command[{index}]", (*file.options, ARGS))
+    for name, value in file.env.items():
+        yield from check_text(value, f"env.{name}", (*file.options, ARGS))
+    used = used_names(file)
+    if file.image and file.venv:
+        yield Fault(message="image and venv cannot be combined", key="venv", expected="one of image and venv")
+    if "repository" in used and file.repository is None:
+        message = "{repository} is used, but there is no such table"
+        yield Fault(message=message, key="repository", expected="a table with name, url and commit")
+    if file.launch == "torchrun" and (own := {"rank", "local_rank"} & {*used}):
+        message = f"{{{sorted(own)[0]}}} differs between the processes that torchrun starts"
+        yield Fault(message=message, key="command", expected="a script that reads RANK and LOCAL_RANK itself")
+    if file.recipe and file.recipes:
+        yield Fault(
+            message="recipe and recipes cannot be combined", key="recipe", expected="[recipe] or [recipes.NAME]"
+        )
+    yield from _check_options(file.options, used)
+    yield from _check_dtypes(file, used)
+
+
+def _check_options(options: Mapping[str, OptionTable], used: set[str]) -> Iterator[Fault]:
+    for name, option in options.items():
+        key = f"options.{name}"
+        if name in (*OF_RUN, *OF_PROCESS, ARGS):
+            yield Fault(message="the name of a value of every run", key=key, expected="another name")
+        elif name not in used:
+            yield Fault(message="the option has no effect", key=key, expected=f"{{{name}}} in command or env")
+        if option.choices and option.default not in option.choices:
+            yield Fault(message="not one of the choices", key=f"{key}.default", expected="one of choices")
+
+
+def _check_dtypes(file: DeclaredFile, used: set[str]) -> Iterator[Fault]:
+    """Yield an error for each recipe with several dtypes that all start the same job."""
+    recipes = (
+        {"recipe": file.recipe} if file.recipe else {f"recipes.{name}": each for name, each in file.recipes.items()}
+    )
+    for key, recipe in recipes.items():
+        dtypes = dict.fromkeys([*(recipe.dtypes or ()), *(each for point in recipe.points for each in point.dtype)])
+        if len(dtypes) > 1 and "dtype" not in used:
+            message = f"{', '.join(dtypes)} would start the same job"
+            yield Fault(message=message, key=f"{key}.dtypes", expected="one dtype, or {dtype} in command or env")

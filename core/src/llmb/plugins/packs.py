@@ -1,0 +1,102 @@
+"""Packs: folders with recipes, declared frameworks, accelerators and signatures. Nothing of them is imported."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from llmb.plugins.entry_points import PACK_CONTENT, PluginEntry
+from llmb.values.errors import Fault, PluginError, located
+from llmb.values.failure import Signature
+from llmb.values.frozen import FrozenMap
+from llmb.values.model import Accelerator
+from llmb.values.scalars import NonEmptyStr, PositiveFloat, PositiveInt
+from llmb.values.typed import decode
+
+
+@attrs.frozen(kw_only=True)
+class AcceleratorTable:
+    """[NAME] of accelerators.toml: a GPU type."""
+
+    gpus_per_node: PositiveInt
+    """GPUs of one node."""
+    memory_gb: PositiveFloat | None = None
+    """Memory of one GPU in GB."""
+    peak_flops: Mapping[str, PositiveFloat] = FrozenMap()
+    """Dense peak of one GPU in FLOP/s, without sparsity, by dtype."""
+    dtypes: tuple[str, ...] | None = None
+    """The dtypes that the GPU supports, by default those of ``peak_flops``."""
+    domain_gpus: PositiveInt | None = None
+    """GPUs of an NVLink domain, if a domain is wider than a node."""
+    source: NonEmptyStr
+    """The origin of the numbers."""
+
+
+@attrs.frozen(kw_only=True)
+class SignatureTable:
+    """[[signatures]] of signatures.toml: a cause of failure."""
+
+    needle: NonEmptyStr
+    """A text in the log that identifies the cause."""
+    cause: NonEmptyStr
+    """What went wrong."""
+    remedy: str = ""
+    """How to fix it."""
+
+
+@attrs.frozen(kw_only=True)
+class SignaturesFile:
+    """The file signatures.toml."""
+
+    signatures: tuple[SignatureTable, ...]
+    """The causes of failure."""
+
+
+def check_pack(pack: PluginEntry) -> tuple[str, ...]:
+    """Return the names of the folders and files that a pack has. Raise PluginError if one cannot be read."""
+    folder = pack.folder
+    if folder is None or not folder.is_dir():
+        raise PluginError(f"{pack}: there is no package {pack.value!r} with data files")
+    read_accelerators(pack)
+    read_pack_signatures(pack)
+    return tuple(name.removesuffix(".toml") for name in PACK_CONTENT if (folder / name).exists())
+
+
+def read_accelerators(pack: PluginEntry) -> list[Accelerator]:
+    """Return the GPU types of a pack. Raise PluginError with all errors of its file."""
+    file, tables = _tables(pack, "accelerators.toml")
+    found: list[Accelerator] = []
+    errors: list[Fault] = []
+    for name, table in tables.items():
+        value, wrong = decode(table, AcceleratorTable, name)
+        errors += wrong
+        if value:
+            fields = attrs.asdict(value, recurse=False)
+            found.append(Accelerator(name=name, **{key: each for key, each in fields.items() if each is not None}))
+    if errors:
+        raise PluginError(*located(errors, str(file)))
+    return found
+
+
+def read_pack_signatures(pack: PluginEntry) -> list[Signature]:
+    """Return the causes of failure of a pack. Raise PluginError with all errors of its file."""
+    file, tables = _tables(pack, "signatures.toml")
+    value, errors = decode({"signatures": [], **tables}, SignaturesFile, "")
+    if value is None:
+        raise PluginError(*located(errors, str(file)))
+    return [Signature(needle=each.needle, cause=each.cause, remedy=each.remedy) for each in value.signatures]
+
+
+def _tables(pack: PluginEntry, name: str) -> tuple[Path, Mapping[str, Any]]:
+    """Return a file of a pack and its tables, none if the pack does not have the file. Raise PluginError."""
+    file = (pack.folder or Path()) / name
+    if pack.folder is None or not file.exists():
+        return file, {}
+    try:
+        return file, tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise PluginError(Fault(message=f"cannot be read: {error}", file=str(file))) from None

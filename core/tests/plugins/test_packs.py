@@ -1,0 +1,201 @@
+"""Packs: recipes, declared frameworks, accelerators and signatures as data, and where frameworks are found."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+
+import llmb
+from llmb.drive.create_records import complete_stale_sweeps
+from llmb.drive.pending_sweep import PendingSweep
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.export import export_run, import_run
+
+FRAMEWORK = """
+command = ["true", "{steps}"]
+files = ["lib/train.py"]
+log.line = "iter {step}: {time_s} s"
+[recipe]
+steps = 3
+seq_len = 8
+dtypes = ["fp32"]
+global_batch_size = "gpus"
+"""
+RECIPE = """
+release = "1"
+description = "a recipe of a pack"
+source = "its author"
+window = "last"
+steps = 7
+time_limit = "1h"
+seq_len = 64
+params = 1e6
+dtypes = ["fp32"]
+global_batch_size = 4
+"""
+GPU = '[npu7]\ngpus_per_node = 4\nmemory_gb = 48\npeak_flops = { bf16 = 362.05e12 }\nsource = "a data sheet"\n'
+BROKEN = 'raise SystemExit("a pack is never imported")'
+METRICS = ("--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64", "--step-time", "3")
+
+
+@pytest.fixture
+def config() -> Path:
+    folder = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    return file
+
+
+def write_framework(folder: Path, name: str = "mylm") -> Path:
+    write(folder, "frameworks/lib/train.py", "print(1)\n")
+    return write(folder, f"frameworks/{name}.toml", FRAMEWORK)
+
+
+def install_pack(site: Any, **files: str) -> None:
+    contents = {"acme_llmb/__init__.py": BROKEN, **{f"acme_llmb/{path}": text for path, text in files.items()}}
+    site.install("llmb-acme", files=contents, entry_points={"llmb.packs": {"acme": "acme_llmb"}})
+
+
+def spec_of(recipe: Any, **workload: Any) -> dict[str, Any]:
+    return {
+        "workload": {"recipe": recipe, "gpu_type": "cpu", "dtype": "fp32", "gpus": 1, **workload},
+        "target": {"scheduler": "local"},
+    }
+
+
+def test_the_users_folder_is_a_pack(config: Path) -> None:
+    write_framework(config)
+    write(config, "recipes/mylm/other.toml", RECIPE)
+    write(config, "accelerators.toml", GPU)
+    assert {"mylm/mylm", "mylm/other"} <= {*llmb.recipe_addresses()}
+    assert [each.run.steps for each in llmb.load(spec_of(["mylm/mylm", "mylm/other"])).runs] == [3, 7]
+    [plugin] = [each for each in llmb.list_plugins() if each.kind == "pack"]
+    assert (plugin.name, plugin.hooks, plugin.error) == ("user", ("recipes", "frameworks", "accelerators"), None)
+
+
+def test_a_pack_is_data_and_is_never_imported(site: Any, run_llmb: Any) -> None:
+    install_pack(
+        site,
+        **{
+            "recipes/maxtext/acme-7b.toml": RECIPE,
+            "frameworks/acmelm.toml": FRAMEWORK.replace("lib/train.py", "train.py"),
+            "frameworks/train.py": "print(1)",
+            "accelerators.toml": GPU,
+            "signatures.toml": '[[signatures]]\nneedle = "acme bus"\ncause = "the bus broke"\nremedy = "call"\n',
+        },
+    )
+    listed = json.loads(run_llmb("recipes", "--json").stdout)["recipes"]
+    assert {"maxtext/acme-7b", "acmelm/acmelm"} <= {each["address"] for each in listed}
+    plugins = json.loads(run_llmb("plugins", "--json").stdout)["plugins"]
+    [pack] = [each for each in plugins if each["kind"] == "pack"]
+    assert (pack["name"], pack["distribution"], pack["error"]) == ("acme", "llmb-acme", None)
+    assert pack["hooks"] == ["recipes", "frameworks", "accelerators", "signatures"]
+    document = json.loads(run_llmb("recipes", "maxtext/acme-7b", "--json").stdout)
+    assert document["address"] == "maxtext/acme-7b"
+
+
+def test_an_unknown_gpu_type_is_defined_by_five_lines(config: Path) -> None:
+    with pytest.raises(llmb.SpecError) as raised:
+        llmb.load(spec_of("maxtext/llama2-tiny", gpu_type="npu7"))
+    first, *lines = next(str(each) for each in raised.value.faults if each.key == "workload.gpu_type").splitlines()
+    assert f"or a table in {config}/accelerators.toml with these lines" in first
+    assert len(lines) == 5
+    write(config, "accelerators.toml", "\n".join(lines))
+    write_framework(config)
+    [accelerator] = PluginRegistry().accelerators()
+    assert accelerator.name == "npu7"
+    with pytest.raises(llmb.SpecError) as raised:
+        llmb.load(spec_of("mylm/mylm", gpu_type="npu7"))
+    assert "npu7 supports none of the dtypes of mylm/mylm: fp32" in str(raised.value)
+
+
+def test_a_name_that_two_places_define_is_an_error_only_if_it_is_used(config: Path, site: Any, run_llmb: Any) -> None:
+    own = write_framework(config)
+    gpu = write(config, "accelerators.toml", GPU)
+    install_pack(
+        site,
+        **{
+            "frameworks/mylm.toml": FRAMEWORK.replace("lib/", ""),
+            "frameworks/train.py": "",
+            "recipes/maxtext/llama2-tiny.toml": RECIPE,
+            "accelerators.toml": GPU,
+        },
+    )
+    other = site.folder / "acme_llmb"
+    spec = config / "spec.toml"
+    for recipe, places in (
+        ("mylm/mylm", (own, other / "frameworks/mylm.toml")),
+        ("maxtext/llama2-tiny", (other / "recipes/maxtext/llama2-tiny.toml", "llmb_maxtext/recipes/llama2-tiny.toml")),
+    ):
+        spec.write_text(tomli_w.dumps(spec_of(recipe)))
+        found = run_llmb("validate", spec)
+        assert found.returncode == 2
+        assert all(str(place) in found.stderr for place in places), found.stderr
+        assert "all except one" in found.stderr
+    spec.write_text(tomli_w.dumps(spec_of("maxtext/llama2-70b", gpu_type="npu7", dtype="bf16")))
+    found = run_llmb("validate", spec)
+    assert f"GPU type npu7 is defined by llmb-acme 1.2.3 and {gpu.parent}" in found.stderr
+    assert run_llmb("metrics", "maxtext/llama2-70b", *METRICS).returncode == 0
+    assert run_llmb("recipes").returncode == 0
+
+
+def test_a_broken_file_affects_no_other_command(config: Path, run_llmb: Any) -> None:
+    file = write(config, "frameworks/broken.toml", "command = [")
+    write(config, "signatures.toml", "[[signatures]]\nneedle = 3\n")
+    listed = run_llmb("recipes", "--json")
+    assert (listed.returncode, f"{file}: invalid TOML" in listed.stderr) == (0, True)
+    errors = {each.name: each.error for each in llmb.list_plugins() if each.error}
+    assert "signatures.toml: signatures[0].needle: invalid value 3" in errors["user"]
+    assert "broken.toml: invalid TOML" in errors["broken"]
+    assert run_llmb("metrics", "maxtext/llama2-70b", *METRICS).returncode == 0
+
+
+def test_a_signature_of_a_pack_is_a_cause_in_every_log(config: Path, tmp_path: Path) -> None:
+    write_framework(config)
+    write(config, "signatures.toml", '[[signatures]]\nneedle = "bus 7 broke"\ncause = "a bus broke"\n')
+    log = write(tmp_path, "a.log", "iter 1: 2.5 s\nERROR: bus 7 broke\n")
+    failure = llmb.parse(log, framework="mylm").failure
+    assert failure
+    assert failure.cause == "a bus broke"
+
+
+def test_the_record_keeps_the_file_and_the_files_that_it_names(config: Path, tmp_path: Path) -> None:
+    file = write_framework(config)
+    [spec] = llmb.load(spec_of("mylm/mylm")).runs
+    assert spec.recipe_copy
+    for name, text in spec.recipe_copy.files.items():
+        write(tmp_path, f"record/{name}", text)
+    tables = export_run(spec.with_run_id("abcde-x"), {})
+    assert tables["workload"]["recipe"] == "./framework/mylm.toml#mylm"
+    record = write(tmp_path, "record/run.toml", tomli_w.dumps(tables))
+    file.unlink()
+    again = import_run(record, PluginRegistry())
+    assert again.run.recipe == "mylm/mylm"
+    assert again.run.framework == str(tmp_path / "record/framework/mylm.toml")
+    [job] = [each.job for each in llmb.plan(llmb.load(record))]
+    assert job.files[f"{job.directory}/lib/train.py"] == "print(1)\n"
+
+
+def test_a_killed_process_leaves_the_files_of_its_records_to_the_next() -> None:
+    home = llmb.home_folder()
+    PendingSweep.write(home / "recording", {"r1": ({"workload": {}}, "job", {"framework/a.toml": "a = 1\n"})}).close()
+    complete_stale_sweeps()
+    assert (home / "runs/r1/framework/a.toml").read_text() == "a = 1\n"
+
+
+def test_a_sweep_over_files_runs_each(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write(tmp_path, f"{name}.toml", FRAMEWORK.replace('files = ["lib/train.py"]', ""))
+    spec = write(tmp_path, "spec.toml", tomli_w.dumps(spec_of(["./one.toml", "./two.toml"])))
+    assert [each.run.recipe for each in llmb.load(spec).runs] == ["one/one", "two/two"]
