@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from llmb import LineParser, Notice, PluginError, Step
+from llmb.plugins import checked_parser
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.guard import Guard
@@ -151,3 +153,40 @@ def test_a_parser_needs_neither_a_first_step_nor_a_base_class(
     (tmp_path / "a.log").write_bytes(b"anything")
     found = run_llmb.json("parse", tmp_path / "a.log", "--framework", "own")
     assert [(step["step"], step["time_s"]) for step in found["steps"]] == [(1, 2.5)]
+
+
+class Slow(LineParser):
+    """A parser with a pattern that backtracks."""
+
+    needles = (b"step",)
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        re.search(rb"step(x+x+)+y", line)
+        return [Step(step=1)]
+
+
+def test_a_parser_that_takes_too_long_is_stopped_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked_parser, "LIMIT_S", 0.2)
+    parser = CheckedParser(Slow(), GUARD)
+    assert parser.feed(b"step 1\nstepxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nstep 2\n") == [Step(step=1)]
+    with pytest.raises(PluginError) as raised:
+        parser.close()
+    assert str(raised.value) == (
+        f"{FAILED}TooSlowError: more than 0.2 s for one block of the log "
+        "in the line 'stepxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx'"
+    )
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_an_alarm_of_the_program_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    monkeypatch.setattr(checked_parser, "LIMIT_S", 5)
+    before = signal.signal(signal.SIGALRM, lambda number, _frame: calls.append(number))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 60)
+        CheckedParser(Slow(), GUARD).feed(b"step 1\n")
+        assert 50 < signal.getitimer(signal.ITIMER_REAL)[0] <= 60
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

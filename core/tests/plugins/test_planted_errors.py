@@ -285,6 +285,21 @@ def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monk
     assert (done.returncode, done.stderr.count(line)) == (0, 1)
 
 
+def test_an_optional_hook_of_another_version_is_accepted(plugins: Any, run_llmb: Any) -> None:
+    plugins.install("framework", "@hookimpl(optionalhook=True)\ndef tune(self, run):\n    return 3")
+    assert run_llmb("validate", plugins.spec()).returncode == 0
+    [listed] = [each for each in run_llmb.json("plugins")["plugins"] if each["name"] == "odd"]
+    assert listed["error"] is None
+
+
+@pytest.mark.parametrize("mark", ["hookwrapper", "wrapper"])
+def test_a_hook_wrapper_is_rejected_in_one_line(plugins: Any, run_llmb: Any, mark: str) -> None:
+    plugins.install("framework", f"@hookimpl({mark}=True)\ndef prepare_env(self, run):\n    return (yield)")
+    done = run_llmb("validate", plugins.spec())
+    assert "prepare_env() is a hook wrapper, but llmb calls one implementation of each hook; remove the" in done.stderr
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+
+
 def test_release_candidates_count_as_their_release(
     plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

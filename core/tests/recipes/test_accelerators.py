@@ -17,6 +17,10 @@ from llmb.recipes.accelerators import accelerators
         ("gb200", "fp8", 4900),
         ("gb300", "fp8", 4900),
         ("gb300", "nvfp4", 14700),
+        ("l40s", "bf16", 362.05),
+        ("h20", "fp8", 296),
+        ("mi300x", "bf16", 1307.4),
+        ("mi355x", "fp8", 5033.2),
     ],
 )
 def test_peaks_are_dense_and_in_flops_per_second(name: str, dtype: str, tflops: float) -> None:
@@ -34,6 +38,12 @@ def test_the_table_has_the_published_peaks() -> None:
         "gb200": (4, 186, 72),
         "gb300": (4, 288, 72),
         "cpu": (1, None, None),
+        "l40s": (8, 48, None),
+        "rtxpro6000": (8, 96, None),
+        "h20": (8, 96, None),
+        "mi300x": (8, 192, None),
+        "mi325x": (8, 256, None),
+        "mi355x": (8, 288, None),
     }
 
 

@@ -108,7 +108,7 @@ def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
             "message": fault.message,
             "file": fault.file,
             "key": fault.key,
-            "expected": "\n".join((fault.expected or "", *fault.lines)) or None,
+            "expected": "\n".join(filter(None, (fault.expected, fault.lines))) or None,
             "nearest": fault.nearest,
         }
         for fault in error.faults

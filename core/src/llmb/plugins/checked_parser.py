@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from llmb.logs.lines import LineParser
+from llmb.logs.lines import LineParser, note_line
+from llmb.plugins.time_limit import TooSlowError, time_limit
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 
 if TYPE_CHECKING:
     from llmb.plugins.guard import Guard
+
+T = TypeVar("T")
 
 CODE = "the log parser of parse_log()"
 """The name of this code in errors."""
 
 MOST_SHOWN = 300
 """Characters of an invalid step that are shown."""
+
+LIMIT_S = 10.0
+"""Seconds that a parser has for one block. A pattern that backtracks would otherwise hang the command forever."""
 
 
 class CheckedParser(LogParser):
@@ -34,7 +40,7 @@ class CheckedParser(LogParser):
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """Feed the parser. Raise PluginError if the parser fails or returns a wrong type."""
         with self._running(source):
-            found = self._parser.feed(block, source)
+            found = self._in_time(lambda: self._parser.feed(block, source), block)
             if type(self._parser).feed is not LineParser.feed:  # which checks its steps itself
                 found = _checked(found)
             self._read_first_step()
@@ -43,9 +49,19 @@ class CheckedParser(LogParser):
     def close(self) -> Sequence[Step | Notice]:
         """Close the parser. Raise PluginError if the parser fails or returns a wrong type."""
         with self._running():
-            found = _checked(self._parser.close())
+            found = _checked(self._in_time(self._parser.close))
             self._read_first_step()
             return found
+
+    def _in_time(self, act: Callable[[], T], block: bytes = b"") -> T:
+        """Call the parser. Raise TooSlowError, with the line or the block, if it takes longer than `LIMIT_S`."""
+        try:
+            with time_limit(LIMIT_S, f"more than {LIMIT_S:g} s for one block of the log"):
+                return act()
+        except TooSlowError as error:
+            if not getattr(error, "__notes__", None):
+                note_line(error, block)
+            raise
 
     def _read_first_step(self) -> None:
         """Copy ``first_step``, which may be known by now and which a parser without a base class need not have."""

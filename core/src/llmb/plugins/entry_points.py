@@ -1,5 +1,6 @@
 """Installed plugins and packs, found from their metadata. Nothing of them is imported here."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from importlib import metadata
@@ -92,7 +93,7 @@ PACK_CONTENT: Final = ("recipes", "frameworks", "accelerators.toml", "signatures
 
 def _users_pack() -> Iterator[PluginEntry]:
     folder = config_folder()
-    if any((folder / name).exists() for name in PACK_CONTENT):
+    if any(os.path.exists(folder / name) for name in PACK_CONTENT):
         yield PluginEntry(name=USER, kind=PACK, value="", distribution="", version="", path=str(folder))
 
 

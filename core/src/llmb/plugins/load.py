@@ -151,7 +151,11 @@ def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
     for name, options in _marked_methods(plugin):
         hook = options.get("specname") or name
         implemented.add(hook)
-        if hook in hooks:
+        if options.get("hookwrapper") or options.get("wrapper"):
+            yield f"{name}() is a hook wrapper, but llmb calls one implementation of each hook; remove the mark"
+        elif hook not in hooks and options.get("optionalhook"):
+            continue  # of another version of llmb
+        elif hook in hooks:
             yield from _argument_problems(name, getattr(plugin, name), getattr(spec, hook))
         else:
             nearest = nearest_name(hook, hooks)

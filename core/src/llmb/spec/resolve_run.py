@@ -1,7 +1,5 @@
 """Resolve one combination of a spec to its runs: look up recipe, plugins and accelerator, and check the result."""
 
-import json
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -17,6 +15,7 @@ from llmb.spec.check_values import check_place
 from llmb.spec.comparable import with_baseline
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
+from llmb.spec.example_gpu_type import example_table
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult
@@ -137,22 +136,11 @@ class RunResolver:
         if name not in known:
             error = unknown_name(f"unknown GPU type {name}", name, sorted(known), key="workload.gpu_type")
             expected = f"{error.expected}, or a table in {config_folder() / 'accelerators.toml'} with these lines"
-            errors.append(attrs.evolve(error, expected=expected, lines=_lines_of_new_type(name)))
+            errors.append(attrs.evolve(error, expected=expected, lines=example_table(name)))
         elif len(places := self._registry.accelerator_places(name)) > 1:
             message = f"GPU type {name} is defined by {' and '.join(places)}; remove all except one"
             errors.append(Fault(message=message, key="workload.gpu_type"))
         return known.get(name)
-
-
-def _lines_of_new_type(name: str) -> tuple[str, ...]:
-    """Return the lines that define a GPU type, with the values of an example."""
-    return (
-        f"[{name if re.fullmatch(r'[A-Za-z0-9_-]+', name) else json.dumps(name)}]",
-        "gpus_per_node = 8",
-        "memory_gb = 48",
-        "peak_flops = { bf16 = 362.05e12 } # dense, without sparsity",
-        'source = "the data sheet"',
-    )
 
 
 def known_accelerators(registry: PluginRegistry) -> Mapping[str, Accelerator]:

@@ -7,14 +7,17 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class Fault:
-    """One error: message, location, expected value and closest valid name. ``lines`` below it are for a file."""
+    """One error: message, location, expected value and closest valid name.
+
+    ``lines`` are an example of the lines that a file lacks, which are printed below the error.
+    """
 
     message: str
     file: str | None = None
     key: str | None = None
     expected: str | None = None
     nearest: str | None = None
-    lines: tuple[str, ...] = ()
+    lines: str = ""
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.file, self.key, self.message) if part)
@@ -22,7 +25,7 @@ class Fault:
             text += f"; expected {self.expected}"
         if self.nearest:
             text += f" (did you mean {self.nearest!r}?)"
-        return "\n  ".join((" ".join(text.split()), *self.lines))
+        return "\n  ".join((" ".join(text.split()), *self.lines.splitlines()))
 
 
 class LlmbError(Exception):
