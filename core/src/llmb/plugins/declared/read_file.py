@@ -50,9 +50,7 @@ def read_file(path: Path) -> ReadFile:
     """Return a declared framework. Raise PluginError with all errors of its file."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
-        shared = {
-            each.stem: each.read_text(encoding="utf-8") for each in sorted((path.parent / "shared").glob("*.toml"))
-        }
+        shared = read_shared(path)
         tables = _with_shared(tomllib.loads(text), shared, path)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise PluginError(Fault(message=f"invalid TOML: {error}", file=str(path))) from None
