@@ -27,7 +27,8 @@ ALLOWED = {
     # publishers of FLOP formulas, and models that are the source of one (Nemotron-4); the notation of a layout
     "analysis/flops.py": {"megatron", "nemo"},
     "values/model.py": {"megatron"},
-    # examples in the help
+    # examples in the help and in the descriptions of keys
+    "spec/keys.py": {"nemo", "slurm"},
     "cli/help_screens.py": {"maxtext"},
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},

@@ -39,6 +39,7 @@ VALUES = {
     "--set": "workload.steps=3",
     "--target": "missing",
     "--window": "1:3",
+    "-o": "/dev/null",
 }
 """Values of options. Those of other options are numbers."""
 
@@ -49,8 +50,10 @@ REJECTED = {
     "parse": [{"--csv", "--json"}],
     "recipes": [
         {"--json", "--toml"},
+        {"--schema", "--json"},
         *({each, "--toml"} for each in ("--framework", "--gpu-type", "--dtype", "--gpus", "--with-baseline")),
     ],
+    "schema": [{"--recipe", "--framework-file"}],
 }
 """The pairs of which one option would be ignored."""
 

@@ -36,6 +36,24 @@ def test_a_package_has_the_metadata_that_an_index_shows(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("folder", [*PRODUCT, *EXAMPLES], ids=lambda folder: folder.name)
+def test_a_package_contains_its_license(folder: Path) -> None:
+    metadata = project(folder)
+    assert (metadata["license"], metadata["license-files"]) == ("Apache-2.0", ["LICENSE"])
+    assert (folder / "LICENSE").read_text() == (PRODUCT[0].parent / "LICENSE").read_text()
+
+
+def test_the_extras_of_core_install_every_package() -> None:
+    extras = project(PRODUCT[0])["optional-dependencies"]
+    assert {Requirement(each).name for needs in extras.values() for each in needs} >= {
+        project(folder)["name"] for folder in PRODUCT[1:]
+    }
+
+
+def test_the_citation_names_the_version_of_core() -> None:
+    assert f"version: {llmb.VERSION}\n" in (PRODUCT[0].parent / "CITATION.cff").read_text()
+
+
+@pytest.mark.parametrize("folder", [*PRODUCT, *EXAMPLES], ids=lambda folder: folder.name)
 def test_the_newest_entry_of_a_changelog_is_the_package_s_version(folder: Path) -> None:
     metadata = project(folder)
     title, *_ = changelog = (folder / "CHANGELOG.md").read_text().splitlines()

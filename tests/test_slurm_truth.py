@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import attrs
 import pytest
 
 from llmb.analysis.run_ending import determine_ending
 from llmb_slurm.job_states import CAUSES, job_status
-from llmb_slurm.options import SlurmOptions
 from llmb_slurm.squeue_sacct import parse_sacct_line
 
 DOCS = (Path(__file__).parents[1] / "docs/slurm.md").read_text()
@@ -52,8 +50,3 @@ def test_a_row_of_the_truth_table(row: list[str]) -> None:
 
 def test_every_end_of_slurm_is_in_the_table() -> None:
     assert set(CAUSES) - {row[0] for row in ROWS} == {"REVOKED"}  # only in federations of clusters
-
-
-def test_every_setting_is_described() -> None:
-    described = " ".join(row[0] for row in table("key of"))
-    assert [name for name in attrs.fields_dict(SlurmOptions) if name not in described] == []

@@ -40,6 +40,17 @@ def test_the_product_works_without_its_repository(installed: EmptyEnvironment, t
     assert [task["kind"] for task in run["preparation"]] == ["virtual environment"]
 
 
+def test_core_alone_names_the_packages_with_plugins(wheels: dict[str, Path], tmp_path: Path) -> None:
+    environment = EmptyEnvironment(tmp_path)
+    environment.install(wheels["core"])
+    done = environment.llmb("recipes")
+    assert done.returncode == 0
+    assert "no framework is installed" in done.stderr
+    for folder in PRODUCT[1:]:
+        name = "llmb-" + folder.name.replace("_", "-")
+        assert f"{name} ({folder.name})" in done.stderr
+
+
 def test_every_plugin_is_found_by_its_entry_point(installed: EmptyEnvironment) -> None:
     plugins = report(installed, "plugins")["plugins"]
     assert [plugin for plugin in plugins if plugin["error"]] == []

@@ -1,6 +1,7 @@
 """Writes the generated parts of the documentation: ``uv run python tools/write_docs.py``.
 
-These are the table of recipes in README.md, docs/command-line.md, docs/python.md and docs/python-plugins.md.
+These are the table of recipes in README.md, the tables of keys on the pages of the spec and of the plugins,
+docs/command-line.md, docs/python.md and docs/python-plugins.md.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import command_line_page
+import key_tables
 import python_pages
 import recipes_table
 
@@ -20,6 +22,7 @@ def generated() -> dict[Path, str]:
     return {
         readme: recipes_table.with_recipes(readme.read_text()),
         ROOT / "docs/command-line.md": command_line_page.page(),
+        **key_tables.pages(),
         **python_pages.pages(),
     }
 

@@ -100,6 +100,7 @@ from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
 from .plugins.entry_points import PluginEntry as PluginEntry
 from .plugins.installed_names import framework_names as framework_names
+from .plugins.installed_names import plugin_packages as plugin_packages
 from .plugins.installed_names import plugin_versions as plugin_versions
 from .plugins.installed_names import recipe_names as recipe_names
 from .plugins.recipe_files import load_recipe as load_recipe
@@ -119,6 +120,7 @@ from .scripts.job_functions import script_template as script_template
 from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
+from .spec.schemas import json_schema as json_schema
 from .spec.starter_workload import starter_workload as starter_workload
 from .spec.target_names import target_names as target_names
 from .values.causes import Cause as Cause

@@ -28,6 +28,7 @@ from llmb.cli.commands.recipes import recipes
 from llmb.cli.commands.report import report
 from llmb.cli.commands.run import run
 from llmb.cli.commands.runs import runs
+from llmb.cli.commands.schema import schema
 from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
@@ -36,7 +37,7 @@ from llmb.cli.options import reject_combination
 
 COMMANDS = (
     *(run, attach, cancel, logs, validate, doctor, runs, show, compare, report, bundle, parse, grade, metrics, recipes),
-    *(plugins,),
+    *(plugins, schema),
 )
 """The subcommands. `GROUPS` is their order in ``llmb --help``."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib import metadata
 from importlib.util import find_spec
@@ -15,6 +16,19 @@ def plugin_versions() -> dict[str, str]:
     points = [point for group in GROUPS for point in metadata.entry_points(group=group)]
     found = {point.dist.name: point.dist.version for point in points if point.dist}
     return dict(sorted(found.items()))
+
+
+def plugin_packages() -> dict[str, str]:
+    """Return the packages of this project that contain plugins, by the name of the plugin, installed or not.
+
+    They are the extras of llmb itself: ``pip install "llmb[NAME]"`` installs one.
+    """
+    found = {}
+    for requirement in metadata.requires("llmb") or ():
+        package, _, extra = requirement.partition("; extra == ")
+        if extra and package.startswith("llmb-"):
+            found[extra.strip("'\"").replace("-", "_")] = re.split(r"[^\w-]", package)[0]
+    return found
 
 
 def framework_names() -> list[str]:

@@ -4,6 +4,7 @@ The file ``NAME.toml`` or ``NAME@LINE.toml`` contains one release line of a reci
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import attrs
@@ -96,6 +97,19 @@ def addresses_of(installed: Sequence[PluginEntry]) -> tuple[str, ...]:
             found |= {address for address, _ in _files(plugin, installed)}
             found |= {f"{plugin.name}/{name}" for name in declared_recipes(plugin)}
     return tuple(sorted(found))
+
+
+def exact_addresses(installed: Sequence[PluginEntry]) -> Iterator[str]:
+    """Yield every address that names a recipe: without a release, with a release line, with an exact release.
+
+    A file that cannot be read has its release line alone.
+    """
+    for plugin in (each for each in installed if each.kind == "framework"):
+        yield from (f"{plugin.name}/{name}" for name in declared_recipes(plugin))
+        for address, file in _files(plugin, installed):
+            yield from (address, _name_of(address))
+            with suppress(RecipeError):
+                yield from (f"{_name_of(address)}@{release}" for release in _read_line(address, file).releases)
 
 
 @attrs.frozen

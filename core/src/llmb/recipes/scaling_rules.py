@@ -20,7 +20,11 @@ def is_rule(rule: object) -> bool:
 
 Rule = Annotated[
     int | str,
-    accepting('a positive integer, or a rule such as "gpus", "2 * gpus", "252 * gpus / 576"', is_rule),
+    accepting(
+        'a positive integer, or a rule such as "gpus", "2 * gpus", "252 * gpus / 576"',
+        is_rule,
+        schema={"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string", "pattern": "^[0-9a-z_ */]+$"}]},
+    ),
 ]
 """A number, or a rule that computes it."""
 
@@ -30,7 +34,9 @@ def is_condition(condition: object) -> bool:
     return isinstance(condition, str) and (condition == "any" or _CONDITION.fullmatch(condition) is not None)
 
 
-Condition = Annotated[str, accepting('"any", or a comparison such as "nodes < 64"', is_condition)]
+Condition = Annotated[
+    str, accepting('"any", or a comparison such as "nodes < 64"', is_condition, schema={"type": "string"})
+]
 """A condition on the number of GPUs or nodes."""
 
 

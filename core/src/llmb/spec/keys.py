@@ -16,14 +16,29 @@ class WorkloadTable:
     """[workload]: the recipe, the GPUs and the number of runs. ``steps`` defaults to the recipe's number."""
 
     recipe: str
+    """An address from `llmb recipes`: `NAME` means the newest release, `NAME@25.12` the last fix of that
+    release, `NAME@25.12.01` this fix. Example: ``"nemo_launcher/grok1-314b"``
+    """
     gpu_type: str
+    """A GPU type of the recipe. Example: ``"h100"``"""
     dtype: str
+    """A dtype of the recipe that the GPU supports. Example: ``"fp8"``"""
     gpus: PositiveInt
+    """GPUs of all nodes: a part of one node, or complete nodes. Example: ``1024``"""
     variant: str | None = None
+    """One of several published configurations of this GPU type, dtype and number of GPUs. Default: the
+    publisher's default. Example: ``"mxfp8"``
+    """
     steps: PositiveInt | None = None
+    """Training steps. Default: the recipe's. Example: ``100``"""
     repeats: PositiveInt | None = None
+    """Number of runs with the same values, each with its own verdict. Default: 1. Example: ``3``"""
     image: ImageAddress | None = None
+    """Container image instead of the recipe's image or virtual environment. Default: the recipe's. Example:
+    ``"nvcr.io/nvidia/nemo:24.12"``
+    """
     time_limit: Duration | None = None
+    """Time after which the scheduler ends the job. Default: the recipe's. Example: ``"30m"``"""
 
 
 @attrs.frozen(kw_only=True)
@@ -31,14 +46,23 @@ class ParallelismTable:
     """[parallelism]: each key overrides the recipe's value. 1 is off, for ``vp`` too."""
 
     tp: PositiveInt | None = None
+    """Tensor parallelism. Default: the recipe's. Example: ``8``"""
     pp: PositiveInt | None = None
+    """Pipeline parallelism. Default: the recipe's. Example: ``4``"""
     vp: PositiveInt | None = None
+    """Interleaved stages of each pipeline rank. Default: the recipe's. Example: ``4``"""
     cp: PositiveInt | None = None
+    """Context parallelism. Default: the recipe's. Example: ``1``"""
     ep: PositiveInt | None = None
+    """Expert parallelism. Default: the recipe's. Example: ``4``"""
     etp: PositiveInt | None = None
+    """Tensor parallelism of experts. Default: the recipe's. Example: ``2``"""
     fsdp: PositiveInt | None = None
+    """Number of shards. Default: the recipe's. Example: ``64``"""
     micro_batch_size: PositiveInt | None = None
+    """Sequences in one pass of a replica. Default: the recipe's. Example: ``2``"""
     global_batch_size: PositiveInt | None = None
+    """Sequences in one step. Default: the recipe's. Example: ``2048``"""
 
 
 @attrs.frozen(kw_only=True)
@@ -46,14 +70,23 @@ class ModelTable:
     """[model]: each key overrides the recipe's value, for proxies."""
 
     layers: PositiveInt | None = None
+    """Transformer layers. Default: the recipe's. Example: ``128``"""
     hidden: PositiveInt | None = None
+    """Hidden size. Default: the recipe's. Example: ``3072``"""
     ffn: PositiveInt | None = None
+    """Hidden size of the MLP. Default: the recipe's. Example: ``16384``"""
     heads: PositiveInt | None = None
+    """Attention heads. Default: the recipe's. Example: ``64``"""
     query_groups: PositiveInt | None = None
+    """Heads of keys and values. Default: the recipe's. Example: ``16``"""
     vocab: PositiveInt | None = None
+    """Vocabulary. Default: the recipe's. Example: ``32000``"""
     seq_len: PositiveInt | None = None
+    """Tokens in a sequence. Default: the recipe's. Example: ``4096``"""
     experts: PositiveInt | None = None
+    """Experts of each layer. Default: the recipe's. Example: ``16``"""
     top_k: PositiveInt | None = None
+    """Experts for each token. Default: the recipe's. Example: ``1``"""
 
 
 @attrs.frozen(kw_only=True)
@@ -61,7 +94,11 @@ class MeasureTable:
     """[measure]: the measuring window, and how far a step time may exceed the baseline, as a fraction."""
 
     window: Literal["last"] | tuple[int, int] | None = None
+    """The step time is that of the last step, or the mean of these steps, both included, in the numbers of the
+    framework (some count from 0, others from 1). Default: the recipe's. Example: ``[35, 44]``
+    """
     tolerance: Fraction | None = None
+    """How far a step time may exceed the published one and still pass. Default: 0.05. Example: ``0.03``"""
 
 
 @attrs.frozen(kw_only=True)
@@ -72,15 +109,29 @@ class TargetTable:
     """
 
     scheduler: str
+    """A plugin; `llmb plugins` lists the installed ones. Example: ``"slurm"``"""
     name: str | None = None
+    """A table of the targets file, whose keys are added to those of the spec. Example: ``"eos"``"""
     host: str | None = None
+    """A host as ssh takes it. Default: this machine. Example: ``"me@eos-login:2222"``"""
     workdir: str | None = None
+    """Directory of the runs and their shared files on that host; required with `host`. Default: `work` in
+    `$LLMB_HOME`. Example: ``"/lustre/me/llmb"``
+    """
     shared: bool = False
+    """The work directory may belong to another user, and a group that you are in may write to it.
+    Example: ``true``
+    """
     max_jobs: PositiveInt | None = None
+    """At most so many runs of this sweep are pending or running at a time. Default: no limit. Example: ``16``"""
     gpus_per_node: PositiveInt | None = None
+    """GPUs of a node, such as 8 for H100 and 4 for GB200. Default: the GPU type's. Example: ``4``"""
     env: Mapping[str, str] = FrozenMap()
+    """Environment variables of every job. Example: ``{ NCCL_IB_HCA = "mlx5" }``"""
     mounts: Mapping[str, str] = FrozenMap()
+    """Mounts of every container, in the form of `[mounts]`. Example: ``{ "/opt/driver" = "/opt/driver:ro" }``"""
     secrets: tuple[VariableName, ...] = ()
+    """Exported variables that every job gets, and that no record contains. Example: ``["HTTPS_PROXY"]``"""
 
 
 @attrs.frozen(kw_only=True)
@@ -114,6 +165,22 @@ TABLES: Mapping[str, Any] = {
     "target": TargetTable,
 }
 """The tables of one run's spec. Tables whose keys the core does not know have no class."""
+
+TABLE_TEXTS: Mapping[str, str] = {
+    "workload": "What to run: recipe, GPUs and number of runs.",
+    "parallelism": "Division over GPUs. Each key overrides the recipe's value for this configuration; 1 is off.",
+    "model": "Another model. Each key overrides the recipe's value; the run is then a proxy.",
+    "framework": "Options of the framework.",
+    "env": "Environment variables of the job, as strings. They override those of the recipe and of the target.",
+    "mounts": "Paths on the node, each with its path in the container; ``:ro`` at the end makes a mount read-only.",
+    "profile": "A capture of a profiling tool. The run is never compared with a baseline.",
+    "telemetry": "Samples of the GPUs of each node.",
+    "measure": "What to measure: the measuring window and the tolerance of the verdict.",
+    "target": "Where to run. The keys that are not listed here belong to the scheduler.",
+    "sweep": 'Lists of any other key, such as ``"parallelism.tp" = [4, 8]``. Every combination runs.',
+    "provenance": "How a recorded run was made. Ignored.",
+}
+"""Descriptions of the tables, for editors."""
 
 
 def nearest_key(name: str, tables: Iterable[str] = ()) -> str | None:

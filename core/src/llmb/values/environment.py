@@ -31,7 +31,9 @@ class Image:
     """A container image, with its digest if the publisher states one."""
 
     ref: ImageAddress
+    """Address of the image. Example: ``"registry.example/name:tag"``"""
     digest: Digest | None = None
+    """Digest of the image, which identifies it. Default: none."""
 
     @property
     def with_digest(self) -> str:
@@ -101,8 +103,11 @@ class Repository:
     """A git repository at one commit, which llmb fetches once into the cache of the target."""
 
     name: Word
+    """Name of the folder in the cache."""
     url: Url
+    """Address from which git fetches the commit."""
     commit: Word
+    """Commit, as git names it."""
 
     @staticmethod
     def of(settings: Mapping[str, Any]) -> "Repository | None":

@@ -21,10 +21,15 @@ class MultiLatentAttention:
     """
 
     q_rank: PositiveInt | None = None
+    """Width of the compressed queries. Default: not compressed."""
     kv_rank: PositiveInt
+    """Width of the compressed keys and values."""
     head_size: PositiveInt
+    """Elements of a key without position."""
     rope_head_size: PositiveInt
+    """Elements of a key with rotary position."""
     value_head_size: PositiveInt
+    """Elements of a value."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -32,9 +37,13 @@ class Mamba:
     """The sizes of Mamba 2 layers: heads and their size, groups that share B and C, and the state of a channel."""
 
     heads: PositiveInt
+    """Heads."""
     head_size: PositiveInt
+    """Size of a head."""
     groups: PositiveInt
+    """Groups that share B and C."""
     state: PositiveInt
+    """State of a channel."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -62,31 +71,59 @@ class Model:
     """
 
     layers: PositiveInt
+    """Layers."""
     hidden: PositiveInt
+    """Hidden size."""
     ffn: PositiveInt
+    """Hidden size of the MLP."""
     heads: PositiveInt
+    """Attention heads."""
     query_groups: PositiveInt
+    """Heads of keys and values."""
     vocab: PositiveInt
+    """Vocabulary."""
     seq_len: PositiveInt
+    """Tokens in a sequence."""
     head_size: PositiveInt | None = None
+    """Size of an attention head. Default: hidden / heads."""
     mla: MultiLatentAttention | None = None
+    """Sizes of multi-head latent attention. Default: none."""
     sliding_window: PositiveInt | None = None
+    """Tokens that a token attends to, itself included. Default: all."""
     full_attention_every: PositiveInt | None = None
+    """Distance between layers without a sliding window. Default: none."""
     experts: PositiveInt = 1
+    """Experts of each layer."""
     top_k: PositiveInt = 1
+    """Experts for each token."""
     expert_ffn: PositiveInt | None = None
+    """Hidden size of an expert. Default: ffn."""
     shared_expert_ffn: NonNegativeInt = 0
+    """Hidden size of all shared experts together."""
     dense_layers: NonNegativeInt = 0
+    """First layers, which have no experts."""
     latent_size: PositiveInt | None = None
+    """Size of the vectors of routed experts. Default: hidden."""
     gated: bool = True
+    """The MLP is gated: three matrices instead of two."""
     activation: NonEmptyStr = "silu"
+    """Activation function of the MLP."""
     layer_pattern: NonEmptyStr | None = None
+    """One letter for each layer of a hybrid: M (Mamba), * (attention), - (MLP) or E (experts). Default: all
+    layers are equal.
+    """
     mamba: Mamba | None = None
+    """Sizes of the Mamba layers. Default: none."""
     mtp_depth: NonNegativeInt = 0
+    """Additional tokens of multi-token prediction."""
     mtp_pattern: NonEmptyStr | None = None
+    """Layers of one depth of multi-token prediction, as in layer_pattern. Default: one layer."""
     flops_vocab: PositiveInt | None = None
+    """Vocabulary of the publisher's FLOP formula. Default: vocab."""
     vocab_divisor: PositiveInt | None = None
+    """The framework pads the vocabulary to a multiple of this number x tp. Default: no padding."""
     embedding_and_loss_as_layers: bool = False
+    """The framework counts embedding and loss as one layer each when it divides layers among pipeline stages."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -22,4 +22,5 @@ def one_or_more(kind: Any, *, distinct: bool = False) -> ValueType:
             raise InvalidValueError.of(value, "each value once")
         return converted
 
-    return ValueType(f"{item.expected}, or a list of such values", convert)
+    schema = {"anyOf": [item.schema, {"type": "array", "items": item.schema, "minItems": 1}]}
+    return ValueType(f"{item.expected}, or a list of such values", convert, schema=schema)

@@ -60,13 +60,15 @@ def with_prefix(prefix: str, errors: Iterable[Fault]) -> tuple[Fault, ...]:
 class ValueType:
     """A type with its description for messages. ``convert`` returns a value of it, or raises InvalidValueError.
 
-    All values of the class ``exact`` are values of the type, which saves the call of ``convert``. In an annotation,
+    All values of the class ``exact`` are values of the type, which saves the call of ``convert``. ``schema`` is its
+    JSON Schema, which accepts every valid value and rejects those of another structure. In an annotation,
     ``Annotated[int, ValueType(...)]`` is an int for type checkers and this type for llmb.
     """
 
     expected: str
     convert: Callable[[Any], Any]
     exact: type | None = None
+    schema: Mapping[str, Any] = attrs.field(factory=dict, eq=False)
 
 
 def accepting(
@@ -75,20 +77,24 @@ def accepting(
     convert: Callable[[Any], Any] | None = None,
     *,
     exact: type | None = None,
+    schema: Mapping[str, Any],
 ) -> ValueType:
-    """Return the type of all values for which ``accepts`` is true."""
+    """Return the type of all values for which ``accepts`` is true. ``schema`` is its JSON Schema."""
 
     def checked(value: Any) -> Any:
         if not accepts(value):
             raise InvalidValueError.of(value, expected)
         return convert(value) if convert else value
 
-    return ValueType(expected, checked, exact)
+    return ValueType(expected, checked, exact, schema)
 
 
 def matching(expected: str, pattern: str) -> ValueType:
     """Return the type of all strings that match a regular expression completely."""
-    return accepting(expected, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None)
+    schema = {"type": "string", "pattern": f"^(?:{pattern})$"}
+    return accepting(
+        expected, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, schema=schema
+    )
 
 
 def _is_integer(value: Any) -> bool:
@@ -136,37 +142,80 @@ def _duration(value: Any) -> int:
 
 
 BUILT_IN: Mapping[Any, ValueType] = {
-    int: accepting("an integer", _is_integer, exact=int),
-    float: accepting("a finite number", _is_number, float),
-    bool: accepting("true or false", lambda value: isinstance(value, bool), exact=bool),
-    str: accepting("a string", lambda value: isinstance(value, str), exact=str),
+    int: accepting("an integer", _is_integer, exact=int, schema={"type": "integer"}),
+    float: accepting("a finite number", _is_number, float, schema={"type": "number"}),
+    bool: accepting("true or false", lambda value: isinstance(value, bool), exact=bool, schema={"type": "boolean"}),
+    str: accepting("a string", lambda value: isinstance(value, str), exact=str, schema={"type": "string"}),
 }
 """The built-in types. Nothing is converted: "2" is not an integer."""
 
-PositiveInt = Annotated[int, ValueType("a positive integer", _positive_int)]
+PositiveInt = Annotated[
+    int,
+    ValueType("a positive integer", _positive_int, schema={"type": "integer", "minimum": 1, "maximum": LARGEST}),
+]
 """An integer from 1 to LARGEST."""
 
-NonNegativeInt = Annotated[int, accepting("an integer of at least 0", lambda value: _is_integer(value) and value >= 0)]
+NonNegativeInt = Annotated[
+    int,
+    accepting(
+        "an integer of at least 0",
+        lambda value: _is_integer(value) and value >= 0,
+        schema={"type": "integer", "minimum": 0},
+    ),
+]
 """An integer of at least 0."""
 
-PositiveFloat = Annotated[float, accepting("a positive number", lambda value: _is_number(value) and value > 0, float)]
+PositiveFloat = Annotated[
+    float,
+    accepting(
+        "a positive number",
+        lambda value: _is_number(value) and value > 0,
+        float,
+        schema={"type": "number", "exclusiveMinimum": 0},
+    ),
+]
 """A finite number above 0."""
 
 NonNegativeFloat = Annotated[
-    float, accepting("a number of at least 0", lambda value: _is_number(value) and value >= 0, float)
+    float,
+    accepting(
+        "a number of at least 0",
+        lambda value: _is_number(value) and value >= 0,
+        float,
+        schema={"type": "number", "minimum": 0},
+    ),
 ]
 """A finite number of at least 0."""
 
 Fraction = Annotated[
     float,
-    accepting("a number above 0 and below 1, such as 0.05", lambda value: _is_number(value) and 0 < value < 1, float),
+    accepting(
+        "a number above 0 and below 1, such as 0.05",
+        lambda value: _is_number(value) and 0 < value < 1,
+        float,
+        schema={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+    ),
 ]
 """A number above 0 and below 1."""
 
-Duration = Annotated[int, ValueType(DURATION, _duration)]
+_DURATION_SCHEMA = {
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": LONGEST_S},
+        {"type": "string", "pattern": "^( *[0-9]+ *[hms])+ *$"},
+    ]
+}
+
+Duration = Annotated[int, ValueType(DURATION, _duration, schema=_DURATION_SCHEMA)]
 """Seconds, of at most LONGEST_S; in TOML also a string such as "1h30m"."""
 
-NonEmptyStr = Annotated[str, matching("a string", r"(?s).*\S.*")]
+NonEmptyStr = Annotated[
+    str,
+    accepting(
+        "a string",
+        lambda value: isinstance(value, str) and bool(value.strip()),
+        schema={"type": "string", "pattern": r"\S"},
+    ),
+]
 """A string that is not blank."""
 
 
@@ -175,7 +224,7 @@ def is_path(value: Any) -> bool:
     return isinstance(value, str) and value.startswith("/") and value.isprintable()
 
 
-AbsolutePath = Annotated[str, accepting("an absolute path", is_path)]
+AbsolutePath = Annotated[str, accepting("an absolute path", is_path, schema={"type": "string", "pattern": "^/"})]
 """An absolute path on the target."""
 
 
@@ -183,14 +232,21 @@ def _is_word(value: Any) -> bool:
     return isinstance(value, str) and value.isprintable() and re.fullmatch(r"[^-\s]\S*", value) is not None
 
 
-Word = Annotated[str, accepting("a word without blanks that does not begin with -", _is_word)]
+_WORD_SCHEMA = {"type": "string", "pattern": r"^[^-\s]\S*$"}
+
+Word = Annotated[str, accepting("a word without blanks that does not begin with -", _is_word, schema=_WORD_SCHEMA)]
 """A word that no command takes for an option."""
 
 Url = Annotated[str, matching("a URL or path that does not begin with -", r"[^-\s][^\n\r]*")]
 """The address of a repository, which may contain blanks. No command takes it for an option."""
 
 ImageAddress = Annotated[
-    str, accepting('an image such as "registry.example/name:tag", without blanks and no - at the start', _is_word)
+    str,
+    accepting(
+        'an image such as "registry.example/name:tag", without blanks and no - at the start',
+        _is_word,
+        schema=_WORD_SCHEMA,
+    ),
 ]
 """The address of a container image. No command takes it for an option."""
 
@@ -213,7 +269,7 @@ def is_host(value: Any) -> bool:
     return match is not None and 1 <= int(match["port"] or 22) <= _LAST_PORT
 
 
-HostAddress = Annotated[str, accepting(HOST, is_host)]
+HostAddress = Annotated[str, accepting(HOST, is_host, schema={"type": "string", "pattern": r"^[^-\s]\S*$"})]
 """A host as ssh takes it."""
 
 VariableName = Annotated[str, matching("the name of an environment variable", VARIABLE_NAME)]

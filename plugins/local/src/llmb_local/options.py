@@ -19,41 +19,45 @@ TRAINING_LIMITS = FrozenMap({"memlock": -1, "stack": 64 << 20})
 
 @attrs.frozen(kw_only=True)
 class ContainerOptions:
-    """Keys of [target.container]. The defaults suit training on several GPUs.
-
-    ``network`` and ``ipc`` have the values of the engine's options. ``shm_gb`` is the shared memory if ``ipc`` is not
-    ``host``. ``memory_gb`` limits the memory. ``ulimits`` and ``capabilities`` are set in the container. ``options``
-    are further words for ``docker run``, ``podman run`` or ``enroot start``. Enroot supports ``options`` only.
-    """
+    """Keys of [target.container]. The defaults suit training on several GPUs. Enroot supports ``options`` only."""
 
     network: str = "host"
+    """Network of the container, as the engine's option of that name takes it. Example: ``"none"``"""
     ipc: str = "host"
+    """IPC namespace of the container, as the engine's option takes it. Example: ``"private"``"""
     shm_gb: PositiveFloat | None = None
+    """Shared memory in GB, if `ipc` is not `"host"`. Default: the engine's. Example: ``64.0``"""
     memory_gb: PositiveFloat | None = None
+    """Limit of the memory in GB. Default: no limit. Example: ``200.0``"""
     ulimits: Mapping[str, int] = TRAINING_LIMITS
+    """Limits of the processes in the container; -1 is unlimited. Example: ``{ memlock = -1 }``"""
     capabilities: tuple[str, ...] = ("SYS_NICE",)  # to bind a process to the memory of its GPU's NUMA node
+    """Capabilities of the processes in the container. Example: ``["SYS_NICE"]``"""
     options: tuple[str, ...] = ()
+    """Further words for `docker run`, `podman run` or `enroot start`. Default: none. Example:
+    ``["--device=/dev/infiniband"]``
+    """
 
 
 @attrs.frozen(kw_only=True)
 class LocalOptions:
-    """Options of jobs on this machine.
-
-    ``runtime`` runs the commands of a job. The default is the first container engine that works (docker, podman,
-    enroot) for an image, and a virtual environment for a lock file. ``none`` runs the commands in the user's own
-    environment.
-
-    ``max_parallel`` is the number of jobs that run at the same time, each with its own GPUs. ``lock`` is the file whose
-    lock serialises the jobs of all ``llmb`` processes on this machine. The locks of the GPUs are beside it. Bash
-    expands ``$HOME`` and ``$HOSTNAME`` in its path. ``grace_s`` is the time in seconds between SIGTERM and SIGKILL.
-
-    ``machine_gpus`` is the number of GPUs, if nvidia-smi cannot list them. A container then sees the GPUs that
-    ``container.options`` pass to it, and CUDA_VISIBLE_DEVICES names those that belong to the job.
-    """
+    """Options of jobs on this machine."""
 
     runtime: RuntimeName | None = None
+    """What runs the commands of a job: `none` runs them in your own environment. Default: the best that works.
+    Example: ``"docker"``
+    """
     container: ContainerOptions = ContainerOptions()
+    """Settings of containers, see below. Default: see below. Example: ``{ shm_gb = 64.0 }``"""
     max_parallel: PositiveInt = ONE_JOB
+    """Jobs that run at the same time, each with its own GPUs. Example: ``2``"""
     lock: str = "$HOME/.cache/llmb-$HOSTNAME.lock"
+    """File whose lock serialises the jobs of all llmb processes; bash expands `$HOME` and `$HOSTNAME` in its
+    path. Example: ``"/var/lock/llmb/lock"``
+    """
     grace_s: PositiveInt = GRACE_S
+    """Seconds between SIGTERM and SIGKILL; a second `llmb cancel` kills immediately. Example: ``30``"""
     machine_gpus: PositiveInt | None = None
+    """Number of GPUs, if nvidia-smi cannot list them. Containers then see the GPUs that `container.options`
+    pass to them. Default: those of nvidia-smi. Example: ``8``
+    """

@@ -27,12 +27,12 @@ from llmb_maxtext.validation import find_errors
 
 @attrs.frozen(kw_only=True)
 class MaxTextOptions:
-    """Options in [framework].
-
-    ``config`` holds further ``key=value`` arguments of MaxText, which override those of the recipe.
-    """
+    """Options in [framework]."""
 
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+    """Arguments of MaxText in both training phases; they override the recipe's. Default: empty. Example: ``{
+    remat_policy = "full" }``
+    """
 
 
 class MaxText(FrameworkHooks[MaxTextOptions]):

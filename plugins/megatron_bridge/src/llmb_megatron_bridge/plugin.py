@@ -43,24 +43,39 @@ VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
 
 @attrs.frozen(kw_only=True)
 class BridgeOptions:
-    """Options in [framework].
-
-    ``fp8_recipe`` selects the FP8 scaling: "cs" (current scaling), "mx" (MXFP8) or "sc" (sub-channel scaling).
-    ``cuda_graph_impl``, ``cuda_graph_scope``, ``recompute_modules`` and ``dispatcher`` (of the tokens to the experts)
-    replace the values of the recipe.
-    ``config`` holds further overrides of Megatron-Bridge's configuration (``"optimizer.lr" = 1e-4``), which take
-    precedence over those of the recipe. ``vboost`` gives the tensor cores priority for power on each node before the
-    training. ``hf_token`` states whether the run needs HF_TOKEN; None means the default of the recipe.
-    """
+    """Options in [framework]."""
 
     fp8_recipe: Literal["cs", "mx", "sc"] | None = None
+    """FP8 scaling, as `workload.variant = "cs"`, `"mxfp8"` or `"sc"`. Default: the recipe's. Example: ``"mx"``"""
     cuda_graph_impl: Literal["none", "local", "transformer_engine"] | None = None
+    """How CUDA graphs are captured. This and the next three need release 26.06. Default: the recipe's.
+    Example: ``"local"``
+    """
     cuda_graph_scope: tuple[str, ...] | None = None
+    """Parts in a graph: `full_iteration`, or of `attn mlp moe moe_router moe_preprocess mamba`. Default: the
+    recipe's. Example: ``["full_iteration"]``
+    """
     recompute_modules: tuple[str, ...] | None = None
+    """Modules to recompute in the backward pass, such as `mla_up_proj` and `moe_act`. Default: the recipe's.
+    Example: ``["moe_act"]``
+    """
     dispatcher: Literal["alltoall", "hybridep", "deepep"] | None = None
+    """How tokens reach their experts; also sets the environment that HybridEP or DeepEP needs. Default: the
+    recipe's. Example: ``"hybridep"``
+    """
     config: Mapping[str, str | int | float | bool] = attrs.field(factory=FrozenMap)
+    """Overrides of Megatron-Bridge's configuration; they come last and take precedence. Keys that other tables
+    of the spec set, keys of unknown tables, and keys that would replace a table are errors. Default: empty.
+    Example: ``{ "optimizer.lr" = 1e-4 }``
+    """
     vboost: bool = False
+    """Gives the tensor cores priority for power, with `sudo nvidia-smi` on each node before the training.
+    Example: ``true``
+    """
     hf_token: bool | None = None
+    """Whether the run needs HF_TOKEN; set it to false if `cache/huggingface` already contains the files.
+    Default: the recipe's. Example: ``false``
+    """
 
 
 class MegatronBridge(FrameworkHooks[BridgeOptions]):

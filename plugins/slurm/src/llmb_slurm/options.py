@@ -89,33 +89,56 @@ def _text(default: Callable[[], str | None] = lambda: None) -> Any:
 
 @attrs.frozen(kw_only=True)
 class SlurmOptions:
-    """Options of jobs on a Slurm cluster, described in docs/slurm.md.
-
-    ``runtime`` runs the processes of a job: in a container of pyxis, in a virtual environment on the shared work
-    directory, or directly (none). The default is what the recipe needs. ``gpu_request`` is the option that requests
-    GPUs. The defaults of ``account`` and ``partition`` are SBATCH_ACCOUNT or SLURM_ACCOUNT, and SBATCH_PARTITION or
-    SLURM_PARTITION. ``mpi``, ``wait`` and ``kill_on_bad_exit`` are options of srun: the interface to MPI (default: what
-    the job states), the seconds between the end of the first rank and the end of the phase (0: no limit), and whether a
-    failed rank ends the phase. ``segment`` requests complete NVLink domains for jobs that need them. ``sbatch``
-    contains any further options of sbatch; true is a flag without a value. The other fields are the options of the
-    same name.
-    """
+    """Options of jobs on a Slurm cluster."""
 
     runtime: RuntimeName | None = None
+    """What runs the processes: a container of pyxis, a virtual environment on the shared work directory, or
+    nothing. Default: what the recipe needs. Example: ``"pyxis"``
+    """
     gpu_request: GpuRequest = "gres"
+    """How to request GPUs: with `--gres=gpu:8`, with `--gpus-per-node=8`, or not at all. If the runs use GPUs,
+    data jobs and image imports request one GPU, because some partitions reject jobs without GPUs. Example:
+    ``"none"``
+    """
     account: str | None = _text(_from_environment("SBATCH_ACCOUNT", "SLURM_ACCOUNT"))
+    """Account of the jobs. Default: SBATCH_ACCOUNT or SLURM_ACCOUNT in the environment of llmb, else of the
+    login on the host. Example: ``"my_account"``
+    """
     partition: str | None = _text(_from_environment("SBATCH_PARTITION", "SLURM_PARTITION"))
+    """Partition of the jobs. Default: SBATCH_PARTITION or SLURM_PARTITION, as for `account`. Example: ``"batch"``"""
     qos: str | None = _text()
+    """`sbatch --qos`. Default: none. Example: ``"high"``"""
     reservation: str | None = _text()
+    """`sbatch --reservation`. Default: none. Example: ``"acceptance"``"""
     nodelist: str | None = _text()
+    """`sbatch --nodelist`. Default: none. Example: ``"node[001-008]"``"""
     exclude: str | None = _text()
+    """`sbatch --exclude`. Default: none. Example: ``"node007"``"""
     constraint: str | None = _text()
+    """`sbatch --constraint`. Default: none. Example: ``"gpu&memory"``"""
     dependency: str | None = _text()
+    """`sbatch --dependency`. llmb cancels a job whose dependency can never be satisfied. `"singleton"` has no
+    effect, because each job has its own name: set `max_jobs = 1`. Default: none. Example: ``"afterok:123"``
+    """
     nice: int | None = None
+    """`sbatch --nice`. Default: none. Example: ``100``"""
     mem: str = attrs.field(default="0", validator=_one_line)
+    """Memory per node; 0 means all of it. Example: ``"900G"``"""
     exclusive: bool = True
+    """Allocate complete nodes. Example: ``false``"""
     mpi: str | None = _text()
+    """`srun --mpi`. Default: what the recipe states (`pmix`), else the cluster's default. Example: ``"pmi2"``"""
     wait: NonNegativeInt = 60
+    """`srun --wait`: seconds between the end of the first rank and the end of the phase; 0 means no limit. Data
+    jobs have no limit. Example: ``120``
+    """
     kill_on_bad_exit: bool = True
+    """`srun --kill-on-bad-exit`: a failed rank ends the phase. Example: ``false``"""
     segment: bool = True
+    """Pass `--segment` for runs that need complete NVLink domains; set false if Slurm is older than 24.05.
+    Example: ``false``
+    """
     sbatch: Mapping[str, bool | int | float | str] = attrs.field(factory=FrozenMap, validator=_check_sbatch)
+    """Any further options of sbatch: `contiguous = true` is a flag without a value. Default: empty. Example:
+    ``{ licenses = "a:1" }``
+    """

@@ -37,6 +37,9 @@ def recipes(
         bool, typer.Option("--with-baseline", help="Only configurations with published results.")
     ] = False,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload spec to start from.")] = False,
+    with_schema: Annotated[
+        bool, typer.Option("--schema", help="Begin the spec with the line that names its JSON Schema, for editors.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the recipes, newest release first, or the published configurations of one recipe.
@@ -56,8 +59,14 @@ def recipes(
     }
     for name, value in filters.items():
         reject_combination({name: value is not None, "--toml": as_toml})
-    if address is not None:
-        _print_recipe(address, where, as_toml=as_toml, as_json=as_json)
+    reject_combination({"--schema": with_schema, "--json": as_json})
+    if with_schema and not as_toml:
+        raise OptionsError("--schema requires --toml")
+    if address is not None and as_toml:
+        start = "#:schema ./llmb.schema.json\n" if with_schema else ""
+        output.print_text(start + llmb.starter_workload(address), newline=False)
+    elif address is not None:
+        _print_recipe(address, where, as_json=as_json)
     elif as_toml:
         raise OptionsError("--toml requires the ADDRESS of a recipe")
     else:
@@ -72,16 +81,16 @@ def _print_recipes(where: llmb.PointFilter, *, as_json: bool) -> None:
         output.print_json(list_document(found))
     elif found:
         print_list(found)
-    else:
+    elif llmb.framework_names():
         output.print_message("no recipe has such a configuration; `llmb recipes` lists all recipes")
+    if not llmb.framework_names():
+        packages = ", ".join(f"{package} ({name})" for name, package in llmb.plugin_packages().items())
+        output.print_message(f"no framework is installed; packages with plugins: {packages}; pip install one")
 
 
-def _print_recipe(address: str, where: llmb.PointFilter, *, as_toml: bool, as_json: bool) -> None:
+def _print_recipe(address: str, where: llmb.PointFilter, *, as_json: bool) -> None:
     from llmb.cli.views.recipes import print_points, recipe_document
 
-    if as_toml:
-        output.print_text(llmb.starter_workload(address), newline=False)
-        return
     recipe = llmb.load_recipe(address)
     found = where.narrow(recipe)
     if as_json:

@@ -30,7 +30,10 @@ def _is_neighbour(value: Any) -> bool:
     return bool(parts) and not {"", ".", ".."} & {*parts}
 
 
-Neighbour = Annotated[str, accepting("a relative path of a file next to this file, without ..", _is_neighbour)]
+Neighbour = Annotated[
+    str,
+    accepting("a relative path of a file next to this file, without ..", _is_neighbour, schema={"type": "string"}),
+]
 """A path below the folder of the file."""
 
 Name = Annotated[str, matching("a name of small letters, digits and _", "[a-z][a-z0-9_]*")]

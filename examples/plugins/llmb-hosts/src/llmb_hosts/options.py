@@ -25,7 +25,12 @@ class HostsOptions:
     """Options of jobs on these hosts. README.md describes the keys."""
 
     hosts: tuple[HostAddress, ...] = attrs.field(validator=_check_hosts)
+    """Hosts of the jobs; the first one starts the processes on the others. Example: ``["node1", "node2"]``"""
     runtime: Literal["none"] | None = None
+    """What runs the processes: only `"none"`, which starts them directly. Default: none. Example: ``"none"``"""
     master_addr: HostAddress | None = None
+    """Address of the first host in the training network. Default: its name. Example: ``"10.0.0.1"``"""
     lost_after_s: PositiveInt = LOST_AFTER_S
+    """Seconds without an answer of a host after which the job has failed. Example: ``120``"""
     grace_s: PositiveInt = GRACE_S
+    """Seconds between SIGTERM and SIGKILL. Example: ``30``"""

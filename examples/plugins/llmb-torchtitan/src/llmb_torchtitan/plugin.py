@@ -28,11 +28,16 @@ from llmb_torchtitan.validation import find_errors
 
 @attrs.frozen(kw_only=True)
 class TorchTitanOptions:
-    """Options in [framework], which README.md describes."""
+    """Options in [framework]."""
 
     config: Mapping[str, Mapping[str, Any]] = attrs.field(factory=FrozenMap)
+    """Keys of torchtitan's job configuration, by table; they override those of the recipe. Default: empty.
+    Example: ``{ training = { seed = 1 } }``
+    """
     python: str = attrs.field(default="python", metadata={"comparable": True})
+    """Python interpreter of the environment with torchtitan. Example: ``"python3"``"""
     checkout: str | None = None
+    """Existing checkout of torchtitan. Default: llmb's own checkout. Example: ``"/opt/torchtitan"``"""
 
 
 class TorchTitan(FrameworkHooks[TorchTitanOptions]):

@@ -1,0 +1,32 @@
+"""``llmb schema``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import llmb
+from llmb.cli import output
+from llmb.cli.options import reject_combination
+from llmb.cli.output_file import STANDARD_OUTPUT, write_output
+
+
+def schema(
+    of_recipe: Annotated[bool, typer.Option("--recipe", help="Print the schema of a recipe file.")] = False,
+    of_framework: Annotated[
+        bool, typer.Option("--framework-file", help="Print the schema of a declared framework.")
+    ] = False,
+    file: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Write the schema to a file.", show_default=False)
+    ] = STANDARD_OUTPUT,
+) -> None:
+    """Print the JSON Schema of a spec for the installed plugins, for editors."""
+    import json
+
+    reject_combination({"--recipe": of_recipe, "--framework-file": of_framework})
+    document = llmb.json_schema("recipe" if of_recipe else "framework file" if of_framework else "spec")
+    write_output(file, json.dumps(document, indent=2) + "\n")
+    if file != STANDARD_OUTPUT:
+        output.print_message(f"wrote {file}")
