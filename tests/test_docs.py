@@ -62,10 +62,10 @@ def test_every_example_is_valid(example: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_every_family_of_recipes_has_an_example() -> None:
+def test_every_framework_has_an_example() -> None:
     used = [tomllib.loads(file.read_text())["workload"]["recipe"] for file in (ROOT / "examples").glob("*.toml")]
-    families = {address.partition("-")[0] for address in recipe_addresses()}
-    assert families - {address.partition("-")[0] for address in used} == set()
+    frameworks = {address.partition("/")[0] for address in recipe_addresses()}
+    assert frameworks - {address.partition("/")[0] for address in used} == set()
 
 
 def test_the_generated_parts_are_current(monkeypatch: pytest.MonkeyPatch) -> None:

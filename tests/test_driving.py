@@ -271,4 +271,5 @@ def test_the_last_event_of_a_failed_run_explains_the_failure(toy: Any) -> None:
         *_, last = [event for event in session if isinstance(event, llmb.Ended)]
     [run] = session.results
     assert (last.state, last.cause, last.reason) == ("failed", "failed", run.reason)
-    assert run.failure and last.remedy == run.failure.remedy
+    assert run.failure
+    assert last.remedy == run.failure.remedy

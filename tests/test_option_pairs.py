@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, product
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,8 @@ VALUES = {
 }
 """Values of options. Those of other options are numbers."""
 
+RECIPE_FILTERS = ("--framework", "--gpu-type", "--dtype", "--gpus", "--with-baseline")
+
 REJECTED = {
     "run": [{"--check", "--detach"}, {"--detach", "--dry-run"}],
     "runs": [{"--all", "--limit"}, *map(set, combinations(("--csv", "--ids", "--json", "--prometheus"), 2))],
@@ -51,7 +53,7 @@ REJECTED = {
     "recipes": [
         {"--json", "--toml"},
         {"--schema", "--json"},
-        *({each, "--toml"} for each in ("--framework", "--gpu-type", "--dtype", "--gpus", "--with-baseline")),
+        *map(set, product(RECIPE_FILTERS, ("--toml", "--schema"))),
     ],
     "schema": [{"--recipe", "--framework-file"}],
 }

@@ -18,7 +18,7 @@ from llmb.analysis.verdict import Candidate, describe_missing_window, find_objec
 from llmb.drive.events import Ended
 from llmb.drive.incidents import JobPast, add_incidents
 from llmb.drive.record import RunRecord
-from llmb.drive.result import read_result
+from llmb.drive.result import RunResult, read_result
 from llmb.drive.run_logs import RunLogs
 from llmb.logs.diagnose import diagnose
 from llmb.logs.log_tail import log_tail
@@ -79,10 +79,7 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         steady_state=steady,
     )
     result = add_incidents(result, run, logs, past, record.events(), cause=ending.cause)
-    ranks = _compare_ranks(plan, logs, result.attempts)
-    setting = registry.framework(run.framework).rank_times_setting if window else ""
-    missing = explain_missing_times(ranks, run.gpus, judgement.verdict, setting)
-    result = attrs.evolve(result, rank_times=ranks, notes=(*result.notes, *filter(None, [missing])))
+    result = _add_rank_times(result, plan, logs, registry)
     record.write_result(result.as_dict(), steps)
     return Ended(
         run_id=run.id,
@@ -92,6 +89,15 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         cause="" if completed else ending.cause,
         remedy=result.failure.remedy if result.failure else "",
     )
+
+
+def _add_rank_times(result: RunResult, plan: RunPlan, logs: RunLogs, registry: PluginRegistry) -> RunResult:
+    """Add the comparison of the ranks' step times, or a note on the setting that enables them."""
+    run = plan.run
+    ranks = _compare_ranks(plan, logs, result.attempts)
+    setting = registry.framework(run.framework).rank_times_setting if result.window else ""
+    missing = explain_missing_times(ranks, run.gpus, result.verdict, setting)
+    return attrs.evolve(result, rank_times=ranks, notes=(*result.notes, *filter(None, [missing])))
 
 
 def _compare_ranks(plan: RunPlan, logs: RunLogs, attempts: Sequence[Attempt]) -> RankComparison | None:

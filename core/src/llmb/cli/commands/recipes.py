@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import attrs
@@ -46,31 +47,30 @@ def recipes(
 
     Filters select configurations, and recipes that have any of them. Several filters mean and.
     """
-    reject_combination({"--toml": as_toml, "--json": as_json})
     where = llmb.PointFilter(
         framework=framework, gpu_type=gpu_type, dtype=dtype, gpus=gpus, with_baseline=with_baseline
     )
-    filters = {
-        "--framework": framework,
-        "--gpu-type": gpu_type,
-        "--dtype": dtype,
-        "--gpus": gpus,
-        "--with-baseline": with_baseline or None,
-    }
-    for name, value in filters.items():
-        reject_combination({name: value is not None, "--toml": as_toml})
-    reject_combination({"--schema": with_schema, "--json": as_json})
-    if with_schema and not as_toml:
-        raise OptionsError("--schema requires --toml")
-    if address is not None and as_toml:
-        start = "#:schema ./llmb.schema.json\n" if with_schema else ""
-        output.print_text(start + llmb.starter_workload(address), newline=False)
+    if as_toml or with_schema:
+        given = attrs.asdict(where)
+        others = {f"--{name.replace('_', '-')}": bool(value) for name, value in given.items()} | {"--json": as_json}
+        _print_starter(address, as_toml=as_toml, with_schema=with_schema, others=others)
     elif address is not None:
         _print_recipe(address, where, as_json=as_json)
-    elif as_toml:
-        raise OptionsError("--toml requires the ADDRESS of a recipe")
     else:
         _print_recipes(where, as_json=as_json)
+
+
+def _print_starter(address: str | None, *, as_toml: bool, with_schema: bool, others: Mapping[str, bool]) -> None:
+    """Print a workload spec of a recipe. ``others`` are options that select another output."""
+    for name, is_given in others.items():
+        reject_combination({name: is_given, "--toml": as_toml})
+        reject_combination({name: is_given, "--schema": with_schema})
+    if not as_toml:
+        raise OptionsError("--schema requires --toml")
+    if address is None:
+        raise OptionsError("--toml requires the ADDRESS of a recipe")
+    start = "#:schema ./llmb.schema.json\n" if with_schema else ""
+    output.print_text(start + llmb.starter_workload(address), newline=False)
 
 
 def _print_recipes(where: llmb.PointFilter, *, as_json: bool) -> None:
