@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import llmb
 from llmb.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[1]
@@ -75,3 +77,10 @@ def test_a_command_is_valid_bash(command: str) -> None:
 def test_a_command_of_llmb_exists(command: str) -> None:
     name = command.split()[1]
     assert name in {"--help", "--version", "help", *(each.__name__ for each in COMMANDS)}
+
+
+@pytest.mark.parametrize("command", [each for each in FOUND if each.startswith("llmb run SPEC --set ")])
+def test_a_setting_of_a_remedy_is_valid(command: str) -> None:
+    words = shlex.split(command)
+    overrides = [words[index + 1] for index, word in enumerate(words) if word == "--set"]
+    assert llmb.load(ROOT / "examples/llama3.1-70b-nemo.toml", overrides=overrides).runs

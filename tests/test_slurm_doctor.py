@@ -88,7 +88,7 @@ def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
         ({"target": {"mpi": "pmix_v99"}}, "MPI", "not pmix_v99", "target.mpi"),
         ({"workload": {"image": "example.org/x:24.09"}}, "pyxis", "does not support container images", "pyxis"),
         ({"framework": {"task": "a", "task_space_gb": 1e6}}, "free space", "1e+06 GB needed", "target.workdir"),
-        ({"framework": {"secrets": ["TOY_TOKEN"]}}, "TOY_TOKEN", "not set", "export TOY_TOKEN before running llmb"),
+        ({"framework": {"secrets": ["TOY_TOKEN"]}}, "TOY_TOKEN", "not set", "run `export TOY_TOKEN=...` before llmb"),
         (
             {"target": {"workdir": "/etc/hosts/llmb"}},
             "work directory",

@@ -90,7 +90,12 @@ def _check_records() -> DoctorCheck:
 def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
     plugins = registry.plugins()
     broken = [
-        DoctorCheck(name=f"plugin {each.name}", ok=False, detail=each.error, remedy="upgrade or uninstall the plugin")
+        DoctorCheck(
+            name=f"plugin {each.name}",
+            ok=False,
+            detail=each.error,
+            remedy=f"`pip install --upgrade {each.distribution}`, or `pip uninstall {each.distribution}`",
+        )
         for each in plugins
         if each.error
     ]

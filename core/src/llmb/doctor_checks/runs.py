@@ -9,7 +9,7 @@ from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, 
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.drive.task_jobs import find_complete_tasks
 from llmb.hookspecs import DoctorCheck
-from llmb.hosts.disk_space import free_space_gb
+from llmb.hosts.disk_space import free_space_gb, free_space_remedy
 from llmb.planning import RunPlan, TaskPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted
@@ -94,7 +94,7 @@ def _check_tasks(tasks: Iterable[TaskPlan], complete: set[str], group: TargetGro
         return
     free_gb = free_space_gb(group.workdir, group.host)
     detail = f"{needed_gb:g} GB needed in {group.workdir}, {free_gb:.1f} GB free"
-    remedy = "free space there, or set target.workdir to another directory" if needed_gb > free_gb else ""
+    remedy = free_space_remedy(group.workdir) if needed_gb > free_gb else ""
     yield DoctorCheck(name="free space", ok=not remedy, detail=detail, remedy=remedy)
 
 
@@ -105,5 +105,5 @@ def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Ite
         if os.environ.get(name):
             yield DoctorCheck(name=name, ok=True, detail="set in the environment of llmb")
         else:
-            remedy = f"export {name} before running llmb"
+            remedy = f"run `export {name}=...` before llmb"
             yield DoctorCheck(name=name, ok=False, detail="not set in the environment of llmb", remedy=remedy)

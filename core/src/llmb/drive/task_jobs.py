@@ -13,7 +13,7 @@ from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.unit_state import Rejected, RunsOn
 from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
-from llmb.hosts.disk_space import free_space_gb
+from llmb.hosts.disk_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
 from llmb.logs.signature_files import preparation_failure
 from llmb.planning import RunPlan, TaskPlan
@@ -78,7 +78,7 @@ def reject_without_space(tasks: Sequence[TaskPlan], group: TargetGroup) -> Itera
         if needed > left:
             taken = "" if left == free else f", of which tasks that run now take {free - left:.1f} GB"
             reason = f"it needs {needed:g} GB in {group.workdir}, but only {free:.1f} GB are free{taken}"
-            remedy = "free space there, or set target.workdir to another directory"
+            remedy = free_space_remedy(group.workdir)
             yield task, Rejected(reason=reason, remedy=remedy, cause="failed")
         else:
             left -= needed

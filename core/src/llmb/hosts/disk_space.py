@@ -23,3 +23,9 @@ def free_space_gb(folder: str, host: Host) -> float:
     except ValueError:
         raise TargetError(f"cannot determine the free space in {folder}: {result.stderr.strip()}") from None
     return blocks * block_bytes / GB
+
+
+def free_space_remedy(folder: str) -> str:
+    """Return the remedy for too little space in a work directory."""
+    sizes = f"`du -xh -d 1 {shlex.quote(folder)} | sort -h`"
+    return f"free space there ({sizes} lists the sizes), or set target.workdir to another directory"

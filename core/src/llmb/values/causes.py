@@ -46,7 +46,10 @@ class CauseEntry:
 
 CAUSES: Mapping[Cause, CauseEntry] = {
     "timeout": CauseEntry(
-        "the job's time limit came", "raise workload.time_limit, or run fewer steps", state="timeout", origin="user"
+        "the job's time limit came",
+        "raise the limit (`llmb run SPEC --set workload.time_limit=2h`), or run fewer steps",
+        state="timeout",
+        origin="user",
     ),
     "preempted": CauseEntry(
         "the scheduler took the job's nodes for another one",
@@ -62,7 +65,8 @@ CAUSES: Mapping[Cause, CauseEntry] = {
     ),
     "out of memory": CauseEntry(
         "the host is out of memory",
-        "request more memory, or use less: a smaller micro batch, or more GPUs per model (tp, pp, fsdp)",
+        "request more memory, use a smaller micro batch (`llmb run SPEC --set parallelism.micro_batch_size=1`), or "
+        "more GPUs per model (tp, pp, fsdp)",
         is_crash=True,
         search_logs=True,
         origin="user",

@@ -81,7 +81,7 @@ def _no_gpus(target: Target[LocalOptions]) -> DoctorCheck:
         return DoctorCheck(name="gpus", ok=True, detail=f"{stated}, from target.machine_gpus")
     reason = target.facts.get("nvidia-smi.error", "nvidia-smi lists none")
     broken = reason.startswith("nvidia-smi fails")
-    remedy = "fix the NVIDIA driver; if it was updated, restart the machine" if broken else ""
+    remedy = "fix the NVIDIA driver; if it was updated, restart the machine: `sudo reboot`" if broken else ""
     return DoctorCheck(name="gpus", ok=False if broken else None, detail=f"none: {reason}", remedy=remedy)
 
 

@@ -67,7 +67,12 @@ def _slurm(facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="Slurm", ok=False, detail="Slurm's commands are not installed", remedy=remedy)
     if "unreachable" in facts:
         detail = f"{version}: {facts['unreachable']}"
-        return DoctorCheck(name="Slurm", ok=False, detail=detail, remedy="try again later, or contact the site")
+        return DoctorCheck(
+            name="Slurm",
+            ok=False,
+            detail=detail,
+            remedy="try again later: if `sinfo` on this host prints the same error then, contact the site",
+        )
     return DoctorCheck(name="Slurm", ok=True, detail=version)
 
 

@@ -209,7 +209,7 @@ def _imex(facts: Mapping[str, str], partition: str) -> DoctorCheck:
     """Check the daemon by which GPUs of several nodes share memory over NVLink. It runs on compute nodes only."""
     state, switch = facts.get("imex"), facts.get("config.SwitchType", "")
     if state and state != "READY":
-        remedy = "run `systemctl start nvidia-imex` on the nodes; `nvidia-imex-ctl -N` shows what is missing"
+        remedy = "run `sudo systemctl start nvidia-imex` on the nodes; `nvidia-imex-ctl -N` shows what is missing"
         return DoctorCheck(name="IMEX", ok=False, detail=f"nvidia-imex on this host is {state}", remedy=remedy)
     if state:
         return DoctorCheck(name="IMEX", ok=True, detail="nvidia-imex on this host is READY")

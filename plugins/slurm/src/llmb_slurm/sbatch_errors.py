@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-GPU_REQUEST = "set target.gpu_request to the way in which this site requests GPUs"
+GPU_REQUEST = "set target.gpu_request to the way in which this site requests GPUs; `sinfo -o '%P %G'` lists them"
+
+MINE = "`sacctmgr show assoc user=$USER format=account,partition,qos` lists them"
 
 REMEDIES = (
     ("GPUs not found", GPU_REQUEST),
     ("without GPU resources", f"{GPU_REQUEST}; for a recipe without GPUs, set target.partition to one for such jobs"),
     ("generic resource", GPU_REQUEST),
-    ("account", "set target.account and target.partition to a pair that you may use"),
+    ("account", f"set target.account and target.partition to a pair that you may use; {MINE}"),
     ("partition", "set target.partition to a partition that `sinfo` lists"),
-    ("qos", "set target.qos to one that you may use"),
+    ("qos", f"set target.qos to one that you may use; {MINE}"),
     ("reservation", "set target.reservation to one that `scontrol show reservation` lists"),
     ("feature", "set target.constraint to features that `sinfo -o %f` lists"),
-    ("node name", "check target.nodelist and target.exclude"),
-    ("node count", "run on fewer GPUs, or set target.partition to one with more nodes"),
-    ("time limit", "lower workload.time_limit, or set target.partition to one that allows it"),
+    ("node name", "check target.nodelist and target.exclude; `sinfo -N` lists the nodes"),
+    ("node count", "run on fewer GPUs, or set target.partition to one with more nodes; `sinfo -o '%P %D'` lists both"),
+    (
+        "time limit",
+        "lower workload.time_limit, or set target.partition to one that allows it; `sinfo -o '%P %l'` lists both",
+    ),
     ("dependency", "check target.dependency"),
-    ("memory", "lower target.mem"),
+    ("memory", "lower target.mem; `sinfo -o '%P %m'` lists the memory of the nodes in MB"),
     ("unrecognized option", "check [target.sbatch]: this version of Slurm does not support the option"),
     ("requested node configuration", "check target.gpu_request, mem and constraint: no node satisfies them"),
 )
