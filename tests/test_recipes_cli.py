@@ -32,7 +32,8 @@ BASELINE_KEYS = [
 MODEL_KEYS = ["layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k"]
 POINT_KEYS = [
     *("gpu_type", "dtype", "gpus", "variant", "layers", "seq_len", "global_batch_size", "micro_batch_size"),
-    *("gradient_accumulation", "proxy", "parallelism", "recompute_layers", "offload_layers", "cuda_graphs", "baseline"),
+    *("gradient_accumulation", "proxy", "parallelism", "recompute_layers", "offload_layers", "cuda_graphs"),
+    *("baseline", "other_baselines"),
 ]
 
 

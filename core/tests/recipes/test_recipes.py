@@ -316,7 +316,8 @@ def test_what_may_be_left_out() -> None:
         ("[24.03, 20]", "[24.03, 0]", "baselines[0].step_time_s: invalid value [24.03, 0]; expected a positive number"),
         ("step_time_s = [24.03, 20]\n", "", "baselines[0].step_time_s: required key is missing; expected one of"),
         ("notes = { 64", "notes = { 65", "baselines[0].notes.65: not one of gpus"),
-        ('"fp8"\ngpus = 128', '"bf16"\ngpus = 64', "h100 bf16 on 64 GPUs already has a baseline in baselines[0]"),
+        (BASELINES[BASELINES.index('"fp8"'):], '"bf16"\ngpus = 64\nstep_time_s = 7\n',
+         "h100 bf16 on 64 GPUs already has a baseline of release 1.0 in baselines[0]"),
     ],
 )  # fmt: skip
 def test_an_error_names_its_place_and_the_expected_value(old: str, new: str, error: str) -> None:
@@ -419,3 +420,14 @@ def test_tflops_of_another_formula_are_no_baseline() -> None:
 def test_a_formula_that_counts_the_same_flops_is_comparable() -> None:
     text = f"{HEAD}{POINTS}{NEWER}tflops_per_gpu = 500\n"
     assert [point.gpus for point in read(text).points if point.baseline] == [64]
+
+
+def test_results_of_other_releases_are_kept_beside_the_baseline() -> None:
+    [point] = [
+        each
+        for each in read(f"{HEAD}{POINTS}{BASELINES}{NEWER}release = '2.0'\nstep_time_s = 19\n").points
+        if each.other_baselines
+    ]
+    assert point.baseline is not None
+    assert (point.baseline.step_time_s, point.baseline.release) == (20, "1.0")
+    assert [(each.step_time_s, each.release) for each in point.other_baselines] == [(19, "2.0")]

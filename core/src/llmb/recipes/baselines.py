@@ -1,6 +1,6 @@
 """The [[baselines]] of a recipe: what its publisher measured, with one value in each column for each of gpus."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -48,16 +48,17 @@ class PublishedRow:
         return Baseline(**values, mfu=mfu, release=self.release, source=self.source, note=self.note)
 
 
-def read_baselines(recipe: RecipeTable) -> tuple[dict[PointKey, PublishedRow], list[Fault]]:
-    """Return the published rows by point, and the errors of the others."""
-    rows: dict[PointKey, PublishedRow] = {}
+def read_baselines(recipe: RecipeTable) -> tuple[dict[PointKey, list[PublishedRow]], list[Fault]]:
+    """Return the published rows by point, in the order of the file, and the errors of the others."""
+    rows: dict[PointKey, list[PublishedRow]] = {}
     errors: list[Fault] = []
     for index, table in enumerate(recipe.baselines):
         key = f"baselines[{index}]"
-        wrong = [*_check_table(table, key), *_check_duplicates(table, key, rows)]
+        wrong = list(_check_table(table, key))
+        for point, row in {} if wrong else _rows(table, key, recipe).items():
+            wrong += _check_duplicates(point, row, rows.get(point, []))
+            rows.setdefault(point, []).append(row)
         errors += wrong
-        if not wrong:
-            rows |= _rows(table, key, recipe)
     return rows, errors
 
 
@@ -85,14 +86,16 @@ def _check_table(table: BaselineTable, key: str) -> Iterator[Fault]:
             yield Fault(message="not one of gpus", key=f"{key}.notes.{gpus}", expected=f"one of {', '.join(known)}")
 
 
-def _check_duplicates(table: BaselineTable, key: str, rows: Mapping[PointKey, PublishedRow]) -> Iterator[Fault]:
-    for gpus in table.gpus:
-        if row := rows.get((table.gpu_type, table.dtype, table.variant, gpus)):
-            name = point_name((table.gpu_type, table.dtype, table.variant, gpus))
-            yield Fault(message=f"{name} already has a baseline in {row.place}", key=f"{key}.gpus")
+def _check_duplicates(point: PointKey, row: PublishedRow, others: Iterable[PublishedRow]) -> Iterator[Fault]:
+    """Yield an error if a point has another row of the same release."""
+    for other in others:
+        if other.release == row.release:
+            message = f"{point_name(point)} already has a baseline of release {row.release} in {other.place}"
+            yield Fault(message=message, key=f"{row.place}.gpus")
 
 
 def _rows(table: BaselineTable, key: str, recipe: RecipeTable) -> dict[PointKey, PublishedRow]:
+    """Return a row for each number of GPUs of a table."""
     return {
         (table.gpu_type, table.dtype, table.variant, gpus): PublishedRow(
             place=key,

@@ -1,7 +1,7 @@
 """Expand the [[points]] of a recipe: each table is every combination of its gpu_type, dtype and gpus."""
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -22,7 +22,9 @@ from llmb.values.recipe import Point, ScalingRule
 from llmb.values.typed import decode_fields
 
 
-def expand_points(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> tuple[tuple[Point, ...], list[Fault]]:
+def expand_points(
+    recipe: RecipeTable, rows: Mapping[PointKey, Sequence[PublishedRow]]
+) -> tuple[tuple[Point, ...], list[Fault]]:
     """Return every combination of every table, and the errors of the others. ``rows`` are the published values."""
     points: dict[PointKey, tuple[str, Point]] = {}
     errors: list[Fault] = []
@@ -35,16 +37,17 @@ def expand_points(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) ->
             if name in points:
                 message = f"{point_name(name)} is already in {points[name][0]}"
                 errors.append(Fault(message=message, key=key))
-            errors += _check_formula(point, recipe, rows.get(name))
-            points.setdefault(name, (key, _with_baseline(point, recipe, rows)))
+            published = rows.get(name, ())
+            errors += (error for row in published for error in _check_formula(point, recipe, row))
+            points.setdefault(name, (key, _with_baselines(point, recipe, published)))
     return tuple(point for _, point in points.values()), errors
 
 
-def _measured(recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> Mapping[str, PointTable]:
+def _measured(recipe: RecipeTable, rows: Mapping[PointKey, Sequence[PublishedRow]]) -> Mapping[str, PointTable]:
     """Return a table for each baseline of a recipe without [[points]], by a key for errors."""
     degrees = {name: getattr(recipe, name) for name in DEGREES}
     return {
-        f"{row.place} ({point_name((gpu_type, dtype, variant, gpus))})": PointTable(
+        f"{row[0].place} ({point_name((gpu_type, dtype, variant, gpus))})": PointTable(
             gpu_type=(gpu_type,), dtype=(dtype,), variant=variant, gpus=(gpus,), **degrees
         )
         for (gpu_type, dtype, variant, gpus), row in rows.items()
@@ -156,9 +159,9 @@ def _key_in_point(error: Fault, key: str) -> str:
     return f"{key}.model.{name}" if table == "model" else f"{key}.{name}"
 
 
-def _check_formula(point: Point, recipe: RecipeTable, row: PublishedRow | None) -> Iterator[Fault]:
+def _check_formula(point: Point, recipe: RecipeTable, row: PublishedRow) -> Iterator[Fault]:
     """Yield an error if the TFLOP/s of a baseline count other FLOPs than the recipe's formula does."""
-    if row is None or not row.values.get("tflops_per_gpu"):
+    if not row.values.get("tflops_per_gpu"):
         return
     flops, counted_flops = (_sequence_flops(point, recipe, each) for each in (recipe.flop_formula, row.flop_formula))
     difference = counted_flops / flops - 1 if flops and counted_flops else 0.0
@@ -168,14 +171,15 @@ def _check_formula(point: Point, recipe: RecipeTable, row: PublishedRow | None) 
         yield Fault(message=message, key=f"{row.place}.flop_formula", expected=expected)
 
 
-def _with_baseline(point: Point, recipe: RecipeTable, rows: Mapping[PointKey, PublishedRow]) -> Point:
-    row = rows.get(point_key(point))
-    if row is None:
+def _with_baselines(point: Point, recipe: RecipeTable, rows: Sequence[PublishedRow]) -> Point:
+    """Return the point with its published results. The first row of the file is the baseline."""
+    if not rows:
         return point
     batch = point.parallelism.global_batch_size
     flops = _sequence_flops(point, recipe, recipe.flop_formula)
     flops_per_step = None if flops is None else batch * flops
-    return attrs.evolve(point, baseline=row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step))
+    first, *others = [row.as_baseline(point.gpus, batch * point.seq_len, flops_per_step) for row in rows]
+    return attrs.evolve(point, baseline=first, other_baselines=tuple(others))
 
 
 def _sequence_flops(point: Point, recipe: RecipeTable, formula: FlopFormula | None) -> float | None:

@@ -90,10 +90,10 @@ def _check_window(table: RecipeTable) -> Iterator[Fault]:
         yield Fault(message=message, key="window", expected=f"at most {table.steps}")
 
 
-def _check_rows(rows: Mapping[PointKey, PublishedRow], points: Sequence[Point]) -> Iterator[Fault]:
+def _check_rows(rows: Mapping[PointKey, Sequence[PublishedRow]], points: Sequence[Point]) -> Iterator[Fault]:
     """Yield an error for each baseline without a point."""
     known = {point_key(point): point_name(point_key(point)) for point in points}
-    for key, row in rows.items():
+    for key, (row, *_) in rows.items():
         if key not in known:
             nearest = nearest_name(point_name(key), known.values(), cutoff=0.4)
             message = f"{point_name(key)} is not a point of this recipe"

@@ -54,6 +54,7 @@ class Point:
     ``time_limit_s`` is None for the recipe's own limit. ``rule`` computes the configuration for numbers of GPUs that
     are not published, if the publisher's scripts do so.
     ``model`` is None if the recipe has no architecture; ``seq_len`` is known in any case.
+    ``other_baselines`` are results of the same configuration with other releases of the software.
     """
 
     gpu_type: str
@@ -72,6 +73,7 @@ class Point:
     options: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     rule: ScalingRule | None = None
     baseline: Baseline | None = None
+    other_baselines: tuple[Baseline, ...] = ()
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

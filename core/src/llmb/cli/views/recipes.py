@@ -97,6 +97,7 @@ def _point_document(point: llmb.Point) -> dict[str, Any]:
         "offload_layers": point.offload_layers,
         "cuda_graphs": point.cuda_graphs,
         "baseline": attrs.asdict(point.baseline) if point.baseline else None,
+        "other_baselines": [attrs.asdict(each) for each in point.other_baselines],
     }
 
 
