@@ -20,7 +20,13 @@ ROWS = [
     for row in csv.DictReader((HERE / "megatron_bridge-published.csv").read_text().splitlines())
     if CONTAINERS[0] <= row["container"] <= f"{CONTAINERS[1]}.99"
 ]
-NAMES = {"llama3-8b": "llama3.1-8b", "llama3-70b": "llama3.1-70b"}
+NAMES = {
+    "llama3-8b": "llama3.1-8b",
+    "llama3-70b": "llama3.1-70b",
+    "nemotron-3-nano": "nemotron3-nano-30b",
+    "nemotron-3-super": "nemotron3-super-120b",
+}
+"""Recipes whose names differ from the names of their models in the table."""
 RECIPES = [llmb.load_recipe(each) for each in llmb.recipe_addresses() if each.endswith(LINE)]
 DEGREES = ("tp", "pp", "cp", "ep", "fsdp", "global_batch_size", "micro_batch_size")
 
