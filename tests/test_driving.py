@@ -273,3 +273,14 @@ def test_the_last_event_of_a_failed_run_explains_the_failure(toy: Any) -> None:
     assert (last.state, last.cause, last.reason) == ("failed", "failed", run.reason)
     assert run.failure
     assert last.remedy == run.failure.remedy
+
+
+def test_the_logs_of_a_job_that_is_over_are_copied_before_the_run_ends(toy: Any) -> None:
+    with llmb.start(llmb.load(toy.spec())) as session:
+        events = [event for event in session if isinstance(event, llmb.Progress | llmb.JobEnded | llmb.Ended)]
+    job_ended, copying, ended = [
+        events.index(event)
+        for event in events
+        if isinstance(event, llmb.JobEnded | llmb.Ended) or event.detail == "copying logs"
+    ]
+    assert job_ended < copying < ended

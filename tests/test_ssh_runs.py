@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from parts.network import Network
+from parts.screen import Screen
 from parts.sshd import Sshd
 
 import llmb
@@ -164,6 +165,21 @@ def test_an_unreachable_host_is_reported_before_the_first_command(remote: Remote
     remote.toy.gate.touch()
     if command == "attach":
         check_completed(remote.runs("attach")[0], remote)
+
+
+def test_llmb_shows_that_it_connects_to_a_host_that_responds_late(remote: Remote) -> None:
+    remote.toy.gate.touch()
+    with Network(remote.server.address, remote.server.port) as network:
+        remote.server.write_config(port=network.port)
+        network.silence()
+        connecting = remote.start("run", remote.spec(), "--json")
+        remote.toy.wait_for_message(connecting, "connecting to cluster ...")
+        screen = Screen.of_llmb("run", remote.spec("other"), env={**remote.toy.env, **remote.env})
+        screen.wait_for("connecting to cluster ...")
+        assert not remote.toy.records, "the host has not responded"
+        network.mend()
+        check_completed(json.loads(connecting.communicate(timeout=60)[0])["runs"][0], remote)
+        assert screen.end() == 0
 
 
 def test_llmb_waits_for_a_server_that_restarts(remote: Remote) -> None:

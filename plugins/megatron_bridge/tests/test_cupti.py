@@ -74,7 +74,13 @@ def test_the_library_is_downloaded_once(load_run: LoadRun, tmp_path: Path, conte
         return subprocess.run(["bash", "-c", str(script)], env=env, capture_output=True, text=True, check=False)
 
     assert bash(task.check).returncode != 0
+    library = Path(MegatronBridge().build_job(run).mounts[-1].source)
+    dead, living = Path(f"{library}.partial.1"), Path(f"{library}.partial.2")
+    dead.mkdir(parents=True)
+    living.mkdir()
+    os.utime(dead, (0, 0))
     done = bash(task.work)
+    assert [dead.exists(), living.exists()] == [False, True]
     if content == "README":
         assert (done.returncode, done.stderr.splitlines()[-1]) == (
             1, f"the archive from {archive.as_uri()} contains no libcupti.so",
@@ -82,4 +88,4 @@ def test_the_library_is_downloaded_once(load_run: LoadRun, tmp_path: Path, conte
         return
     assert done.returncode == 0, done.stderr
     assert bash(task.check).returncode == 0
-    assert Path(MegatronBridge().build_job(run).mounts[-1].source).read_text() == "ELF"
+    assert library.read_text() == "ELF"

@@ -308,6 +308,19 @@ def test_a_gated_tokenizer_is_downloaded_with_a_token_that_stays_secret(
 
 @CURL
 @pytest.mark.real
+def test_a_download_removes_what_is_left_of_downloads_that_died(tokenizers: Any, hub: Any, tmp_path: Path) -> None:
+    folders = tmp_path / "ca che" / "tokenizers" / "meta-llama"
+    dead, living = folders / "Meta-Llama-3-8B.partial.1", folders / "Meta-Llama-3-8B.partial.2"
+    for folder in (dead, living):
+        folder.mkdir(parents=True)
+        (folder / "config.json").touch()
+    os.utime(dead, (0, 0))
+    assert fetch(tokenizers("llama3.1-8b", 8), hub).returncode == 0
+    assert sorted(each.name for each in folders.iterdir()) == ["Meta-Llama-3-8B", living.name]
+
+
+@CURL
+@pytest.mark.real
 def test_an_open_tokenizer_is_downloaded_without_a_token(tokenizers: Any, hub: Any) -> None:
     task = tokenizers("llama3.1-405b", 32)
 

@@ -3,6 +3,8 @@
 set -eu
 partial=$file.partial.$$
 mkdir -p "$partial"
+# Downloads that died leave their partial folders. None takes a day.
+find "${file%/*}" -maxdepth 1 -name '*.partial.*' -mtime +0 -exec rm -rf {} +
 trap 'rm -rf "$partial"' EXIT
 
 fail() {

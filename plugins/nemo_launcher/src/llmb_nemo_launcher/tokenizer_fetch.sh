@@ -4,7 +4,10 @@
 set -eu
 site=${HF_ENDPOINT:-https://huggingface.co}
 partial=$folder.partial.$$
+mkdir -p "$partial"
 trap 'rm -rf "$partial"' EXIT
+# Downloads that died leave their partial folders. None takes a day.
+find "${folder%/*}" -maxdepth 1 -name '*.partial.*' -mtime +0 -exec rm -rf {} +
 
 fail() {
   echo "$1" >&2
@@ -34,6 +37,5 @@ fetch() { # file
 
 for file in "${files[@]}"; do fetch "$file"; done
 [ -z "$config" ] || printf '%s\n' "$config" >"$partial/tokenizer_config.json"
-mkdir -p "$(dirname "$folder")"
 rm -rf "$folder"
 mv "$partial" "$folder"
