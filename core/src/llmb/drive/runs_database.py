@@ -17,18 +17,18 @@ from llmb.paths import home_folder
 
 LOCK_TIMEOUT_S = 2.0  # for another process that writes the file
 
-COLUMNS = (
-    *("created", "recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict"),
-    *("step_time", "ratio", "mfu", "first_repeat"),
-)
+FILTERED = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict")
+COLUMNS = ("created", *FILTERED, "step_time", "ratio", "mfu", "first_repeat")
 SCHEMA = f"""
 create table runs (run_id text primary key, stamp text, ended integer, {", ".join(COLUMNS)}) without rowid;
 create table folder (modified_ns integer);
 create table results (run_id text primary key, result text);
-create index runs_created on runs (created, run_id);
+create index runs_created on runs (created, run_id, {", ".join(FILTERED)});
 create index runs_unended on runs (run_id, stamp) where not ended;
 create index runs_repeats on runs (first_repeat) where first_repeat is not null;
 """
+"""The index runs_created has all columns of filters, so that SQLite counts the matches without the rows."""
+
 VERSION = zlib.crc32(f"{SCHEMA} {' '.join(attrs.fields_dict(RunResult))}".encode()) & 0x7FFFFFFF
 """A number that changes with the tables and with the fields of RunResult."""
 
