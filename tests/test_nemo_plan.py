@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +87,27 @@ def test_a_window_without_a_printed_step_is_an_error(
         found = [(fault.key, fault.message) for fault in error.faults]
     assert [key for key, _ in found] == (["measure.window"] if message else [])
     assert all(text.startswith(f"window {window} ") and message in text for _, text in found)
+
+
+def count_calls(runs: int) -> int:
+    """Return the number of calls of Python functions that planning takes for so many numbers of GPUs."""
+    workload = {"recipe": "nemo_launcher/llama3.1-8b", "gpu_type": "h100", "dtype": "bf16"}
+    gpus = [8 * nodes for nodes in range(1, runs + 1)]
+    spec = {"workload": {**workload, "gpus": gpus}, "target": {"scheduler": "slurm", "workdir": "/scratch"}}
+    calls = 0
+
+    def count(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        assert len(llmb.plan(llmb.load(spec))) == runs
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_the_work_of_planning_grows_linearly_with_the_number_of_runs() -> None:
+    _first, few, more, most = (count_calls(runs) for runs in (1, 25, 50, 100))  # the first loads the plugins
+    assert most - more < 2.1 * (more - few)
