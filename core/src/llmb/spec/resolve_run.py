@@ -54,6 +54,7 @@ class RunResolver:
         self._tables = TableDecoder()
         self._decode_plugin_tables = LatestResult(_decode_plugin_tables)
         self._find_points = LatestResult(_find_points)
+        self._set_gpus_per_node = LatestResult(_set_gpus_per_node)
 
     def resolve(
         self, combination: Combination, suspects: Collection[str] = ()
@@ -79,7 +80,7 @@ class RunResolver:
         run = with_baseline(run, names.recipe, spec)
         run_spec = RunSpec(
             run=run,
-            target=attrs.evolve(target, gpus_per_node=run.gpus_per_node),
+            target=self._set_gpus_per_node(target, run.gpus_per_node),
             swept=combination.swept,
             repeats=spec.workload.repeats or 1,
             recipe_copy=names.recipe.copy,
@@ -285,6 +286,10 @@ def _assemble(
         return None
     cache = target.cache if target else ""
     return assemble_run(spec, recipe, point, names.accelerator, gpus_per_node=per_node, options=options, cache=cache)
+
+
+def _set_gpus_per_node(target: Target[Any], gpus_per_node: int) -> Target[Any]:
+    return attrs.evolve(target, gpus_per_node=gpus_per_node)
 
 
 def _repeat(run_spec: RunSpec, number: int) -> RunSpec:
