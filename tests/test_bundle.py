@@ -132,16 +132,25 @@ def test_a_signature_is_that_of_an_allowed_signer(llmb: Llmb, run_id: str, tmp_p
 def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
     directory = Path(library.find_run(run_id).directory)
     log = next((directory / "logs").iterdir())
-    log.write_text(f"on {socket.gethostname()} as alice in /home/alice/x with {TOKEN}\n{log.read_text()}")
+    lines = [
+        f"on {socket.gethostname()} as alice in /home/alice/x with {TOKEN}",
+        "gpu-a17:812:813 [0] NCCL INFO Bootstrap: Using eth0:10.20.30.41<0>",
+        "srun: error: gpu-b3: task 3: Exited with exit code 1",
+        "MASTER_ADDR=10.20.30.41 mail bob@site.example, nvidia-curand-cu12==10.3.9.90, 127.0.0.1",
+    ]
+    log.write_text("\n".join([*lines, log.read_text()]))
     spec = (directory / "run.toml").read_text()
     (directory / "run.toml").write_text(re.sub("^host = .*", 'host = ["n001", "n002"]', spec, flags=re.MULTILINE))
     (directory / "job.sh").write_text("echo n001 n0012 /home/alice\n")
     file = tmp_path / "b.tar.gz"
     assert llmb("bundle", run_id, "-o", file, "--redact").status == 0
     every = b"\n".join(unpack(file).values())
-    for name in (f" {socket.gethostname()} ", "n001 ", "/home/alice", TOKEN):
+    names = (f" {socket.gethostname()} ", "n001 ", "/home/alice", TOKEN, "gpu-a17", "gpu-b3", "10.20.30.41", "bob@site")
+    for name in names:
         assert re.findall(rb".*(?<![a-z])%s.*" % re.escape(name.encode()), every) == []
     assert b"n0012" in every
+    assert b"nvidia-curand-cu12==10.3.9.90, 127.0.0.1" in every
+    assert b"eth0:ip-1<0>" in every
     assert llmb("bundle", "--verify", file).status == 0
 
 

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.recorded_runs import record_runs
 
 import llmb
+from llmb.version import VERSION
 
 POINT: dict[str, Any] = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
 TOKEN = "hf_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -78,6 +80,15 @@ def test_saved_logs_are_compared(tmp_path: Path) -> None:
     assert [point.call for point in compared.points] == ["slower"]
     assert compared.differences == ()
     assert llmb.compare(b, "baseline").points[0].call == "slower"
+
+
+def test_an_import_differs_from_a_started_run_only_by_its_settings(tmp_path: Path) -> None:
+    [imported] = save(write_log(tmp_path / "a.log")).runs
+    [started] = record_runs([[7.0] * 50], provenance={"llmb": VERSION, "kernel": "6.1", "env": {"NCCL_DEBUG": "INFO"}})
+    settings = llmb.report([imported, started]).settings
+    assert {each.key for each in settings if len(each.values) > 1} == set()
+    assert {"kernel", "env.NCCL_DEBUG"} <= {each.key for each in settings}
+    assert llmb.compare(imported, started).differences == ()
 
 
 def test_no_secret_of_a_log_is_in_the_record(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

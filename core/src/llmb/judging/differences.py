@@ -70,8 +70,12 @@ def find_differences(
     """Return the differences between the specs of both sides at each point, ranked by kind and number of points."""
     counts: dict[tuple[str, str, str], int] = {}
     for a, b in points:
-        with_env = all(spec.get("provenance", {}).get("env") for spec in (*a, *b))
-        for each in _compare(_values(a, with_env), _values(b, with_env)):
+        provenances = [spec.get("provenance", {}) for spec in (*a, *b)]
+        known = {
+            "with_env": all(provenance.get("env") for provenance in provenances),
+            "with_job": not any("imported" in provenance for provenance in provenances),
+        }
+        for each in _compare(_values(a, known), _values(b, known)):
             counts[each] = counts.get(each, 0) + 1
     found = [
         Difference(kind=kind_of_key(key), key=key, a=a, b=b, points=count) for (key, a, b), count in counts.items()
@@ -80,14 +84,16 @@ def find_differences(
     return sorted(found, key=lambda each: (order.index(each.kind), -each.points, each.key))
 
 
-def describe_settings(spec: Mapping[str, Any], *, with_env: bool = True) -> dict[str, str]:
+def describe_settings(spec: Mapping[str, Any], *, with_env: bool = True, with_job: bool = True) -> dict[str, str]:
     """Return the settings of a run that may explain its speed, by dotted keys.
 
     ``with_env`` adds the environment that the job reported, which is useless if other runs did not report one.
+    ``with_job`` adds the target and everything else that only a run has that llmb started.
     """
-    provenance = dict(spec.get("provenance", {}))
+    provenance = dict(spec.get("provenance", {})) if with_job else {}
     hosts = provenance.get("host", ())
-    settings = {key: value for key, value in spec.items() if key != "provenance"}
+    left_out = ("provenance",) if with_job else ("provenance", "target")
+    settings = {key: value for key, value in spec.items() if key not in left_out}
     settings |= {key: value for key, value in provenance.items() if key not in (*NOT_COMPARED, "env", "image")}
     settings["env"] = (dict(provenance.get("env", {})) if with_env else {}) | dict(spec.get("env", {}))
     found = {key: _text(value) for key, value in _flatten(settings) if not GENERATED.match(key)}
@@ -108,9 +114,9 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _values(specs: Sequence[Mapping[str, Any]], with_env: bool) -> dict[str, str]:
+def _values(specs: Sequence[Mapping[str, Any]], known: Mapping[str, bool]) -> dict[str, str]:
     """Return the value of each key on one side; different values of its runs are joined."""
-    runs = [describe_settings(spec, with_env=with_env) for spec in specs]
+    runs = [describe_settings(spec, **known) for spec in specs]
     keys = dict.fromkeys(key for run in runs for key in run)
     return {key: ", ".join(sorted({run.get(key, NOT_SET) for run in runs})) for key in keys}
 

@@ -1,4 +1,4 @@
-"""Replacement of host and user names in the files of a record."""
+"""Replacement of host names, user names and addresses in the files of a record."""
 
 from __future__ import annotations
 
@@ -10,26 +10,51 @@ from contextlib import suppress
 from typing import Any
 
 HOME = re.compile(rb"(?<![A-Za-z0-9._-])/(?:home|Users)/([A-Za-z0-9._-]+)")
+LOGGED_HOSTS = (
+    re.compile(rb"^(?:\s*\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
+    re.compile(rb"^(?:\s*\d+: )?srun: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
+    re.compile(rb"^(?:\s*\d+: )?slurmstepd: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
+    re.compile(rb"^\s*host +: ([A-Za-z][\w.-]*)\s*$", re.MULTILINE),
+)
+"""Lines of logs that name a host: NCCL, srun, Slurm, and the failure report of torchrun."""
+
+OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
+ADDRESSES = {
+    "ip": re.compile(rf"(?<![\w.-])(?<!==)(?!127\.|0\.){OCTET}(?:\.{OCTET}){{3}}(?![\w-]|\.\d)".encode()),
+    "email": re.compile(rb"(?<![\w.+-])(?!git@)[\w.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}(?![\w-])"),
+}
+"""Addresses that are replaced wherever they are. A version with four parts after == is no IP address."""
+
 NOT_IN_NAME = "A-Za-z0-9_-"
 SHORTEST = 2
 """The least characters of a name that is replaced. Shorter ones occur in any word."""
 
 
 class Redactor:
-    """Replaces names by numbered words, such as ``host-1``: the same name by the same word in all files."""
+    """Replaces names by numbered words, such as ``host-1``: the same name by the same word in all files.
+
+    The names are those of specs and results, those that known lines of logs contain, users in paths below /home, IPv4
+    addresses except those of this machine, and e-mail addresses.
+    """
 
     def __init__(
-        self, specs: Sequence[Mapping[str, Any]], results: Iterable[Mapping[str, Any]], files: Iterable[bytes]
+        self, specs: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]], files: Iterable[bytes]
     ) -> None:
         hosts = {name for spec in specs for name in _hosts(spec)} | {socket.gethostname(), socket.getfqdn()}
         hosts |= {
             node for result in results for each in result.get("attempts") or () for node in each.get("nodes") or ()
         }
         hosts |= {host.partition(".")[0] for host in hosts}
+        hosts |= {host for result in results for host in _failing_hosts(result)}
         users = {name for spec in specs for name in _users(spec)} | {_own_name()}
-        users |= {name.decode() for data in files for name in HOME.findall(data)}
+        addresses: dict[str, set[str]] = {kind: set() for kind in ADDRESSES}
+        for data in files:
+            users |= {name.decode() for name in HOME.findall(data)}
+            hosts |= {name.decode() for pattern in LOGGED_HOSTS for name in pattern.findall(data)}
+            for kind, pattern in ADDRESSES.items():
+                addresses[kind] |= {name.decode() for name in pattern.findall(data)}
         words: dict[bytes, bytes] = {}
-        for kind, names in (("user", users), ("host", hosts - {"localhost", "127"})):
+        for kind, names in (("user", users), ("host", hosts - {"localhost", "127"}), *addresses.items()):
             known = sorted(name for name in names if len(name) >= SHORTEST)
             words |= {name.encode(): f"{kind}-{number}".encode() for number, name in enumerate(known, 1)}
         self._words = words
@@ -53,6 +78,13 @@ def _hosts(spec: Mapping[str, Any]) -> Iterator[str]:
     yield from [found] if isinstance(found, str) else found
     if host := spec.get("target", {}).get("host"):
         yield str(host).rpartition("@")[2].partition(":")[0]
+
+
+def _failing_hosts(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the hosts that a result names as the place of a failure or as slow."""
+    ranks = result.get("rank_times") or {}
+    found = [result.get("failure") or {}, *ranks.get("slow_ranks", ()), *ranks.get("slow_hosts", ())]
+    yield from (each["host"] for each in found if each.get("host"))
 
 
 def _users(spec: Mapping[str, Any]) -> Iterator[str]:

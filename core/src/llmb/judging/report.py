@@ -135,8 +135,13 @@ def _collect_settings(runs: Sequence[ReportedRun]) -> list[ReportedSetting]:
 
 
 def _values(key: str, runs: Sequence[ReportedRun]) -> dict[str, tuple[str, ...]]:
-    """Return the values of a setting, the most frequent one first, each with the runs that have it."""
+    """Return the values of a setting, the most frequent one first, each with the runs that have it.
+
+    What an imported run does not state is unknown, and not "not set".
+    """
     ids: dict[str, list[str]] = {}
     for run in runs:
+        if key not in run.settings and run.result.get("imported"):
+            continue
         ids.setdefault(run.settings.get(key, NOT_SET), []).append(run.run_id)
     return {value: tuple(ids[value]) for value in sorted(ids, key=lambda value: -len(ids[value]))}

@@ -112,8 +112,9 @@ class MegatronLog(LineParser):
 
     def close(self) -> list[Step | Notice]:
         """Return what was held back, and the step times of a log without step numbers."""
-        timed = (timers.take_step() for timers in self._timers.values())
-        return [*super().close(), *filter(None, timed), *self._step_times.close()]
+        last = super().close()
+        timed = [step for timers in self._timers.values() if (step := timers.take_step())]
+        return [*last, *timed, *self._step_times.close()]
 
     def _read_record(
         self, number: int, total: bytes, text: bytes, found: list[Step | Notice], *, wrapped: bool = False

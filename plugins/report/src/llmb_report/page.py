@@ -67,6 +67,7 @@ class Failed:
     cause: str
     origin: str
     evidence: str
+    line: int | None
     place: str
     remedy: str
 
@@ -125,13 +126,14 @@ def _failures(runs: Sequence[ReportedRun]) -> Iterator[Failed]:
         if result.get("state") not in NOT_COMPLETED:
             continue
         failure = result.get("failure") or {}
-        places = [f"{name} {failure[name]}" for name in ("rank", "host", "line") if failure.get(name) is not None]
+        places = [f"{name} {failure[name]}" for name in ("rank", "host") if failure.get(name) is not None]
         yield Failed(
             run_id=run.run_id,
             state=str(result["state"]),
             cause=str(failure.get("cause") or result.get("reason") or "unknown"),
             origin=str(failure.get("origin") or "unknown"),
             evidence=str(failure.get("evidence") or ""),
+            line=failure.get("line"),
             place=", ".join(places),
             remedy=str(failure.get("remedy") or ""),
         )

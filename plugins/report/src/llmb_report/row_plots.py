@@ -192,7 +192,8 @@ def _scale(axes: Axes, values: Sequence[float]) -> None:
     shorten: Callable[[float, object], str] = lambda value, _place: _short(value)  # noqa: E731  # matplotlib calls it
     if min(values) > 0 and max(values) / min(values) > 10:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(10))
+        decades = math.floor(math.log10(max(values))) - math.ceil(math.log10(min(values))) + 1
+        axes.xaxis.set_major_locator(LogLocator(10, subs=(1.0,) if decades > 1 else (1.0, 2.0, 5.0)))
         axes.xaxis.set_minor_locator(NullLocator())
     else:
         axes.xaxis.set_major_locator(MaxNLocator(5))

@@ -25,7 +25,7 @@ from llmb_report.step_buckets import (
 from llmb_report.svg import BAND, INK, LIMIT, MEASURED, MUTED, PUBLISHED, as_svg, new_axes
 
 LOWEST, HIGHEST = 0.9, 1.5
-"""The range of the axis of step time, as multiples of the steady step time. Faster steps extend it."""
+"""The range of the axis of step time, as multiples of the steady step times. Faster steps extend it."""
 
 MOST_TABLE_ROWS = 50
 MOST_EDGE_LABELS = 3
@@ -51,6 +51,12 @@ class _Runs:
         """The steady step time, or the median if no run has a steady state."""
         steady: list[float] = [value for run in self.runs if (value := _table(run, "steady_state").get("step_time_s"))]
         return statistics.median(steady or [each.time_s for each in self.every])
+
+    @property
+    def slowest_steady_s(self) -> float:
+        """The steady step time of the slowest run, or the usual step time."""
+        steady: list[float] = [value for run in self.runs if (value := _table(run, "steady_state").get("step_time_s"))]
+        return max(steady, default=self.usual_s)
 
     @property
     def fastest_s(self) -> float:
@@ -83,7 +89,7 @@ def step_plot(name: str, title: str, sets: Sequence[ReportedSet]) -> Plot | None
     tolerance = next((each.tolerance for each in sets if each.tolerance is not None), None)
     limit_s = published_s * (1 + tolerance) if published_s and tolerance is not None else None
     figure, axes = new_axes(HEIGHT, top=24)
-    low, high = min(LOWEST * found.usual_s, 0.98 * found.fastest_s), HIGHEST * found.usual_s
+    low, high = min(LOWEST * found.usual_s, 0.98 * found.fastest_s), HIGHEST * found.slowest_steady_s
     axes.set_ylim(low, high)
     axes.set_xlim(*_x_limits(found.every))
     _draw_marks(axes, found, published_s, limit_s)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import math
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.control import Control
@@ -15,16 +17,25 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+WRAPPING_VARIABLES = ("TMUX", "VTE_VERSION", "KITTY_WINDOW_ID", "KONSOLE_VERSION", "WT_SESSION", "ALACRITTY_WINDOW_ID")
+"""Variables of terminals that wrap the lines on their screen again when their width changes."""
+
+WRAPPING_PROGRAMS = ("tmux", "iTerm.app", "WezTerm", "ghostty", "vscode")
+"""Values of TERM_PROGRAM with the same meaning."""
+
+
 class LiveArea:
     """Lines that stay below all other output of a console.
 
-    Only lines that changed are written, so that nothing flickers, and lines that stay the same cost nothing. A terminal
-    that becomes narrower may wrap the lines, and their place is then unknown. The lines are therefore written again
-    below, so that they never overwrite other output.
+    Only lines that changed are written, so that nothing flickers, and lines that stay the same cost nothing. Many
+    terminals wrap the lines when they become narrower. In those that are known to do so, the wrapped lines are erased.
+    In others, the place of the lines is unknown. They are therefore written again below, so that they never overwrite
+    other output.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, environ: Mapping[str, str] = os.environ) -> None:
         self._console = console
+        self._wraps = wraps_old_lines(environ)
         self._lines: list[Text] = []
         self._size = console.size
         self._lock = threading.RLock()
@@ -43,17 +54,25 @@ class LiveArea:
                 line.truncate(width, overflow="ellipsis")
             resized = self._console.size != self._size
             if width < self._size.width:
-                self._lines = []
+                self._erase_wrapped(width, height)
             if resized or shown != self._lines:
                 self._write(self._changes(shown, everything=resized))
                 self._lines, self._size = shown, self._console.size
+
+    def _erase_wrapped(self, width: int, height: int) -> None:
+        """Forget the lines, which the terminal may have wrapped to this width. Erase them if it surely has."""
+        if self._wraps:
+            rows = sum(max(1, math.ceil(line.cell_len / width)) for line in self._lines)
+            on_screen = min(rows, height)
+            self._write([*_up(on_screen), *_erased(on_screen)])
+        self._lines = []
 
     def print_above(self, text: Text) -> None:
         """Print lines above the area. The terminal scrolls them away, as other output."""
         with self._lock:
             shown, self._lines = self._lines[: self.size[1]], []
-            above = [*_up(len(shown)), *_erased(len(shown)), *self._rendered(text), Segment.line()]
-            self._write([*above, *self._changes(shown, everything=True)])
+            above = [_WRAP, *self._rendered(text), Segment.line(), _CUT]
+            self._write([*_up(len(shown)), *_erased(len(shown)), *above, *self._changes(shown, everything=True)])
             self._lines = shown
 
     def _changes(self, lines: Sequence[Text], *, everything: bool) -> list[Segment]:
@@ -71,7 +90,8 @@ class LiveArea:
         return list(self._console.render(text, self._console.options.update(no_wrap=True, overflow="ignore")))[:-1]
 
     def _write(self, segments: Sequence[Segment]) -> None:
-        self._console.print(Segments(segments), end="", soft_wrap=True)
+        """Write with lines cut at the edge. A terminal may be narrower already, and report that a moment later."""
+        self._console.print(Segments([_CUT, *segments, _WRAP]), end="", soft_wrap=True)
 
 
 class LinesAbove(io.TextIOBase):
@@ -89,6 +109,11 @@ class LinesAbove(io.TextIOBase):
         return len(text)
 
 
+def wraps_old_lines(environ: Mapping[str, str]) -> bool:
+    """Check whether the terminal is known to wrap the lines on its screen when it becomes narrower."""
+    return environ.get("TERM_PROGRAM") in WRAPPING_PROGRAMS or any(environ.get(name) for name in WRAPPING_VARIABLES)
+
+
 def _up(count: int) -> list[Segment]:
     """Return the move to the beginning of the line that is so many lines higher."""
     return [Control((ControlType.CURSOR_UP, count), ControlType.CARRIAGE_RETURN).segment] if count else []
@@ -98,5 +123,8 @@ def _erased(count: int) -> list[Segment]:
     """Return what erases so many lines. The cursor ends where it began."""
     return [_ERASE_LINE, Segment.line()] * count + _up(count)
 
+
+_CUT, _WRAP = Segment("\x1b[?7l", None, []), Segment("\x1b[?7h", None, [])
+"""Whether the terminal cuts or wraps lines that are too long (DECAWM)."""
 
 _ERASE_LINE = Control((ControlType.ERASE_IN_LINE, 2)).segment
