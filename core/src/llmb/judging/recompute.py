@@ -20,6 +20,7 @@ from llmb.plugins.recipe_files import find_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.export import import_run
 from llmb.spec.published_points import published_point
+from llmb.values.errors import LogError
 from llmb.values.steps import Step
 
 
@@ -35,7 +36,10 @@ def recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterato
         else:
             yield from ((record.run_id, problem) for problem in _recompute_run(record, registry))
     for imported in repeats.values():
-        yield from _recompute_imports(imported, registry)
+        try:
+            yield from _recompute_imports(imported, registry)
+        except LogError as error:
+            yield imported[0].run_id, str(error)
 
 
 def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:

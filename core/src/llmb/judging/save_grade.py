@@ -130,7 +130,8 @@ def _mask_text(text: str, mask: SecretMask) -> str:
 
 def imported_logs(record: RunRecord) -> list[Path]:
     """Return the copies of the logs of an imported run, in the order in which they were graded. Raise RecordError."""
-    return [record.logs / name for name in record.spec()["provenance"].get("logs", ())]
+    names = record.spec()["provenance"].get("logs")
+    return [record.logs / name for name in names] if names else sorted(record.logs.glob("*"))
 
 
 def _copy_names(paths: Sequence[Path]) -> list[str]:
