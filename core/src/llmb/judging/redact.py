@@ -12,11 +12,11 @@ from typing import Any
 HOME = re.compile(rb"(?<![A-Za-z0-9._-])/(?:home|Users)/([A-Za-z0-9._-]+)")
 LOGGED_HOSTS = (
     re.compile(rb"^(?:\s*\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
-    re.compile(rb"^(?:\s*\d+: )?srun: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
-    re.compile(rb"^(?:\s*\d+: )?slurmstepd: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
+    re.compile(rb"^(?:\s*\d+: )?\w+: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
+    re.compile(rb"^(?:\s*\d+: )?\w+: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
     re.compile(rb"^\s*host +: ([A-Za-z][\w.-]*)\s*$", re.MULTILINE),
 )
-"""Lines of logs that name a host: NCCL, srun, Slurm, and the failure report of torchrun."""
+"""Lines of logs that name a host: those of NCCL, of job steps that failed or were cancelled, and of launchers."""
 
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 ADDRESSES = {
