@@ -84,6 +84,22 @@ def test_two_processes_train_one_model_and_each_logs_a_part(train: Trainings, tp
     assert ("Step Time : " in last.read_text(), "elapsed time" in last.read_text()) == (False, True)
 
 
+def test_two_processes_train_half_of_the_experts_each(train: Trainings) -> None:
+    short = ("workload.steps=6", "measure.window=[3, 6]")
+    run, steps = train("workload.recipe='megatron_bridge/moe-tiny'", "workload.gpus=2", *short)
+    assert run["state"] == "completed", run
+    assert [int(step["step"]) for step in steps] == [1, 2, 3, 4, 5, 6]
+    assert float(steps[-1]["loss"]) < float(steps[0]["loss"])
+    projections, scores, experts, vocabulary = (
+        128 * 32 * (2 * 4 + 2 * 2),
+        2 * 4 * 32 * 64,
+        2 * 3 * 128 * 128,
+        1024 * 128,
+    )
+    assert run["metrics"]["flops_per_sequence"] == 128 * 6 * (2 * (projections + scores + experts) + vocabulary)
+    assert run["metrics"]["mfu"] > 0
+
+
 def test_overrides_reach_the_framework_and_an_unknown_key_is_reported(train: Trainings) -> None:
     shorter = ("workload.steps=4", "measure.window='last'")
     run, steps = train(*shorter, "framework.config={'optimizer.lr' = 5e-4}")

@@ -30,6 +30,8 @@ def install() -> None:
     _replace_cuda()
     sys.meta_path.insert(0, _Stubs(ABSENT))
     importlib.import_module("megatron.core.models.gpt.gpt_layer_specs")
+    moe: Any = importlib.import_module("megatron.core.transformer.moe.moe_utils")
+    moe.te_general_gemm = None  # Megatron-Core 0.16 reads this name even without Transformer Engine
     sys.meta_path.insert(0, _Stubs(ABSENT_AND_DETECTED))
     initialize: Any = importlib.import_module("megatron.bridge.training.initialize")
     initialize.compile_helpers = lambda: None  # the wheel contains them compiled, without a makefile
@@ -61,6 +63,13 @@ class _NoStream:
         pass
 
     def wait_stream(self, *_: Any) -> None:
+        """Do nothing: all work is already complete."""
+
+    def record_event(self, *_: Any) -> _NoStream:
+        """Return an event that is already complete."""
+        return self
+
+    def synchronize(self) -> None:
         """Do nothing: all work is already complete."""
 
 

@@ -1,6 +1,7 @@
-"""Training script for one rank on a CPU: Megatron-Bridge's ``pretrain()`` with a small Llama model on mock data.
+"""Training script for one rank on a CPU: Megatron-Bridge's ``pretrain()`` with a small model on mock data.
 
-The script needs the environment of environments/cpu.txt and the rank variables that every scheduler sets.
+The model has the shape of Llama, or of a mixture of experts with Llama's attention. The script needs the environment of
+environments/cpu.txt and the rank variables that every scheduler sets.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ NUMBERS = (
     *("layers", "hidden", "ffn", "heads", "query-groups", "vocab", "seq-len"),
     *("tp", "micro-batch-size", "global-batch-size", "steps"),
 )
+EXPERTS = ("experts", "top-k", "expert-ffn", "ep")
 
 
 def main() -> None:
@@ -31,6 +33,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in NUMBERS:
         parser.add_argument(f"--{name}", type=int, required=True)
+    for name in EXPERTS:
+        parser.add_argument(f"--{name}", type=int, default=1)
     parser.add_argument("overrides", nargs="*")
     arguments = parser.parse_args()
     config = _config(arguments)
@@ -89,7 +93,8 @@ def _model(arguments: argparse.Namespace) -> Any:
         vocab_size=arguments.vocab,
         seq_length=arguments.seq_len,
         tensor_model_parallel_size=arguments.tp,
-        transformer_layer_spec=lambda _: get_gpt_layer_local_spec(normalization="RMSNorm"),
+        transformer_layer_spec=lambda config: get_gpt_layer_local_spec(config.num_moe_experts, normalization="RMSNorm"),
+        **(_experts(arguments) if arguments.experts > 1 else {}),
         params_dtype=torch.float32,
         pipeline_dtype=torch.float32,
         autocast_dtype=torch.float32,
@@ -103,6 +108,19 @@ def _model(arguments: argparse.Namespace) -> Any:
             False,
         ),
     )
+
+
+def _experts(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of experts. Gloo, which connects CPUs, has no all-to-all for parts of different sizes."""
+    return {
+        "num_moe_experts": arguments.experts,
+        "moe_router_topk": arguments.top_k,
+        "moe_ffn_hidden_size": arguments.expert_ffn,
+        "expert_model_parallel_size": arguments.ep,
+        "moe_token_dispatcher_type": "allgather",
+        "moe_grouped_gemm": False,
+        "moe_permute_fusion": False,
+    }
 
 
 def _override(config: Any, text: str) -> None:
