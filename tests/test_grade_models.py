@@ -46,9 +46,9 @@ def flops_of(model: str, tp: int) -> float:
 def write_log(path: Path, tflops: float) -> Path:
     lines = [
         f" [2026-07-30 10:00:00] iteration {step:8}/      50 | consumed samples: {step:12} | elapsed time per "
-        f"iteration (ms): {1000 * STEP_S:.1f} | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} | learning rate: 1.0E-04 | "
-        f"global batch size: {step:5} | lm loss: {12 - step / 50:.6E} | loss scale: 1.0 | grad norm: 1.0 | "
-        "number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+        f"iteration (ms): {1000 * STEP_S:.1f} | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} | "
+        f"learning rate: 1.0E-04 | global batch size: {step:5} | lm loss: {12 - step / 50:.6E} | loss scale: 1.0 | "
+        "grad norm: 1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
         for step in range(1, 51)
     ]
     path.write_text("".join(lines))
