@@ -53,7 +53,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterable[Figure]]] = {
 }
 QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "startup.py": lambda: startup.figures(run=False),
-    "parse_speed.py": lambda: parse_speed.figures(20, 1),
+    "parse_speed.py": lambda: parse_speed.figures(20, 1, diagnosed_mb=20),
     "planning.py": lambda: planning.figures(20),
     "runs_list.py": lambda: runs_list.figures(1000),
     "report_speed.py": lambda: report_speed.figures(5),

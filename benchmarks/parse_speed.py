@@ -151,7 +151,7 @@ def _cpu_time_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def figures(size_mb: int = 300, repeats: int = 5) -> Iterator[Figure]:
+def figures(size_mb: int = 300, repeats: int = 5, *, diagnosed_mb: int = 500) -> Iterator[Figure]:
     """Yield the speed on each log, memory on a log and a tenth of it, and what is read of a log that has grown."""
     with tempfile.TemporaryDirectory(prefix="llmb-parse-speed-") as folder:
         for log in LOGS:
@@ -162,9 +162,10 @@ def figures(size_mb: int = 300, repeats: int = 5) -> Iterator[Figure]:
                 small = write(Path(folder, "small", path.name), log.make(size_mb * MB // 10))
                 yield memory(small, path, log)
             if log.name == "ranks":
+                yield reading_again(path)
+                write(path, log.make(diagnosed_mb * MB))
                 yield diagnosis(path, "incomplete", repeats)
                 yield diagnosis(write(path, failed(path.read_bytes())), "failed", repeats)
-                yield reading_again(path)
             path.unlink()
 
 
