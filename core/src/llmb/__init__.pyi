@@ -120,6 +120,7 @@ from .scripts.job_functions import script_template as script_template
 from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
+from .spec.schemas import SchemaKind as SchemaKind
 from .spec.schemas import json_schema as json_schema
 from .spec.starter_workload import starter_workload as starter_workload
 from .spec.target_names import target_names as target_names

@@ -63,8 +63,8 @@ def recipes(
 def _print_starter(address: str | None, *, as_toml: bool, with_schema: bool, others: Mapping[str, bool]) -> None:
     """Print a workload spec of a recipe. ``others`` are options that select another output."""
     for name, is_given in others.items():
-        reject_combination({name: is_given, "--toml": as_toml})
-        reject_combination({name: is_given, "--schema": with_schema})
+        reject_combination({"--toml": as_toml, name: is_given})
+        reject_combination({"--schema": with_schema, name: is_given})
     if not as_toml:
         raise OptionsError("--schema requires --toml")
     if address is None:
