@@ -22,7 +22,7 @@ _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}
 _ANY_TABLE: Schema = {"type": "object"}
 
 
-def json_schema(kind: SchemaKind = "spec") -> Schema:
+def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a workload spec for the installed plugins, or of another file."""
     schemas = {"spec": lambda: _spec(PluginRegistry()), "recipe": _recipe, "framework file": _framework_file}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"llmb {kind}", **schemas[kind]()}
