@@ -196,7 +196,17 @@ def test_a_recipe_has_the_keys_of_the_contract_and_every_published_point(llmb: L
     assert len(points) == len(recipe["points"]) == 18
     point = points["h100", "fp8", 2048]
     assert list(point) == POINT_KEYS
-    parallelism = {"tp": 1, "pp": 1, "vp": None, "cp": 1, "ep": 1, "etp": 1, "dp": 2048, "fsdp": 128}
+    parallelism: dict[str, int | str | None] = {
+        "tp": 1,
+        "pp": 1,
+        "vp": None,
+        "cp": 1,
+        "ep": 1,
+        "etp": 1,
+        "dp": 2048,
+        "fsdp": 128,
+    }
+    parallelism["pipeline_layout"] = None
     assert (point["parallelism"], point["global_batch_size"]) == (parallelism, 4096)
     for row in ROWS:
         published = points[row["gpu"], row["dtype"], int(row["gpus"])]
@@ -296,3 +306,17 @@ def test_the_newest_release_is_first_and_older_releases_are_folded(llmb: Llmb) -
     releases = [entry["release"] for entry in listed if entry["address"].startswith("megatron_bridge/llama3.1-8b")]
     assert releases == sorted(releases, reverse=True)
     assert len(releases) > 1
+
+
+def test_the_json_has_the_sizes_of_each_kind_of_model(llmb: Llmb) -> None:
+    def model(name: str) -> dict[str, object]:
+        sizes: dict[str, object] = llmb("recipes", f"megatron_bridge/{name}@26.06", "--json").json["model"]
+        return {key: value for key, value in sizes.items() if key not in MODEL_KEYS}
+
+    assert model("llama3.1-8b") == {"vocab_divisor": 128}
+    assert model("deepseek-v3").keys() == {
+        *("mla", "expert_ffn", "shared_expert_ffn", "dense_layers", "mtp_depth", "vocab_divisor")
+    }
+    assert model("nemotron3-nano-30b")["mamba"] == {"heads": 64, "head_size": 64, "groups": 8, "state": 128}
+    points = llmb("recipes", "megatron_bridge/deepseek-v3@26.06", "--gpu-type", "h100", "--json").json["points"]
+    assert "Et|(tt|)*30mL" in [point["parallelism"]["pipeline_layout"] for point in points]

@@ -264,3 +264,16 @@ def test_host_names_are_folded(names: list[str], folded: str) -> None:
 def test_the_library_returns_what_json_prints(llmb: Llmb, record: Record) -> None:
     a, b = record(7.0), record(7.5)
     assert json.loads(json.dumps(library.compare(a, b).as_dict())) == llmb("compare", a, b, "--json").json
+
+
+def test_mfu_is_not_compared_if_the_flops_were_counted_differently(record: Record) -> None:
+    a, b = record(7.0), record(7.1)
+    [same] = library.compare(a, b).points
+    assert (same.a.mfu, same.b.mfu) == (pytest.approx(0.5258, abs=1e-3), pytest.approx(0.5184, abs=1e-3))
+    made = RunRecord(runs_folder() / b)
+    result = read_result(made)
+    assert result.metrics is not None
+    metrics = attrs.evolve(result.metrics, flops_per_sequence=1.2 * result.metrics.flops_per_sequence)
+    made.write_result(attrs.evolve(result, metrics=metrics).as_dict(), [])
+    [other] = library.compare(a, b).points
+    assert (other.a.mfu, other.b.mfu, other.change) == (None, None, same.change)

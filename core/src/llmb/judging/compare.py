@@ -181,10 +181,11 @@ def _repeats(runs: Sequence[_Run]) -> list[Repeat]:
 
 def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointChange:
     change = compare_repeats(_repeats(a), _repeats(b))
+    same_flops = len({run.result.metrics.flops_per_sequence for run in (*a, *b) if run.result.metrics}) == 1
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
-        a=_side(a, change.a_s),
-        b=_side(b, change.b_s),
+        a=_side(a, change.a_s, with_mfu=same_flops),
+        b=_side(b, change.b_s, with_mfu=same_flops),
         change=change.change,
         margin=change.margin,
         call=change.call,
@@ -192,7 +193,8 @@ def _compare_point(point: Point, a: Sequence[_Run], b: Sequence[_Run]) -> PointC
     )
 
 
-def _side(runs: Sequence[_Run], step_time_s: float) -> ComparedSide:
+def _side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) -> ComparedSide:
+    """Return one side of a comparison, without MFU if the sides count the FLOPs of the model differently."""
     kept = [runs[index] for index in kept_indices(_repeats(runs))]
     metrics = [run.result.metrics for run in kept if run.result.metrics]
     return ComparedSide(
@@ -200,7 +202,7 @@ def _side(runs: Sequence[_Run], step_time_s: float) -> ComparedSide:
         left_out=tuple(run.result.run_id for run in runs if run not in kept),
         step_time_s=step_time_s,
         tokens_per_s=_mean([each.tokens_per_s for each in metrics]),
-        mfu=_mean([each.mfu for each in metrics]),
+        mfu=_mean([each.mfu for each in metrics]) if with_mfu else None,
     )
 
 

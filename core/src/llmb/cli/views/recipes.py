@@ -68,11 +68,20 @@ def recipe_document(recipe: llmb.Recipe) -> dict[str, Any]:
         "framework": recipe.framework,
         "release": recipe.release,
         "image": recipe.image.with_digest if recipe.image else None,
-        "model": {name: getattr(recipe.model, name, None) for name in MODEL_KEYS},
+        "model": _model_document(recipe.model),
         "flop_formula": recipe.flop_formula,
         "window": recipe.window if recipe.window == "last" else list(recipe.window),
         "points": [_point_document(point) for point in recipe.points],
     }
+
+
+def _model_document(model: llmb.Model | None) -> dict[str, Any]:
+    """Return the sizes that every model has, and those of its kind (experts, MLA, layer pattern) that it states."""
+    sizes = {name: getattr(model, name, None) for name in MODEL_KEYS}
+    if model is None:
+        return sizes
+    of_its_kind = attrs.asdict(model, filter=lambda field, value: value != field.default)
+    return sizes | {name: value for name, value in of_its_kind.items() if name != "seq_len"}
 
 
 def _point_document(point: llmb.Point) -> dict[str, Any]:
@@ -92,6 +101,7 @@ def _point_document(point: llmb.Point) -> dict[str, Any]:
             **{name: getattr(parallelism, name) for name in DEGREES},
             "dp": parallelism.data_parallel(point.gpus),
             "fsdp": parallelism.fsdp,
+            "pipeline_layout": parallelism.pipeline_layout,
         },
         "recompute_layers": point.recompute_layers,
         "offload_layers": point.offload_layers,
