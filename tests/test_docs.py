@@ -63,7 +63,8 @@ def test_every_example_is_valid(example: Path) -> None:
 
 
 def test_every_framework_has_an_example() -> None:
-    used = [tomllib.loads(file.read_text())["workload"]["recipe"] for file in (ROOT / "examples").glob("*.toml")]
+    stated = [tomllib.loads(file.read_text())["workload"]["recipe"] for file in (ROOT / "examples").glob("*.toml")]
+    used = [address for each in stated for address in (each if isinstance(each, list) else [each])]
     frameworks = {address.partition("/")[0] for address in recipe_addresses()}
     assert frameworks - {address.partition("/")[0] for address in used} == set()
 
