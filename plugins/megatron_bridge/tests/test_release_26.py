@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -102,3 +103,13 @@ def test_a_proxy_has_the_published_sizes_and_others_are_passed(load_run: LoadRun
 def test_a_time_limit_may_depend_on_the_gpu_type(load_run: LoadRun) -> None:
     limits = {gpu: job_of(load_run("kimi-k2@26.06", gpu, "fp8", 256)).time_limit_s for gpu in ("gb300", "b300")}
     assert limits == {"gb300": 1200, "b300": 2700}
+
+
+def test_only_the_rotary_embedding_of_405b_is_scaled(load_run: LoadRun) -> None:
+    def config_of(recipe: str) -> dict[str, Any]:
+        files = job_of(load_run(recipe, "h100", "fp8", 1024 if "405b" in recipe else 64)).files
+        [text] = [text for path, text in files.items() if path.endswith("config.json")]
+        return dict(json.loads(text))
+
+    assert config_of("llama3.1-405b@26.06")["rope_scaling"]["factor"] == 8.0
+    assert "rope_scaling" not in config_of("llama3.1-70b@26.06")
