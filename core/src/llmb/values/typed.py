@@ -151,13 +151,13 @@ def _literal(choices: tuple[Any, ...]) -> ValueType:
 
 def _union(kinds: tuple[Any, ...]) -> ValueType:
     members = {each: value_type(each) for each in kinds if each is not type(None)}
-    is_optional = len(members) < len(kinds)
     only = next(iter(members.values())) if len(members) == 1 else None
-    expected = " or ".join(each.expected for kind, each in members.items() if not (kind is int and float in kinds))
+    shown = sorted(members, key=lambda kind: {str: 1, int: 2, float: 3, bool: 4}.get(kind, 0))  # Python may reorder it
+    expected = " or ".join(members[kind].expected for kind in shown if not (kind is int and float in kinds))
     exact = {each.exact for each in members.values() if each.exact}
 
     def convert(value: Any) -> Any:
-        if (value is None and is_optional) or type(value) in exact:
+        if (value is None and type(None) in kinds) or type(value) in exact:
             return value
         if only:
             return only.convert(value)
