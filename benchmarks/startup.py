@@ -85,6 +85,51 @@ def completion() -> Iterator[Figure]:
     yield Figure(f"completing a {slowest}, more than a command", more, 100, "ms", detail=detail)
 
 
+PACKS = 20
+PACK_RECIPE = """
+release = "1"
+description = "a recipe of a pack"
+source = "a benchmark"
+window = "last"
+steps = 50
+time_limit = "1h"
+seq_len = 4096
+params = 7e9
+global_batch_size = "4 * gpus"
+"""
+
+
+def packs() -> Iterator[Figure]:
+    """Compare `llmb recipes` and the completion of a recipe with and without 20 installed packs."""
+    with tempfile.TemporaryDirectory() as site:
+        for number in range(PACKS):
+            _install_pack(Path(site), f"pack{number}")
+        line = LINES["recipe"]
+        complete = ["_LLMB_COMPLETE=complete_bash", f"COMP_WORDS={line}", f"COMP_CWORD={len(line.split()) - 1}"]
+        llmb = [sys.executable, "-m", "llmb"]
+        begin = {"llmb recipes": (["env"], ["recipes", "--json"]), "completing a recipe": (["env", *complete], [])}
+        commands = {
+            f"{what}{suffix}": [*env, *settings, *llmb, *words]
+            for what, (env, words) in begin.items()
+            for suffix, settings in (("", []), (" with packs", [f"PYTHONPATH={site}"]))
+        }
+        seconds = best(commands)
+    for what in ("llmb recipes", "completing a recipe"):
+        detail = f"{1000 * seconds[f'{what} with packs']:.0f} ms, {1000 * seconds[what]:.0f} ms"
+        ratio = seconds[f"{what} with packs"] / seconds[what]
+        yield Figure(f"{what} with {PACKS} packs / without", ratio, 1.5, detail=detail)
+
+
+def _install_pack(site: Path, name: str) -> None:
+    """Install a pack with a recipe, as pip would do."""
+    info = site / f"llmb_{name}-1.0.dist-info"
+    (site / name / "recipes/maxtext").mkdir(parents=True)
+    info.mkdir()
+    (site / name / f"recipes/maxtext/{name}-7b.toml").write_text(PACK_RECIPE)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: llmb-{name}\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[llmb.packs]\n{name} = {name}\n")
+
+
 def quickstart(repeats: int) -> Iterator[Figure]:
     """Compare the quickstart under llmb with its training command alone, in the same environment."""
     with tempfile.TemporaryDirectory() as home:
@@ -131,6 +176,7 @@ def trained(command: list[str], env: dict[str, str]) -> list[dict[str, Any]]:
 def figures(repeats: int = PAIRS, *, run: bool = True) -> Iterator[Figure]:
     yield from start_up()
     yield from completion()
+    yield from packs()
     if run:
         yield from quickstart(repeats)
 

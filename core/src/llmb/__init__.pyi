@@ -98,6 +98,7 @@ from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan
 from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
+from .plugins.addresses import framework_of as framework_of
 from .plugins.entry_points import PluginEntry as PluginEntry
 from .plugins.installed_names import framework_names as framework_names
 from .plugins.installed_names import plugin_packages as plugin_packages

@@ -21,6 +21,7 @@ from llmb.judging.sets import find_repeats
 from llmb.parsing.directories import LogReader, ParsedPath
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.planning import plan
+from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
@@ -30,9 +31,11 @@ from llmb.spec.published_points import published_flops, published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
+from llmb.spec.run_of_log import run_of_log
 from llmb.values.errors import Fault, LlmbError, LogError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.report import Report
+from llmb.values.run import Run
 from llmb.values.workload import Workload
 
 
@@ -86,36 +89,62 @@ def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:
 def parse(
     logs: str | Path | Iterable[str | Path],
     *,
-    framework: str,
+    framework: str | None = None,
+    recipe: str | None = None,
+    gpus: int | None = None,
     window: Window | None = None,
     steps: int | None = None,
     run: int | None = None,
 ) -> ParsedLog:
     """Parse one run from its log, or from the logs of its ranks, as far as they are written.
 
-    ``window`` is by default the framework's usual window. ``steps`` overrides the number of steps that a complete log
-    has according to the log itself. ``run`` is one of several runs in the log, from 1, by default the last one. Raise
-    LogError if a log cannot be read or lacks the run, and PluginError for an unknown framework.
+    ``framework`` is a name or the path of a declared framework, by default that of ``recipe``. A recipe and a number of
+    GPUs supply values that the log does not have, such as the global batch size. ``window`` is by default the usual
+    window of the recipe or framework. ``steps`` overrides the number of steps that a complete log has according to the
+    log itself. ``run`` is one of several runs in the log, from 1, by default the last one. Raise LogError if a log
+    cannot be read or lacks the run, and PluginError for an unknown framework.
     """
     logs = [logs] if isinstance(logs, str | Path) else logs
-    return parse_run([Path(log) for log in logs], framework, PluginRegistry(), window, steps, run)
+    registry = PluginRegistry()
+    name, known_run = _writer(framework, recipe, gpus, registry)
+    return parse_run([Path(log) for log in logs], name, registry, window, steps, run, known_run)
 
 
 def parse_paths(
     paths: Iterable[str | Path],
     *,
-    framework: str,
+    framework: str | None = None,
+    recipe: str | None = None,
+    gpus: int | None = None,
     window: Window | None = None,
     steps: int | None = None,
     run: int | None = None,
 ) -> list[ParsedPath]:
     """Parse each path: a log as one run, a directory as all logs of the framework in it.
 
-    ``window``, ``steps`` and ``run`` are those of `parse`. Return one value per path, which lists the files that cannot
-    be read instead of raising LogError. Raise PluginError for an unknown framework.
+    The other arguments are those of `parse`. Return one value per path, which lists the files that cannot be read
+    instead of raising LogError. Raise PluginError for an unknown framework.
     """
-    reader = LogReader(framework=framework, registry=PluginRegistry(), window=window, steps_asked=steps, run=run)
+    registry = PluginRegistry()
+    name, known_run = _writer(framework, recipe, gpus, registry)
+    reader = LogReader(
+        framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
+    )
     return [reader.read(Path(path)) for path in paths]
+
+
+def _writer(
+    framework: str | None, recipe: str | None, gpus: int | None, registry: PluginRegistry
+) -> tuple[str, Run[Any] | None]:
+    """Return the framework that wrote a log, and the run if its recipe is known. Raise SpecError if they differ."""
+    if recipe is None:
+        if framework is None:
+            raise SpecError("neither a framework nor a recipe is given")
+        return framework, None
+    found = run_of_log(absolute_address(recipe, Path()), gpus, registry)
+    if framework not in (None, found.framework) and absolute_address(framework or "", Path()) != found.framework:
+        raise SpecError(f"recipe {recipe} is for the framework {found.framework}, not {framework}")
+    return framework or framework_of(recipe), found
 
 
 def list_recipes(where: PointFilter | None = None) -> list[Recipe]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -15,6 +16,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError, PluginError
 from llmb.values.log_files import LogFiles
 from llmb.values.recipe import Window
+from llmb.values.run import Run
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +52,7 @@ class LogReader:
     """Reader of one framework's logs.
 
     ``steps_asked`` is the number of steps in a complete log, and ``run`` the run in a log with several, if the user
-    sets them.
+    sets them. ``known_run`` is that of `parse_run`.
     """
 
     framework: str
@@ -58,6 +60,7 @@ class LogReader:
     window: Window | None = None
     steps_asked: int | None = None
     run: int | None = None
+    known_run: Run[Any] | None = None
 
     def read(self, path: Path) -> ParsedPath:
         """Read a log, or the logs in a directory: docs/parse.md lists which files of a directory are logs."""
@@ -86,7 +89,7 @@ class LogReader:
                     yield found
 
     def _parse(self, path: Path) -> ParsedLog:
-        return parse_run([path], self.framework, self.registry, self.window, self.steps_asked, self.run)
+        return parse_run([path], self.framework, self.registry, self.window, self.steps_asked, self.run, self.known_run)
 
     def _parse_if_log(self, path: Path, known: LogFiles) -> ParsedLog | PassedOver | None:
         if is_training_log(path, known):

@@ -30,6 +30,7 @@ from llmb.values.error_text import counted
 from llmb.values.errors import Fault, LogError, PluginError, located
 from llmb.values.failure import Failure
 from llmb.values.recipe import Window
+from llmb.values.run import Run
 from llmb.values.steps import Step
 
 
@@ -145,31 +146,33 @@ def parse_run(
     window: Window | None = None,
     steps_asked: int | None = None,
     run: int | None = None,
+    known_run: Run[Any] | None = None,
 ) -> ParsedLog:
     """Read the log of a run, or the logs of its ranks, to their present end.
 
-    ``run`` selects one of several runs in the log, counted from 1. Raise LogError if a log is unreadable or does not
-    contain the run, and PluginError if the framework's parser fails.
+    ``run`` selects one of several runs in the log, counted from 1. ``known_run`` is the run that wrote the log, if it
+    is known: some parsers need its sizes. Raise LogError if a log is unreadable or does not contain the run, and
+    PluginError if the framework's parser fails.
     """
     if not paths:
         raise LogError("no log is named")
     framework = registry.framework(name)
     with _naming_the_log(paths), ExitStack() as stack:
         plain = {path: stack.enter_context(unpacked(path)) for path in paths}
-        series, last_steps, ranks = _read_steps(framework, plain)
+        series, last_steps, ranks = _read_steps(framework, plain, known_run)
         runs = series.runs
         if run is not None and run != runs:
             _check_run(paths, run, runs)
             new_parser = partial(framework.parse_log, run=None)
             plain = {path: stack.enter_context(up_to_run(text, run, new_parser)) for path, text in plain.items()}
-            series, last_steps, ranks = _read_steps(framework, plain)
+            series, last_steps, ranks = _read_steps(framework, plain, known_run)
         status, failure = classify_log_end(name, registry, series, last_steps, steps_asked)
         return ParsedLog(
             paths=tuple(paths),
             framework=name,
             status=status,
             series=series,
-            summary=summarise(series.steps, window or framework.window),
+            summary=summarise(series.steps, window or (known_run.window if known_run else framework.window)),
             failure=failure,
             experiment=experiment(paths[0], framework.log_files),
             steps_asked=steps_asked,
@@ -189,10 +192,10 @@ def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:
 
 
 def _read_steps(
-    framework: FrameworkHooks[Any], plain: Mapping[Path, Path]
+    framework: FrameworkHooks[Any], plain: Mapping[Path, Path], run: Run[Any] | None
 ) -> tuple[StepSeries, dict[Path, LastSteps], RankSteps]:
     """Read the steps of logs, each with the path of its plain text. Return also the last ones and those of ranks."""
-    parser, series, last_steps = framework.parse_log(run=None), StepSeries(), dict[Path, LastSteps]()
+    parser, series, last_steps = framework.parse_log(run=run), StepSeries(), dict[Path, LastSteps]()
     ranks = RankSteps()
     offset = 0
     for path, text in plain.items():

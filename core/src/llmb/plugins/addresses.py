@@ -23,6 +23,11 @@ def split_address(address: str) -> tuple[str, str]:
     return framework, name
 
 
+def framework_of(address: str) -> str:
+    """Return the framework of a recipe's address: a name, or the path of the file that declares it."""
+    return split_address(address)[0]
+
+
 def absolute_address(address: str, folder: Path) -> str:
     """Return a file's address with its absolute path, if the path is relative to ``folder``. Keep other addresses."""
     if not is_file_address(address):

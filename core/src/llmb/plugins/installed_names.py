@@ -1,4 +1,4 @@
-"""Names of installed plugins and recipes, read from metadata alone: for the completion of a command line."""
+"""Names of installed plugins and recipes, from metadata and file names alone: for the completion of a command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-GROUPS = ("llmb.frameworks", "llmb.schedulers", "llmb.extensions")
+from llmb.paths import config_folder
+
+FRAMEWORKS, PACKS = "llmb.frameworks", "llmb.packs"
+GROUPS = (FRAMEWORKS, "llmb.schedulers", "llmb.extensions", PACKS)
+
+_RECIPE_TABLE = re.compile(r"^\[recipes\.\"?([A-Za-z0-9._+-]+?)\"?\]", re.MULTILINE)
+"""The beginning of a recipe in a declared framework with several recipes."""
 
 
 def plugin_versions() -> dict[str, str]:
@@ -32,20 +38,44 @@ def plugin_packages() -> dict[str, str]:
 
 
 def framework_names() -> list[str]:
-    """Return the names of the installed frameworks."""
-    return sorted({point.name for point in metadata.entry_points(group="llmb.frameworks")})
+    """Return the names of the installed and declared frameworks."""
+    installed = {point.name for point in metadata.entry_points(group=FRAMEWORKS)}
+    return sorted(installed | {file.stem for folder in _packs() for file in folder.glob("frameworks/*.toml")})
 
 
 def recipe_names() -> list[str]:
     """Return the addresses of recipes, as the names of their files give them. Check nothing."""
-    return sorted({address for point in metadata.entry_points(group="llmb.frameworks") for address in _recipes(point)})
+    found = {
+        f"{point.name}/{file.name.removesuffix('.toml')}"
+        for point in metadata.entry_points(group=FRAMEWORKS)
+        for folder in _folders(point)
+        for file in folder.glob("recipes/*.toml")
+    }
+    for folder in _packs():
+        found |= {f"{each.parent.name}/{each.name.removesuffix('.toml')}" for each in folder.glob("recipes/*/*.toml")}
+        found |= {name for each in folder.glob("frameworks/*.toml") for name in _declared(each)}
+    return sorted(found)
 
 
-def _recipes(point: metadata.EntryPoint) -> Iterator[str]:
+def _declared(file: Path) -> Iterator[str]:
+    """Yield the addresses of the recipes in a declared framework, by the headings of its tables."""
+    try:
+        names = _RECIPE_TABLE.findall(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return
+    yield from (f"{file.stem}/{name}" for name in names or [file.stem])
+
+
+def _packs() -> list[Path]:
+    """Return the folders of packs, with the user's own."""
+    installed = [folder for point in metadata.entry_points(group=PACKS) for folder in _folders(point)]
+    return [config_folder(), *installed]
+
+
+def _folders(point: metadata.EntryPoint) -> list[Path]:
+    """Return the folders of the package of an entry point, none if it is missing. Import nothing."""
     try:
         spec = find_spec(point.module.partition(".")[0])
     except (ImportError, ValueError):
-        return
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        for file in Path(folder, "recipes").glob("*.toml"):
-            yield f"{point.name}/{file.name.removesuffix('.toml')}"
+        return []
+    return list(map(Path, spec.submodule_search_locations or ())) if spec else []

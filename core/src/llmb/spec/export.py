@@ -44,7 +44,7 @@ def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     tables = read_toml(file)
     provenance = tables.get("provenance", {})
     if isinstance(provenance, dict) and "imported" in provenance:
-        tables = _with_any_target(tables, registry)
+        tables = with_any_target(tables, registry)
     run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
     if not isinstance(run_id, str):
         raise RecordError(f"{file} is not the record of a run: provenance.run_id is missing")
@@ -66,7 +66,7 @@ def export_imported_run(
 
     Raise SpecError for an invalid spec.
     """
-    workload, errors = resolve(Document(None, _with_any_target(tables, registry)), registry)
+    workload, errors = resolve(Document(None, with_any_target(tables, registry)), registry)
     if errors:
         raise SpecError(*errors)
     [spec] = draw_run_ids(workload).runs
@@ -76,7 +76,7 @@ def export_imported_run(
     return spec.run.id, exported, spec.recipe_copy.files if spec.recipe_copy else {}
 
 
-def _with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
+def with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
     """Return the tables with a target, without which no spec is resolved. Raise PluginError."""
     scheduler = next((entry.name for entry in registry.installed if entry.kind == "scheduler"), None)
     if scheduler is None:

@@ -11,7 +11,7 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.completion import complete_framework
+from llmb.cli.completion import complete_framework, complete_recipe
 from llmb.cli.options import WINDOW, AsJson, OptionsError, note_ignored, parse_window, reject_combination
 
 Logs = Annotated[
@@ -22,17 +22,33 @@ Logs = Annotated[
         help="Logs, directories of logs, or - for standard input. [default: the framework's log directory]",
     ),
 ]
+Framework = Annotated[
+    str | None,
+    typer.Option(
+        "--framework",
+        metavar="NAME",
+        help="Framework that wrote the logs, or the file that declares it. [default: that of --recipe]",
+        autocompletion=complete_framework,
+    ),
+]
+RunRecipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe",
+        metavar="ADDRESS",
+        help="Recipe that was run, for values that the log does not have.",
+        autocompletion=complete_recipe,
+    ),
+]
+Gpus = Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs of the run of --recipe.")]
 STANDARD_INPUT = Path("/dev/stdin")
 
 
 def parse(
-    framework: Annotated[
-        str,
-        typer.Option(
-            "--framework", metavar="NAME", help="Framework that wrote the logs.", autocompletion=complete_framework
-        ),
-    ],
     logs: Logs = None,
+    framework: Framework = None,
+    recipe: RunRecipe = None,
+    gpus: Gpus = None,
     window: Annotated[
         str | None,
         typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the framework's usual window]"),
@@ -53,8 +69,11 @@ def parse(
 ) -> None:
     """Read training logs: every step, and the mean over a window."""
     reject_combination({"--json": as_json, "--csv": as_csv})
-    paths = [STANDARD_INPUT if str(each) == "-" else each for each in logs or [_log_directory(framework)]]
-    parsed = llmb.parse_paths(paths, framework=framework, window=parse_window(window), steps=steps, run=run)
+    name = _framework_name(framework, recipe, gpus)
+    paths = [STANDARD_INPUT if str(each) == "-" else each for each in logs or [_log_directory(name)]]
+    parsed = llmb.parse_paths(
+        paths, framework=name, recipe=recipe, gpus=gpus, window=parse_window(window), steps=steps, run=run
+    )
     faults = [fault for each in parsed for fault in each.faults]
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):
@@ -66,11 +85,22 @@ def parse(
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
-    without_steps = [(each.path, reason) for each in parsed if (reason := each.explain_missing_steps(framework))]
+    without_steps = [(each.path, reason) for each in parsed if (reason := each.explain_missing_steps(name))]
     for path, reason in without_steps:
         output.print_message(f"{path}: {reason}")
     if error or without_steps:
         raise typer.Exit(error.exit_code if error else 1)
+
+
+def _framework_name(framework: str | None, recipe: str | None, gpus: int | None) -> str:
+    """Return the framework that wrote the logs. Raise OptionsError if no option names it."""
+    if gpus is not None and recipe is None:
+        raise OptionsError("--gpus requires --recipe")
+    if framework is not None:
+        return framework
+    if recipe is None:
+        raise OptionsError("missing option '--framework', or '--recipe'")
+    return llmb.framework_of(recipe)
 
 
 def _print_log(log: llmb.ParsedLog, *, as_json: bool, as_csv: bool) -> None:

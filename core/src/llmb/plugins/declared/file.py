@@ -39,6 +39,11 @@ Neighbour = Annotated[
 Name = Annotated[str, matching("a name of small letters, digits and _", "[a-z][a-z0-9_]*")]
 """The name of an option, which is also a placeholder."""
 
+PythonVersion = Annotated[
+    str, matching('a version such as "3.12" or ">=3.11,<3.14"', r"\d+\.\d+|[<>=!~][<>=!~\d.*, ]+")
+]
+"""A version of Python, or a specifier."""
+
 RecipeName = Annotated[str, matching("letters, digits and . _ + -", "[A-Za-z0-9][A-Za-z0-9._+-]*")]
 """The name of a recipe, which is a part of its address."""
 
@@ -52,8 +57,8 @@ class VenvTable:
 
     lock: Neighbour
     """A requirements file next to this file, with pinned versions and hashes (``uv pip compile --generate-hashes``)."""
-    python: NonEmptyStr
-    """The version of Python, such as "3.12"."""
+    python: PythonVersion
+    """The version of Python, such as "3.12" or ">=3.11,<3.14"."""
 
 
 @attrs.frozen(kw_only=True)

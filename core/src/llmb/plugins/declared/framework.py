@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -43,7 +44,7 @@ class Declared(FrameworkHooks[Any]):
         file = self._read.file
         base: Image | Venv | None = run.image or as_image(file.image)
         if file.venv:
-            base = Venv(lock=self._read.texts[file.venv.lock], python=file.venv.python)
+            base = Venv(lock=self._read.texts[file.venv.lock], python=as_specifier(file.venv.python))
         return Environment(base=base, repositories=(file.repository,) if file.repository else (), secrets=file.secrets)
 
     @hookimpl
@@ -79,6 +80,11 @@ class Declared(FrameworkHooks[Any]):
 def as_image(image: str | Image | None) -> Image | None:
     """Return an image that is written as its address or as a table."""
     return Image(ref=image) if isinstance(image, str) else image
+
+
+def as_specifier(python: str) -> str:
+    """Return the version specifier of a Python version such as "3.12". A specifier is returned unchanged."""
+    return f"=={python}.*" if re.fullmatch(r"\d+\.\d+", python) else python
 
 
 def options_class(options: Mapping[str, OptionTable]) -> type[Any]:

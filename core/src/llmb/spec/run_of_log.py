@@ -1,0 +1,25 @@
+"""The run that wrote a log, as far as a recipe and a number of GPUs determine it."""
+
+from typing import Any
+
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.export import with_any_target
+from llmb.spec.published_points import example_points
+from llmb.spec.read_toml import Document
+from llmb.spec.resolve import resolve
+from llmb.values.errors import SpecError
+from llmb.values.run import Run
+
+
+def run_of_log(address: str, gpus: int | None, registry: PluginRegistry) -> Run[Any]:
+    """Return a run of a recipe, by default on its first published number of GPUs.
+
+    Raise RecipeError or PluginError for an unknown recipe, and SpecError if it does not run on these GPUs.
+    """
+    points = example_points(registry.recipe(address))
+    point = next((each for each in points if each.gpus == gpus), points[0])
+    workload = {"recipe": address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": gpus or point.gpus}
+    found, errors = resolve(Document(None, with_any_target({"workload": workload}, registry)), registry)
+    if errors:
+        raise SpecError(*errors)
+    return found.runs[0].run
