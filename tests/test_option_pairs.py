@@ -23,7 +23,7 @@ ARGUMENTS = {
     "logs": ["missing"],
     "compare": ["missing", "baseline"],
     "doctor": ["missing"],
-    "parse": [LOG, "--framework", "maxtext"],
+    "parse": [LOG, "--recipe", "maxtext/llama2-70b"],
     "grade": [LOG],
     "recipes": ["maxtext/llama2-tiny"],
     "metrics": ["maxtext/llama2-70b"],
