@@ -187,6 +187,7 @@ from .values.recipe import MfuSource as MfuSource
 from .values.recipe import Point as Point
 from .values.recipe import ProfileTool as ProfileTool
 from .values.recipe import Recipe as Recipe
+from .values.recipe import RecipeCopy as RecipeCopy
 from .values.recipe import ScalingRule as ScalingRule
 from .values.recipe import Window as Window
 from .values.recipe_settings import key_values as key_values
