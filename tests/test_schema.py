@@ -74,6 +74,7 @@ def test_the_record_of_a_run_is_valid(spec: jsonschema.Draft202012Validator) -> 
         ("target", {"name": "eos"}),
         ("target", {"name": "eos", "partition": "large"}),
         ("workload.recipe", ["maxtext/llama2-70b", "maxtext/llama2-70b@24.11"]),
+        ("workload.recipe", ["./mylm.toml", "../mylm.toml#small"]),
         ("workload.time_limit", "1h30m"),
         ("workload.time_limit", 600),
         ("measure.window", "last"),

@@ -103,3 +103,10 @@ def test_every_ending_has_an_end_state_and_a_reason_unless_all_is_well(cause: st
 )  # fmt: skip
 def test_the_reason_contains_the_number_of_steps(found: Ending, reason: str) -> None:
     assert found.reason == reason
+
+
+def test_a_run_without_the_end_that_its_framework_prints_did_not_complete() -> None:
+    status = JobStatus(state="ended", cause="completed", exit_code=0)
+    ending = determine_ending(status, steps_done=5, steps_requested=5, end_missing=True)
+    assert ending.state == "failed"
+    assert ending.reason.endswith("after 5 of 5 steps, without the end of the training in the log")

@@ -164,6 +164,11 @@ class StepSeries:
         return self._steps.rhythm
 
     @property
+    def end_missing(self) -> bool:
+        """True if the log of a complete run contains the end of the training, but this one does not."""
+        return self.prints_end and not self.has_notice("finished")
+
+    @property
     def notices(self) -> Sequence[Notice]:
         """The notices of the current run, each one once, in order."""
         return tuple(self._notices)

@@ -17,7 +17,8 @@ class WorkloadTable:
 
     recipe: str
     """An address from `llmb recipes`: `NAME` means the newest release, `NAME@25.12` the last fix of that
-    release, `NAME@25.12.01` this fix. Example: ``"nemo_launcher/grok1-314b"``
+    release, `NAME@25.12.01` this fix. Or the path of a declared framework, relative to the spec: `./mylm.toml`,
+    `./mylm.toml#RECIPE`. Example: ``"nemo_launcher/grok1-314b"``
     """
     gpu_type: str
     """A GPU type of the recipe. Example: ``"h100"``"""

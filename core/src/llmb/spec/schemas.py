@@ -18,6 +18,9 @@ from llmb.values.errors import LlmbError
 
 SchemaKind = Literal["spec", "recipe", "framework file"]
 
+FILE_ADDRESS = r"\.toml(#[^#]+)?$"
+"""A recipe's address that is the path of a declared framework."""
+
 _STRINGS: Schema = {"type": "object", "additionalProperties": {"type": "string"}}
 _ANY_TABLE: Schema = {"type": "object"}
 
@@ -41,7 +44,8 @@ def _workload(registry: PluginRegistry) -> Schema:
     """Return the schema of [workload], with the installed recipes and the known GPU types."""
     table = table_schema(WorkloadTable)
     keys = table["properties"]
-    keys["recipe"]["enum"] = sorted({*exact_addresses(registry.installed)})
+    addresses = sorted({*exact_addresses(registry.installed)})
+    keys["recipe"] |= any_of({"enum": addresses}, {"pattern": FILE_ADDRESS})
     keys["gpu_type"]["enum"] = sorted(known_accelerators(registry))
     for name in SWEPT_KEYS:
         keys[name] = _one_or_list(keys[name])
