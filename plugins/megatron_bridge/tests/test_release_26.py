@@ -60,6 +60,11 @@ def test_the_environment_follows_the_parallelism_of_the_run(
     assert job_of(run).env["CUDA_DEVICE_MAX_CONNECTIONS"] == connections
 
 
+def test_the_overlap_of_communication_between_experts_needs_several_connections(load_run: LoadRun) -> None:
+    run = load_run("qwen3-235b-a22b@26.06", "h100", "bf16", 256)
+    assert (run.parallelism.tp, job_of(run).env["CUDA_DEVICE_MAX_CONNECTIONS"]) == (2, "8")
+
+
 @pytest.mark.parametrize(("gpus", "value"), [(256, None), (512, "4"), (1024, "4")])
 def test_a_rule_may_depend_on_the_number_of_gpus(load_run: LoadRun, gpus: int, value: str | None) -> None:
     job = job_of(load_run("llama3.1-70b@26.06", "b300", "nvfp4", gpus))

@@ -28,6 +28,7 @@ def script_values(run: Run[Any]) -> dict[str, Any]:
         "fp8_recipe": run.settings.get("fp8_recipe"),
         "config_file": f"{run.paths.run}/{run.settings.get('config_file')}",
         "fsdp": "true" if run.parallelism.fsdp > 1 and not run.settings.get("fsdp") else None,
+        "a2a_overlap": bool(run.settings.get("a2a_overlap")),
         **{name: getattr(run.parallelism, name) for name in PARALLELISM},
         **{name: getattr(run.model, name) for name in SIZES},
         **{name: getattr(run.options, name) or run.settings.get(name) for name in PERFORMANCE},
