@@ -6,9 +6,13 @@ import re
 import tomllib
 from pathlib import Path
 
+import attrs
 import pytest
-from parts import page_setups
-from parts.pages import ROOT, Block, blocks, commands, matches, new_session, page_notes, pages
+from parts import page_setups, slurm
+from parts.pages import ROOT, Block, Session, blocks, commands, matches, new_session, page_notes, pages
+from parts.sshd import Sshd
+
+import llmb
 
 RUN = ("console", "sh", "python")
 ALL = [block for page in pages() for block in blocks(page)]
@@ -27,11 +31,28 @@ PAGES = [page for page in pages() if any(map(is_run, blocks(page))) and "slow pa
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_have_the_output_that_it_shows(page: str, tmp_path: Path) -> None:
-    session = new_session(page, tmp_path)
+    perform(page, new_session(page, tmp_path))
+
+
+def perform(page: str, session: Session) -> None:
+    """Run all blocks of a page, as a reader would."""
+    for name in [note.removeprefix("page setup: ") for note in page_notes(page) if note.startswith("page setup: ")]:
+        getattr(page_setups, name)(session)
     for block in filter(is_run, blocks(page)):
         if name := block.note("setup:"):
             getattr(page_setups, name)(session)
         session.perform(block)
+
+
+@pytest.mark.slow
+@pytest.mark.real
+def test_the_tutorial_on_a_cluster_works_on_one(tmp_path: Path) -> None:
+    if lacking := slurm.missing():
+        pytest.skip(lacking)
+    page = "docs/tutorials/first-cluster.md"
+    with slurm.Cluster(nodes=2) as cluster, Sshd(env=cluster.env) as server:
+        session = new_session(page, tmp_path, {"eos-login": server.host, "/lustre/me/llmb": str(tmp_path / "work")})
+        perform(page, attrs.evolve(session, env={**session.env, **server.env}))
 
 
 @pytest.mark.parametrize("block", [each for each in ALL if not is_run(each)], ids=lambda block: block.name)
@@ -52,6 +73,13 @@ def test_the_quickstart_shows_the_example() -> None:
 @pytest.mark.parametrize("block", [each for each in ALL if each.language == "toml"], ids=lambda block: block.name)
 def test_every_table_is_valid_toml(block: Block) -> None:
     tomllib.loads(block.text.replace("{ ... }", "{}"))
+
+
+@pytest.mark.parametrize("page", ["docs/local.md", "docs/slurm.md"])
+def test_the_settings_of_a_scheduler_are_valid(page: str) -> None:
+    target = next(tomllib.loads(block.text) for block in blocks(page) if block.text.startswith("[target]"))
+    workload = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
+    assert llmb.load({"workload": workload, **target}).runs
 
 
 def test_a_page_with_another_output_fails(tmp_path: Path) -> None:

@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 from parts.forked import run_llmb
-from parts.pages import Session
+from parts.pages import Session, blocks
 from parts.recorded_runs import PUBLISHED_S, record_runs
 
 LAUNCHER_EXIT = "srun: error: {host}: task {task}: Exited with exit code {code}\n"
+
+
+def own_script(session: Session) -> None:
+    """Write the last version of each file of the tutorial on a training script, except its spec."""
+    for block in blocks("docs/tutorials/training-script.md"):
+        if block.title in ("train.py", "mylm.toml"):
+            session.perform(block)
 
 
 def nemo_log(session: Session) -> None:
@@ -129,3 +137,17 @@ def _environment_of(session: Session) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(before)
+
+
+def installed_plugin(session: Session) -> None:
+    """Install the project in the session's folder, as ``pip install -e .`` does, but without an index."""
+    project = tomllib.loads((session.folder / "pyproject.toml").read_text())["project"]
+    info = session.folder / "src" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    info.mkdir()
+    needs = "".join(f"Requires-Dist: {each}\n" for each in project["dependencies"])
+    head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n{needs}"
+    (info / "METADATA").write_text(head)
+    groups = project["entry-points"].items()
+    points = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in groups)
+    (info / "entry_points.txt").write_text("".join(points))
+    session.env = {**session.env, "PYTHONPATH": str(session.folder / "src")}

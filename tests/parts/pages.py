@@ -11,6 +11,7 @@ A block that a page shows is one of these:
 Further comments above a block: ``numbers differ`` (a measurement: any numbers match), ``with --dry-run`` (added to each
 ``llmb run``), ``setup: NAME`` (a function of `page_setups` that creates what the commands read), ``exit code N`` (of
 the last command). ``run ids: a b`` at the top of a page are the ids of the runs that it records, in this order.
+``page setup: NAME`` runs a function of `page_setups` first, and ``slow page`` needs a test of its own.
 """
 
 from __future__ import annotations
@@ -210,10 +211,10 @@ class Session:
         return text
 
 
-def new_session(page: str, folder: Path, **replaced: str) -> Session:
+def new_session(page: str, folder: Path, replaced: Mapping[str, str] | None = None) -> Session:
     """Return a terminal of 80 columns in an empty folder, with the examples of the repository."""
     (folder / "examples").symlink_to(ROOT / "examples")
     env = {**os.environ, "COLUMNS": "80", "TERM": "dumb", "LLMB_HOME": str(folder / ".llmb")}
     env |= {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder / ".config")}
     notes = [note.removeprefix("run ids: ") for note in page_notes(page) if note.startswith("run ids: ")]
-    return Session(folder, env, tuple(" ".join(notes).split()), replaced)
+    return Session(folder, env, tuple(" ".join(notes).split()), replaced or {})
