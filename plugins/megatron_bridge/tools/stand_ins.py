@@ -16,6 +16,7 @@ from typing import Any
 
 PACKAGES = (
     *("apex", "causal_conv1d", "fla", "flash_attn", "mamba_ssm", "megatron.energon", "modelopt", "nemo_run"),
+    "megatron.core.inference.contexts.attention_context.triton",  # Triton itself would mislead PyTorch
     *("nvidia_resiliency_ext", "qwen_vl_utils", "transformer_engine", "transformer_engine_torch", "webdataset"),
 )
 
