@@ -29,6 +29,8 @@ ALLOWED = {
     "values/model.py": {"megatron"},
     # examples in the help and in the descriptions of keys
     "spec/keys.py": {"nemo", "slurm"},
+    "testing/bash_text.py": {"slurm", "pbs", "lsf", "srun", "sbatch"},  # variables that jobs must not read
+    "testing/__init__.py": {"torchtitan"},  # an example
     "cli/help_screens.py": {"maxtext"},
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},

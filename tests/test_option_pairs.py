@@ -12,7 +12,7 @@ from parts.command_line import command_line
 
 from llmb.cli.app import app
 
-LOG = str(Path(__file__).parents[1] / "plugins/maxtext/tests/golden/maxtext-0.2.5-cpu.log")
+LOG = str(Path(__file__).parents[1] / "plugins/maxtext/tests/logs/maxtext-0.2.5-cpu.log")
 
 ARGUMENTS = {
     "run": ["missing.toml"],

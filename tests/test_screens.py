@@ -30,7 +30,7 @@ from llmb.spec.export import export_run
 
 ROOT = Path(__file__).parents[1]
 SCREENS = ROOT / "tests/screens"
-LOG = ROOT / "plugins/maxtext/tests/golden/maxtext-0.2.5-cpu.log"
+LOG = ROOT / "plugins/maxtext/tests/logs/maxtext-0.2.5-cpu.log"
 WIDTHS = (80, 120, 200)
 """Terminals: the smallest usual one, a laptop's, and a wide one."""
 

@@ -20,7 +20,7 @@ from parts.forked import run_llmb
 import llmb
 
 ROOT = Path(__file__).parents[1]
-LOG = ROOT / "plugins/maxtext/tests/golden/maxtext-0.2.5-cpu.log"
+LOG = ROOT / "plugins/maxtext/tests/logs/maxtext-0.2.5-cpu.log"
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
 TABLES = {

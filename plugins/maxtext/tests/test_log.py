@@ -18,7 +18,7 @@ from llmb import Notice, Step
 from llmb_maxtext.log import MaxTextLog
 
 HERE = Path(__file__).parent
-GOLDEN = HERE / "golden" / "maxtext-0.2.5-cpu.log"
+GOLDEN = HERE / "logs" / "maxtext-0.2.5-cpu.log"
 SHARED = HERE.parents[3] / "shared" / "logs"
 REAL = sorted(SHARED.glob("maxtext/*.log"))
 ALL = [GOLDEN, *REAL]

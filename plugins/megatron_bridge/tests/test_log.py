@@ -19,7 +19,7 @@ from llmb.analysis.measuring_window import summarise
 from llmb.logs.step_series import StepSeries
 from llmb_megatron_bridge.log import MegatronLog
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parent / "logs"
 SHARED = Path(__file__).parents[4] / "shared" / "logs" / "megatron"
 
 # Steps of the last run, then the number, seconds and TFLOP/s per GPU of its last step; from INDEX.tsv and the logs.

@@ -1,0 +1,70 @@
+"""A scheduler for contract tests: it accepts every job and runs none."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from llmb.hookspecs import SchedulerHooks, hookimpl
+from llmb.plugins.entry_points import PluginEntry, find_plugins
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.host import Host
+from llmb.values.job import Job, Script
+from llmb.values.job_status import JobHandle, JobStatus
+from llmb.values.run import Target
+from llmb.version import VERSION
+
+NAME = "contract"
+
+
+@attrs.frozen
+class NoOptions:
+    """The scheduler has no keys of its own."""
+
+
+class AnyScheduler(SchedulerHooks[NoOptions]):
+    """Scheduler that builds an empty script for any job."""
+
+    options = NoOptions
+
+    @hookimpl
+    def build_job(self, job: Job, target: Target[NoOptions]) -> Script:
+        """Return a script that does nothing."""
+        return Script(id=job.id, directory=job.directory, text="true")
+
+    @hookimpl
+    def submit(self, scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:
+        """Submit nothing."""
+        return {}
+
+    @hookimpl
+    def poll(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobStatus]:
+        """Return no status."""
+        return {}
+
+    @hookimpl
+    def cancel(self, tickets: Sequence[JobHandle], host: Host) -> None:
+        """Cancel nothing."""
+
+
+class ContractRegistry(PluginRegistry):
+    """The installed plugins and the scheduler of contract tests."""
+
+    @property
+    def installed(self) -> Sequence[PluginEntry]:
+        """The installed plugins, searched once, and the scheduler."""
+        if self._installed is None:
+            entry = PluginEntry(
+                name=NAME,
+                kind="scheduler",
+                value=f"{__name__}:{AnyScheduler.__name__}",
+                distribution="llmb",
+                version=VERSION,
+            )
+            self._installed = (*find_plugins(), entry)
+        return self._installed
+
+
+def target_table(**keys: Any) -> dict[str, Any]:
+    """Return the table [target] of contract tests."""
+    return {"scheduler": NAME, "workdir": "/w", **keys}

@@ -1,0 +1,59 @@
+"""Logs of real runs beside the tests, each with the result that the parser must return."""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from llmb.parsing.parse_log import ParsedLog, parse_run
+from llmb.plugins.registry import PluginRegistry
+
+UPDATE = "LLMB_UPDATE"
+"""The variable with which the tests write the expected results."""
+
+DIGITS = 6
+"""Significant digits of an expected number."""
+
+
+def result_of(log: Path, framework: str, registry: PluginRegistry) -> dict[str, Any]:
+    """Return status, numbers of steps, values of the last step and the mean of the window of a log."""
+    parsed = parse_run([log], framework, registry)
+    found: dict[str, Any] = {"status": parsed.status, "steps": len(parsed.steps), "total": parsed.series.total_steps}
+    if parsed.steps:
+        found |= {"first": parsed.steps[0].step, "last": parsed.steps[-1].step, **_values(parsed)}
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _values(parsed: ParsedLog) -> dict[str, Any]:
+    last, summary = parsed.steps[-1], parsed.summary
+    values = {
+        "last_time_s": last.time_s,
+        "last_loss": last.loss,
+        "last_tflops_per_gpu": last.tflops_per_gpu,
+        "last_tokens_per_s_per_gpu": last.tokens_per_s_per_gpu,
+        "mean_step_time_s": summary.step_time_s,
+    }
+    return {key: float(f"{value:.{DIGITS}g}") if value is not None else None for key, value in values.items()}
+
+
+def expected_file(log: Path) -> Path:
+    """Return the file with the expected result of a log."""
+    return log.with_name(f"{log.stem}.expected.toml")
+
+
+def check_log(log: Path, framework: str, registry: PluginRegistry) -> str:
+    """Return how the result of a log differs from its file, or nothing. `UPDATE` writes the file."""
+    found, file = result_of(log, framework, registry), expected_file(log)
+    if os.environ.get(UPDATE):
+        file.write_text(tomli_w.dumps(found))
+    if not file.exists():
+        return f"{file.name} is missing; run the test with {UPDATE}=1, and compare the file with the log"
+    expected = tomllib.loads(file.read_text())
+    changes = [
+        f"{key} is {found.get(key)}, not {expected.get(key)}"
+        for key in {**expected, **found}
+        if found.get(key) != expected.get(key)
+    ]
+    return f"the result differs from {file.name}: {'; '.join(changes)}" if changes else ""

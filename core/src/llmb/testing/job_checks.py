@@ -1,0 +1,241 @@
+"""Contract tests of a framework's recipes and jobs."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import attrs
+import pytest
+
+from llmb.planning import plan_run
+from llmb.plugins.load import choose
+from llmb.plugins.recipe_files import addresses_of
+from llmb.spec.check_values import SECRET_VARIABLE
+from llmb.spec.decode import required_options
+from llmb.testing.bash_text import bash_errors, scheduler_variables
+from llmb.testing.plugin_checks import PluginContract, fail
+from llmb.testing.published_mfu import published_mfu
+from llmb.testing.purity import recorded_effects
+from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, recipes_of, sample_tables
+from llmb.values.errors import LlmbError
+from llmb.values.job import Job, Phase
+from llmb.values.run import Paths, Run
+from llmb.values.workload import RunSpec
+
+HOSTILE = Paths(run='/w/it\'s a "run" $HOME', cache="/w/it's a cache")
+"""Paths that are valid, and that only quoting keeps together."""
+
+CANARY = "canary-of-a-secret"
+
+
+class JobContract(PluginContract):
+    """Tests of the recipes and the jobs of a framework."""
+
+    kind = "framework"
+    _specs: ClassVar[list[tuple[Tables, RunSpec]]]
+
+    @property
+    def specs(self) -> list[tuple[Tables, RunSpec]]:
+        """Published configurations, spread over each recipe, that core accepts, each with its spec."""
+        cls = type(self)
+        if "_specs" not in vars(cls):
+            cls._specs = []
+            for tables in sample_tables(self.registry, self.plugin_name):
+                try:
+                    cls._specs.append((tables, load_run(self.registry, tables)))
+                except LlmbError:
+                    continue  # test_published_points_build_jobs reports it
+        return cls._specs
+
+    def builds(self) -> Iterator[Built]:
+        """Yield the values of the hooks for the runs of `specs`. A run whose hooks fail is left out."""
+        for _, spec in self.specs:
+            try:
+                yield build(self.registry, spec.run)
+            except LlmbError:
+                continue  # test_published_points_build_jobs reports it
+
+    def test_implements_its_hooks(self) -> None:
+        """The plugin matches the hooks of its kind, exists once, and every option has a default."""
+        try:
+            plugin = self.load_plugin()
+        except LlmbError as error:
+            fail(str(error))
+        for name in required_options(plugin.options):
+            fail(f"option {name} has no default; every option of [framework] needs one")
+
+    def test_recipes_are_valid(self) -> None:
+        """Every recipe file can be read."""
+        entry = choose(self.kind, self.plugin_name, self.registry.installed)
+        errors = []
+        for address in addresses_of([entry]):
+            try:
+                self.registry.recipe(address)
+            except LlmbError as error:
+                errors += [str(each) for each in error.faults]
+        if errors:
+            fail("\n".join(errors))
+
+    def test_published_points_build_jobs(self) -> None:
+        """Every published configuration gives a job with one rank for each GPU, its time limit and a measured phase."""
+        if required_options(self.plugin.options):
+            pytest.skip("an option has no default; see test_implements_its_hooks")
+        for tables in sample_tables(self.registry, self.plugin_name):
+            try:
+                spec = load_run(self.registry, tables)
+                plan = plan_run(spec, self.registry)
+            except LlmbError as error:
+                fail("\n".join(f"{tables['workload']}: {each}" for each in error.faults))
+            for problem in _job_problems(plan.job, spec.run):
+                fail(f"{describe(spec.run)}: {problem}")
+
+    def test_building_is_pure(self) -> None:
+        """Hooks only return values: they open no file for writing, start no process, and use no time or environment."""
+        for _, spec in self.specs[:1] or []:
+            with recorded_effects() as effects:
+                first = _build_or_none(self.registry, spec.run)
+            if effects:
+                fail(f"a hook {effects[0]}; hooks only return values: use a Task, a Phase or Job.files")
+            with _another_day():
+                second = _build_or_none(self.registry, spec.run)
+            if first != second:
+                fail(
+                    "the job differs in another environment or at another time; hooks only return values that "
+                    f"follow from the run: {_difference(first, second)}"
+                )
+
+    def test_is_scheduler_neutral(self) -> None:
+        """Jobs read no variable that only one scheduler or launcher sets."""
+        for built in self.builds():
+            for text in _texts(built.job):
+                if found := scheduler_variables(text):
+                    fail(
+                        f"{describe(built.run)}: reads {found[0]}, which other schedulers do not set; "
+                        "use LLMB_RANK and the other LLMB_ variables"
+                    )
+
+    def test_paths_are_quoted(self) -> None:
+        """Bash of a job stays valid if a path contains quotes and blanks."""
+        checked = set[str]()
+        for built in self._hostile_builds():
+            for name, text in _bash_texts(built.job):
+                if text in checked or len(checked) > MOST_TEXTS:
+                    continue
+                checked.add(text)
+                if error := bash_errors(text):
+                    fail(f"{describe(built.run)}: invalid bash in {name}: {error}; quote with shlex.quote")
+
+    def _hostile_builds(self) -> Iterator[Built]:
+        """Yield a build of one run of each recipe, with paths that need quotes."""
+        recipes = {spec.run.recipe: spec.run for _, spec in self.specs}
+        for run in recipes.values():
+            try:
+                yield build(self.registry, attrs.evolve(run, paths=HOSTILE))
+            except LlmbError:
+                continue
+
+    def test_secrets_stay_out_of_jobs(self) -> None:
+        """No job contains a secret: llmb gives the job the secrets that Environment.secrets names."""
+        for built in self.builds():
+            with _environment(dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
+                job = _build_or_none(self.registry, built.run)
+            envs = [built.job.env, *(phase.env for phase in built.job.phases)]
+            names = [name for env in envs for name in env if SECRET_VARIABLE.search(name)]
+            if names:
+                fail(f"{describe(built.run)}: {names[0]} is in env; list it in Environment.secrets")
+            if CANARY in str(job):
+                fail(f"{describe(built.run)}: the value of a secret is in the job; list it in Environment.secrets")
+
+    def test_metrics_are_plausible(self) -> None:
+        """No baseline gives an MFU above 100 %."""
+        for recipe in recipes_of(self.registry, self.plugin_name):
+            for point in recipe.points:
+                mfu = published_mfu(recipe, point, self.registry)
+                if mfu is not None and not 0 < mfu <= 1:
+                    fail(
+                        f"{recipe.address} ({point.gpu_type} {point.dtype}, {point.gpus} GPUs): MFU of {mfu:.2f} "
+                        "is impossible; check the model, the global batch and the formula"
+                    )
+
+
+MOST_TEXTS = 20
+
+
+def _build_or_none(registry: Any, run: Run[Any]) -> Any:
+    """Return the values of the hooks, or None if the framework rejects the run or fails."""
+    try:
+        return build(registry, run)
+    except LlmbError:
+        return None
+
+
+def _job_problems(job: Job, run: Run[Any]) -> Iterator[str]:
+    ranks = job.nodes * job.tasks_per_node
+    if ranks != run.gpus:
+        nodes = f"{job.nodes} node{'s' if job.nodes > 1 else ''}"
+        yield (
+            f"{nodes} with {job.tasks_per_node} tasks {'have' if job.nodes > 1 else 'has'} {ranks} ranks, "
+            f"but the run has {run.gpus} GPUs; use run.job()"
+        )
+    if job.time_limit_s != run.time_limit_s:
+        yield f"the job's time limit is {job.time_limit_s} s, but the run's is {run.time_limit_s} s; use run.job()"
+    if not any(phase.measured for phase in job.phases):
+        yield "no phase is measured; set measured=True for the phase whose log has the steps"
+    for path in job.files:
+        if not path.startswith((f"{run.paths.run}/", f"{run.paths.cache}/")):
+            yield f"Job.files writes {path}; write files below run.paths.run"
+
+
+def _texts(job: Job) -> list[str]:
+    """Return every text of a job in which a program may read a variable."""
+    phases = [word for phase in job.phases for word in (*phase.command, *phase.env.values())]
+    return [*phases, *job.env.values(), *job.files.values()]
+
+
+def _bash_texts(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield the bash scripts of a job, each with its place: words after ``bash -c``, and files."""
+    for phase in job.phases:
+        yield from _bash_of(phase)
+    for path, text in job.files.items():
+        if path.endswith((".sh", ".bash")) or text.startswith(("#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/sh")):
+            yield path.rpartition("/")[2], text
+
+
+def _bash_of(phase: Phase) -> Iterator[tuple[str, str]]:
+    words = phase.command
+    for shell, option, text in zip(words, words[1:], words[2:], strict=False):
+        if shell.rpartition("/")[2] in ("bash", "sh") and option in ("-c", "-lc", "-ec", "-euc"):
+            yield f"phase {phase.name}", text
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    old = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(old)
+
+
+@contextmanager
+def _another_day() -> Iterator[None]:
+    """Change the home, the user and the clock of this process."""
+    clock, clock_ns = time.time, time.time_ns
+    with _environment({"HOME": "/another/home", "USER": "another", "LOGNAME": "another"}):
+        time.time = lambda: clock() + 86_400
+        time.time_ns = lambda: clock_ns() + 86_400 * 10**9
+        try:
+            yield
+        finally:
+            time.time, time.time_ns = clock, clock_ns
+
+
+def _difference(first: Built | None, second: Built | None) -> str:
+    """Return the first word in which two jobs differ."""
+    texts = [[str(each)] if each is None else _texts(each.job) for each in (first, second)]
+    pairs = [(one, other) for one, other in zip(*texts, strict=False) if one != other]
+    return f"{pairs[0][0][:80]!r} and {pairs[0][1][:80]!r}" if pairs else "their environment or dataset"

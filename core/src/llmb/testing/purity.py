@@ -1,0 +1,56 @@
+"""Effects of hooks, found by an audit hook: files opened for writing, processes, connections, changed variables."""
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_EVENTS = {
+    **dict.fromkeys(("os.system", "os.exec", "os.fork", "os.posix_spawn", "socket.connect"), "called"),
+    **dict.fromkeys(("os.mkdir", "os.remove", "os.rename", "os.rmdir", "os.chmod", "os.link", "os.symlink"), "called"),
+    **dict.fromkeys(("os.putenv", "os.unsetenv"), "called"),
+    "subprocess.Popen": "called",
+}
+"""The audit events of Python that are effects."""
+
+_state = threading.local()
+_installed = threading.Event()
+
+
+@contextmanager
+def recorded_effects() -> Iterator[list[str]]:
+    """Return the list of effects of this thread while the context is active."""
+    if not _installed.is_set():
+        sys.addaudithook(_audit)  # it stays until the process ends
+        _installed.set()
+    effects: list[str] = []
+    _state.effects = effects
+    try:
+        yield effects
+    finally:
+        _state.effects = None
+
+
+def _audit(event: str, arguments: tuple[Any, ...]) -> None:
+    effects = getattr(_state, "effects", None)
+    if effects is None:
+        return
+    if event == "open" and _is_write(arguments):
+        effects.append(f"opened {arguments[0]!r} for writing")
+    elif event in _EVENTS:
+        subject = arguments[0] if arguments else ""
+        effects.append(f"{_EVENTS[event]} {event} {_text(subject)!r}")
+
+
+def _is_write(arguments: tuple[Any, ...]) -> bool:
+    path, mode, flags = (*arguments, None, None, None)[:3]
+    if "__pycache__" in str(path) or str(path) == os.devnull:
+        return False
+    return any(each in str(mode or "") for each in "wax+") or bool(isinstance(flags, int) and flags & _WRITES)
+
+
+def _text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,93 @@
+"""Runs of the recipes of a framework, and the values that its hooks return for them."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from llmb.plugins.recipe_files import addresses_of
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.read_toml import read_document
+from llmb.spec.resolve import resolve
+from llmb.testing.any_scheduler import target_table
+from llmb.values.environment import Environment
+from llmb.values.errors import LlmbError, SpecError
+from llmb.values.job import Dataset, Job
+from llmb.values.recipe import Point, Recipe
+from llmb.values.run import Paths, Run
+from llmb.values.workload import RunSpec
+
+ALL_POINTS = "LLMB_ALL_POINTS"
+"""The variable with which the tests build the jobs of all published configurations, instead of some of each recipe."""
+
+POINTS_PER_RECIPE = 3
+
+PATHS = Paths(run="/w/runs/contract", cache="/w/cache")
+
+Tables = Mapping[str, Mapping[str, Any]]
+
+
+@attrs.frozen
+class Built:
+    """The values that the hooks of a framework return for a run."""
+
+    run: Run[Any]
+    environment: Environment
+    dataset: Dataset | None
+    job: Job
+
+
+def recipes_of(registry: PluginRegistry, framework: str) -> Iterator[Recipe]:
+    """Yield the valid recipes of a framework."""
+    for address in addresses_of([each for each in registry.installed if each.name == framework]):
+        try:
+            yield registry.recipe(address)
+        except LlmbError:
+            continue  # test_recipes_are_valid reports it
+
+
+def sample_tables(registry: PluginRegistry, framework: str) -> list[Tables]:
+    """Return specs of published configurations, spread over each recipe."""
+    return [_tables(recipe, point) for recipe in recipes_of(registry, framework) for point in _sample(recipe.points)]
+
+
+def _sample(points: Sequence[Point]) -> Sequence[Point]:
+    if os.environ.get(ALL_POINTS) or len(points) <= POINTS_PER_RECIPE:
+        return points
+    last = len(points) - 1
+    return [points[index * last // (POINTS_PER_RECIPE - 1)] for index in range(POINTS_PER_RECIPE)]
+
+
+def _tables(recipe: Recipe, point: Point) -> Tables:
+    workload = {"recipe": recipe.address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
+    variant = {"variant": point.variant} if point.variant else {}
+    return {"workload": {**workload, **variant}, "target": target_table()}
+
+
+def with_key(tables: Tables, key: str, value: Any) -> Tables:
+    """Return a spec with one more key."""
+    table, _, name = key.partition(".")
+    return {**tables, table: {**tables.get(table, {}), name: value}}
+
+
+def load_run(registry: PluginRegistry, tables: Tables) -> RunSpec:
+    """Return the run of a spec, with a fixed id. Raise SpecError if core rejects the spec."""
+    workload, errors = resolve(read_document(tables), registry)
+    if errors:
+        raise SpecError(*errors)
+    [spec] = workload.runs
+    return attrs.evolve(spec, run=attrs.evolve(spec.run, id="contract", paths=PATHS))
+
+
+def build(registry: PluginRegistry, run: Run[Any]) -> Built:
+    """Call the hooks of the run's framework. Raise SpecError or PluginError."""
+    framework = registry.framework(run.framework)
+    environment = framework.prepare_env(run=run)
+    return Built(run, environment, framework.prepare_dataset(run=run), framework.build_job(run=run))
+
+
+def describe(run: Run[Any]) -> str:
+    """Return the configuration of a run for messages."""
+    variant = f" {run.variant}" if run.variant else ""
+    return f"{run.recipe} ({run.gpu_type} {run.dtype}{variant}, {run.gpus} GPUs)"

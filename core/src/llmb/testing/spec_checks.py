@@ -1,0 +1,102 @@
+"""Contract tests of the values of a spec that a framework accepts: each has an effect or is rejected."""
+
+from collections.abc import Iterator
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import attrs
+
+from llmb.testing.job_checks import JobContract
+from llmb.testing.plugin_checks import fail
+from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, with_key
+from llmb.values.errors import LlmbError, PluginError, SpecError
+from llmb.values.run import Run
+
+DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp", "micro_batch_size", "global_batch_size")
+MODEL = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
+
+
+class SpecContract(JobContract):
+    """Tests of specs that differ from the published configurations."""
+
+    def test_invalid_runs_raise_spec_errors(self) -> None:
+        """A hook that does not support a valid run raises SpecError and nothing else."""
+        for key, published, run in self._variations():
+            if self._build(published) is None:
+                continue  # test_published_points_build_jobs reports it
+            try:
+                build(self.registry, run)
+            except SpecError:
+                continue
+            except LlmbError as error:
+                fail(
+                    f"{describe(run)} with another {key}: {error}; reject the value with a SpecError for the key {key}"
+                )
+
+    def test_options_take_effect_or_are_rejected(self) -> None:
+        """A value that changes nothing is rejected, because the run would differ from its record."""
+        for key, published, run in self._variations():
+            built, before = self._build(run), self._build(published)
+            if built and before and _content(built) == _content(before):
+                table, _, name = key.partition(".")
+                value = getattr(getattr(run, table), name)
+                fail(f"{describe(run)}: {name} = {value} does not change the job; use the value or reject it")
+        for name, values in _choices(self.plugin.options):
+            if not any(self._has_effect(f"framework.{name}", value) for value in values):
+                fail(f"option {name} changes no job of the published configurations; use the option or remove it")
+
+    def _variations(self) -> Iterator[tuple[str, Run[Any], Run[Any]]]:
+        """Yield runs of each recipe with one other degree or size that core accepts: key, published run, run."""
+        seen = set[str]()
+        for tables, spec in self.specs:
+            if spec.run.recipe in seen:
+                continue
+            seen.add(spec.run.recipe)
+            for table, names in (("parallelism", DEGREES), ("model", MODEL)):
+                for name in names:
+                    value = getattr(getattr(spec.run, table), name, None)
+                    run = self._load(with_key(tables, f"{table}.{name}", 2 * (value or 1)))
+                    if run is not None:
+                        yield f"{table}.{name}", spec.run, run
+
+    def _has_effect(self, key: str, value: Any) -> bool:
+        for tables, spec in self.specs:
+            run = self._load(with_key(tables, key, value))
+            built, before = (self._build(run) if run else None), self._build(spec.run)
+            if built is None or (before is not None and _content(built) != _content(before)):
+                return True
+        return False
+
+    def _load(self, tables: Tables) -> Run[Any] | None:
+        """Return the run of a spec, or None if core rejects it."""
+        try:
+            return load_run(self.registry, tables).run
+        except LlmbError:
+            return None
+
+    def _build(self, run: Run[Any]) -> Built | None:
+        """Return the values of the hooks, or None if the framework rejects the run."""
+        try:
+            return build(self.registry, run)
+        except (SpecError, PluginError):
+            return None
+
+
+def _content(built: Built) -> tuple[Any, ...]:
+    return built.environment, built.dataset, built.job
+
+
+def _choices(options: type) -> Iterator[tuple[str, list[Any]]]:
+    """Yield the options that have few values, each with the values other than its default."""
+    hints = get_type_hints(options)
+    for field in attrs.fields(options):
+        kinds = get_args(hints[field.name]) if get_origin(hints[field.name]) is Union else (hints[field.name],)
+        kinds = get_args(hints[field.name]) or kinds if type(None) in get_args(hints[field.name]) else kinds
+        values = [each for kind in kinds for each in _values_of(kind) if each != field.default]
+        if values:
+            yield field.name, values
+
+
+def _values_of(kind: Any) -> list[Any]:
+    if kind is bool:
+        return [True, False]
+    return list(get_args(kind)) if get_origin(kind) is Literal else []

@@ -1,0 +1,9 @@
+"""The contract that every framework passes."""
+
+from __future__ import annotations
+
+from llmb.testing import FrameworkContract
+
+
+class TestMaxText(FrameworkContract):
+    framework = "maxtext"
