@@ -1,4 +1,4 @@
-"""Contract tests for authors of plugins and recipe packs, with pytest: ``pip install llmb[testing]``.
+"""Contract tests for authors of plugins, with pytest: ``pip install llmb[testing]``.
 
 A test file of a framework needs three lines::
 
@@ -11,5 +11,6 @@ docs/testing.md lists the tests.
 """
 
 from llmb.testing.framework import FrameworkContract
+from llmb.testing.scheduler import SchedulerContract
 
-__all__ = ["FrameworkContract"]
+__all__ = ["FrameworkContract", "SchedulerContract"]

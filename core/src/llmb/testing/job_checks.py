@@ -98,7 +98,7 @@ class JobContract(PluginContract):
                 first = _build_or_none(self.registry, spec.run)
             if effects:
                 fail(f"a hook {effects[0]}; hooks only return values: use a Task, a Phase or Job.files")
-            with _another_day():
+            with another_day():
                 second = _build_or_none(self.registry, spec.run)
             if first != second:
                 fail(
@@ -139,7 +139,7 @@ class JobContract(PluginContract):
     def test_secrets_stay_out_of_jobs(self) -> None:
         """No job contains a secret: llmb gives the job the secrets that Environment.secrets names."""
         for built in self.builds():
-            with _environment(dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
+            with environment(dict.fromkeys((*built.environment.secrets, "HF_TOKEN"), CANARY)):
                 job = _build_or_none(self.registry, built.run)
             envs = [built.job.env, *(phase.env for phase in built.job.phases)]
             names = [name for env in envs for name in env if SECRET_VARIABLE.search(name)]
@@ -211,7 +211,8 @@ def _bash_of(phase: Phase) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables of this process while the context is active."""
     old = dict(os.environ)
     os.environ.update(variables)
     try:
@@ -222,10 +223,10 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def _another_day() -> Iterator[None]:
+def another_day() -> Iterator[None]:
     """Change the home, the user and the clock of this process."""
     clock, clock_ns = time.time, time.time_ns
-    with _environment({"HOME": "/another/home", "USER": "another", "LOGNAME": "another"}):
+    with environment({"HOME": "/another/home", "USER": "another", "LOGNAME": "another"}):
         time.time = lambda: clock() + 86_400
         time.time_ns = lambda: clock_ns() + 86_400 * 10**9
         try:

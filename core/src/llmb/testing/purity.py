@@ -38,6 +38,8 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     effects = getattr(_state, "effects", None)
     if effects is None:
         return
+    if arguments and _is_bytecode(arguments[0]):
+        return
     if event == "open" and _is_write(arguments):
         effects.append(f"opened {arguments[0]!r} for writing")
     elif event in _EVENTS:
@@ -45,9 +47,15 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
         effects.append(f"{_EVENTS[event]} {event} {_text(subject)!r}")
 
 
+def _is_bytecode(path: Any) -> bool:
+    """Check whether a path belongs to the bytecode that the import of a module writes."""
+    text = _text(path)
+    return "__pycache__" in text or bool(sys.pycache_prefix and text.startswith(sys.pycache_prefix))
+
+
 def _is_write(arguments: tuple[Any, ...]) -> bool:
     path, mode, flags = (*arguments, None, None, None)[:3]
-    if "__pycache__" in str(path) or str(path) == os.devnull:
+    if str(path) == os.devnull:
         return False
     return any(each in str(mode or "") for each in "wax+") or bool(isinstance(flags, int) and flags & _WRITES)
 

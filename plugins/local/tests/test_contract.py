@@ -1,0 +1,9 @@
+"""The contract that every scheduler passes."""
+
+from __future__ import annotations
+
+from llmb.testing import SchedulerContract
+
+
+class TestLocal(SchedulerContract):
+    scheduler = "local"
