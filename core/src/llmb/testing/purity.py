@@ -55,7 +55,7 @@ def _is_bytecode(path: Any) -> bool:
 
 def _is_write(arguments: tuple[Any, ...]) -> bool:
     path, mode, flags = (*arguments, None, None, None)[:3]
-    if str(path) == os.devnull:
+    if isinstance(path, int) or str(path) == os.devnull:  # a file that is already open
         return False
     return any(each in str(mode or "") for each in "wax+") or bool(isinstance(flags, int) and flags & _WRITES)
 
