@@ -240,6 +240,6 @@ def test_the_help_of_a_command_ends_with_an_example_that_works(command: str, mon
 
 
 def test_every_command_has_an_example_and_a_group() -> None:
-    names = {"help", *(command.__name__ for command in COMMAND_FUNCTIONS)}
+    names = {"help", "new-plugin", *(command.__name__ for command in COMMAND_FUNCTIONS)}
     assert set(EXAMPLES) == names
     assert {name for group in GROUPS.values() for name in group} == names

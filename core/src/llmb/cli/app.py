@@ -22,6 +22,7 @@ from llmb.cli.commands.grade import grade
 from llmb.cli.commands.help import help_topic
 from llmb.cli.commands.logs import logs
 from llmb.cli.commands.metrics import metrics
+from llmb.cli.commands.new_plugin import new_plugin
 from llmb.cli.commands.parse import parse
 from llmb.cli.commands.plugins import plugins
 from llmb.cli.commands.recipes import recipes
@@ -54,6 +55,7 @@ app = typer.Typer(
 )
 for _command in COMMANDS:
     app.command(epilog=epilog(_command.__name__))(_command)
+app.command("new-plugin", epilog=epilog("new-plugin"))(new_plugin)
 app.command("help", epilog=epilog("help"))(help_topic)
 
 COMPLETION = "_LLMB_COMPLETE"

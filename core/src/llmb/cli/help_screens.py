@@ -10,7 +10,7 @@ GROUPS = {
     "Run": ("run", "attach", "cancel", "logs", "validate", "doctor"),
     "Analyse": ("runs", "show", "compare", "report", "bundle", "parse", "grade", "metrics"),
     "Explore": ("recipes", "help"),
-    "Extend": ("plugins", "schema"),
+    "Extend": ("plugins", "schema", "new-plugin"),
 }
 """The commands in the order of ``llmb --help``. A command that is in no group comes last."""
 
@@ -50,6 +50,7 @@ EXAMPLES = {
     "metrics": "llmb metrics maxtext/llama2-70b --gpu-type h100 --dtype bf16 \\\n    --gpus 64 --step-time 7.1",
     "recipes": "llmb recipes --gpu-type h100 --dtype fp8 --with-baseline",
     "plugins": "llmb plugins",
+    "new-plugin": "llmb new-plugin my_trainer --kind framework",
     "schema": "llmb schema --output llmb.schema.json",
     "doctor": "llmb doctor workload.toml",
     "help": "llmb help exit-status",

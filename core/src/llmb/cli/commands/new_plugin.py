@@ -1,0 +1,28 @@
+"""``llmb new-plugin``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+import llmb
+from llmb.cli import output
+
+
+def new_plugin(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name in specs, such as my_trainer.")],
+    kind: Annotated[
+        str, typer.Option("--kind", metavar="KIND", help="declared, framework, extension or pack.")
+    ] = "declared",
+    into: Annotated[
+        Path, typer.Option("--into", metavar="DIR", help="Folder of the new file or project.", show_default=False)
+    ] = Path(),
+) -> None:
+    """Write a new plugin to start from: a file, or a project that passes its contract tests."""
+    chosen: Any = kind
+    if kind not in llmb.PLUGIN_KINDS:
+        raise llmb.LlmbError(f"--kind: invalid value {kind!r}; expected one of {', '.join(llmb.PLUGIN_KINDS)}")
+    for file in llmb.new_plugin(name, chosen, into):
+        output.print_text(str(file))

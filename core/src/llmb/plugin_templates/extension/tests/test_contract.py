@@ -1,0 +1,8 @@
+"""The plugin has no error."""
+
+import llmb
+
+
+def test_the_plugin_matches_its_hooks() -> None:
+    [plugin] = [each for each in llmb.list_plugins() if each.name == "__name__"]
+    assert plugin.error is None
