@@ -31,6 +31,7 @@ ALLOWED = {
     "spec/keys.py": {"nemo", "slurm"},
     "testing/bash_text.py": {"slurm", "pbs", "lsf", "srun", "sbatch"},  # variables that jobs must not read
     "testing/__init__.py": {"torchtitan"},  # an example
+    "plugin_templates/declared/__name__.toml": {"torchrun"},  # a value of launch
     "testing/scheduler.py": {"torchrun", "deepspeed", "torch"},  # launchers that no scheduler starts
     "cli/help_screens.py": {"maxtext"},
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
