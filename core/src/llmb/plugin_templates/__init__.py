@@ -47,6 +47,7 @@ def _placeholders(name: str) -> dict[str, str]:
     return {
         "__name__": name,
         "__Name__": "".join(word.capitalize() for word in name.split("_")),
+        "contract_tests.py": "test_contract.py",  # here, pytest must not collect it
         "__distribution__": f"llmb-{name.replace('_', '-')}",
     }
 
