@@ -148,11 +148,11 @@ def main() -> None:
         lists[point.commit] += [(*point.arguments, *MANUAL_GC)] + ([plan[0]] if plan else [])
     found = resolved({commit: list(dict.fromkeys(each)) for commit, each in lists.items()}, options)
     found |= {(commit, words[: -len(MANUAL_GC)]): each for (commit, words), each in found.items()}
-    _report(plans, found)
     if options.output:
         points = [{"workload": point.workload, "gpus": point.gpus, "arguments": point.arguments,
                    **found[point.commit, point.arguments]} for point in plans]  # fmt: skip
         options.output.write_text(json.dumps(points, indent=1) + "\n")
+    _report(plans, found)
 
 
 def _report(plans: Mapping[Published, Plan | None], found: Mapping[Any, Any]) -> None:
