@@ -9,9 +9,9 @@ import attrs
 import tomli_w
 
 import llmb
+from llmb.analysis.judge_repeats import Repeat
 from llmb.analysis.measuring_window import summarise
 from llmb.analysis.metrics import measure_run
-from llmb.analysis.repeats import Repeat
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, judge_set
 from llmb.drive.events import Ended

@@ -9,6 +9,7 @@ from typing import Any
 
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
+from llmb.analysis.verdict import TOLERANCE
 from llmb.drive.result import RunResult
 from llmb.drive.session import Until
 from llmb.drive.start import start
@@ -26,8 +27,7 @@ from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
-from llmb.spec.assemble_run import TOLERANCE
-from llmb.spec.published_points import published_flops, published_point
+from llmb.spec.choose_point import published_flops, published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators

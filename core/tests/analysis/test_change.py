@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from llmb.analysis.change import compare_repeats, kept_indices
+from llmb.analysis.judge_repeats import Repeat
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.rank_test import mann_whitney_p
-from llmb.analysis.repeats import Repeat
 from llmb.analysis.steady_state import SteadyState
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from llmb.analysis.judge_repeats import Judgement, Repeat
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
-from llmb.analysis.repeats import Judgement, Repeat
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.values.recipe import Window

@@ -11,10 +11,10 @@ from rich.console import Console
 import llmb
 from llmb import Progress
 from llmb.cli.views.live_area import LiveArea
+from llmb.cli.views.live_rows import RunRow, table_of_runs
 from llmb.cli.views.live_view import LiveView
 from llmb.cli.views.notices import clock
 from llmb.cli.views.progress import PlainView, describe_progress
-from llmb.cli.views.run_rows import RunRow, table_of_runs
 
 
 def running(step: int | None = None, **more: object) -> Progress:

@@ -255,6 +255,7 @@ class Unparsed:
     """A parser that finds nothing."""
 
     first_step = None
+    prints_end = False
 
     def feed(self, data: bytes, source: str = "") -> tuple[()]:
         return ()

@@ -9,7 +9,7 @@ import pytest
 from llmb import load_recipe
 from llmb.analysis.metrics import measure
 from llmb.recipes.accelerators import accelerators
-from llmb.spec.published_points import published_flops
+from llmb.spec.choose_point import published_flops
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import encode
 

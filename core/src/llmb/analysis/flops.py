@@ -20,6 +20,9 @@ from llmb.values.model import FlopFormula, Model, MultiLatentAttention
 _TRAINING = 3 * 2
 """FLOPs of training per multiply-add: forward and backward are 3 passes of 2 FLOPs each."""
 
+FLOPS_PER_PARAMETER = 6
+"""FLOPs per parameter and token: 2 forward, 4 backward. Source: Kaplan et al. 2020, arXiv 2001.08361, section 2.1."""
+
 
 @attrs.frozen(kw_only=True)
 class Convention:
@@ -208,3 +211,15 @@ def padded_vocab(model: Model, tp: int) -> int:
     vocab = model.flops_vocab or model.vocab
     multiple = model.vocab_divisor * tp if model.vocab_divisor else 1
     return math.ceil(vocab / multiple) * multiple
+
+
+def sequence_flops(
+    *, model: Model | None, flop_formula: FlopFormula | None, flops_per_token: float | None, seq_len: int, tp: int
+) -> float | None:
+    """Return the FLOPs of one sequence, forward and backward, or None if they are unknown.
+
+    ``tp`` is the tensor parallelism for which the framework pads the vocabulary.
+    """
+    if model is not None and flop_formula is not None:
+        return flops_per_sequence(model, flop_formula, tp=tp)
+    return None if flops_per_token is None else seq_len * flops_per_token

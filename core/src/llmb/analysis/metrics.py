@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.sequence_flops import sequence_flops
+from llmb.analysis.flops import sequence_flops
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
 from llmb.values.html_table import html_values
 from llmb.values.recipe import Baseline, MfuSource

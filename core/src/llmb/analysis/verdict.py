@@ -6,10 +6,13 @@ from collections.abc import Sequence
 
 import attrs
 
+from llmb.analysis.judge_repeats import Judgement, Repeat, add_clause, judge_repeats
 from llmb.analysis.measuring_window import Summary
-from llmb.analysis.repeats import Judgement, Repeat, add_clause, judge_repeats
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.values.steps import Step
+
+TOLERANCE = 0.05
+"""How far a step time may exceed the baseline by default, as a fraction."""
 
 
 @attrs.frozen(kw_only=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.judge_repeats import Judgement, Repeat, add_clause
 from llmb.analysis.measuring_window import Summary, is_measured, summarise
 from llmb.analysis.metrics import high_mfu_note, measure_run
-from llmb.analysis.repeats import Judgement, Repeat, add_clause
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.steady_state import SteadyState, find_steady_state

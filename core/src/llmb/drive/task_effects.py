@@ -16,7 +16,6 @@ from llmb.drive.task_jobs import (
     reject_without_space,
     submit_tasks,
 )
-from llmb.drive.task_references import add_references, list_references, remove_references
 from llmb.drive.unit_state import (
     Checked,
     Rejected,
@@ -27,6 +26,7 @@ from llmb.drive.unit_state import (
     UnitObservation,
     UnitStates,
 )
+from llmb.drive.waiting_runs import add_references, list_references, remove_references
 from llmb.planning import TaskPlan
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle

@@ -10,8 +10,8 @@ from typing import Any
 import attrs
 
 from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
+from llmb.analysis.judge_repeats import Repeat
 from llmb.analysis.metrics import Comparison
-from llmb.analysis.repeats import Repeat
 from llmb.analysis.verdict import Candidate, judge_set
 from llmb.drive.record import RunRecord, runs_folder
 from llmb.drive.result import RunResult

@@ -9,9 +9,9 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.judge_repeats import Judgement
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
 from llmb.analysis.metrics import Metrics, measure
-from llmb.analysis.repeats import Judgement
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import describe_missing_window, find_objection, judge_set
@@ -22,7 +22,7 @@ from llmb.logs.log_status import LogStatus
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.published_points import published_flops
+from llmb.spec.choose_point import published_flops
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict

@@ -8,8 +8,8 @@ from typing import Literal
 
 import attrs
 
+from llmb.analysis.judge_repeats import Judgement, Repeat
 from llmb.analysis.measuring_window import MeasuredWindow
-from llmb.analysis.repeats import Judgement, Repeat
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
 from llmb.analysis.verdict import Candidate
 from llmb.parsing.parse_log import ParsedLog

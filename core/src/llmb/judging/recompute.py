@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from llmb.analysis.judge_repeats import Repeat, judge_repeats
 from llmb.analysis.measuring_window import summarise
 from llmb.analysis.metrics import measure_run
-from llmb.analysis.repeats import Repeat, judge_repeats
 from llmb.analysis.steady_state import find_steady_state
 from llmb.drive.record import RunRecord
 from llmb.drive.run_logs import RunLogs
@@ -18,8 +18,8 @@ from llmb.logs.steps_csv import steps_csv
 from llmb.planning import plan_run
 from llmb.plugins.recipe_files import find_recipe
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.choose_point import published_point
 from llmb.spec.export import import_run
-from llmb.spec.published_points import published_point
 from llmb.values.errors import LogError
 from llmb.values.steps import Step
 

@@ -10,9 +10,9 @@ from typing import Any
 import attrs
 import tomli_w
 
+from llmb.analysis.judge_repeats import Judgement
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Metrics
-from llmb.analysis.repeats import Judgement
 from llmb.analysis.steady_state import SteadyState
 from llmb.drive.events import Ended, Event, JobEnded
 from llmb.drive.mask_secrets import SecretMask, known_secrets

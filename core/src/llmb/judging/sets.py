@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.repeats import Judgement, Repeat
+from llmb.analysis.judge_repeats import Judgement, Repeat
 from llmb.analysis.verdict import Candidate, judge_set
 from llmb.drive.records_index import select_records
 from llmb.drive.result import RunResult

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.sequence_flops import sequence_flops
+from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name
 from llmb.recipes.recipe_tables import PointTable, RecipeTable

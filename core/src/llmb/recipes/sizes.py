@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from llmb.analysis.sequence_flops import FLOPS_PER_PARAMETER
+from llmb.analysis.flops import FLOPS_PER_PARAMETER
 from llmb.recipes.recipe_tables import RecipeTable
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import Fault

@@ -5,12 +5,13 @@ from typing import Any
 
 import attrs
 
+from llmb.analysis.verdict import TOLERANCE
 from llmb.hookspecs import SchedulerHooks
 from llmb.paths import home_folder
 from llmb.spec.check_values import check_place
+from llmb.spec.choose_point import published_degree
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import ModelTable, ParallelismTable, SpecTables, TargetTable, WorkloadTable
-from llmb.spec.published_points import published_degree
 from llmb.values.environment import Image
 from llmb.values.error_text import REQUIRED_KEY
 from llmb.values.errors import SpecError
@@ -18,8 +19,6 @@ from llmb.values.job import Mount
 from llmb.values.model import Accelerator, Model, Parallelism
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Profile, Run, Target
-
-TOLERANCE = 0.05  # how far a step time may exceed the baseline by default
 
 
 def assemble_target(

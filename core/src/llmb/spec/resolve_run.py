@@ -12,6 +12,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
 from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
+from llmb.spec.choose_point import choose_point, published_points, select_variant
 from llmb.spec.comparable import with_baseline
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
@@ -19,7 +20,6 @@ from llmb.spec.example_gpu_type import example_table
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.published_points import choose_point, published_points, select_variant
 from llmb.spec.read_toml import string_of, table_of
 from llmb.spec.suspect_keys import overlaps, suspect_keys
 from llmb.values.error_text import format_choices, nearest_name, unknown_name

@@ -7,8 +7,8 @@ import attrs
 
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.choose_point import example_points
 from llmb.spec.decode import required_options
-from llmb.spec.published_points import example_points
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.errors import LlmbError
 from llmb.values.recipe import Recipe

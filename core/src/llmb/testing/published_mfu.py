@@ -3,7 +3,7 @@
 from llmb.analysis.metrics import measure
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.published_points import published_flops
+from llmb.spec.choose_point import published_flops
 from llmb.spec.resolve_run import known_accelerators
 from llmb.values.recipe import Point, Recipe
 

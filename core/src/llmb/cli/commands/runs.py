@@ -66,7 +66,7 @@ def runs(
 
 def _print_list(found: llmb.RunListing) -> None:
     """Print the runs, the number of those that are not listed, and a line for each damaged record."""
-    from llmb.cli.views.results import print_run_list
+    from llmb.cli.views.run_list import print_run_list
 
     results = found.results()
     print_run_list(results)

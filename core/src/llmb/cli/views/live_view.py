@@ -8,8 +8,8 @@ from rich.text import Text
 
 import llmb
 from llmb.cli.views.live_area import LiveArea
+from llmb.cli.views.live_rows import RunRow, table_of_runs, update_row
 from llmb.cli.views.notices import describe_notice
-from llmb.cli.views.run_rows import RunRow, table_of_runs, update_row
 
 
 class LiveView:

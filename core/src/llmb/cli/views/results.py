@@ -1,8 +1,8 @@
-"""Runs as text: a block for each run, or one line per run."""
+"""Results of runs as text: a block for each run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.text import Text
 
@@ -13,16 +13,13 @@ from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
 from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
-from llmb.cli.views.sweep import describe_differences, describe_sweep
-from llmb.cli.views.tables import Column, counted, format_number, print_table
+from llmb.cli.views.sweep import describe_sweep
+from llmb.cli.views.tables import counted, print_table
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
-from llmb.cli.views.verdicts import four_digits, print_verdict, published_row, rates_row, window_row
+from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
 HIGH_MFU = "MFU above 100 %"
 """The beginning of the note on an impossible MFU."""
-
-SWEEP_WIDTH = 18
-"""The least width of the column of sweep values, in characters."""
 
 STYLES = {
     "completed": "green",
@@ -105,32 +102,3 @@ def _ending_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
 def _filled(*rows: tuple[str, str | None]) -> list[tuple[str, str]]:
     """Return the rows that have a value."""
     return [(name, value) for name, value in rows if value]
-
-
-def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
-    """Print one line per run."""
-    differences = describe_differences(runs)
-    columns = [Column("run"), *([Column("sweep", wraps=SWEEP_WIDTH)] if any(differences) else [])]
-    columns += [Column("state"), Column("verdict", optional=True)]
-    columns += [Column(title, right=True, optional=True) for title in ("step time s", "MFU %", "tokens/s", "created")]
-    rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
-    print_table(columns, rows)
-    for run in runs:
-        notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
-        if note := next((note for note in notes if HIGH_MFU in note), ""):
-            output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
-
-
-def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
-    metrics = run.metrics if run.window_complete is not False else None  # a list compares, so it omits partial metrics
-    mfu = metrics.mfu if metrics else None
-    return (
-        run.run_id,
-        *differences,
-        Text(run.state, STYLES.get(run.state, "")),
-        Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
-        four_digits(metrics.step_time_s) if metrics and metrics.step_time_s is not None else "",
-        f"{100 * mfu:.2f}" if mfu is not None else "",
-        format_number(metrics.tokens_per_s if metrics else None),
-        (run.created or "").replace("T", " ").partition(".")[0].removesuffix("+00:00"),
-    )

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.margin import Group, margin_of_mean, repeats_to_settle
+from llmb.analysis.confidence import Group, margin_of_mean, repeats_to_settle
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.steady_state import SteadyState
 from llmb.values.job_status import Verdict

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.sequence_flops import sequence_flops
+from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.keys import SpecTables

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import attrs
 import pytest
 
+from llmb.analysis.judge_repeats import Judgement, Repeat, judge_repeats
 from llmb.analysis.measuring_window import MeasuredWindow, summarise
-from llmb.analysis.repeats import Judgement, Repeat, judge_repeats
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.values.steps import Step
 

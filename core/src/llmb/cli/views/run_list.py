@@ -1,0 +1,47 @@
+"""The list of runs as text: one line per run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.text import Text
+
+import llmb
+from llmb.cli import output
+from llmb.cli.views.metrics import metric_notes
+from llmb.cli.views.results import HIGH_MFU, STYLES
+from llmb.cli.views.sweep import describe_differences
+from llmb.cli.views.tables import Column, format_number, print_table
+from llmb.cli.views.verdicts import four_digits
+
+SWEEP_WIDTH = 18
+"""The least width of the column of sweep values, in characters."""
+
+
+def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
+    """Print one line per run."""
+    differences = describe_differences(runs)
+    columns = [Column("run"), *([Column("sweep", wraps=SWEEP_WIDTH)] if any(differences) else [])]
+    columns += [Column("state"), Column("verdict", optional=True)]
+    columns += [Column(title, right=True, optional=True) for title in ("step time s", "MFU %", "tokens/s", "created")]
+    rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
+    print_table(columns, rows)
+    for run in runs:
+        notes = [*run.notes, *metric_notes(run.metrics)] if run.window_complete is not False else []
+        if note := next((note for note in notes if HIGH_MFU in note), ""):
+            output.print_prose(f"note: {run.run_id}: {note.removeprefix('warning: ')}")
+
+
+def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, ...]:
+    metrics = run.metrics if run.window_complete is not False else None  # a list compares, so it omits partial metrics
+    mfu = metrics.mfu if metrics else None
+    return (
+        run.run_id,
+        *differences,
+        Text(run.state, STYLES.get(run.state, "")),
+        Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
+        four_digits(metrics.step_time_s) if metrics and metrics.step_time_s is not None else "",
+        f"{100 * mfu:.2f}" if mfu is not None else "",
+        format_number(metrics.tokens_per_s if metrics else None),
+        (run.created or "").replace("T", " ").partition(".")[0].removesuffix("+00:00"),
+    )
