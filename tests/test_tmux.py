@@ -37,6 +37,11 @@ with open_view() as view:
                                         step_time_s=5.741, left_s=230.0))
         time.sleep(0.02)
         write("step", step)
+        if (folder / "hold").exists():
+            write("held", step)
+            while (folder / "hold").exists():
+                time.sleep(0.02)
+            (folder / "held").unlink()
         write("memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
@@ -59,7 +64,14 @@ class Tmux:
         return done.stdout
 
     def resize(self, columns: int, rows: int) -> None:
+        """Resize between two updates. An update that tmux receives after it wrapped the lines is drawn too high."""
+        (self.folder / "hold").touch()
+        wait_until(lambda: self.value("held"), "the end of an update")
+        wait_until(lambda: len({tuple(self.lines) for _ in range(30)}) == 1, "a screen that stays the same")
         self.call("resize-window", "-x", str(columns), "-y", str(rows))
+        wait_until(lambda: shows_one_table(self.lines), f"one table at {columns} columns")
+        (self.folder / "hold").unlink()
+        wait_until(lambda: not (self.folder / "held").exists(), "the next update")
 
     @property
     def lines(self) -> list[str]:
@@ -91,7 +103,7 @@ def test_a_narrower_window_leaves_no_second_table(tmux: Tmux) -> None:
     wait_until(lambda: shows_one_table(tmux.lines), "the table")
     for columns, rows in ((60, 20), (40, 20), (100, 20), (70, 15), (120, 25)):
         tmux.resize(columns, rows)
-        wait_until(lambda: shows_one_table(tmux.lines), f"one table at {columns} columns")
+        wait_until(lambda: shows_one_table(tmux.lines), "one table")
     (tmux.folder / "end").touch()
     wait_until(lambda: tmux.lines[-1] == "after", "the end")
     assert shows_one_table(tmux.lines[:-1])
