@@ -193,6 +193,13 @@ def test_a_run_is_compared_with_its_published_configuration(llmb: Llmb, record: 
     assert "baseline" in llmb("compare", run, "baseline").out
 
 
+def test_the_published_configuration_is_the_one_of_the_variant(record: Record) -> None:
+    point = {"recipe": "megatron_bridge/llama3.1-70b@26.06", "gpu_type": "gb300", "dtype": "fp8", "variant": "mxfp8"}
+    run = record(7.0, workload=point, parallelism={"micro_batch_size": 2})
+    found = library.compare(run, "baseline").as_dict()
+    assert ("parallelism", "parallelism.micro_batch_size", "2", "1", 1) in differences(found)
+
+
 COMPARISON = """\
 step time (s)         A: 3 runs  B: 3 runs  change
 llama2-70b h100 bf16

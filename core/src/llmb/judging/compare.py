@@ -231,7 +231,7 @@ def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
     spec = {name: dict(table) if isinstance(table, dict) else table for name, table in run.spec.items()}
     imported = import_run(RunRecord(runs_folder() / run.result.run_id).directory / "run.toml", registry).run
     recipe = registry.recipe(imported.recipe)
-    point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus)
+    point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus, variant=imported.variant)
     published: dict[str, Callable[[str], Any]] = {
         "parallelism": lambda key: getattr(point.parallelism, key, None) if point else None,
         "model": lambda key: getattr(point.model, key, None) if point else None,
