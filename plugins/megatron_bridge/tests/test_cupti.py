@@ -1,4 +1,4 @@
-"""The CUPTI library of captures with release 25.10."""
+"""The CUPTI library of captures with release 25.10, and with GPT-OSS of 26.06."""
 
 from __future__ import annotations
 
@@ -18,34 +18,43 @@ from llmb_megatron_bridge.plugin import MegatronBridge
 
 LoadRun = Callable[..., "Run[Any]"]
 NSYS = "/usr/local/cuda-12.9/NsightSystems-cli-2025.4.1"
+NSYS_OF_GPT_OSS = "/usr/local/cuda-13.0/NsightSystems-cli-2026.1.0"
 
 
 def task_of(run: Run[Any]) -> Task | None:
     dataset = MegatronBridge().prepare_dataset(run)
-    return dataset.tasks[0] if dataset else None
+    return next((task for task in dataset.tasks if task.key.startswith("cupti")), None) if dataset else None
 
 
-@pytest.mark.parametrize("fix", ["25.10.00", "25.10.02"])
+@pytest.mark.parametrize(
+    ("recipe", "dtype", "nsys"),
+    [("llama3.1-70b@25.10.00", "fp8", NSYS),
+     ("llama3.1-70b@25.10.02", "fp8", NSYS),
+     ("gpt-oss-120b@26.06", "bf16", NSYS_OF_GPT_OSS)],
+)  # fmt: skip
 @pytest.mark.parametrize(
     ("gpu_type", "path"),
-    [("h100", f"{NSYS}/target-linux-x64/libcupti.so.13.0"),
-     ("gb300", f"{NSYS}/target-linux-sbsa-armv8/libcupti-sbsa.so.13.0")],
+    [("h100", "target-linux-x64/libcupti.so.13.0"),
+     ("gb300", "target-linux-sbsa-armv8/libcupti-sbsa.so.13.0")],
 )  # fmt: skip
-def test_a_capture_mounts_the_library_of_the_processor(load_run: LoadRun, fix: str, gpu_type: str, path: str) -> None:
-    run = load_run(f"llama3.1-70b@{fix}", gpu_type, "fp8", 64, profile={"tool": "nsys"})
+def test_a_capture_mounts_the_library_of_the_processor(
+    load_run: LoadRun, recipe: str, dtype: str, nsys: str, gpu_type: str, path: str
+) -> None:
+    run = load_run(recipe, gpu_type, dtype, 64, profile={"tool": "nsys"})
     task, mount = task_of(run), MegatronBridge().build_job(run).mounts[-1]
 
     assert task is not None
-    assert (mount.target, mount.read_only) == (path, True)
+    assert (mount.target, mount.read_only) == (f"{nsys}/{path}", True)
     assert mount.source in task.check
     assert ("sbsa" in str(task.work)) == (gpu_type == "gb300")
 
 
-def test_only_captures_in_the_image_of_25_10_have_the_library(load_run: LoadRun) -> None:
+def test_only_captures_in_the_recipes_own_image_have_the_library(load_run: LoadRun) -> None:
     profile = {"tool": "nsys"}
     for run in (
         load_run("llama3.1-70b@25.10", "h100", "fp8", 64),
         load_run("llama3.1-70b@25.12", "h100", "fp8", 64, profile=profile),
+        load_run("llama3.1-70b@26.06", "h100", "fp8", 64, profile=profile),
         load_run("llama3.1-70b@25.10", "h100", "fp8", 64, profile=profile, workload={"image": "mine/nemo:1"}),
     ):
         assert task_of(run) is None
