@@ -34,6 +34,7 @@ from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
+from llmb_megatron_bridge.nsys_release import nsys_mounts, nsys_tasks
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
 
@@ -111,8 +112,8 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
     @hookimpl
     def prepare_dataset(self, run: Run[BridgeOptions]) -> Dataset | None:
-        """Return the tasks for files of the model and for the CUPTI library of a capture. The data is synthetic."""
-        tasks = (*hub_tasks(run), *cupti_tasks(run))
+        """Return the tasks for files of the model, and for nsys and CUPTI of a capture. The data is synthetic."""
+        tasks = (*hub_tasks(run), *nsys_tasks(run), *cupti_tasks(run))
         return Dataset(tasks=tasks) if tasks else None
 
     @hookimpl
@@ -151,7 +152,7 @@ def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
 
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
-    """Return the mounts of the scripts and, for a capture, of CUPTI.
+    """Return the mounts of the scripts and, for a capture, of nsys and of CUPTI, a file in the folder of nsys.
 
     Only the scripts of the repository are mounted, so that Python imports the library from the image.
     """
@@ -159,7 +160,7 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
     if fetched is None:
         return ()
     scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
-    return (Mount(source=scripts, target=scripts, read_only=True), *cupti_mounts(run))
+    return (Mount(source=scripts, target=scripts, read_only=True), *nsys_mounts(run), *cupti_mounts(run))
 
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
