@@ -92,6 +92,13 @@ def test_a_proxy_is_named_as_such(llmb: Llmb, log: Callable[..., Path]) -> None:
     assert "proxy: the model is not the recipe's (7 of 126 layers, sequences of 8192 tokens)" in answer.json["notes"]
 
 
+def test_a_proxy_of_all_layers_is_named_by_its_hidden_size(llmb: Llmb, log: Callable[..., Path]) -> None:
+    point = ("--gpu-type", "gb300", "--dtype", "bf16", "--gpus", "72")
+    answer = llmb("grade", log(8.85), "--recipe", "megatron_bridge/deepseek-v3@26.06", *point, "--json")
+    sizes = "61 of 61 layers, hidden size 1024 of 7168, sequences of 4096 tokens"
+    assert f"proxy: the model is not the recipe's ({sizes})" in answer.json["notes"]
+
+
 def test_a_saved_log_is_shown_like_a_run(grade: Llmb, llmb: Llmb, log: Callable[..., Path]) -> None:
     saved = grade(log(PUBLISHED_S * 1.08), "--save", "--json")
     [run_id] = saved.json["runs"]

@@ -188,5 +188,7 @@ def proxy_note(model: Model | None, published: Model | None) -> str:
     """Return a note if a model is not the recipe's, so that no result is mistaken for the complete model, else ""."""
     if model is None or published is None or model == published:
         return ""
-    layers = f"{model.layers} of {published.layers} layers"
-    return f"proxy: the model is not the recipe's ({layers}, sequences of {model.seq_len} tokens)"
+    sizes = [f"{model.layers} of {published.layers} layers"]
+    sizes += [f"hidden size {model.hidden} of {published.hidden}"] if model.hidden != published.hidden else []
+    sizes += [f"sequences of {model.seq_len} tokens"]
+    return f"proxy: the model is not the recipe's ({', '.join(sizes)})"
