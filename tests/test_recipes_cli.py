@@ -308,6 +308,11 @@ def test_the_newest_release_is_first_and_older_releases_are_folded(llmb: Llmb) -
     assert len(releases) > 1
 
 
+def test_a_proxy_is_listed_with_its_sizes(llmb: Llmb) -> None:
+    assert "ep16 proxy L61 h1024" in llmb("recipes", "megatron_bridge/deepseek-v3@26.06", "--gpus", "16").out
+    assert "tp4 ep2 proxy L2 " in llmb("recipes", "nemo_launcher/grok1-314b", "--gpus", "8").out
+
+
 def test_the_json_has_the_sizes_of_each_kind_of_model(llmb: Llmb) -> None:
     def model(name: str) -> dict[str, object]:
         sizes: dict[str, object] = llmb("recipes", f"megatron_bridge/{name}@26.06", "--json").json["model"]

@@ -152,7 +152,7 @@ def print_points(recipe: llmb.Recipe) -> None:
             str(point.gpus),
             str(point.parallelism.global_batch_size),
             str(point.parallelism.micro_batch_size),
-            _describe_parallelism(point),
+            _describe_parallelism(point, recipe.model),
             *_baseline_cells(point.baseline),
         )
         for point in _sorted(recipe.points)
@@ -178,12 +178,15 @@ def _baseline_cells(baseline: llmb.Baseline | None) -> tuple[str, ...]:
     return tuple(map(format_number, values))
 
 
-def _describe_parallelism(point: llmb.Point) -> str:
-    """Return the degrees other than 1, and the layers of a proxy."""
+def _describe_parallelism(point: llmb.Point, published: llmb.Model | None) -> str:
+    """Return the degrees other than 1, the layers of a proxy, and its hidden size if that is not the published one."""
     degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
     used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
-    layers = [f"proxy L{point.model.layers}"] if point.proxy and point.model else []
-    return " ".join([*used, *layers])
+    if not point.proxy or point.model is None:
+        return " ".join(used)
+    sizes = [f"L{point.model.layers}"]
+    sizes += [f"h{point.model.hidden}"] if published and point.model.hidden != published.hidden else []
+    return " ".join([*used, "proxy", *sizes])
 
 
 def _distinct(values: Iterable[str]) -> list[str]:
