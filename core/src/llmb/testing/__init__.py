@@ -11,6 +11,7 @@ docs/testing.md lists the tests.
 """
 
 from llmb.testing.framework import FrameworkContract
+from llmb.testing.pack import RecipePackContract
 from llmb.testing.scheduler import SchedulerContract
 
-__all__ = ["FrameworkContract", "SchedulerContract"]
+__all__ = ["FrameworkContract", "RecipePackContract", "SchedulerContract"]

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ import pytest
 from llmb.planning import plan_run
 from llmb.plugins.load import choose
 from llmb.plugins.recipe_files import addresses_of
+from llmb.plugins.registry import PluginRegistry
 from llmb.spec.check_values import SECRET_VARIABLE
 from llmb.spec.decode import required_options
 from llmb.testing.bash_text import bash_errors, scheduler_variables
@@ -21,6 +22,7 @@ from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, recipes_of, sample_tables
 from llmb.values.errors import LlmbError
 from llmb.values.job import Job, Phase
+from llmb.values.recipe import Recipe
 from llmb.values.run import Paths, Run
 from llmb.values.workload import RunSpec
 
@@ -42,7 +44,7 @@ class JobContract(PluginContract):
         cls = type(self)
         if "_specs" not in vars(cls):
             cls._specs = []
-            for tables in sample_tables(self.registry, self.plugin_name):
+            for tables in sample_tables(recipes_of(self.registry, self.plugin_name)):
                 try:
                     cls._specs.append((tables, load_run(self.registry, tables)))
                 except LlmbError:
@@ -82,14 +84,7 @@ class JobContract(PluginContract):
         """Every published configuration gives a job with one rank for each GPU, its time limit and a measured phase."""
         if required_options(self.plugin.options):
             pytest.skip("an option has no default; see test_implements_its_hooks")
-        for tables in sample_tables(self.registry, self.plugin_name):
-            try:
-                spec = load_run(self.registry, tables)
-                plan = plan_run(spec, self.registry)
-            except LlmbError as error:
-                fail("\n".join(f"{tables['workload']}: {each}" for each in error.faults))
-            for problem in _job_problems(plan.job, spec.run):
-                fail(f"{describe(spec.run)}: {problem}")
+        check_jobs(self.registry, sample_tables(recipes_of(self.registry, self.plugin_name)))
 
     def test_building_is_pure(self) -> None:
         """Hooks only return values: they open no file for writing, start no process, and use no time or environment."""
@@ -150,17 +145,34 @@ class JobContract(PluginContract):
 
     def test_metrics_are_plausible(self) -> None:
         """No baseline gives an MFU above 100 %."""
-        for recipe in recipes_of(self.registry, self.plugin_name):
-            for point in recipe.points:
-                mfu = published_mfu(recipe, point, self.registry)
-                if mfu is not None and not 0 < mfu <= 1:
-                    fail(
-                        f"{recipe.address} ({point.gpu_type} {point.dtype}, {point.gpus} GPUs): MFU of {mfu:.2f} "
-                        "is impossible; check the model, the global batch and the formula"
-                    )
+        check_mfus(self.registry, recipes_of(self.registry, self.plugin_name))
 
 
 MOST_TEXTS = 20
+
+
+def check_jobs(registry: PluginRegistry, specs: Iterable[Tables]) -> None:
+    """Fail the test unless each spec gives a job with one rank for each GPU, its time limit and a measured phase."""
+    for tables in specs:
+        try:
+            spec = load_run(registry, tables)
+            plan = plan_run(spec, registry)
+        except LlmbError as error:
+            fail("\n".join(f"{tables['workload']}: {each}" for each in error.faults))
+        for problem in _job_problems(plan.job, spec.run):
+            fail(f"{describe(spec.run)}: {problem}")
+
+
+def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
+    """Fail the test if a baseline gives an MFU above 100 %."""
+    for recipe in recipes:
+        for point in recipe.points:
+            mfu = published_mfu(recipe, point, registry)
+            if mfu is not None and not 0 < mfu <= 1:
+                fail(
+                    f"{recipe.address} ({point.gpu_type} {point.dtype}, {point.gpus} GPUs): MFU of {mfu:.2f} "
+                    "is impossible; check the model, the global batch and the formula"
+                )
 
 
 def _build_or_none(registry: Any, run: Run[Any]) -> Any:

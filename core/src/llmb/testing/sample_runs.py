@@ -1,13 +1,14 @@
 """Runs of the recipes of a framework, and the values that its hooks return for them."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
+from llmb.recipes.accelerators import accelerators
 from llmb.spec.read_toml import read_document
 from llmb.spec.resolve import resolve
 from llmb.testing.any_scheduler import target_table
@@ -47,9 +48,20 @@ def recipes_of(registry: PluginRegistry, framework: str) -> Iterator[Recipe]:
             continue  # test_recipes_are_valid reports it
 
 
-def sample_tables(registry: PluginRegistry, framework: str) -> list[Tables]:
+def sample_tables(recipes: Iterable[Recipe]) -> list[Tables]:
     """Return specs of published configurations, spread over each recipe."""
-    return [_tables(recipe, point) for recipe in recipes_of(registry, framework) for point in _sample(recipe.points)]
+    return [tables for recipe in recipes for tables in _tables_of(recipe)]
+
+
+def _tables_of(recipe: Recipe) -> Iterator[Tables]:
+    """Yield specs of some points of a recipe. A recipe without [[points]] runs on one node of any GPU type."""
+    for point in _sample(recipe.points):
+        variant = {"variant": point.variant} if point.variant else {}
+        yield _tables(recipe, point.gpu_type, point.dtype, point.gpus, **variant)
+    for gpu_type in () if recipe.points else accelerators().values():
+        if recipe.dtypes[0] in gpu_type.dtypes:
+            yield _tables(recipe, gpu_type.name, recipe.dtypes[0], gpu_type.gpus_per_node)
+            return
 
 
 def _sample(points: Sequence[Point]) -> Sequence[Point]:
@@ -59,10 +71,9 @@ def _sample(points: Sequence[Point]) -> Sequence[Point]:
     return [points[index * last // (POINTS_PER_RECIPE - 1)] for index in range(POINTS_PER_RECIPE)]
 
 
-def _tables(recipe: Recipe, point: Point) -> Tables:
-    workload = {"recipe": recipe.address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
-    variant = {"variant": point.variant} if point.variant else {}
-    return {"workload": {**workload, **variant}, "target": target_table()}
+def _tables(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, **more: str) -> Tables:
+    workload = {"recipe": recipe.address, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus, **more}
+    return {"workload": workload, "target": target_table()}
 
 
 def with_key(tables: Tables, key: str, value: Any) -> Tables:

@@ -51,7 +51,7 @@ class SpecContract(JobContract):
             if spec.run.recipe in seen:
                 continue
             seen.add(spec.run.recipe)
-            for table, names in (("parallelism", DEGREES), ("model", MODEL)):
+            for table, names in (("parallelism", DEGREES), ("model", MODEL if spec.run.architecture else ())):
                 for name in names:
                     value = getattr(getattr(spec.run, table), name, None)
                     run = self._load(with_key(tables, f"{table}.{name}", 2 * (value or 1)))

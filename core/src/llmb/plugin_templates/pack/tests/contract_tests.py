@@ -1,8 +1,7 @@
-"""The pack has no error."""
+"""The contract that every pack passes."""
 
-import llmb
+from llmb.testing import RecipePackContract
 
 
-def test_the_pack_is_valid() -> None:
-    [plugin] = [each for each in llmb.list_plugins() if each.name == "__name__"]
-    assert plugin.error is None
+class Test__Name__(RecipePackContract):
+    pack = "__name__"

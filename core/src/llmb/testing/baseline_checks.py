@@ -1,0 +1,62 @@
+"""Checks of the numbers that a publisher measured: their agreement, and their sources."""
+
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+
+from llmb.values.recipe import Baseline, Point, Recipe
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LINK = re.compile(r"://|\bdoi:|\barXiv:", re.IGNORECASE)
+
+ARITHMETIC = 1e-9
+"""The relative error of values that llmb computes from published ones."""
+
+
+def inconsistent_baselines(recipe: Recipe) -> Iterator[str]:
+    """Yield a message for each baseline whose tokens/s times its step time is not the global batch.
+
+    A baseline with a note is left out, because notes describe known irregularities.
+    """
+    for point in recipe.points:
+        for baseline in baselines_of(point):
+            batch = point.parallelism.global_batch_size * point.seq_len
+            if baseline.tokens_per_s is None or baseline.note:
+                continue
+            tokens = baseline.tokens_per_s * baseline.step_time_s
+            if abs(tokens / batch - 1) > _tolerance(baseline, point.gpus):
+                yield (
+                    f"{describe_point(recipe, point)}: {baseline.tokens_per_s:g} tokens/s x {baseline.step_time_s:g} s "
+                    f"are {tokens:.0f} tokens, but a step has {batch}; check the numbers and global_batch_size, "
+                    "or explain the difference in notes"
+                )
+
+
+def baselines_of(point: Point) -> tuple[Baseline, ...]:
+    """Return the baselines of a published configuration, of all releases."""
+    return (*([point.baseline] if point.baseline else []), *point.other_baselines)
+
+
+def describe_point(recipe: Recipe, point: Point) -> str:
+    """Return a published configuration for messages."""
+    variant = f" {point.variant}" if point.variant else ""
+    return f"{recipe.address} ({point.gpu_type} {point.dtype}{variant}, {point.gpus} GPUs)"
+
+
+def names_document(source: str) -> bool:
+    """Check whether a source is a link, or a title of two words or more."""
+    return bool(_LINK.search(source)) or len(_WORD.findall(source)) > 1
+
+
+def _tolerance(baseline: Baseline, gpus: int) -> float:
+    """Return the relative difference that the rounding of the published values explains."""
+    tokens_per_s = baseline.tokens_per_s or 1
+    of_tokens = max(_rounding(tokens_per_s), _rounding(tokens_per_s / gpus))
+    of_tflops = _rounding(baseline.tflops_per_gpu) if baseline.tflops_per_gpu else 0
+    return _rounding(baseline.step_time_s) + of_tokens + of_tflops + ARITHMETIC
+
+
+def _rounding(value: float) -> float:
+    """Return half a unit of the last digit of a number, relative to the number. Zeros at the end count as rounded."""
+    exponent = Decimal(repr(value)).normalize().as_tuple().exponent
+    return 0.5 * 10.0 ** int(exponent) / value

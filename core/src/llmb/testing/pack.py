@@ -1,0 +1,181 @@
+"""The contract of a pack."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from llmb.plugins.entry_points import PluginEntry, declared_frameworks
+from llmb.plugins.packs import check_pack, read_accelerators
+from llmb.plugins.recipe_files import addresses_of, exact_addresses, find_recipe
+from llmb.testing.baseline_checks import baselines_of, describe_point, inconsistent_baselines, names_document
+from llmb.testing.declared_checks import can_be_read, framework_failures, logs_of
+from llmb.testing.job_checks import check_jobs, check_mfus
+from llmb.testing.plugin_checks import Contract, fail
+from llmb.testing.sample_runs import sample_tables
+from llmb.values.environment import Image
+from llmb.values.errors import LlmbError, PluginWarning
+from llmb.values.recipe import Recipe
+
+CHANGING_TAGS = ("", "dev", "edge", "latest", "main", "master", "nightly")
+"""Tags that name another image after each build of its publisher. No tag means ``latest``."""
+
+
+class RecipePackContract(Contract):
+    """Tests that every pack passes. Set ``pack`` to its name.
+
+    Put logs of a framework that the pack declares into ``logs/NAME/`` beside the file of the tests.
+    """
+
+    kind = "pack"
+    pack: str
+
+    @property
+    def frameworks(self) -> list[PluginEntry]:
+        """The frameworks that the pack declares and that can be read."""
+        return [each for each in declared_frameworks(self.entry) if can_be_read(each)]
+
+    @property
+    def own(self) -> list[PluginEntry]:
+        """The pack and the frameworks of its recipes, without the recipes of other packages.
+
+        A framework of another package has no file here, so that its own recipes are left out.
+        """
+        folder = self.entry.folder or Path()
+        named = {each.parent.name for each in folder.glob("recipes/*/*.toml")}
+        declared = {each.stem for each in folder.glob("frameworks/*.toml")}
+        return [self.entry, *self.frameworks, *(_without_files(name) for name in sorted(named - declared))]
+
+    def recipes(self) -> Iterator[Recipe]:
+        """Yield the valid recipes of the pack, each release once."""
+        seen = set[str]()
+        for address in exact_addresses(self.own):
+            try:
+                recipe = find_recipe(address, self.own)
+            except LlmbError:
+                continue  # test_recipes_are_valid reports it
+            if recipe.address not in seen:
+                seen.add(recipe.address)
+                yield recipe
+
+    def installed_recipes(self) -> list[Recipe]:
+        """Return the recipes whose framework is installed. Skip the test if the frameworks of all are missing."""
+        installed = {each.name for each in self.registry.installed if each.kind == "framework"}
+        recipes = list(self.recipes())
+        missing = {each.framework for each in recipes} - installed
+        found = [each for each in recipes if each.framework in installed and not self._is_ambiguous(each.address)]
+        if missing and not found:
+            pytest.skip(f"not installed: {', '.join(sorted(missing))}; install the framework to test its recipes")
+        return found
+
+    def test_files_are_valid(self) -> None:
+        """The pack exists, and its GPU types and causes of failure can be read."""
+        try:
+            found = check_pack(self.entry)
+        except LlmbError as error:
+            fail(str(error))
+        if not found:
+            fail(f"{self.entry} contains no data; add recipes, frameworks, accelerators.toml or signatures.toml")
+
+    def test_recipes_are_valid(self) -> None:
+        """Every recipe file can be read, and every release in it."""
+        errors: list[str] = []
+        for address in exact_addresses(self.own):
+            try:
+                find_recipe(address, self.own)
+            except LlmbError as error:
+                errors += [str(each) for each in error.faults]
+        if errors:
+            fail("\n".join(dict.fromkeys(errors)))
+
+    def test_published_points_build_jobs(self) -> None:
+        """Every published configuration gives a job, if its framework is installed."""
+        check_jobs(self.registry, sample_tables(self.installed_recipes()))
+
+    def test_metrics_are_plausible(self) -> None:
+        """No baseline gives an MFU above 100 %."""
+        check_mfus(self.registry, self.installed_recipes())
+
+    def test_baselines_are_consistent(self) -> None:
+        """The tokens/s of a baseline times its step time are the tokens of a step, except for rounding."""
+        for recipe in self.recipes():
+            for problem in inconsistent_baselines(recipe):
+                fail(problem)
+
+    def test_numbers_have_sources(self) -> None:
+        """Each source is a link or the title of a document."""
+        for place, source in self._sources():
+            if not names_document(source):
+                fail(f"{place}: source {source!r} names no document; write its address, or its publisher and title")
+
+    def test_images_are_pinned(self) -> None:
+        """No image can change: a digest, or at least a tag that names a version."""
+        for recipe in self.recipes():
+            if recipe.image and recipe.image.pinned == recipe.image.ref and "@" not in recipe.image.ref:
+                _check_tag(recipe.address, recipe.image)
+
+    def test_addresses_are_unique(self) -> None:
+        """No other installed package or pack has a framework or a recipe of the same name."""
+        for address in addresses_of(self.own):
+            if self._is_ambiguous(address):
+                fail(self._ambiguity(address))
+
+    def test_frameworks_are_valid(self) -> None:
+        """Each declared framework passes the tests of `FrameworkContract`."""
+        for framework in declared_frameworks(self.entry):
+            if self._other_frameworks(framework.name):
+                continue  # test_addresses_are_unique reports it
+            for problem in framework_failures(framework, logs_of(type(self), framework.name)):
+                fail(f"framework {framework.name}: {problem}")
+
+    def _other_frameworks(self, name: str) -> Sequence[PluginEntry]:
+        """Return the frameworks of this name outside the pack, if the pack declares a framework of the name."""
+        own = [each for each in declared_frameworks(self.entry) if each.name == name]
+        named = [each for each in self.registry.installed if (each.kind, each.name) == ("framework", name)]
+        return [each for each in named if each not in own] if own else []
+
+    def _is_ambiguous(self, address: str) -> bool:
+        """Check whether another installed package or pack has this recipe or its framework."""
+        framework = address.partition("/")[0]
+        others = [each for each in self.registry.installed if each not in self.own]
+        is_there = address in addresses_of(_with_framework(others, framework))
+        return is_there or bool(self._other_frameworks(framework))
+
+    def _ambiguity(self, address: str) -> str:
+        """Return the error of a command that uses the address, which names both places."""
+        try:
+            find_recipe(address, _with_framework(self.registry.installed, address.partition("/")[0]))
+        except LlmbError as error:
+            return str(error)
+        return f"{address}: another installed package has this recipe; rename the file"
+
+    def _sources(self) -> Iterator[tuple[str, str]]:
+        """Yield each source of the pack, after its place."""
+        with suppress(LlmbError):  # test_files_are_valid reports it
+            yield from ((f"accelerators.toml: {each.name}", each.source) for each in read_accelerators(self.entry))
+        for recipe in self.recipes():
+            yield recipe.address, recipe.source
+            for point in recipe.points:
+                for baseline in baselines_of(point):
+                    yield f"the baseline of {describe_point(recipe, point)}", baseline.source
+
+
+def _without_files(name: str) -> PluginEntry:
+    """Return a framework without recipes of its own."""
+    return PluginEntry(name=name, kind="framework", value="", distribution="", version="")
+
+
+def _with_framework(installed: Sequence[PluginEntry], name: str) -> list[PluginEntry]:
+    """Return the plugins and, if none of them is the framework of this name, the framework."""
+    is_there = any((each.kind, each.name) == ("framework", name) for each in installed)
+    return [*installed, *([] if is_there else [_without_files(name)])]
+
+
+def _check_tag(address: str, image: Image) -> None:
+    """Fail the test if the tag of an image without a digest changes. Otherwise warn."""
+    tag = image.ref.rpartition("/")[2].partition(":")[2]
+    if tag in CHANGING_TAGS:
+        fail(f"{address}: the tag of {image.ref} names other images later; add the digest of the image")
+    warnings.warn(PluginWarning(f"{address}: {image.ref} has no digest; add it, because tags can change"), stacklevel=2)
