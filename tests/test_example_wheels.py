@@ -57,7 +57,7 @@ def test_they_are_listed_with_what_they_implement(installed: EmptyEnvironment) -
     assert set(plugins) == {"local", "torchtitan", "hosts", "mi300x"}
     assert [plugin["error"] for plugin in plugins.values()] == [None] * 4
     assert plugins["mi300x"]["distribution"] == "llmb-mi300x"
-    assert plugins["mi300x"]["hooks"] == ["accelerators", "diagnose"]
+    assert plugins["mi300x"]["hooks"] == ["accelerators", "signatures"]
     assert plugins["torchtitan"]["hooks"] == ["build_job", "parse_log", "prepare_env"]
     assert {"host", "submit", "poll", "cancel"} <= set(plugins["hosts"]["hooks"])
 

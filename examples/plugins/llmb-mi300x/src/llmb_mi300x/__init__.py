@@ -1,1 +1,1 @@
-"""The AMD Instinct MI300X for llmb."""
+"""Data of the pack mi300x. llmb reads the files beside this one, and never imports it."""
