@@ -4,5 +4,6 @@ import llmb
 
 
 def test_the_plugin_matches_its_hooks() -> None:
-    [plugin] = [each for each in llmb.list_plugins() if each.name == "__name__"]
+    name = "__name__"
+    [plugin] = [each for each in llmb.list_plugins() if each.name == name]
     assert plugin.error is None

@@ -12,7 +12,15 @@ class __Name__(ExtensionHooks):
     def accelerators(self) -> Iterable[Accelerator]:
         """Return GPU types that core's table lacks."""
         peaks = {"bf16": 500e12}  # dense, in FLOP/s
-        return [Accelerator(name="__name__", gpus_per_node=8, memory_gb=80, peak_flops=peaks, source="data sheet")]
+        return [
+            Accelerator(
+                name="__name__",
+                gpus_per_node=8,
+                memory_gb=80,
+                peak_flops=peaks,
+                source="data sheet",
+            )
+        ]
 
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:
