@@ -236,8 +236,11 @@ def test_matching_takes_linear_time_for_every_line() -> None:
         ({"line": "step {Step}"}, "log.line: invalid name {Step}"),
         ({"line": "step {step"}, "log.line: a single {"),
         ({"line": "only text"}, "log.line: no number is named"),
-        ({"line": "step {step} {tim_ms} ms"}, "did you mean 'time_ms'?"),
-        ({"line": ["step {step}", "at {los}"]}, "log.line[1]: unknown name los"),
+        (
+            {"line": "step {step} {tim_ms} ms"},
+            "tim_ms is too similar to time_ms; expected time_ms, or a ",
+        ),
+        ({"line": ["step {step}", "at {los}"]}, "log.line[1]: los is too similar to loss"),
         ({"fields": {"loss": "loss"}}, "log.fields.where: invalid value"),
         ({"fields": {"where": "loss"}}, "log.fields: no number is named"),
         ({}, "log.line: required key is missing"),

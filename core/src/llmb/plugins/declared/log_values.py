@@ -62,7 +62,11 @@ def check_names(names: Iterable[str], key: str) -> list[Fault]:
     """Return an error for each name that is nearly that of a known value."""
     nearest = {name: nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL) for name in names if name not in KNOWN}
     return [
-        Fault(message=f"unknown name {name}", key=key, expected="a name that differs more from it", nearest=known)
+        Fault(
+            message=f"{name} is too similar to {known}",
+            key=key,
+            expected=f"{known}, or a clearly different name for a metric of your own",
+        )
         for name, known in nearest.items()
         if known and not known.startswith(f"{name}_")
     ]
