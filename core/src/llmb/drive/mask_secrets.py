@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
-from llmb.spec.check_values import SECRET_NAME
+from llmb.values.variable_names import SECRET_NAME
 
 SHORTEST = 6
 """The least bytes of a value that is masked. Shorter values occur in any log."""

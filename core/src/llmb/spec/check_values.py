@@ -9,18 +9,10 @@ from llmb.spec.keys import TargetTable
 from llmb.values.error_text import REQUIRED_KEY, hide_passwords, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.scalars import HOST, VARIABLE_NAME, is_host, is_path
+from llmb.values.variable_names import SECRET_NAME, SECRET_VARIABLE, SET_BY_SCHEDULERS
 
 NO_SECRETS = "secrets are not allowed in a spec, because llmb records it"
 URL_WITH_CREDENTIALS = "a URL with a password is a secret, and llmb records the spec"
-
-SECRET_NAME = re.compile(r"(^|_)(TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS?|(API|ACCESS|PRIVATE|SECRET)_?KEY)$", re.I)
-"""Keys of any table that hold a secret. ``key`` alone is not one: a plugin may have a key of that name."""
-
-SECRET_VARIABLE = re.compile(SECRET_NAME.pattern + r"|(^|_)(KEY|PAT)$", re.I)
-"""Environment variables that hold a secret. There, each ``KEY`` and each ``PAT`` (personal access token) is one."""
-
-SET_BY_SCHEDULERS = re.compile(r"LLMB_.*|(LOCAL_|NODE_)?RANK|(LOCAL_)?WORLD_SIZE|MASTER_(ADDR|PORT)")
-"""Environment variables that every scheduler sets for each task."""
 
 
 def check_env(env: Mapping[str, str], table: str = "env") -> Iterator[Fault]:

@@ -13,7 +13,6 @@ from llmb.planning import plan_run
 from llmb.plugins.load import choose
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.check_values import SECRET_VARIABLE
 from llmb.spec.decode import required_options
 from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, fail
@@ -24,6 +23,7 @@ from llmb.values.errors import LlmbError
 from llmb.values.job import Job, Phase
 from llmb.values.recipe import Recipe
 from llmb.values.run import Paths, Run
+from llmb.values.variable_names import SECRET_VARIABLE
 from llmb.values.workload import RunSpec
 
 HOSTILE = Paths(run='/w/it\'s a "run" $HOME', cache="/w/it's a cache")

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
-from llmb.spec.check_values import SECRET_VARIABLE
 from llmb.testing.bash_text import bash_errors
 from llmb.testing.job_checks import CANARY, another_day, environment
 from llmb.testing.plugin_checks import PluginContract, fail
@@ -18,6 +17,7 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Phase, Script
 from llmb.values.run import Target
 from llmb.values.typed import decode
+from llmb.values.variable_names import SECRET_VARIABLE
 
 DIRECTORY = "/w/runs/contract"
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from llmb.plugins.declared.command import used_names
+from llmb.plugins.declared.command import SCRIPT, used_names
 from llmb.plugins.declared.file import DeclaredFile, DeclaredRecipe, OptionTable
 from llmb.plugins.declared.log_format import LogFormat, compile_format
 from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
@@ -17,9 +17,16 @@ from llmb.recipes.read_recipe import with_shared
 from llmb.values.errors import Fault, PluginError, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.typed import decode
+from llmb.values.variable_names import SECRET_VARIABLE, SET_BY_SCHEDULERS
 
 ARGS = "args"
 """The option that always exists: further arguments of the command."""
+
+RESERVED_FILES = (SCRIPT, "job.sh")
+"""Files that llmb writes into the directory of every run."""
+
+INTERPRETERS = ("python", "python3", "torchrun")
+"""First words of a command that torchrun would take for the script."""
 
 
 @attrs.frozen(kw_only=True)
@@ -114,6 +121,8 @@ def _check(file: DeclaredFile) -> Iterator[Fault]:
         yield from check_text(word, f"command[{index}]", (*file.options, ARGS))
     for name, value in file.env.items():
         yield from check_text(value, f"env.{name}", (*file.options, ARGS))
+        yield from _check_variable(name)
+    yield from _check_files(file.files)
     used = used_names(file)
     if file.image and file.venv:
         yield Fault(message="image and venv cannot be combined", key="venv", expected="one of image and venv")
@@ -123,12 +132,34 @@ def _check(file: DeclaredFile) -> Iterator[Fault]:
     if file.launch == "torchrun" and (own := {"rank", "local_rank"} & {*used}):
         message = f"{{{sorted(own)[0]}}} differs between the processes that torchrun starts"
         yield Fault(message=message, key="command", expected="a script that reads RANK and LOCAL_RANK itself")
+    if file.launch == "torchrun" and file.command[0].rpartition("/")[2] in INTERPRETERS:
+        message = f'torchrun starts Python itself, so "{file.command[0]}" would be the script'
+        yield Fault(message=message, key="command[0]", expected="the script, such as train.py")
     if file.recipe and file.recipes:
         yield Fault(
             message="recipe and recipes cannot be combined", key="recipe", expected="[recipe] or [recipes.NAME]"
         )
     yield from _check_options(file.options, used)
     yield from _check_dtypes(file, used)
+
+
+def _check_files(names: Iterable[str]) -> Iterator[Fault]:
+    """Yield an error for a file that would replace one of llmb in the run's directory."""
+    for index, name in enumerate(names):
+        if name in RESERVED_FILES or name.startswith("logs/"):
+            message = f'llmb writes "{name}" into the run\'s directory itself'
+            yield Fault(message=message, key=f"files[{index}]", expected="another name")
+
+
+def _check_variable(name: str) -> Iterator[Fault]:
+    """Yield an error for a variable that holds a secret or that llmb sets itself."""
+    if SECRET_VARIABLE.search(name):
+        message = "secrets are not allowed in the file, because llmb records it"
+        yield Fault(
+            message=message, key=f"env.{name}", expected=f'secrets = ["{name}"], and {name} in your environment'
+        )
+    elif SET_BY_SCHEDULERS.fullmatch(name):
+        yield Fault(message="llmb sets this variable for each task; remove it", key=f"env.{name}")
 
 
 def _check_options(options: Mapping[str, OptionTable], used: set[str]) -> Iterator[Fault]:
