@@ -27,11 +27,13 @@ ARGUMENTS = {
     "grade": [LOG],
     "recipes": ["maxtext/llama2-tiny"],
     "metrics": ["maxtext/llama2-70b"],
+    "new-plugin": ["no-name"],
 }
 """Arguments with which a command reads its options and starts nothing."""
 
 VALUES = {
     "--framework": "maxtext",
+    "--kind": "declared",
     "--recipe": "maxtext/llama2-70b",
     "--gpu-type": "h100",
     "--dtype": "bf16",

@@ -50,7 +50,7 @@ EXAMPLES = {
     "metrics": "llmb metrics maxtext/llama2-70b --gpu-type h100 --dtype bf16 \\\n    --gpus 64 --step-time 7.1",
     "recipes": "llmb recipes --gpu-type h100 --dtype fp8 --with-baseline",
     "plugins": "llmb plugins",
-    "new-plugin": "llmb new-plugin my_trainer --kind framework",
+    "new-plugin": "llmb new-plugin my_trainer --from train.log",
     "schema": "llmb schema --output llmb.schema.json",
     "doctor": "llmb doctor workload.toml",
     "help": "llmb help exit-status",

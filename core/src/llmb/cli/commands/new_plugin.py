@@ -9,6 +9,7 @@ import typer
 
 import llmb
 from llmb.cli import output
+from llmb.cli.options import OptionsError
 
 
 def new_plugin(
@@ -16,6 +17,10 @@ def new_plugin(
     kind: Annotated[
         str, typer.Option("--kind", metavar="KIND", help="declared, framework, extension or pack.")
     ] = "declared",
+    log: Annotated[
+        Path | None,
+        typer.Option("--from", metavar="LOG", help="Log from which to propose the line of a declared framework."),
+    ] = None,
     into: Annotated[
         Path, typer.Option("--into", metavar="DIR", help="Folder of the new file or project.", show_default=False)
     ] = Path(),
@@ -24,5 +29,7 @@ def new_plugin(
     chosen: Any = kind
     if kind not in llmb.PLUGIN_KINDS:
         raise llmb.LlmbError(f"--kind: invalid value {kind!r}; expected one of {', '.join(llmb.PLUGIN_KINDS)}")
-    for file in llmb.new_plugin(name, chosen, into):
+    if log is not None and kind != "declared":
+        raise OptionsError(f"--from requires --kind declared, not {kind}")
+    for file in llmb.new_plugin(name, chosen, into, log=log):
         output.print_text(str(file))

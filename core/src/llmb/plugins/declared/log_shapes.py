@@ -1,0 +1,113 @@
+"""The shape of the step lines in a log: the line whose numbers change from step to step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import attrs
+
+from llmb.plugins.declared.log_lines import CLOCK, NUMBER
+
+LONGEST_LINE: Final = 4 << 10
+"""Longer lines are left out: they are no step lines, but configurations and tables."""
+
+MOSTLY: Final = 0.6
+"""The share of lines on which a step number rises or stays. Ranks print the same step, and restarts go back."""
+
+_TOKEN: Final = re.compile(rf"(?<![\w.])(?:{CLOCK.decode()}|{NUMBER.decode()})")
+_STEP: Final = re.compile(r"(?<![a-z])(?:step|iter|iteration|it|batch|update)s?[\"'\]]?\s*[:=#]?\s*\[?$", re.IGNORECASE)
+_SEPARATOR: Final = re.compile(r"[|,;{}<>\[\]\u2580-\u259f]| - |\) ")
+
+
+@attrs.frozen(slots=False)
+class Shape:
+    """Lines that differ only in their numbers. ``texts`` are around the numbers, and each row has those of one line."""
+
+    texts: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def label(self, column: int) -> str:
+        """Return the text before a number, from the last separator."""
+        text = self.texts[column]
+        return _SEPARATOR.split(text)[-1].lstrip() or text.lstrip()
+
+    def unit(self, column: int) -> str:
+        """Return the text that follows a number without a blank, up to a separator."""
+        return _SEPARATOR.split(self.texts[column + 1])[0].split(" ")[0]
+
+    def words_after(self, column: int) -> str:
+        """Return the unit of a number, even after a blank if no words come before the number."""
+        before, after = self.texts[column], self.texts[column + 1]
+        has_label = re.search("[A-Za-z]", _SEPARATOR.split(before)[-1])
+        return self.unit(column) if has_label else _SEPARATOR.split(after)[0].strip()
+
+    def column(self, column: int) -> tuple[str, ...]:
+        """Return the texts of one number on all lines."""
+        return tuple(row[column] for row in self.rows)
+
+    def values(self, column: int) -> tuple[float, ...]:
+        """Return the values of one number on all lines, or nothing for a time of day."""
+        texts = self.column(column)
+        return () if any(":" in text for text in texts) else tuple(float(text.replace(",", "")) for text in texts)
+
+    @cached_property
+    def step(self) -> int | None:
+        """The column of the step number: the first one after a word such as step, else the first that rises."""
+        columns = [column for column in range(len(self.texts) - 1) if self.rises(column)]
+        labelled = [column for column in columns if _STEP.search(self.label(column))]
+        if labelled or len(self.rows) == 1:
+            return next(iter(labelled), None)
+        return next((each for each in columns if not self.unit(each).startswith(("%", ":", "-"))), None)
+
+    @property
+    def names_step(self) -> bool:
+        """True if a word such as step comes before the step number."""
+        return self.step is not None and bool(_STEP.search(self.label(self.step)))
+
+    def is_constant(self, column: int) -> bool:
+        """Check whether a number is the same on all of several lines."""
+        return len(self.rows) > 1 and len(set(self.column(column))) == 1
+
+    def rises(self, column: int) -> bool:
+        """Check whether a number is whole, and rises from line to line. A single line need only have a whole number."""
+        values = self.values(column)
+        if not values or not all(value >= 0 and value.is_integer() for value in values):
+            return False
+        pairs = list(pairwise(values))
+        rising = sum(before <= value for before, value in pairs)
+        return not pairs or (len(set(values)) > 1 and rising >= MOSTLY * len(pairs))
+
+
+def find_shapes(lines: Iterable[str]) -> list[Shape]:
+    """Return the shapes of all lines that have a step number, the most frequent first."""
+    rows: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
+    for line in lines:
+        if len(line) <= LONGEST_LINE:
+            texts, numbers = _split(line)
+            rows.setdefault(texts, []).append(numbers)
+    shapes = [Shape(texts, tuple(each)) for texts, each in rows.items() if len(texts) > 1]
+    return sorted((each for each in shapes if each.step is not None), key=lambda each: -len(each.rows))
+
+
+def _split(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the texts around the numbers of a line, and the numbers."""
+    texts, numbers, place = [], [], 0
+    for match in _numbers(line):
+        texts.append(line[place : match.start()])
+        numbers.append(match[0])
+        place = match.end()
+    texts.append(line[place:])
+    return tuple(re.sub(r"[ \t\u2580-\u259f]+", " ", text) for text in texts), tuple(numbers)
+
+
+def _numbers(line: str) -> Iterator[re.Match[str]]:
+    """Yield the numbers of a line. NaN and infinity count only as values, as in ``loss: nan``."""
+    for match in _TOKEN.finditer(line):
+        is_word = match[0][-1].isalpha()
+        is_value = line[: match.start()].rstrip().endswith((":", "=")) and not line[match.end() :][:1].isalnum()
+        if not is_word or is_value:
+            yield match

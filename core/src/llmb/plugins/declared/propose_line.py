@@ -1,0 +1,77 @@
+"""A `line` of [log] from an existing log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from llmb.logs.ansi_escapes import without_escapes
+from llmb.logs.rank_labels import LABEL
+from llmb.plugins.declared.log_lines import LogLine, compile_line
+from llmb.plugins.declared.log_shapes import Shape, find_shapes
+from llmb.plugins.declared.log_values import KNOWN
+from llmb.plugins.declared.number_names import name_numbers
+from llmb.values.errors import SpecError
+
+
+def propose_line(log: bytes) -> str | None:
+    """Return a `line` that reads the steps of a log, or None if no line has a whole number that rises.
+
+    Shapes with a time or a rate and a loss come first, then those with a word such as step before the whole number, and
+    then the most frequent one.
+    """
+    data, _ = without_escapes(log)
+    lines = [line[len(label[0]) if (label := LABEL.match(line)) else 0 :] for line in data.splitlines()]
+    shapes = find_shapes(line.decode(errors="replace") for line in lines)
+    for shape in sorted(shapes, key=_precedence, reverse=True):
+        if line := _propose(shape):
+            return line
+    return None
+
+
+def _precedence(shape: Shape) -> tuple[int, bool, int]:
+    names = set(name_numbers(shape).values()) & set(KNOWN) - {"step", "total_steps"}
+    return ("loss" in names) + bool(names - {"loss"}), shape.names_step, len(shape.rows)
+
+
+def _propose(shape: Shape) -> str | None:
+    """Return the line of a shape. Names that would read another number are left out."""
+    names = name_numbers(shape)
+    while names:
+        try:
+            line = compile_line(_write(shape, names), "log.line")
+        except SpecError:
+            return None
+        wrong = _misread(shape, names, line)
+        if wrong is None:
+            return line.text
+        del names[wrong]
+    return None
+
+
+def _misread(shape: Shape, names: Mapping[int, str], line: LogLine) -> int | None:
+    """Return the first column that the line does not read from the first log line of the shape, or None."""
+    row = shape.rows[0]
+    text = "".join(f"{before}{number}" for before, number in zip(shape.texts, (*row, ""), strict=True))
+    found = line.read(text.encode())
+    if found is None:
+        return list(names)[-1]
+    return next((each for each, name in names.items() if found[name] != row[each].encode()), None)
+
+
+def _write(shape: Shape, names: Mapping[int, str]) -> str:
+    """Return the text of a line. ``...`` stands for numbers without a name and the texts around them."""
+    line, before = "", None
+    for column, name in names.items():
+        if before is None:
+            line = _escape(shape.label(column))
+        elif column == before + 1:
+            line += _escape(shape.texts[column])
+        else:
+            line += f"{_escape(shape.unit(before))} ... {_escape(shape.label(column))}"
+        line += f"{{{name}}}"
+        before = column
+    return line + ("" if before is None else _escape(shape.unit(before)))
+
+
+def _escape(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
