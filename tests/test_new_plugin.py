@@ -108,7 +108,7 @@ def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     log.write_text("rank 3 is ready\nloss nan\n")
     done = run("new-plugin", "mine", "--from", log, "--into", tmp_path)
     assert (done.status, list(tmp_path.iterdir())) == (2, [log])
-    assert "a.log: no line has a whole number that rises" in done.err
+    assert "a.log: no line has an integer that rises" in done.err
     assert "cannot read" in run("new-plugin", "mine", "--from", tmp_path / "b.log", "--into", tmp_path).err
     done = run("new-plugin", "mine", "--from", log, "--kind", "pack", "--into", tmp_path)
     assert "--from requires --kind declared, not pack" in done.err

@@ -56,7 +56,7 @@ def _line_of(log: Path) -> str:
     except OSError as error:
         raise LlmbError(f"cannot read {log}: {error.strerror}") from error
     if line is None:
-        message = "no line has a whole number that rises from step to step; omit --from and write [log] line yourself"
+        message = "no line has an integer that rises from step to step; omit --from and write [log] line yourself"
         raise LlmbError(f"{log}: {message}")
     return line
 

@@ -56,7 +56,7 @@ def name_numbers(shape: Shape) -> dict[int, str]:
 def _is_metric(shape: Shape, column: int) -> bool:
     """Check whether a number is no constant, no counter that rises on every line, and no result of a validation.
 
-    Of a single line, every whole number may be a constant or a counter. Only some lines have results of a validation.
+    Of a single line, every integer may be a constant or a counter. Only some lines have results of a validation.
     """
     return not (shape.is_constant(column) or shape.rises(column) or _VALIDATION.search(shape.label(column).lower()))
 

@@ -14,9 +14,9 @@ from llmb.values.errors import SpecError
 
 
 def propose_line(log: bytes) -> str | None:
-    """Return a `line` that reads the steps of a log, or None if no line has a whole number that rises.
+    """Return a `line` that reads the steps of a log, or None if no line has an integer that rises.
 
-    Shapes with a time or a rate and a loss come first, then those with a word such as step before the whole number, and
+    Shapes with a time or a rate and a loss come first, then those with a word such as step before the integer, and
     then the most frequent one.
     """
     data, _ = without_escapes(log)
@@ -59,7 +59,7 @@ def _misread(shape: Shape, names: Mapping[int, str], line: LogLine) -> int | Non
 
 
 def _write(shape: Shape, names: Mapping[int, str]) -> str:
-    """Return the text of a line. ``...`` stands for numbers without a name and the texts around them."""
+    """Return the text of a line. ``...`` replaces numbers without a name and the texts around them."""
     line, before = "", None
     for column, name in names.items():
         if before is None:
