@@ -73,7 +73,7 @@ class Shape:
         return len(self.rows) > 1 and len(set(self.column(column))) == 1
 
     def rises(self, column: int) -> bool:
-        """Check whether a number is an integer, and rises from line to line. A single line need only have an integer."""
+        """Check whether a number is an integer that rises from line to line. A single line always rises."""
         values = self.values(column)
         if not values or not all(value >= 0 and value.is_integer() for value in values):
             return False
