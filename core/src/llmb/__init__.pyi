@@ -98,9 +98,9 @@ from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan
 from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
-from .plugin_templates import PLUGIN_KINDS as PLUGIN_KINDS
-from .plugin_templates import PluginKind as PluginKind
-from .plugin_templates import new_plugin as new_plugin
+from .plugin_templates.write_plugin import PLUGIN_KINDS as PLUGIN_KINDS
+from .plugin_templates.write_plugin import PluginKind as PluginKind
+from .plugin_templates.write_plugin import new_plugin as new_plugin
 from .plugins.addresses import framework_of as framework_of
 from .plugins.entry_points import PluginEntry as PluginEntry
 from .plugins.installed_names import framework_names as framework_names

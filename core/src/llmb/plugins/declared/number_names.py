@@ -12,9 +12,9 @@ from llmb.plugins.declared.log_values import KNOWN, check_names
 LONGEST_NAME: Final = 40
 
 _PER_GPU: Final = re.compile(r"gpu|device|chip|rank|\btps\b")
-_PER_SECOND: Final = r"(?:/ ?s(?:ec(?:onds?)?)?\b|_per_s(?:ec(?:ond)?)?\b| per sec(?:ond)?\b|p/s)"
+_PER_SECOND: Final = r"(?:/ ?s(?:ec|econds?)?\b|_per_s(?:ec|econd)?\b| per (?:sec|second)\b|p/s)"
 _RATES: Final = {
-    "tokens": re.compile(rf"(?:tok(?:en)?s?{_PER_SECOND})|\btps\b|\btgs\b"),
+    "tokens": re.compile(rf"(?:(?:tok|token)s?{_PER_SECOND})|\btps\b|\btgs\b"),
     "samples_per_s": re.compile(rf"(?:samples?|seqs?|sequences?|img|images?){_PER_SECOND}"),
     "steps_per_s": re.compile(rf"(?:\bit|iters?|iterations?|steps?){_PER_SECOND}"),
 }

@@ -1,0 +1,94 @@
+"""New plugins from templates: complete projects that pass their own tests."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from keyword import iskeyword
+from pathlib import Path
+from typing import Literal, get_args
+
+from llmb.plugins.declared.propose_line import propose_line
+from llmb.values.errors import LlmbError
+
+PluginKind = Literal["declared", "framework", "extension", "pack"]
+PLUGIN_KINDS: tuple[str, ...] = get_args(PluginKind)
+"""The kinds of plugins that have a template."""
+
+
+def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = None) -> tuple[Path, ...]:
+    """Write a new plugin from the template of its kind, below the folder ``into``. Return the written files.
+
+    A declared framework is one file, any other kind a folder. The file of a declared framework reads the steps of
+    ``log``, if one is given. Raise LlmbError if the name is no identifier, if the file or folder exists, or if the log
+    has no steps.
+    """
+    if log is not None and kind != "declared":
+        raise LlmbError(f"only a declared framework is written from a log, not the kind {kind}")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or iskeyword(name):
+        raise LlmbError(f"invalid name {name!r}; expected small letters, digits and _, such as my_trainer")
+    words = _placeholders(name)
+    root = into / (f"{name}.toml" if kind == "declared" else words["__distribution__"])
+    if root.exists():
+        raise LlmbError(f"{root} exists; choose another name, or another folder with --into")
+    line = None if log is None else _line_of(log)
+    template = files(__package__) / kind
+    written = []
+    for path, source in _files(template, ""):
+        target = (into if kind == "declared" else root) / _replace(path, words)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            text = _replace(source.read_text(encoding="utf-8"), words)
+            target.write_text(text if line is None else _with_line(text, line), encoding="utf-8")
+        except OSError as error:
+            raise LlmbError(f"cannot write {target}: {error.strerror}") from error
+        written.append(target)
+    return tuple(written)
+
+
+def _line_of(log: Path) -> str:
+    """Return a `line` of [log] that reads the steps of a log."""
+    try:
+        line = propose_line(log.read_bytes())
+    except OSError as error:
+        raise LlmbError(f"cannot read {log}: {error.strerror}") from error
+    if line is None:
+        message = "no line has an integer that rises from step to step; omit --from and write [log] line yourself"
+        raise LlmbError(f"{log}: {message}")
+    return line
+
+
+def _with_line(text: str, line: str) -> str:
+    """Return the file of a declared framework with another `line`."""
+    written = f"line = {json.dumps(line, ensure_ascii=False)}   # proposed from a log: check the names"
+    return re.sub(r"^line = .*$", lambda _: written, text, flags=re.MULTILINE)
+
+
+def _placeholders(name: str) -> dict[str, str]:
+    """Return the texts that replace the placeholders of a template."""
+    return {
+        "__name__": name,
+        "__Name__": "".join(word.capitalize() for word in name.split("_")),
+        "contract_tests.py": "test_contract.py",  # here, pytest must not collect it
+        "__distribution__": f"llmb-{name.replace('_', '-')}",
+    }
+
+
+def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
+    """Yield the files of a template with their relative paths, sorted."""
+    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+        if each.name == "__pycache__" or each.name.startswith("."):  # caches of tools
+            continue
+        if each.is_dir():
+            yield from _files(each, f"{prefix}{each.name}/")
+        else:
+            yield f"{prefix}{each.name}", each
+
+
+def _replace(text: str, words: dict[str, str]) -> str:
+    for placeholder, word in words.items():
+        text = text.replace(placeholder, word)
+    return text
