@@ -24,7 +24,7 @@ def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
     """Install core, the examples, and what their own tests need."""
     environment = EmptyEnvironment(tmp_path_factory.mktemp("examples"))
     names = ["core", "local", *(example.name for example in EXAMPLES)]
-    environment.install(*(wheels[name] for name in names), "pytest")
+    environment.install(*(wheels[name] for name in names), "pytest", "hypothesis")
     return environment
 
 

@@ -19,7 +19,7 @@ import llmb
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
-LOGS = sorted((ROOT / "plugins").glob("*/tests/golden/*.log"))
+LOGS = sorted((ROOT / "plugins").glob("*/tests/logs/*.log"))
 FRAMEWORKS = ("maxtext", "megatron_bridge", "nemo_launcher")
 RUN = "k3x9f-llama2-tiny"
 HARMLESS = ("validate", "recipes", "metrics", "parse", "runs", "show", "logs", "plugins")
