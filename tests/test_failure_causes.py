@@ -109,7 +109,7 @@ MADE = {
         "[W1120 socket.cpp:436] [c10d] The server socket has failed to bind to [::]:29500 (errno: 98 - Address "
         "already in use).\n[E1120 socket.cpp:472] [c10d] The server socket has failed to listen on any local network "
         "address.\n" + CHILD_FAILED.format(1, NO_TRACEBACK),
-        "a port is in use on the node", None, "gpu-17.cluster",
+        "a port is in use on the node", 11, "gpu-17.cluster",
     ),
     "quota, before the end of the log": (
         labelled(0, *TRACEBACK, "OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt/step_100'")
@@ -145,7 +145,7 @@ MADE = {
     "disk full during an import": (
         "slurmstepd: error: pyxis: failed to import docker image\nslurmstepd: error: pyxis:     Write failed because "
         "No space left on device\nslurmstepd: error: pyxis: couldn't start container\n" + exited("0", 1, "gpu3"),
-        "a disk is full", None, "gpu3",
+        "a disk is full", 0, "gpu3",
     ),
     "no GPUs in Docker": (
         'docker: Error response from daemon: could not select device driver "" with capabilities: [[gpu]].\n',
@@ -219,7 +219,7 @@ CAUSES = {
     "29": ("the dataset's index cache is missing on a node", 4, "192.168.205.202"),
     "31": ("the accelerator is out of memory", None, "DGX2-1"),
     "35": ("the registry returned an invalid response", None, None),
-    "37": ("enroot cannot write its directories on the node", None, "pyxis-testing-1"),
+    "37": ("enroot cannot write its directories on the node", 0, "pyxis-testing-1"),
     "39": ("the registry rejected the credentials for the image", None, None),
     "41": ("the scheduler took the job's nodes for another one", None, "nodeau01"),
     "43": ("the scheduler took the job's nodes for another one", None, "compute0221"),

@@ -42,12 +42,12 @@ ALLOWED = {
     "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
     "logs/signatures/files.toml": {"pytorch", "torch"},
-    "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch"},
+    "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
     "plugins/declared/file.py": {"torchrun"},  # a launcher of any PyTorch script
     "plugins/declared/command.py": {"torchrun", "pytorch"},
     "plugins/declared/read_file.py": {"torchrun"},
-    "logs/signatures/processes.toml": {"torchrun"},
+    "logs/signatures/processes.toml": {"torchrun", "deepspeed"},
     "logs/signatures/hangs.toml": {"hydra", "pytorch"},  # also the name of MPICH's launcher
 }
 

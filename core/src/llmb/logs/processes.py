@@ -18,12 +18,13 @@ _RANK = re.compile(rb"\[rank(\d+)\]:|\[\d+,(\d+)\]<|(?<![\w.-])(\d+): |\[(\d+)\]
 """The rank in a label. A number after a role, as in ``[default3]:``, is that of the process on its node."""
 
 _LOCAL_RANK = re.compile(rb"\[(?!rank)[a-z]\w*?\d+\]:")
-_HOST = re.compile(rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][\w.-]*): ")
+_HOST = re.compile(rb"(?:^|(?<= ))((?:\d{1,3}\.){3}\d{1,3}|(?!nvidia-nvswitch)[A-Za-z][\w.-]*): ")
 _NAMED_RANK = re.compile(r"\[[Rr]ank ?(\d+)\]|\bon rank (\d+)\b|\bRank (\d+)[:/]")
 _HOST_IN_MESSAGE = re.compile(
     rb"(?:^|(?<=[ \]]))([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] "  # host:pid:thread [device]
     rb"|^\[([\w.-]+):\d+ *:\d+:\d+\] "  # [host:pid:thread:pid]
     rb"|\*\*\* (?:STEP|JOB) \S+ ON (\w[\w.-]*)"
+    rb"|error: Node failure on (\w[\w.-]*)"
 )
 
 _NUMBER = re.compile(r"(\d+)")
@@ -92,9 +93,14 @@ class Processes:
         return self.reported[0] if self.reported else NOBODY
 
     def complete(self, process: Process) -> Process:
-        """Return a process with its host, if a launcher reported it, or if all reports are from one host."""
+        """Return a process with its host, if a launcher reported it, or if all reports are from one host.
+
+        An unknown process is the reported one, if there is only one.
+        """
         if process.host:
             return process
+        if process == NOBODY and len(set(self.reported)) == 1:
+            return self.first
         hosts: Mapping[int | None, str] = {each.rank: each.host for each in reversed(self.reported) if each.host}
         only = next(iter(set(hosts.values()))) if len(set(hosts.values())) == 1 else None
         return Process(process.rank, hosts.get(process.rank) or (only if process.rank is None else None))

@@ -99,7 +99,7 @@ class SignatureSearch:
         return best
 
     def reports(self, path: Path, start: int) -> Iterator[Hit]:
-        """Yield the reports in a log from this byte on that name a process."""
+        """Yield the messages in a log from this byte on by which a launcher names a process that ended."""
         if not self._located:
             return
         for block in blocks_of(path, start):
@@ -109,7 +109,7 @@ class SignatureSearch:
 
     @functools.cached_property
     def _located(self) -> TextSearch | None:
-        texts = [text for text, each in self._by_text.items() if each.report and each.pattern]
+        texts = [text for text, each in self._by_text.items() if _names_a_process(each)]
         return TextSearch(texts, MOST_TOGETHER) if texts else None
 
     def is_report(self, line: bytes) -> bool:
@@ -139,6 +139,12 @@ class SignatureSearch:
 def search_signatures(signatures: tuple[Signature, ...]) -> SignatureSearch:
     """Return a search for these signatures. It is kept, because a directory of logs needs the same one for each log."""
     return SignatureSearch(signatures)
+
+
+def _names_a_process(signature: Signature) -> bool:
+    """Check whether a launcher reports with this signature which process ended, on which node."""
+    both = "(?P<rank>" in signature.pattern and "(?P<host>" in signature.pattern
+    return not signature.primary and (both or (signature.report and signature.pattern != ""))
 
 
 def _match(path: Path, offset: int, signature: Signature) -> re.Match[str] | None:
