@@ -289,12 +289,48 @@ def test_a_filter_selects_the_configurations_of_one_recipe(llmb: Llmb) -> None:
 
 
 def test_without_a_match_nothing_is_listed(llmb: Llmb) -> None:
-    answer = llmb("recipes", "--gpu-type", "b17")
+    answer = llmb("recipes", "--gpu-type", "l40s")
     assert (answer.status, answer.out) == (0, "")
     assert "no recipe has such a configuration" in answer.err
     answer = llmb("recipes", "maxtext/llama2-70b", "--gpus", "7")
     assert (answer.status, answer.out) == (0, "")
     assert "maxtext/llama2-70b has no such configuration" in answer.err
+
+
+@pytest.mark.parametrize("address", [(), ("maxtext/llama2-70b",)], ids=["all recipes", "one recipe"])
+@pytest.mark.parametrize(
+    ("option", "name", "nearest"),
+    [("--gpu-type", "h10", "h100"), ("--dtype", "fp9", "fp8"), ("--framework", "megatron", "megatron_bridge")],
+)
+def test_an_unknown_name_in_a_filter_is_one_line_with_the_closest_name(
+    llmb: Llmb, address: tuple[str, ...], option: str, name: str, nearest: str
+) -> None:
+    answer = llmb("recipes", *address, option, name)
+    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert f"{name}; expected one of " in answer.err
+    assert f"(did you mean '{nearest}'?)" in answer.err
+
+
+def test_gpu_types_dtypes_and_gpus_have_the_same_order_in_every_list(llmb: Llmb) -> None:
+    types, dtypes = ["gb300", "gb200", "b300", "b200", "h100"], ["bf16", "fp8", "nvfp4"]
+    entries = llmb("recipes", "--framework", "megatron_bridge", "--with-baseline", "--json").json["recipes"]
+    for entry in entries:
+        assert entry["gpu_types"] == [each for each in types if each in entry["gpu_types"]]
+        assert entry["dtypes"] == [each for each in dtypes if each in entry["dtypes"]]
+    rows = [line.split() for line in llmb("recipes", "megatron_bridge/llama3.1-405b@26.06").out.splitlines()]
+    assert list(dict.fromkeys(row[0] for row in rows if row[0] in types)) == types
+    starter = llmb("recipes", "megatron_bridge/deepseek-v3@26.06", "--toml").out
+    assert 'any of "gb300", "gb200", "b300", "b200", "h100"' in starter
+    assert "any of 4, 8, 16, 32, 64, 72, 128, 144" in starter
+
+
+def test_a_recipe_shows_the_published_tflops_with_their_release_and_source(llmb: Llmb) -> None:
+    shown = llmb("recipes", "megatron_bridge/deepseek-v3@26.06", "--gpu-type", "gb200", "--with-baseline").out
+    [row] = [line.split() for line in shown.splitlines() if line.startswith("gb200")]
+    assert "1106" in row
+    assert row[row.index("1106") + 1] == "26.04.01"
+    assert "1292@26.06," in row
+    assert "baselines: Megatron-Bridge, docs/performance-summary-archive.md, container 26.04.01" in shown
 
 
 def test_the_newest_release_is_first_and_older_releases_are_folded(llmb: Llmb) -> None:

@@ -114,6 +114,8 @@ from .plugins.registry import PluginRegistry as PluginRegistry
 from .plugins.registry import list_plugins as list_plugins
 from .recipes.listing import PointFilter as PointFilter
 from .recipes.listing import fold_releases as fold_releases
+from .recipes.listing import sort_dtypes as sort_dtypes
+from .recipes.listing import sort_gpu_types as sort_gpu_types
 from .scripts.exported_variables import exported_variables_probe as exported_variables_probe
 from .scripts.exported_variables import unpassed_variables_note as unpassed_variables_note
 from .scripts.job_functions import assignments as assignments

@@ -24,6 +24,7 @@ from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.planning import plan
 from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_peak_flops import known_peak_flops
+from llmb.plugins.installed_names import framework_names
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
@@ -32,7 +33,7 @@ from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
-from llmb.values.errors import Fault, LlmbError, LogError, SpecError
+from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.report import Report
 from llmb.values.run import Run
@@ -150,10 +151,18 @@ def _writer(
 def list_recipes(where: PointFilter | None = None) -> list[Recipe]:
     """Return the recipes of the installed frameworks, the newest release first. Warn about recipes that are unreadable.
 
-    With ``where``, only the selected recipes are returned, each with the selected points.
+    With ``where``, only the selected recipes are returned, each with the selected points. Raise RecipeError if there
+    are none because ``where`` has an unknown name.
     """
-    recipes = newest_first(PluginRegistry().recipes())
-    return recipes if where is None else [found for each in recipes if (found := where.narrow(each))]
+    registry = PluginRegistry()
+    recipes = newest_first(registry.recipes())
+    if where is None:
+        return recipes
+    found = [narrowed for each in recipes if (narrowed := where.narrow(each))]
+    known = known_accelerators(registry).values()
+    if not found and (errors := list(where.unknown_names(recipes, known, framework_names()))):
+        raise RecipeError(*errors)
+    return found
 
 
 def metrics(

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import attrs
 
+from llmb.recipes.accelerators import accelerators
+from llmb.values.error_text import unknown_name
+from llmb.values.errors import Fault
+from llmb.values.model import Accelerator
 from llmb.values.recipe import Point, Recipe
 
 
@@ -38,6 +42,22 @@ class PointFilter:
         is_open = recipe.rule is not None and not self.with_baseline and self.dtype in (None, *recipe.dtypes)
         return attrs.evolve(recipe, points=points) if points or is_open else None
 
+    def unknown_names(
+        self, recipes: Iterable[Recipe], known: Iterable[Accelerator], frameworks: Iterable[str]
+    ) -> Iterator[Fault]:
+        """Yield an error for each name that no recipe and no known accelerator has, with the nearest of the names."""
+        points, known = [point for recipe in recipes for point in recipe.points], list(known)
+        gpu_types = (*(each.name for each in known), *(point.gpu_type for point in points))
+        dtypes = (*(dtype for each in known for dtype in each.dtypes), *(point.dtype for point in points))
+        for key, label, names in (
+            ("framework", "framework", sorted(frameworks)),
+            ("gpu_type", "GPU type", sort_gpu_types(gpu_types)),
+            ("dtype", "dtype", sort_dtypes(dtypes)),
+        ):
+            name = getattr(self, key)
+            if name is not None and name not in names:
+                yield unknown_name(f"unknown {label} {name}", name, names, key=key)
+
     def _selects(self, point: Point) -> bool:
         return (
             self.gpu_type in (None, point.gpu_type)
@@ -64,3 +84,16 @@ def fold_releases(recipes: Iterable[Recipe]) -> list[tuple[Recipe, tuple[str, ..
     for recipe in recipes:
         by_name.setdefault(recipe.address.partition("@")[0], []).append(recipe)
     return [(newest, tuple(each.release for each in older)) for newest, *older in by_name.values()]
+
+
+def sort_gpu_types(names: Iterable[str]) -> list[str]:
+    """Sort GPU types without repetitions, the newest first: by ``gpus.toml``, then those that it lacks by name."""
+    order = {name: place for place, name in enumerate(reversed(tuple(accelerators())))}
+    return sorted(set(names), key=lambda name: (order.get(name, len(order)), name))
+
+
+def sort_dtypes(names: Iterable[str]) -> list[str]:
+    """Sort dtypes without repetitions, the widest first: by their order in ``gpus.toml``, then by name."""
+    known = dict.fromkeys(dtype for each in accelerators().values() for dtype in each.dtypes)
+    order = {name: place for place, name in enumerate(known)}
+    return sorted(set(names), key=lambda name: (order.get(name, len(order)), name))

@@ -8,6 +8,7 @@ import attrs
 
 from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
+from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
 from llmb.spec.keys import SpecTables
 from llmb.values.error_text import counted, format_choices, nearest_name
@@ -177,7 +178,8 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
 
 
 def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, errors: list[Fault]) -> tuple[Point, ...]:
-    known = list(dict.fromkeys(getattr(point, key) for point in points))
+    sort = sort_gpu_types if key == "gpu_type" else sort_dtypes
+    known = sort(getattr(point, key) for point in points)
     chosen = tuple(point for point in points if getattr(point, key) == wanted)
     if not chosen:
         types = {point.gpu_type for point in points}
@@ -199,7 +201,7 @@ def _gpus_error(recipe: Recipe, points: tuple[Point, ...], gpus: int) -> Fault:
     return Fault(
         message=f"{recipe.address} has no configuration for {counted(gpus, 'GPU')} ({on})",
         key="workload.gpus",
-        expected=format_choices(dict.fromkeys(point.gpus for point in points)) + SET_BATCH,
+        expected=format_choices(sorted({point.gpus for point in points})) + SET_BATCH,
     )
 
 

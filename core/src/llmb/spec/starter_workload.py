@@ -1,12 +1,13 @@
 """A workload spec to start from: the first published configuration of a recipe, with the alternatives as comments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from llmb.plugins.addresses import is_file_address
 from llmb.plugins.registry import PluginRegistry
+from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.spec.choose_point import example_points
 from llmb.spec.decode import required_options
 from llmb.spec.resolve_run import known_accelerators
@@ -54,9 +55,11 @@ def _rank_schedulers(recipe: Recipe, registry: PluginRegistry) -> dict[str, dict
 def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others: Sequence[str]) -> str:
     points = example_points(recipe)
     first = points[0]
-    types = _distinct(point.gpu_type for point in points)
-    dtypes = _distinct(point.dtype for point in points if point.gpu_type == first.gpu_type)
-    gpus = [point.gpus for point in points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
+    types = sort_gpu_types(point.gpu_type for point in points)
+    dtypes = sort_dtypes(point.dtype for point in points if point.gpu_type == first.gpu_type)
+    alike = [point for point in points if (point.gpu_type, point.dtype) == (first.gpu_type, first.dtype)]
+    gpus = sorted({point.gpus for point in alike})
+    variants = list(dict.fromkeys(point.variant for point in alike if point.variant))
     lines = [
         f"# {recipe.description} ({recipe.address}, release {recipe.release})",
         "",
@@ -65,6 +68,7 @@ def _format(recipe: Recipe, scheduler: str, required: Mapping[str, str], others:
         f'gpu_type = "{first.gpu_type}"{_alternatives(types)}',
         f'dtype = "{first.dtype}"{_alternatives(dtypes)}',
         f"gpus = {first.gpus}{_alternatives(gpus)}",
+        *([f'# variant = "{variants[0]}"{_alternatives(variants)}'] if variants else []),
         f"# steps = {recipe.steps}",
         "",
         '[target] # or only name = "...", a target of your targets file',
@@ -82,7 +86,3 @@ def _alternatives(values: Sequence[Any]) -> str:
 
 def _quoted(values: Sequence[Any]) -> str:
     return ", ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in values)
-
-
-def _distinct(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))

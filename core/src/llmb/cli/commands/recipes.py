@@ -93,6 +93,8 @@ def _print_recipe(address: str, where: llmb.PointFilter, *, as_json: bool) -> No
 
     recipe = llmb.load_recipe(address)
     found = where.narrow(recipe)
+    if found is None:
+        llmb.list_recipes(where)  # raises for an unknown name
     if as_json:
         output.print_json(recipe_document(found or attrs.evolve(recipe, points=())))
     elif found:

@@ -29,18 +29,24 @@ LIST_COLUMNS = (
     Column("older", wraps=10, optional=True),
     Column("description", wraps=40, optional=True),
 )
-POINT_COLUMNS = (
+CONFIGURATION_COLUMNS = (
     Column("GPU"),
     Column("dtype"),
     Column("GPUs", right=True),
     Column("GBS", right=True),
     Column("MBS", right=True, optional=True),
     Column("parallelism", wraps=24),
+)
+RESULT_COLUMNS = (
     Column("step s", right=True, optional=True),
+    Column("TFLOP/s per GPU", right=True, optional=True),
+    Column("release", optional=True),
     Column("tokens/s", right=True, optional=True),
     Column("MFU %", right=True, optional=True),
     Column("days to 1T", right=True, optional=True),
+    Column("other releases", wraps=24, optional=True),
 )
+POINT_COLUMNS = (*CONFIGURATION_COLUMNS, *RESULT_COLUMNS)
 
 
 def list_document(recipes: Iterable[llmb.Recipe]) -> dict[str, Any]:
@@ -53,8 +59,8 @@ def _list_entry(recipe: llmb.Recipe) -> dict[str, Any]:
         "address": recipe.address,
         "release": recipe.release,
         "description": recipe.description,
-        "gpu_types": _distinct(point.gpu_type for point in recipe.points),
-        "dtypes": list(recipe.dtypes) or _distinct(point.dtype for point in recipe.points),
+        "gpu_types": llmb.sort_gpu_types(point.gpu_type for point in recipe.points),
+        "dtypes": llmb.sort_dtypes(recipe.dtypes or (point.dtype for point in recipe.points)),
         "gpus": sorted({point.gpus for point in recipe.points}),
         "points": len(recipe.points),
         "baselines": sum(point.baseline is not None for point in recipe.points),
@@ -153,29 +159,64 @@ def print_points(recipe: llmb.Recipe) -> None:
             str(point.parallelism.global_batch_size),
             str(point.parallelism.micro_batch_size),
             _describe_parallelism(point, recipe.model),
-            *_baseline_cells(point.baseline),
+            *_baseline_cells(point),
         )
         for point in _sorted(recipe.points)
     ]
-    print_table(POINT_COLUMNS, rows)
-    for note in _distinct(point.baseline.note for point in recipe.points if point.baseline and point.baseline.note):
-        output.print_prose(f"note: {note}")
+    shown = [at for at, column in enumerate(POINT_COLUMNS) if _is_shown(column, [row[at] for row in rows], recipe)]
+    print_table([POINT_COLUMNS[at] for at in shown], [[row[at] for at in shown] for row in rows])
+    _print_sources(recipe)
     if any(point.proxy for point in recipe.points):
         output.print_prose(f"note: {PROXIES_NOTE}")
 
 
+def _is_shown(column: Column, cells: Sequence[str], recipe: llmb.Recipe) -> bool:
+    """Check whether a column of published results has any value, and any release that is not the recipe's."""
+    if column not in RESULT_COLUMNS:
+        return True
+    return any(cells) if column.title != "release" else bool({*cells} - {"", recipe.release})
+
+
+def _print_sources(recipe: llmb.Recipe) -> None:
+    """Print the sources of the baselines that differ from the recipe's source, and the notes on single baselines."""
+    baselines = [point.baseline for point in recipe.points if point.baseline]
+    for source in _distinct(each.source for each in baselines if each.source != recipe.source):
+        output.print_prose(f"baselines: {source}")
+    for note in _distinct(each.note for each in baselines if each.note):
+        output.print_prose(f"note: {note}")
+
+
 def _sorted(points: Sequence[llmb.Point]) -> list[llmb.Point]:
-    """Sort by GPU type and dtype, each in the recipe's order, and then by the number of GPUs."""
-    types, dtypes = _distinct(point.gpu_type for point in points), _distinct(point.dtype for point in points)
-    return sorted(points, key=lambda point: (types.index(point.gpu_type), dtypes.index(point.dtype), point.gpus))
+    """Sort by GPU type, dtype and number of GPUs, as all lists do. Equal points keep the publisher's order."""
+    types = llmb.sort_gpu_types(point.gpu_type for point in points)
+    dtypes = llmb.sort_dtypes(point.dtype for point in points)
+    variants = list(dict.fromkeys(point.variant for point in points))
+    return sorted(
+        points,
+        key=lambda each: (
+            types.index(each.gpu_type),
+            dtypes.index(each.dtype),
+            variants.index(each.variant),
+            each.gpus,
+        ),
+    )
 
 
-def _baseline_cells(baseline: llmb.Baseline | None) -> tuple[str, ...]:
+def _baseline_cells(point: llmb.Point) -> tuple[str, ...]:
+    """Return the columns of the published results of a point. They are empty without a baseline."""
+    baseline = point.baseline
     if baseline is None:
-        return ("", "", "", "")
-    mfu = None if baseline.mfu is None else 100 * baseline.mfu
-    values = (baseline.step_time_s, baseline.tokens_per_s, mfu, baseline.days_per_1t_tokens)
-    return tuple(map(format_number, values))
+        return ("",) * len(RESULT_COLUMNS)
+    others = [f"{format_number(each.tflops_per_gpu)}@{each.release}" for each in point.other_baselines]
+    return (
+        format_number(baseline.step_time_s),
+        format_number(baseline.tflops_per_gpu),
+        baseline.release,
+        format_number(baseline.tokens_per_s),
+        "" if baseline.mfu is None else format_number(100 * baseline.mfu),
+        format_number(baseline.days_per_1t_tokens),
+        ", ".join(others),
+    )
 
 
 def _describe_parallelism(point: llmb.Point, published: llmb.Model | None) -> str:
