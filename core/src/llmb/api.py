@@ -151,8 +151,8 @@ def _writer(
 def list_recipes(where: PointFilter | None = None) -> list[Recipe]:
     """Return the recipes of the installed frameworks, the newest release first. Warn about recipes that are unreadable.
 
-    With ``where``, only the selected recipes are returned, each with the selected points. Raise RecipeError if there
-    are none because ``where`` has an unknown name.
+    With ``where``, only the selected recipes are returned, each with the selected points. Raise RecipeError if an
+    unknown name in ``where`` is the reason for an empty list.
     """
     registry = PluginRegistry()
     recipes = newest_first(registry.recipes())
