@@ -26,6 +26,7 @@ from llmb.values.target_settings import (
     with_target_settings,
 )
 from llmb.values.typed import encode
+from llmb.values.with_changes import with_changes
 from llmb.values.workload import RunSpec, Workload
 
 
@@ -179,7 +180,8 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     with _collect(errors):
         job = framework.build_job(run=run)
     if environment and job:
-        spec = attrs.evolve(spec, run=with_target_differences(spec.run, target, job))
+        if (changed := with_target_differences(spec.run, target, job)) is not spec.run:
+            spec = attrs.evolve(spec, run=changed)
         job = _complete_job(job, run, target, environment)
         with _collect(errors):
             script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
@@ -253,7 +255,7 @@ def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Env
     """
     if job.environment != Environment() and with_target_secrets(job.environment, target) != environment:
         raise PluginError(f"{run.framework}: build_job() sets Job.environment; prepare_env() has to return it")
-    return with_settings(with_telemetry(attrs.evolve(job, environment=environment), run), run.env, run.mounts)
+    return with_settings(with_telemetry(with_changes(job, environment=environment), run), run.env, run.mounts)
 
 
 def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
@@ -269,7 +271,7 @@ def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) 
 def _with_secrets(script: Script, names: Iterable[str]) -> Script:
     """Return the script with these secrets and those that the scheduler itself needs."""
     secrets = tuple(dict.fromkeys((*script.secrets, *names)))
-    return script if secrets == script.secrets else attrs.evolve(script, secrets=secrets)
+    return script if secrets == script.secrets else with_changes(script, secrets=secrets)
 
 
 def _check_log_names(script: Script, scheduler: str) -> None:

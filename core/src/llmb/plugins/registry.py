@@ -53,6 +53,7 @@ class PluginRegistry:
     def __init__(self) -> None:
         self._installed: tuple[PluginEntry, ...] | None = None
         self._loaded: dict[PluginEntry, Plugin | PluginError] = {}
+        self._named: dict[tuple[str, str], Plugin] = {}
         self._extensions: tuple[Plugin, ...] | None = None
         self._recipes: dict[str, Recipe] = {}
         self._signatures: dict[str, list[Signature]] = {}
@@ -66,11 +67,11 @@ class PluginRegistry:
 
     def framework(self, name: str) -> FrameworkHooks[Any]:
         """Return the framework of this name, the part of a recipe's address before the slash."""
-        return cast("FrameworkHooks[Any]", self._load(choose("framework", name, self.installed)))
+        return cast("FrameworkHooks[Any]", self._load_named("framework", name))
 
     def scheduler(self, name: str) -> SchedulerHooks[Any]:
         """Return the scheduler of this name, the value of ``target.scheduler``."""
-        return cast("SchedulerHooks[Any]", self._load(choose("scheduler", name, self.installed)))
+        return cast("SchedulerHooks[Any]", self._load_named("scheduler", name))
 
     def plugins(self) -> list[PluginInfo]:
         """Load all installed plugins, and return the hooks or the error of each."""
@@ -191,6 +192,12 @@ class PluginRegistry:
             hooks=hooks,
             error=error,
         )
+
+    def _load_named(self, kind: str, name: str) -> Plugin:
+        """Choose and load a plugin. A sweep names the same few plugins thousands of times."""
+        if (kind, name) not in self._named:
+            self._named[kind, name] = self._load(choose(kind, name, self.installed))
+        return self._named[kind, name]
 
     def _load(self, entry: PluginEntry) -> Plugin:
         """Load a plugin once. Raises the same PluginError each time if the plugin is broken."""

@@ -42,14 +42,20 @@ def job_functions() -> str:
 
 def functions_of(script: str) -> str:
     """Return those of `job_functions` that a script names, directly or through each other, and does not define."""
-    known, needed = _functions(), list[str]()
-    unread = [script]
-    while unread:
-        text = unread.pop()
-        called = [name for name in known if name in text and name not in needed and f"\n{name}() {{" not in script]
-        needed += called
-        unread += (known[name] for name in called)
-    return "\n\n".join(text for name, text in known.items() if name in needed)
+    named = {name for name in _functions() if name in script}
+    own = {name for name in named if f"\n{name}() {{" in script}
+    needed: set[str] = set()
+    found = named - own
+    while found:
+        needed |= found
+        found = {name for each in found for name in _named_in(each)} - needed - own
+    return "\n\n".join(text for name, text in _functions().items() if name in needed)
+
+
+@functools.cache
+def _named_in(function: str) -> tuple[str, ...]:
+    """Return the functions that a function names."""
+    return tuple(name for name in _functions() if name in _functions()[function])
 
 
 @functools.cache

@@ -8,13 +8,14 @@ import attrs
 from llmb.spec.keys import SpecTables
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Profile, Run
+from llmb.values.with_changes import with_changes
 
 
 def with_baseline(run: Run[Any], recipe: Recipe, spec: SpecTables) -> Run[Any]:
     """Return the run with the baseline of its published point and with the keys in which it differs from that point."""
     point = recipe.find(run.gpu_type, run.dtype, run.gpus, variant=run.variant)
     baseline = point.baseline if point else None
-    return attrs.evolve(run, baseline=baseline, differences=_differences(run, recipe, point, spec))
+    return with_changes(run, baseline=baseline, differences=_differences(run, recipe, point, spec))
 
 
 def published_steps(recipe: Recipe, profile: Profile | None) -> int:

@@ -273,9 +273,7 @@ def _assemble(
     errors: list[Fault],
 ) -> Run[Any] | None:
     """Return the run over its published point; None if that point, or a key that chooses it, is unknown or suspect."""
-    variant_keys = (f"framework.{name}" for point in recipe.points for name in point.options)
-    reads = ("workload.gpus", "workload.variant", "parallelism.global_batch_size", *variant_keys)
-    if not names.points or names.accelerator is None or overlaps(suspects, reads):
+    if not names.points or names.accelerator is None or (suspects and overlaps(suspects, _read_keys(recipe))):
         return None
     gpus = spec.workload.gpus
     single_node = names.scheduler is not None and names.scheduler.single_node
@@ -286,6 +284,12 @@ def _assemble(
         return None
     cache = target.cache if target else ""
     return assemble_run(spec, recipe, point, names.accelerator, gpus_per_node=per_node, options=options, cache=cache)
+
+
+def _read_keys(recipe: Recipe) -> tuple[str, ...]:
+    """Return the keys of a spec that select the published point."""
+    variant_keys = (f"framework.{name}" for point in recipe.points for name in point.options)
+    return ("workload.gpus", "workload.variant", "parallelism.global_batch_size", *variant_keys)
 
 
 def _set_gpus_per_node(target: Target[Any], gpus_per_node: int) -> Target[Any]:

@@ -17,12 +17,13 @@ def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = No
 
 
 def _with_words(value: Any, words: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
+    kind = type(value)  # faster than isinstance, for the thousands of settings in a sweep
+    if kind is str:
         if "{" in value:
             for word, path in words.items():
                 value = value.replace(word, path)
         return None if value == "null" else value
-    if isinstance(value, bool | int | float):
+    if kind in (bool, int, float):
         return value
     if isinstance(value, Mapping):
         return {key: _with_words(item, words) for key, item in value.items()}

@@ -11,6 +11,7 @@ from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Mount, Phase
 from llmb.values.run import Run, Target
+from llmb.values.with_changes import with_changes
 
 
 def with_target_settings(run: Run[Any], target: Target[Any]) -> Run[Any]:
@@ -19,7 +20,7 @@ def with_target_settings(run: Run[Any], target: Target[Any]) -> Run[Any]:
         return run
     own = {mount.source for mount in run.mounts}
     mounts = _override([mount for mount in target.mounts if mount.source not in own], run.mounts)
-    return attrs.evolve(run, env=FrozenMap({**target.env, **run.env}), mounts=mounts)
+    return with_changes(run, env=FrozenMap({**target.env, **run.env}), mounts=mounts)
 
 
 def with_target_secrets(environment: Environment, target: Target[Any]) -> Environment:
@@ -34,7 +35,7 @@ def with_settings(job: Job, env: Mapping[str, str], mounts: tuple[Mount, ...]) -
     """Return the job with these variables in all phases, and with these mounts. They replace those of the job."""
     if not env and not mounts:
         return job
-    return attrs.evolve(
+    return with_changes(
         job,
         env=FrozenMap({**job.env, **env}),
         phases=tuple(_without(phase, env) for phase in job.phases),
@@ -48,7 +49,7 @@ def with_target_differences(run: Run[Any], target: Target[Any], job: Job) -> Run
     ``job`` is the framework's own job, with the settings of the recipe.
     """
     found = tuple(_replaced_keys(run, target, job))
-    return attrs.evolve(run, differences=(*run.differences, *found)) if found else run
+    return with_changes(run, differences=(*run.differences, *found)) if found else run
 
 
 def _replaced_keys(run: Run[Any], target: Target[Any], job: Job) -> Iterator[str]:

@@ -11,6 +11,7 @@ from llmb.values.recipe import RecipeCopy
 from llmb.values.run import Run, Target
 from llmb.values.scalars import PositiveInt
 from llmb.values.typed import typed_fields
+from llmb.values.with_changes import with_changes
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -56,7 +57,7 @@ class RunSpec:
 
     def with_run_id(self, run_id: str) -> Self:
         """Return the same run under this id, with its directory on the target."""
-        return attrs.evolve(self, run=attrs.evolve(self.run, id=run_id, paths=self.target.paths(run_id)))
+        return with_changes(self, run=with_changes(self.run, id=run_id, paths=self.target.paths(run_id)))
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
