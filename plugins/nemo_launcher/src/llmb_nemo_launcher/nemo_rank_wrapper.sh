@@ -1,8 +1,7 @@
 # nemo_rank_wrapper.sh SOURCES FOLDER... -- COMMAND
-# Create the folders, then run the command in the source tree of NeMo or of its launcher. Lightning reads the rank
-# variables that every scheduler sets, except the rank of the node, which torchrun calls GROUP_RANK. NeMo separates the
-# states of its progress bar by carriage returns. The wrapper turns them into lines, because srun --label splits long
-# lines, even inside numbers.
+# Create the folders, then run the command in the source tree of NeMo or of its launcher. Lightning also reads
+# GROUP_RANK, the rank of the node. The carriage returns of NeMo's progress bar become line breaks, because srun --label
+# splits long lines, even inside numbers.
 sources=$1
 shift
 if ! cd "$sources"; then

@@ -52,9 +52,16 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         image_file=image_file(image, target.cache) if image else None,
         container=container,
         launch=shlex.join(launch_options(job, target)),
+        used_ranks={*(phase.ranks for phase in job.phases), *(["node"] if job.sidecars else [])},
         sidecars=[(each, shlex.join(each.command)) for each in job.sidecars],
         phases=[_phase(phase, job, contained=bool(container)) for phase in job.phases],
     )
+
+
+@functools.cache
+def provenance_script() -> str:
+    """Return the script by which a job describes where it runs, a file of its own: batch scripts stay short."""
+    return script_template(resource_text("llmb_slurm", "provenance.sh.j2")).render()
 
 
 def launch_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:

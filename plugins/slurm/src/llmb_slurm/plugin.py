@@ -9,6 +9,7 @@ from typing import Any
 from llmb import (
     DoctorCheck,
     Environment,
+    FrozenMap,
     Host,
     Image,
     Job,
@@ -36,7 +37,7 @@ from llmb_slurm.containers import import_task
 from llmb_slurm.doctor_checks import checks
 from llmb_slurm.history import query_history
 from llmb_slurm.job_checks import check_job
-from llmb_slurm.job_script import batch_script, phase_logs
+from llmb_slurm.job_script import batch_script, phase_logs, provenance_script
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.poll import poll_jobs
@@ -63,7 +64,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             id=job.id,
             directory=job.directory,
             text=batch_script(job, target),
-            files=job.files,
+            files=FrozenMap({**job.files, f"{job.directory}/provenance.sh": provenance_script()}),
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
             attempts=f"{job.directory}/attempts",
