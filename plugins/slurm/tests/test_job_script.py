@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -330,3 +331,16 @@ def test_ranks_see_the_variables_of_the_job_not_those_of_the_node(tmp_path: Path
     ]
     done = subprocess.run(rank, env=node, capture_output=True, text=True, check=True)
     assert done.stdout == f"/of/the job {'/left' if place == 'outside' else ''} 3 3\n"
+
+
+def test_a_job_describes_its_node_and_the_software_of_its_first_rank(tmp_path: Path) -> None:
+    files = Slurm().build_job(job(directory=str(tmp_path)), target()).files
+    script = tmp_path / "provenance.sh"
+    script.write_text(files[str(script)])
+    commands = ". ./provenance.sh node; . ./provenance.sh rank 'OWN_*'"
+    env = {"PATH": "/usr/bin:/bin", "RANK": "0", "SEEN": "a b", "OWN_NAME": "x", "HF_TOKEN": "hf_x"}
+    done = subprocess.run(["bash", "-c", commands], env=env, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert f"kernel={os.uname().release}" in done.stdout
+    software = (tmp_path / "provenance").read_text()
+    assert "env.SEEN=a b" in software
+    assert not {"OWN_NAME", "HF_TOKEN", "hf_x"} & {*software.replace(".", "=").split("=")}
