@@ -23,10 +23,10 @@ from llmb.analysis.steady_state import SteadyState
 from llmb.cli.app import COMMANDS as COMMAND_FUNCTIONS
 from llmb.cli.app import execute
 from llmb.cli.help_screens import EXAMPLES, GROUPS
-from llmb.drive.events import Ended
-from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.result import read_result
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.result import read_result
 from llmb.spec.export import export_run
+from llmb.state_machine.events import Ended
 
 ROOT = Path(__file__).parents[1]
 SCREENS = ROOT / "tests/screens"

@@ -14,11 +14,11 @@ from llmb.analysis.measuring_window import summarise
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import find_steady_state
 from llmb.analysis.verdict import Candidate, judge_set
-from llmb.drive.events import Ended
-from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.result import read_result
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.result import read_result
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.state_machine.events import Ended
 from llmb.values.job_status import RunState
 
 POINT = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}

@@ -10,13 +10,10 @@ from typing import Any
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.analysis.verdict import TOLERANCE
-from llmb.drive.result import RunResult
 from llmb.drive.session import Until
 from llmb.drive.start import start
-from llmb.judging.bundle import create_bundle
 from llmb.judging.compare import RunComparison, compare_runs, compare_with_baseline
 from llmb.judging.grade import Grade, Grader
-from llmb.judging.report import build_report
 from llmb.judging.select_runs import select_runs
 from llmb.judging.sets import find_repeats
 from llmb.parsing.directories import LogReader, ParsedPath
@@ -28,6 +25,9 @@ from llmb.plugins.installed_names import framework_names
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
+from llmb.records.result import RunResult
+from llmb.reports.bundle import create_bundle
+from llmb.reports.report import build_report
 from llmb.spec.choose_point import published_flops, published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve

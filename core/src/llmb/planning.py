@@ -11,6 +11,7 @@ from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.hosts.git_repository import repository_task
 from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.telemetry import with_telemetry
+from llmb.spec.check_window import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
@@ -175,7 +176,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     if run.repeat == 1:  # the other repeats have the same parsers and the same window
         with _collect(errors):
             scheduler.parse_log(run=run)
-            _check_window(run, framework)
+            check_printed_steps(run, framework.parse_log(run=run))  # for any window: a broken parser costs no job
     environment, tasks = _prepare(framework, scheduler, run, target, errors)
     with _collect(errors):
         job = framework.build_job(run=run)
@@ -222,26 +223,6 @@ def _prepare(
         dataset = framework.prepare_dataset(run=run)
         tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks if dataset is not None else ()
     return environment, tasks
-
-
-def _check_window(run: Run[Any], framework: FrameworkHooks[Any]) -> None:
-    """Raise SpecError if the framework prints no step in the measuring window.
-
-    The framework's parser has the number of the first step and the interval between printed steps, if they are known.
-    """
-    parser = framework.parse_log(run=run)  # for any window, so that a broken parser costs no job
-    first, interval = parser.first_step, parser.printed_every
-    if first is None or run.window == "last":
-        return
-    window, last = list(run.window), first + run.steps - 1
-    if not first <= run.window[0] <= run.window[1] <= last:
-        message = f"window {window} is outside the run: {run.framework} counts steps from {first} to {last}"
-        expected = f'"last" or [first, last] within {first} and {last}'
-        raise SpecError(Fault(message=message, key="measure.window", expected=expected))
-    if run.window[1] // interval == (run.window[0] - 1) // interval:
-        message = f"window {window} has no printed step: {run.framework} prints every {interval} steps"
-        expected = f'"last" or a window with a multiple of {interval}'
-        raise SpecError(Fault(message=message, key="measure.window", expected=expected))
 
 
 def _with_run_ids(workload: Workload) -> Workload:

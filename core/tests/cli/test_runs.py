@@ -10,7 +10,7 @@ from parts.command_line import Llmb, command_line
 from parts.recorded_runs import record_runs
 
 from llmb import RecordError, find_run
-from llmb.drive.record import runs_folder
+from llmb.records.record import runs_folder
 
 STEADY = [7.0] * 10
 

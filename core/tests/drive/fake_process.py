@@ -213,9 +213,9 @@ class Disk:
         return LazyExecutor(self.process.calls)
 
     def install(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr("llmb.drive.create_records.ThreadPoolExecutor", self.executor)
-        patch.setattr("llmb.drive.create_records.wait", lambda futures: [future.run() for future in futures])
-        patch.setattr("llmb.drive.event_writer.FEW", 1000)  # no threads
+        patch.setattr("llmb.records.create_records.ThreadPoolExecutor", self.executor)
+        patch.setattr("llmb.records.create_records.wait", lambda futures: [future.run() for future in futures])
+        patch.setattr("llmb.records.event_writer.FEW", 1000)  # no threads
         for name in REAL:
             patch.setattr(os, name, getattr(self, name))
         patch.setattr(fcntl, "flock", self.flock)

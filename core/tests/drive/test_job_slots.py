@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from llmb.drive.events import Planned, Preparing, Progress
 from llmb.drive.job_slots import JobLimit
+from llmb.state_machine.events import Planned, Preparing, Progress
 
 from .fake_cluster import JobPlan
 from .fake_process import REAL_FLOCK, Disk, Process

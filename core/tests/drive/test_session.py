@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from attrs import evolve
 
-from llmb.drive.events import Event, Progress
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollInterval
 from llmb.drive.target_loop import TargetLoop
+from llmb.state_machine.events import Event, Progress
 
 from .fake_cluster import JobPlan
 from .fake_process import Disk, Process

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from llmb.drive import start
-from llmb.drive.events import Note
-from llmb.drive.record import RunRecord, runs_folder
 from llmb.drive.session import Session
+from llmb.records.record import RunRecord, runs_folder
+from llmb.state_machine.events import Note
 from llmb.values.errors import RecordError
 
 

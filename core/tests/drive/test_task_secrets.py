@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from llmb.drive.events import Note
 from llmb.drive.secrets import SecretFiles
+from llmb.state_machine.events import Note
 from llmb.values.errors import TargetError
 from llmb.values.host import CommandResult
 from llmb.values.job import Script

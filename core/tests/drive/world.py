@@ -15,18 +15,18 @@ import pytest
 from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
-from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
-from llmb.drive.events import Ended, Event, Planned
-from llmb.drive.find_records import all_records
 from llmb.drive.incidents import JobPast
 from llmb.drive.job_slots import JobLimit
-from llmb.drive.record import TASK_LOG, RunRecord, runs_folder
-from llmb.drive.run_logs import RunLogs
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
 from llmb.planning import RunPlan, TaskPlan
+from llmb.records.create_records import SweepRecorder
+from llmb.records.find_records import all_records
+from llmb.records.record import TASK_LOG, RunRecord, runs_folder
+from llmb.records.run_logs import RunLogs
+from llmb.state_machine.events import Ended, Event, Planned
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job as NeutralJob
 from llmb.values.job import Phase, Script, Task
@@ -267,7 +267,7 @@ class Unparsed:
 def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     """Replace the rules of ends, and the scripts of detached processes, which have tests of their own."""
     patch.setenv(TOKEN, SECRET)
-    patch.setattr("llmb.drive.create_records.FIRST_RECORDS", 3)
+    patch.setattr("llmb.records.create_records.FIRST_RECORDS", 3)
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
     patch.setattr("llmb.drive.target_loop.Background", Later)
     patch.setattr("llmb.drive.effects.finalize_run", finalize_run)

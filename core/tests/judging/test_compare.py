@@ -16,12 +16,12 @@ import llmb as library
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import SteadyState
-from llmb.drive.events import Ended
-from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.result import read_result
 from llmb.judging.hosts import fold_hosts
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.result import read_result
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.state_machine.events import Ended
 from llmb.values.errors import RecordError, SpecError
 
 Record = Callable[..., str]

@@ -11,9 +11,9 @@ import pytest
 import tomli_w
 
 import llmb
-from llmb.drive.create_records import complete_stale_sweeps
-from llmb.drive.pending_sweep import PendingSweep
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.create_records import complete_stale_sweeps
+from llmb.records.pending_sweep import PendingSweep
 from llmb.spec.export import export_run, import_run
 
 FRAMEWORK = """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from llmb import FrozenMap, Job, Phase, environment_function, job_functions
-from llmb.drive.provenance import parse_provenance
+from llmb.records.provenance import parse_provenance
 from llmb.scripts.job_functions import functions_of
 from llmb.values.variable_names import SECRET_VARIABLE
 

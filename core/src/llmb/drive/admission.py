@@ -8,8 +8,9 @@ from functools import partial
 
 from llmb.drive.effects import EffectRunner, isolate
 from llmb.drive.job_slots import Claim, JobSlots
-from llmb.drive.unit_state import NOT_SUBMITTED, Observation, Unit, UnitObservation
 from llmb.drive.unit_table import UnitTable
+from llmb.state_machine.observations import Observation, UnitObservation
+from llmb.state_machine.states import NOT_SUBMITTED, Unit
 
 
 class Admission:

@@ -12,32 +12,30 @@ from functools import partial
 
 import attrs
 
-from llmb.drive.events import Ended
 from llmb.drive.finalize import finalize_run
 from llmb.drive.incidents import JobPast
 from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
 from llmb.drive.job_slots import JobLimit
-from llmb.drive.provenance import parse_provenance
-from llmb.drive.record import RunRecord
-from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, submission, task_unit
 from llmb.drive.task_jobs import poll_jobs, task_handle
-from llmb.drive.unit_state import (
+from llmb.planning import RunPlan
+from llmb.plugins.registry import PluginRegistry
+from llmb.records.provenance import parse_provenance
+from llmb.records.record import RunRecord
+from llmb.records.run_logs import RunLogs
+from llmb.state_machine.events import Ended
+from llmb.state_machine.observations import (
     CancelDone,
     DependenciesSeen,
     Observation,
     Orphaned,
     ReferencesDropped,
     SecretsMissing,
-    State,
-    Unit,
     UnitObservation,
-    UnitStates,
 )
-from llmb.planning import RunPlan
-from llmb.plugins.registry import PluginRegistry
+from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.errors import PluginError, TargetError
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobHandle, JobStatus

@@ -15,17 +15,17 @@ from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
-from llmb.drive.events import Ended
 from llmb.drive.incidents import JobPast, add_incidents
-from llmb.drive.record import RunRecord
-from llmb.drive.result import RunResult, read_result
-from llmb.drive.run_logs import RunLogs
 from llmb.logs.diagnose import diagnose
 from llmb.logs.log_tail import log_tail
 from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.record import RunRecord
+from llmb.records.result import RunResult, read_result
+from llmb.records.run_logs import RunLogs
+from llmb.state_machine.events import Ended
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.failure import UNKNOWN, Failure
 from llmb.values.job_history import Attempt

@@ -9,11 +9,11 @@ import attrs
 
 from llmb.analysis.goodput import divide_wall_time
 from llmb.analysis.telemetry import Telemetry, summarise_telemetry
-from llmb.drive.attempts import list_attempts
-from llmb.drive.events import Event
-from llmb.drive.result import RunResult
-from llmb.drive.run_logs import RunLogs
+from llmb.drive.attempt_history import list_attempts
+from llmb.records.result import RunResult
+from llmb.records.run_logs import RunLogs
 from llmb.scripts.telemetry import TELEMETRY
+from llmb.state_machine.events import Event
 from llmb.values.causes import Cause
 from llmb.values.job_history import JobHistory
 from llmb.values.job_status import JobStatus

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import attrs
 
-from llmb.drive.lock_file import lock_file
-from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.unit_state import HAS_JOB, State
 from llmb.paths import home_folder
+from llmb.records.lock_file import lock_file
+from llmb.records.record import RunRecord, runs_folder
+from llmb.state_machine.states import HAS_JOB, State
 from llmb.values.errors import RecordError
 
 

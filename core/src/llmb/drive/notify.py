@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from llmb.drive.result import RunResult
 from llmb.paths import config_folder
+from llmb.records.result import RunResult
 
 WAIT_S = 10.0
 """Seconds for which a session waits at its end for commands that still run. They continue after that."""

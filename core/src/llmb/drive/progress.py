@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.effects import DrivenRun
-from llmb.drive.events import Progress
-from llmb.drive.unit_state import State, Unit, UnitObservation, UnitStates
+from llmb.state_machine.events import Progress
+from llmb.state_machine.observations import UnitObservation
+from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
 
 

@@ -9,14 +9,14 @@ from typing import Literal
 
 import attrs
 
-from llmb.drive.create_records import SweepRecorder
-from llmb.drive.events import Ended, Event, Note
 from llmb.drive.notify import Notifier
 from llmb.drive.poll_interval import PollInterval
-from llmb.drive.record import RunRecord, stamp
-from llmb.drive.result import RunResult, read_result
 from llmb.drive.target_loop import TargetLoop
 from llmb.hosts.host_connections import HostConnections
+from llmb.records.create_records import SweepRecorder
+from llmb.records.record import RunRecord, stamp
+from llmb.records.result import RunResult, read_result
+from llmb.state_machine.events import Ended, Event, Note
 from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
 

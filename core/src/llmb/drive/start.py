@@ -12,12 +12,8 @@ from typing import Any
 import attrs
 
 from llmb.drive.activity import count_runs, describe_probe, ignore_activity
-from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import DrivenRun, EffectRunner
-from llmb.drive.find_records import all_records, find_record
 from llmb.drive.job_slots import JobLimit
-from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.run_logs import RunLogs
 from llmb.drive.secrets import require_secrets
 from llmb.drive.session import Session, raise_worst
 from llmb.drive.target_group import TargetGroup, group_key, group_targets
@@ -28,6 +24,10 @@ from llmb.hosts.work_directory import check_work_directory
 from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.find_peak_flops import peak_flops
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.create_records import SweepRecorder
+from llmb.records.find_records import all_records, find_record
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.run_logs import RunLogs
 from llmb.spec.export import export_run, import_run
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.error_text import exception_text

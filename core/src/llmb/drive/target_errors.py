@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from llmb.drive.events import Event, TargetBack, TargetLost
-from llmb.drive.record import RunRecord
+from llmb.records.record import RunRecord
+from llmb.state_machine.events import Event, TargetBack, TargetLost
 from llmb.values.errors import LlmbError, TargetError
 
 NAMED_RUNS = 5

@@ -7,25 +7,18 @@ from contextlib import suppress
 
 from llmb.drive.admission import Admission
 from llmb.drive.background import Background
-from llmb.drive.create_records import SweepRecorder
 from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
-from llmb.drive.events import Event, Note, SubmissionUnanswered
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
-from llmb.drive.record import stamp
-from llmb.drive.state_machine import EFFECTS, Effect, apply, apply_cancel_request, needs_poll, next_effect
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
-from llmb.drive.unit_state import (
-    IN_FLIGHT,
-    NOT_SUBMITTED,
-    NotSubmitted,
-    State,
-    Unit,
-    UnitObservation,
-    UnitStates,
-)
 from llmb.drive.unit_table import UnitTable
+from llmb.records.create_records import SweepRecorder
+from llmb.records.record import stamp
+from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
+from llmb.state_machine.events import Event, Note, SubmissionUnanswered
+from llmb.state_machine.observations import NotSubmitted, UnitObservation
+from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, UnitStates, apply, apply_cancel_request
 from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from llmb.drive.events import Ended
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import (
@@ -16,18 +15,18 @@ from llmb.drive.task_jobs import (
     reject_without_space,
     submit_tasks,
 )
-from llmb.drive.unit_state import (
+from llmb.drive.waiting_runs import add_references, list_references, remove_references
+from llmb.planning import TaskPlan
+from llmb.state_machine.events import Ended
+from llmb.state_machine.observations import (
     Checked,
     Rejected,
     SecretsMissing,
     Submitted,
     TaskFinalized,
-    Unit,
     UnitObservation,
-    UnitStates,
 )
-from llmb.drive.waiting_runs import add_references, list_references, remove_references
-from llmb.planning import TaskPlan
+from llmb.state_machine.states import Unit, UnitStates
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from llmb.drive.effects import EffectRunner
-from llmb.drive.event_writer import EventWriter
-from llmb.drive.events import Ended, Event, Skipped, Submitting
-from llmb.drive.record import stamp
 from llmb.drive.secrets import missing_secrets_error
-from llmb.drive.state_machine import apply, decide
-from llmb.drive.unit_state import SecretsMissing, Unit, UnitObservation
 from llmb.drive.unit_table import UnitTable
+from llmb.records.event_writer import EventWriter
+from llmb.records.record import stamp
+from llmb.state_machine.decide import decide
+from llmb.state_machine.events import Ended, Event, Skipped, Submitting
+from llmb.state_machine.observations import SecretsMissing, UnitObservation
+from llmb.state_machine.states import Unit, apply
 from llmb.values.error_text import exception_text
 from llmb.values.errors import LlmbError
 

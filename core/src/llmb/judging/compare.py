@@ -13,10 +13,10 @@ from llmb.analysis.change import Call, call_change, compare_repeats, kept_indice
 from llmb.analysis.judge_repeats import Repeat
 from llmb.analysis.metrics import Comparison
 from llmb.analysis.verdict import Candidate, judge_set
-from llmb.drive.record import RunRecord, runs_folder
-from llmb.drive.result import RunResult
 from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.record import RunRecord, runs_folder
+from llmb.records.result import RunResult
 from llmb.spec.export import import_run
 from llmb.values.errors import RecordError
 from llmb.values.html_table import html_table

@@ -14,14 +14,14 @@ from llmb.analysis.judge_repeats import Judgement
 from llmb.analysis.measuring_window import MeasuredWindow
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.steady_state import SteadyState
-from llmb.drive.events import Ended, Event, JobEnded
-from llmb.drive.mask_secrets import SecretMask, known_secrets
-from llmb.drive.record import OTHER_HOME, RunRecord, runs_folder, stamp
-from llmb.drive.result import RunResult
 from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry
+from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.record import OTHER_HOME, RunRecord, runs_folder, stamp
+from llmb.records.result import RunResult
 from llmb.spec.export import export_imported_run
+from llmb.state_machine.events import Ended, Event, JobEnded
 from llmb.values.errors import RecordError
 from llmb.values.failure import Failure
 from llmb.values.job_status import JobStatus

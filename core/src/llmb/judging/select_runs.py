@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from llmb.drive.records_index import find_runs
-from llmb.drive.result import RunResult, find_run
+from llmb.records.records_index import find_runs
+from llmb.records.result import RunResult, find_run
 from llmb.values.errors import RecordError
 
 

@@ -11,9 +11,9 @@ import attrs
 
 from llmb.analysis.judge_repeats import Judgement, Repeat
 from llmb.analysis.verdict import Candidate, judge_set
-from llmb.drive.records_index import select_records
-from llmb.drive.result import RunResult
-from llmb.drive.run_filters import has_repeats_of
+from llmb.records.records_index import select_records
+from llmb.records.result import RunResult
+from llmb.records.run_filters import has_repeats_of
 from llmb.values.job_status import Verdict
 
 

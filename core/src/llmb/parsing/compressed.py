@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
 from typing import IO
 
-from llmb.parsing.file_names import beginning
+from llmb.parsing.file_filter import beginning
 from llmb.values.errors import Fault, LogError
 
 KINDS = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.parsing.compressed import beginning_unpacked
-from llmb.parsing.file_names import beginning, files_below, is_binary, is_named_like_a_log, is_training_log
+from llmb.parsing.file_filter import beginning, files_below, is_binary, is_named_like_a_log, is_training_log
 from llmb.parsing.parse_log import ParsedLog, explain_missing_steps, parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError, PluginError

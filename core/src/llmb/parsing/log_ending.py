@@ -12,9 +12,9 @@ from typing import cast
 
 from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.files import end_of
-from llmb.logs.last_steps import LastSteps, NewParser
 from llmb.logs.log_status import LogStatus, log_status
 from llmb.logs.step_series import StepSeries
+from llmb.logs.steps_after_message import LastSteps, NewParser
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.errors import PluginError, PluginWarning

@@ -10,7 +10,6 @@ import io
 import os
 import sys
 import threading
-import time
 import traceback
 import types
 from collections import Counter
@@ -22,6 +21,7 @@ import pluggy
 from llmb.hookspecs import KINDS, ReportRenderer
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.entry_points import PluginEntry
+from llmb.plugins.slow_calls import SlowCalls
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.job import Script
@@ -30,9 +30,6 @@ from llmb.values.report import Report
 from llmb.values.steps import LogParser
 
 PROJECT = "llmb"  # the name under which pluggy marks hooks
-
-SLOW_S = 5.0
-"""Seconds after which a call into a plugin is reported while it runs."""
 
 RAISED_BY_HOOKS: tuple[type[LlmbError], ...] = (SpecError, RecipeError, TargetError)
 """What the hooks of frameworks and schedulers raise by contract. These errors are for the user as they are."""
@@ -47,7 +44,7 @@ class Guard:
     def __init__(self, entry: PluginEntry, *, slow_s: float | None = None) -> None:
         self.entry = entry
         self.passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
-        self.slow_calls = _SlowCalls(str(entry), SLOW_S if slow_s is None else slow_s)
+        self.slow_calls = SlowCalls(str(entry), slow_s)
 
     def running(self, code: str, *, file: str | None = None) -> "_GuardedCode":
         """Guard the plugin code in a ``with`` block; ``file`` is the log that it parses.
@@ -114,55 +111,6 @@ class _PluginOutput:
     def __getattr__(self, name: str) -> Any:
         in_plugin = self.calls[threading.get_ident()] > 0
         return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
-
-
-class _SlowCalls:
-    """The calls into one plugin. A call that takes longer than ``limit_s`` is reported on standard error while it runs.
-
-    A name is reported once, and again only after a faster call: polls of a busy scheduler print no line each. One
-    thread watches all calls and ends when none runs, since a thread for each call would take longer than most hooks.
-    """
-
-    def __init__(self, plugin: str, limit_s: float) -> None:
-        self._plugin = plugin
-        self._limit_s = limit_s
-        self._lock = threading.Lock()
-        self._due_s: dict[object, tuple[str, float]] = {}  # by call: its name, and the time at which it is slow
-        self._reported: set[str] = set()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, code: str) -> tuple[object, float]:
-        """Watch a call from now on. Return what `end` needs."""
-        call, due_s = object(), time.monotonic() + self._limit_s
-        with self._lock:
-            self._due_s[call] = (code, due_s)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._watch, daemon=True)
-                self._thread.start()
-        return call, due_s
-
-    def end(self, code: str, call: object, due_s: float) -> None:
-        """Watch the call no longer."""
-        with self._lock:
-            del self._due_s[call]
-            if time.monotonic() < due_s:
-                self._reported.discard(code)
-
-    def _watch(self) -> None:
-        while self._report():
-            time.sleep(self._limit_s / 10)
-
-    def _report(self) -> bool:
-        """Report the calls that are slow by now. Return False if no call is left."""
-        with self._lock:
-            now_s = time.monotonic()
-            slow = {code for code, due_s in self._due_s.values() if due_s <= now_s} - self._reported
-            self._reported |= slow
-            if not (calls_left := bool(self._due_s)):
-                self._thread = None
-        for code in sorted(slow):
-            sys.stderr.write(f"llmb: {self._plugin}: {code} has been running for {self._limit_s:g} s\n")
-        return calls_left
 
 
 class Plugin:

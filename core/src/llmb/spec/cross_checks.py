@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from llmb.spec.assemble_run import stated_keys, with_published_capture
+from llmb.spec.check_window import check_window_steps
 from llmb.spec.comparable import published_steps
 from llmb.spec.keys import SpecTables
 from llmb.spec.suspect_keys import overlaps
@@ -13,7 +14,7 @@ from llmb.values.error_text import counted
 from llmb.values.errors import Fault
 from llmb.values.model_rules import check_model, check_model_keys
 from llmb.values.parallelism_rules import DIVISION_CHECKS, check_nodes
-from llmb.values.recipe import Recipe, Window
+from llmb.values.recipe import Recipe
 from llmb.values.run import Profile, Run
 
 _MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
@@ -34,7 +35,7 @@ def _checks_of_steps(spec: SpecTables, recipe: Recipe) -> Iterator[tuple[tuple[s
     steps = spec.workload.steps or published_steps(recipe, spec.profile)
     window = spec.measure.window or recipe.window
     profile = with_published_capture(spec.profile, recipe)
-    yield (*_STEPS, "measure.window"), _check_window(window, steps, is_recipes=not spec.measure.window)
+    yield (*_STEPS, "measure.window"), check_window_steps(window, steps, is_recipes=not spec.measure.window)
     if profile:
         yield ("profile.tool",), _check_nsys_only(profile)
         yield (*_STEPS, "profile.start_step", "profile.stop_step"), _check_capture(profile, steps)
@@ -64,15 +65,6 @@ def _check_one_node(run: Run[Any], gpus_per_node: int | None) -> Iterator[Fault]
     if gpus_per_node and run.nodes == 1 and run.gpus > gpus_per_node:
         message = f"the machine has {counted(gpus_per_node, 'GPU')}, but the run needs {run.gpus}"
         yield Fault(message=message, key="workload.gpus", expected=f"at most {gpus_per_node}")
-
-
-def _check_window(window: Window, steps: int, *, is_recipes: bool) -> Iterator[Fault]:
-    if window == "last" or 0 <= window[0] <= window[1] <= steps:
-        return
-    name = f"the recipe's window {list(window)}" if is_recipes else f"window {list(window)}"
-    problem = "ends before it starts" if window[0] > window[1] else f"is outside the run's {counted(steps, 'step')}"
-    expected = f'"last" or [first, last] within 0 and {steps}'
-    yield Fault(message=f"{name} {problem}", key="measure.window", expected=expected)
 
 
 def _check_capture(profile: Profile, steps: int) -> Iterator[Fault]:

@@ -1,0 +1,81 @@
+"""Attempts of a job, put together from what the scheduler, the job itself and llmb recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from llmb.state_machine.events import AttemptStarted, Event, JobEnded, Queued, Running
+from llmb.values.causes import Cause
+from llmb.values.job_history import Attempt, JobHistory
+
+REQUEUED = "requeued"
+"""The cause of an attempt that another one followed, if the scheduler does not know more."""
+
+
+def list_attempts(
+    events: Iterable[Event], recorded: bytes | None, history: JobHistory, cause: Cause
+) -> tuple[Attempt, ...]:
+    """Return the attempts of a job that is over, in order. ``cause`` is the reason of its end.
+
+    Each value comes from the scheduler's history if it has one, else from the file that the job itself wrote, else from
+    the times at which llmb saw the job.
+    """
+    sources = [
+        {each.attempt: each for each in history.attempts},
+        parse_attempts(recorded or b""),
+        _watch_attempts(events),
+    ]
+    numbers = sorted(set().union(*sources))
+    found = [_combine(number, [source[number] for source in sources if number in source]) for number in numbers]
+    superseded = [attrs.evolve(each, cause=each.cause or REQUEUED) for each in found[:-1]]
+    last_cause = f"cancelled by {history.cancelled_by}" if cause == "cancelled" and history.cancelled_by else cause
+    return (*superseded, *(attrs.evolve(each, cause=last_cause) for each in found[-1:]))
+
+
+def parse_attempts(data: bytes) -> Mapping[int, Attempt]:
+    """Parse the lines that `record_attempt` of job_functions.sh writes, by the number of the attempt."""
+    found: dict[int, Attempt] = {}
+    for line in data.decode(errors="replace").split("\n")[:-1]:
+        word, number, time, nodes = (*line.split("\t"), "", "", "")[:4]
+        if not (number.isdecimal() and time.isdecimal()):
+            continue
+        attempt = found.get(int(number)) or Attempt(attempt=int(number))
+        if word == "start":
+            found[int(number)] = attrs.evolve(attempt, start=float(time), nodes=tuple(nodes.split()))
+        elif word == "end":
+            found[int(number)] = attrs.evolve(attempt, end=float(time))
+    return found
+
+
+def _combine(number: int, sources: Sequence[Attempt]) -> Attempt:
+    """Return an attempt with the first known value of each field."""
+    return Attempt(
+        attempt=number,
+        start=next((each.start for each in sources if each.start is not None), None),
+        end=next((each.end for each in sources if each.end is not None), None),
+        nodes=next((each.nodes for each in sources if each.nodes), ()),
+        cause=next((each.cause for each in sources if each.cause), ""),
+    )
+
+
+def _watch_attempts(events: Iterable[Event]) -> Mapping[int, Attempt]:
+    """Return the attempts as llmb saw them: from the first poll that found the job running to the one that did not."""
+    found: dict[int, Attempt] = {}
+    number = 0
+    for event in events:
+        current = found.get(number)
+        match event:
+            case AttemptStarted():
+                if current:
+                    found[number] = attrs.evolve(current, end=event.time)
+                number = event.attempt
+                found[number] = Attempt(attempt=number, start=event.time)
+            case Queued() if current:  # the attempt waits for its nodes
+                found[number] = attrs.evolve(current, start=None)
+            case Running() if current is None or current.start is None:
+                found[number] = Attempt(attempt=number, start=event.time)
+            case JobEnded() if current:
+                found[number] = attrs.evolve(current, end=event.time)
+    return found

@@ -1,0 +1,125 @@
+"""Creating the records of a sweep: the first ones before anything is submitted, the others meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from typing import Any
+
+from llmb.paths import home_folder
+from llmb.records.pending_sweep import PendingRun, PendingSweep
+from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
+from llmb.values.errors import RecordError
+
+FIRST_RECORDS = 64
+"""Records that are created before the first job is submitted. A sweep of this size is recorded completely or not."""
+
+WRITERS = 16
+"""Threads that write records. They mostly wait for the disk."""
+
+NOTHING_STARTED = f"nothing was started; {OTHER_HOME}"
+
+
+class SweepRecorder:
+    """Creates the records of a sweep. ``jobs`` has the record of each run, which knows its spec, with its job script.
+
+    A write-ahead file is synced first: if this process is killed, the next one creates what is missing. Raise
+    RecordError if one of the first records cannot be created; then none exists.
+    """
+
+    def __init__(self, jobs: Mapping[RunRecord, str]) -> None:
+        if taken := next((record.run_id for record in jobs if record.complete), None):
+            raise RecordError(f"there is already a run {taken}; start the workload again")
+        pending = {record.run_id: (record.spec(), job, dict(record.files)) for record, job in jobs.items()}
+        self._pending = _write_pending(pending)
+        self._writers = ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-record")
+        self._futures: dict[str, Future[None]] = {}
+        self._finished = False
+        records = list(jobs)
+        self._later = records[FIRST_RECORDS:]
+        try:
+            self._create(records[:FIRST_RECORDS], NOTHING_STARTED)
+            for future in self._futures.values():
+                future.result()
+        except BaseException:  # Ctrl-C too
+            self._take_back(records)
+            raise
+
+    def create_others(self) -> None:
+        """Begin to create the other records. Their threads would delay the first submission if they began before it."""
+        later, self._later = self._later, []
+        self._create(later)
+
+    def _create(self, records: list[RunRecord], remedy: str = "") -> None:
+        for record in records:
+            spec, job, _ = self._pending.runs[record.run_id]
+            self._futures[record.run_id] = self._writers.submit(_create, record, spec, job, remedy)
+
+    def _take_back(self, records: list[RunRecord]) -> None:
+        self._writers.shutdown(cancel_futures=True)
+        for record in records:
+            record.remove()
+        with suppress(OSError):  # the user sees the first error
+            self._pending.discard()
+        self._pending.close()
+
+    def is_created(self, run_id: str) -> bool:
+        """Check whether the run's record exists. Raise RecordError if it could not be created."""
+        future = self._futures.get(run_id)
+        if future is None or not future.done():
+            return False
+        future.result()
+        return True
+
+    def finish(self, *, wait_for_all: bool = True) -> None:
+        """Remove the write-ahead file once all records are created. Raise RecordError.
+
+        Wait for them, unless ``wait_for_all`` is False. Records that failed are left to the next process.
+        """
+        are_done = not self._later and all(future.done() for future in self._futures.values())
+        if self._finished or not (wait_for_all or are_done):
+            return
+        self.create_others()
+        wait(self._futures.values())
+        self._finished = True
+        self._writers.shutdown()
+        try:
+            if all(future.exception() is None for future in self._futures.values()):
+                _discard(self._pending)
+        finally:
+            self._pending.close()
+
+
+def _create(record: RunRecord, spec: Mapping[str, Any], job: str, remedy: str = "") -> None:
+    import tomli_w  # not needed to read records
+
+    record.create(tomli_w.dumps(spec), job, remedy)
+
+
+def _write_pending(runs: Mapping[str, PendingRun]) -> PendingSweep:
+    try:
+        return PendingSweep.write(home_folder() / "recording", runs)
+    except OSError as error:
+        reason = f"{error.strerror or error}; {NOTHING_STARTED}"
+        raise RecordError(f"cannot write the record {runs_folder() / next(iter(runs))}: {reason}") from error
+
+
+def _discard(pending: PendingSweep) -> None:
+    try:
+        pending.discard()
+    except OSError as error:
+        raise RecordError(f"cannot remove {pending.file}: {error.strerror or error}; remove it") from error
+
+
+def complete_stale_sweeps() -> None:
+    """Create the missing records of sweeps whose process was killed."""
+    for pending in PendingSweep.find_stale(home_folder() / "recording"):
+        try:
+            with suppress(RecordError):  # a later call tries again
+                for run_id, (spec, job, files) in pending.runs.items():
+                    if not (record := RunRecord(runs_folder() / run_id, files=files)).complete:
+                        _create(record, spec, job)
+                _discard(pending)
+        finally:
+            pending.close()

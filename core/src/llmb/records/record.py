@@ -1,0 +1,296 @@
+"""The record of one run: a directory of files that are the truth about the run.
+
+``run.toml``: the run as a spec. ``job.sh``: the submitted script. ``events.jsonl``: the recorded events. ``logs/``:
+copies of the logs; the size of a copy is the offset up to which the log was read. ``steps.csv``, ``result.json``: the
+result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from llmb.files import write_atomically
+from llmb.logs.steps_csv import steps_csv
+from llmb.paths import home_folder
+from llmb.records.lock_file import lock_file
+from llmb.state_machine.events import Event, Planned, decode_event, encode_event
+from llmb.state_machine.states import State, replay
+from llmb.values.errors import RecordError
+from llmb.values.frozen import FrozenMap
+from llmb.values.steps import Step
+
+TASK_LOG = "preparation.log"  # the copy of a failed task's log
+
+
+class RunRecord:
+    """One run's directory under ``$LLMB_HOME/runs``. ``spec`` are the tables of run.toml if this process writes it.
+
+    ``files`` are the texts of further files of a new record, by their paths in it.
+    """
+
+    def __init__(
+        self, directory: Path, spec: dict[str, Any] | None = None, files: Mapping[str, str] = FrozenMap()
+    ) -> None:
+        self.directory = directory
+        self.files = files
+        self._spec = spec
+        self._lock: int | None = None
+        self._events_read = 0  # bytes
+
+    @property
+    def run_id(self) -> str:
+        """The run's id, which is the directory's name."""
+        return self.directory.name
+
+    @property
+    def logs(self) -> Path:
+        """The folder with the copies of the run's logs."""
+        return self.directory / "logs"
+
+    def create(self, run_toml: str, job: str, remedy: str = "", *, more_events: Sequence[Event] = ()) -> None:
+        """Create the record. It exists from the moment at which run.toml has its name. Raise RecordError."""
+        with _report_write_errors(self.directory, remedy):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            lines = [encode_event(event) for event in (stamp(Planned(run_id=self.run_id)), *more_events)]
+            _write_synced(self.directory / "events.jsonl", "".join(f"{line}\n" for line in lines).encode())
+            _write_synced(self.directory / "job.sh", job.encode())
+            for name, text in self.files.items():
+                (self.directory / name).parent.mkdir(parents=True, exist_ok=True)
+                _write_synced(self.directory / name, text.encode())
+            write_atomically(self.directory / "run.toml", run_toml.encode())
+
+    @property
+    def complete(self) -> bool:
+        """True if the record was created to its end."""
+        return (self.directory / "run.toml").exists()
+
+    def remove(self) -> None:
+        """Delete a record that was just created."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def add_provenance(self, more: Mapping[str, Any]) -> None:
+        """Add to run.toml what the job reported about its machines. Leave a damaged file alone. Raise RecordError."""
+        import tomli_w
+
+        with _report_write_errors(self.directory):
+            try:
+                spec = tomllib.loads((self.directory / "run.toml").read_text(encoding="utf-8"))
+            except ValueError:
+                return
+            spec["provenance"] = {**spec.get("provenance", {}), **more}
+            self._spec = None
+            write_atomically(self.directory / "run.toml", tomli_w.dumps(spec).encode())
+
+    def add_events(self, events: Sequence[Event]) -> None:
+        """Append events and sync them. What they announce is done only after this returns. Raise RecordError."""
+        lines = "".join(f"{encode_event(event)}\n" for event in events).encode()
+        with _report_write_errors(self.directory):
+            descriptor = os.open(self.directory / "events.jsonl", os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                size = os.fstat(descriptor).st_size
+                if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                    lines = b"\n" + lines  # readers drop the torn line before it
+                if os.write(descriptor, lines) != len(lines):
+                    os.ftruncate(descriptor, size)
+                    raise OSError(28, "No space left on device")
+                os.fsync(descriptor)
+                self._events_read = size + len(lines)
+            finally:
+                os.close(descriptor)
+
+    def spec(self) -> dict[str, Any]:
+        """Return the run as a spec. Raise RecordError if the file is damaged."""
+        if self._spec is not None:
+            return self._spec
+        file = self.directory / "run.toml"
+        spec: dict[str, Any] = {}
+        with suppress(ValueError, RecursionError):
+            spec = tomllib.loads((_read(file) or b"").decode())
+        if not isinstance(spec.get("workload"), dict):
+            raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
+        return spec
+
+    def events(self) -> list[Event]:
+        """Return the recorded events. Lines that are no events are dropped. Raise RecordError."""
+        return self._decode_events(0)[0]
+
+    def new_events(self) -> list[Event]:
+        """Return the events that other processes recorded since the last call. Raise RecordError.
+
+        A torn last line is left for the next call.
+        """
+        if _size(self.directory / "events.jsonl") == self._events_read:
+            return []
+        events, self._events_read = self._decode_events(self._events_read)
+        return events
+
+    def _decode_events(self, offset: int) -> tuple[list[Event], int]:
+        """Return the events beyond ``offset`` bytes, and the offset up to which lines are complete."""
+        data = (_read(self.directory / "events.jsonl") or b"")[offset:]
+        *lines, last = data.split(b"\n")
+        if decode_event(last, self.run_id) is None:
+            data = data[: len(data) - len(last)]
+        decoded = (decode_event(line, self.run_id) for line in (*lines, last))
+        return [event for event in decoded if event], offset + len(data)
+
+    def state(self) -> State:
+        """Return the state that the recorded events add up to. Raise RecordError."""
+        return replay(self.events())
+
+    @property
+    def ended(self) -> bool:
+        """True if the run is over."""
+        return self.state().stage == "ended"
+
+    def write_result(self, result: Mapping[str, Any], steps: Iterable[Step]) -> None:
+        """Write the steps and the result, each atomically. Raise RecordError."""
+        with _report_write_errors(self.directory):
+            write_atomically(self.directory / "steps.csv", steps_csv(steps).encode())
+            write_atomically(self.directory / "result.json", (json.dumps(result, indent=2) + "\n").encode())
+
+    def result(self) -> dict[str, Any] | None:
+        """Return the result, or None before there is one. Raise RecordError if the file is damaged or unreadable."""
+        data = _read(self.directory / "result.json")
+        if data is None:
+            return None
+        result = None
+        with suppress(ValueError, RecursionError):
+            result = json.loads(data)
+        if not isinstance(result, dict):
+            raise RecordError(f"{self.directory / 'result.json'} is damaged: it is no longer the result of a run")
+        return result
+
+    def write_task_log(self, data: bytes) -> None:
+        """Keep the end of the log of the task because of which this run fails. Raise RecordError."""
+        with _report_write_errors(self.directory):
+            self.logs.mkdir(exist_ok=True)
+            write_atomically(self.logs / TASK_LOG, data, mode=0o600)
+
+    def append_log(self, name: str, data: bytes) -> None:
+        """Append new bytes to the copy of a log. Raise RecordError; bytes that did not fit are read again later."""
+        with _report_write_errors(self.directory):
+            self.logs.mkdir(exist_ok=True)
+            descriptor = os.open(self.logs / name, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                while data:
+                    data = data[os.write(descriptor, data) :]
+            finally:
+                os.close(descriptor)
+
+    def sync_logs(self) -> None:
+        """Sync the copies of all logs to disk. Raise RecordError."""
+        with _report_write_errors(self.directory), suppress(FileNotFoundError):
+            for copy in self.logs.iterdir():
+                with open(copy, "rb") as file:
+                    os.fsync(file.fileno())
+
+    def log_size(self, name: str) -> int:
+        """Return the size of a log's copy in bytes, which is how much of the log was read. Raise RecordError."""
+        return _size(self.logs / name)
+
+    def request_cancel(self) -> None:
+        """Request that the process that drives this run, now or later, cancels it. Raise RecordError."""
+        with _report_write_errors(self.directory):
+            (self.directory / "cancel").touch()
+
+    @property
+    def cancel_requested(self) -> int:
+        """The time of the last request to cancel the run, in nanoseconds since 1970, or 0. Raise RecordError."""
+        file = self.directory / "cancel"
+        with _report_read_errors(file):
+            return file.stat().st_mtime_ns
+        return 0
+
+    def is_cancelled(self) -> bool:
+        """Check whether the user requested to cancel the run. A request that is unreadable counts as none."""
+        with suppress(RecordError):
+            return self.cancel_requested > 0
+        return False
+
+    @property
+    def locked(self) -> bool:
+        """True if this process drives the run."""
+        return self._lock is not None
+
+    def try_lock(self) -> bool:
+        """Lock the run for this process. Return False if another process holds the lock, which the kernel frees.
+
+        Raise RecordError if the file system cannot lock.
+        """
+        if self._lock is None:
+            with _report_write_errors(self.directory / "lock", f"fix this, or {OTHER_HOME}"):
+                self._lock = lock_file(self.directory / "lock")
+        return self._lock is not None
+
+    def unlock(self) -> None:
+        """Let other processes drive this run."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+
+OTHER_HOME = "set LLMB_HOME to use another folder for all records"
+
+
+def stamp(event: Event) -> Event:
+    """Return the event with the present time."""
+    return attrs.evolve(event, time=round(time.time(), 3))
+
+
+def runs_folder() -> Path:
+    """Return the folder of all records."""
+    return home_folder() / "runs"
+
+
+def _write_synced(file: Path, data: bytes) -> None:
+    """Write a file of a record that does not exist yet. Raise OSError."""
+    with open(file, "wb") as opened:
+        opened.write(data)
+        opened.flush()
+        os.fsync(opened.fileno())
+
+
+def _read(file: Path) -> bytes | None:
+    """Return the content of a file, or None if it does not exist. Raise RecordError."""
+    with _report_read_errors(file):
+        return file.read_bytes()
+    return None
+
+
+def _size(file: Path) -> int:
+    """Return the size of a file in bytes, or 0 if it does not exist. Raise RecordError."""
+    with _report_read_errors(file):
+        return file.stat().st_size
+    return 0
+
+
+@contextmanager
+def _report_read_errors(file: Path) -> Iterator[None]:
+    """Ignore that the file does not exist. Turn any other OSError into a RecordError."""
+    try:
+        yield
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+
+
+@contextmanager
+def _report_write_errors(directory: Path, remedy: str = "") -> Iterator[None]:
+    """Turn an OSError into a RecordError with a remedy."""
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        remedy = remedy or f"nothing is lost; fix this, then resume with `llmb attach {directory.name}`"
+        raise RecordError(f"cannot write the record {directory}: {reason}; {remedy}") from error

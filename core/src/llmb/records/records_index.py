@@ -1,0 +1,175 @@
+"""The list of recorded runs: files are the truth, and a database makes the list fast."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import attrs
+
+from llmb.records.create_records import complete_stale_sweeps
+from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
+from llmb.records.result import RunResult, read_result
+from llmb.records.run_filters import Condition, check_sort_key, parse_filters
+from llmb.records.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
+from llmb.values.errors import RecordError
+
+CLOCK_STEP_NS = 2_000_000_000
+"""The coarsest clock of a file system. Two changes within one step may leave the same modification time."""
+
+
+@attrs.frozen(kw_only=True)
+class RunListing:
+    """Recorded runs in order, each as the JSON text of `RunResult.as_dict`. ``total`` counts those beyond the limit."""
+
+    total: int
+    run_ids: tuple[str, ...]
+    documents: tuple[str, ...]
+
+    def results(self) -> list[RunResult]:
+        """Return the runs as values."""
+        return [RunResult.from_dict(json.loads(each)) for each in self.documents]
+
+
+def list_runs() -> list[RunResult]:
+    """Return all recorded runs, oldest first. Raise RecordError if the folder of records is unreadable."""
+    return find_runs().results()
+
+
+def find_runs(
+    filters: Sequence[str] = (),
+    *,
+    sort: str = "created",
+    reverse: bool = False,
+    limit: int | None = None,
+    rescan: bool = False,
+) -> RunListing:
+    """Return the recorded runs that match every ``key=value``, the newest last.
+
+    ``sort`` is created, step_time, ratio, mfu or gpus; runs without a value come last. Of the runs sorted by their
+    creation, a ``limit`` keeps the newest. ``rescan`` reads every record again. Raise SpecError for an invalid filter,
+    and RecordError if the folder of records is unreadable.
+    """
+    check_sort_key(sort)
+    return select_records(parse_filters(filters), sort=sort, reverse=reverse, limit=limit, rescan=rescan)
+
+
+def select_records(
+    conditions: Sequence[Condition],
+    *,
+    sort: str = "created",
+    reverse: bool = False,
+    limit: int | None = None,
+    rescan: bool = False,
+) -> RunListing:
+    """Return the recorded runs that match conditions, like `find_runs`."""
+    complete_stale_sweeps()
+    query = {"sort": sort, "reverse": reverse, "limit": limit}
+    with suppress(sqlite3.Error, OSError, ValueError), open_database() as database:
+        _update_names(database, rescan=rescan)
+        return _select(database, conditions, query)
+    with open_in_memory() as database:  # the file is damaged, read-only, or locked by another process
+        _update_names(database, rescan=False)
+        return _select(database, conditions, query)
+
+
+def _update_names(database: RunsDatabase, *, rescan: bool) -> None:
+    """Add new records to the database and delete those that are gone. Raise RecordError.
+
+    If the folder was not modified since the last scan, no folder was added or removed.
+    """
+    modified_ns = _modified_ns()
+    if not rescan and modified_ns is not None and modified_ns == database.folder_time_ns():
+        return
+    names, known = _scan_names(), database.run_ids()
+    _update(database, names if rescan else names - known, gone=known - names)
+    is_settled = modified_ns is not None and time.time_ns() - modified_ns > CLOCK_STEP_NS
+    if is_settled and names == database.run_ids():  # every folder is a record
+        database.set_folder_time_ns(modified_ns or 0)
+
+
+def _modified_ns() -> int | None:
+    with suppress(OSError):
+        return os.stat(runs_folder()).st_mtime_ns
+    return None
+
+
+def _scan_names() -> set[str]:
+    """Return the names of all folders of records. Raise RecordError if the folder is unreadable."""
+    try:
+        with os.scandir(runs_folder()) as entries:
+            return {entry.name for entry in entries}
+    except FileNotFoundError:
+        return set()
+    except OSError as error:
+        raise RecordError(f"{runs_folder()} cannot be read: {error.strerror}; {OTHER_HOME}") from error
+
+
+def _select(
+    database: RunsDatabase,
+    conditions: Sequence[Condition],
+    query: Mapping[str, Any],
+) -> RunListing:
+    """Update the database where records changed, and select from it."""
+    unended = database.unended()
+    _update(database, [name for name, stamp in unended.items() if _stamp(name) != stamp], gone=())
+    while True:
+        total, found = database.select(conditions, **query)
+        changed = [run_id for run_id, stamp, _ in found if run_id not in unended and _stamp(run_id) != stamp]
+        if not changed:
+            break
+        _update(database, changed, gone=())  # records that ended before, and were changed or damaged since
+        unended = {}
+    return RunListing(
+        total=total, run_ids=tuple(run_id for run_id, _, _ in found), documents=tuple(text for _, _, text in found)
+    )
+
+
+def _update(database: RunsDatabase, names: Iterable[str], gone: Iterable[str]) -> None:
+    names, gone = list(names), list(gone)
+    if names or gone:
+        database.update(_read_rows(names), [*gone, *(name for name in names if not _is_record(name))])
+
+
+def _read_rows(names: Iterable[str]) -> Iterator[Row]:
+    for name in names:
+        if not _is_record(name):
+            continue
+        record = RunRecord(runs_folder() / name)
+        stamp = _stamp(name)  # before the files are read: a later change is seen
+        result = read_result(record)
+        spec: dict[str, Any] = {}
+        with suppress(RecordError):
+            spec = record.spec()
+        yield Row(
+            run_id=name,
+            stamp=stamp,
+            ended=result.ended,
+            columns=columns_of(result, spec),
+            result=json.dumps(result.as_dict()),
+        )
+
+
+def _is_record(name: str) -> bool:
+    """Check whether a folder is a record. One that cannot be read is a record too, so that users see it."""
+    try:
+        return (runs_folder() / name / "run.toml").exists()
+    except OSError:
+        return True
+
+
+def _stamp(name: str) -> str:
+    """Return a text that changes whenever the record changes."""
+    folder = f"{runs_folder()}/{name}"
+    parts = []
+    for file in ("events.jsonl", "result.json", "run.toml"):
+        with suppress(OSError):
+            status = os.stat(f"{folder}/{file}")
+            parts.append(f"{status.st_mtime_ns}:{status.st_size}")
+        parts.append(",")
+    return "".join(parts)

@@ -1,0 +1,224 @@
+"""The result of a run, as its record describes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+
+from llmb.analysis.goodput import WallTime
+from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.metrics import Comparison, Metrics
+from llmb.analysis.slow_ranks import RankComparison
+from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.telemetry import Telemetry
+from llmb.logs.steps_csv import StepColumns
+from llmb.records.find_records import find_record
+from llmb.records.record import RunRecord
+from llmb.records.steps_file import read_steps
+from llmb.state_machine.states import State
+from llmb.values.errors import Fault, RecordError
+from llmb.values.failure import Failure
+from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.html_table import html_values
+from llmb.values.job_history import Attempt
+from llmb.values.job_status import END_STATES, RunState, Verdict
+from llmb.values.typed import decode_fields, encode
+
+RESULT_KEYS = (
+    *("metrics", "verdict", "reason", "failure", "notes", "refused", "steps_done", "window_complete"),
+    *("interval", "window", "steady_state", "attempts", "goodput", "wall_time", "telemetry", "rank_times"),
+)
+"""Keys that only ``result.json`` has."""
+
+STEPS_KEY = "steps"
+"""The key of ``steps_requested`` in JSON."""
+
+
+def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
+    return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
+
+
+def _freeze_notes(value: Any) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()
+
+
+def _freeze_attempts(value: Any) -> tuple[Attempt, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else ()
+
+
+def _default_to_one(value: Any) -> int:
+    return value if isinstance(value, int) else 1
+
+
+@attrs.frozen(kw_only=True)
+class RunResult:
+    """State and result of one run. The fields are the keys of ``llmb run --json``; unknown values are None.
+
+    ``notes`` are warnings about the result. ``directory`` is the record on this machine, ``created`` an ISO 8601
+    time in UTC. ``refused`` is True if the scheduler rejected the job. Values of the spec are None if the record's copy
+    of the spec is damaged. ``sweep`` maps the dotted keys that the spec has as lists to this run's values, and this is
+    run number ``repeat`` of ``repeats`` with these values, of which ``first_repeat`` is the first. Of
+    ``steps_requested``, ``steps_done`` were seen. If ``window_complete`` is False, the metrics cover only a part of the
+    measuring window. ``interval`` is the step time ratio minus and plus its margin, if the verdict is based on the step
+    time. ``goodput`` is the share of ``wall_time`` that was spent in productive steps. ``rank_times`` is None if the
+    logs do not contain the step times of several ranks. ``imported`` is True if the run was recorded from existing
+    logs.
+    """
+
+    run_id: str
+    state: RunState
+    recipe: str | None
+    gpu_type: str | None
+    dtype: str | None
+    gpus: int | None
+    variant: str | None
+    job_id: str | None
+    directory: str
+    metrics: Metrics | None
+    verdict: Verdict | None
+    reason: str
+    failure: Failure | None
+    notes: tuple[str, ...] = attrs.field(default=(), converter=_freeze_notes)
+    refused: bool
+    created: str | None
+    sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_freeze_sweep)
+    repeat: int = attrs.field(default=1, converter=_default_to_one)
+    repeats: int = attrs.field(default=1, converter=_default_to_one)
+    steps_requested: int | None = None
+    steps_done: int | None = None
+    window_complete: bool | None = None
+    interval: tuple[float, float] | None = None
+    window: MeasuredWindow | None = None
+    steady_state: SteadyState | None = None
+    tolerance: float | None = None
+    first_repeat: str | None = None
+    attempts: tuple[Attempt, ...] = attrs.field(default=(), converter=_freeze_attempts)
+    goodput: float | None = None
+    wall_time: WallTime | None = None
+    telemetry: Telemetry | None = None
+    rank_times: RankComparison | None = None
+    imported: bool = False
+
+    @property
+    def ended(self) -> bool:
+        """True if the state is final."""
+        return self.state in END_STATES
+
+    @property
+    def steps(self) -> StepColumns:
+        """The steps as columns of equal length, for ``pandas.DataFrame(result.steps)`` or polars.
+
+        Read from the record each time, and empty until the run has ended. Raise RecordError for a damaged file.
+        """
+        return read_steps(Path(self.directory))
+
+    def _repr_html_(self) -> str:
+        """Return state, verdict, metrics and cause as a table, for a notebook."""
+        rows: list[tuple[str, object]] = [("state", self.state), ("verdict", self.verdict), ("reason", self.reason)]
+        rows += self.metrics.rows() if self.metrics else []
+        rows += [("cause", self.failure.cause), ("remedy", self.failure.remedy)] if self.failure else []
+        return html_values(self.run_id, rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the object that ``llmb run --json`` prints."""
+        table = attrs.asdict(self, recurse=False)
+        return {STEPS_KEY if name == "steps_requested" else name: value for name, value in table.items()} | {
+            "metrics": self.metrics.as_dict() if self.metrics else None,
+            "failure": attrs.asdict(self.failure) if self.failure else None,
+            "window": attrs.asdict(self.window) if self.window else None,
+            "steady_state": attrs.asdict(self.steady_state) if self.steady_state else None,
+            "notes": list(self.notes),
+            "attempts": [attrs.asdict(each) | {"nodes": list(each.nodes)} for each in self.attempts],
+            "wall_time": attrs.asdict(self.wall_time) if self.wall_time else None,
+            "telemetry": attrs.asdict(self.telemetry) if self.telemetry else None,
+            "rank_times": attrs.asdict(self.rank_times) if self.rank_times else None,
+            "sweep": encode(self.sweep),
+        }
+
+    @classmethod
+    def from_dict(cls, table: Mapping[str, Any]) -> RunResult:
+        """Return the run that `as_dict` of this or another version described.
+
+        Missing keys are None. So are those whose values have a wrong type, which the reason then names.
+        """
+        nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
+        values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
+        damage = f"damaged record: {errors[0]}" if errors else ""
+        defaults = {"reason": "", "refused": False, "notes": (), "attempts": (), "imported": False}
+        defaults |= {"repeat": 1, "repeats": 1}
+        result = cls(**{field.name: defaults.get(field.name) for field in attrs.fields(cls)} | values)
+        return attrs.evolve(result, reason=result.reason or damage)
+
+
+NESTED: Mapping[str, type] = {
+    "metrics": Metrics,
+    "failure": Failure,
+    "window": MeasuredWindow,
+    "steady_state": SteadyState,
+    "wall_time": WallTime,
+    "telemetry": Telemetry,
+    "rank_times": RankComparison,
+    "baseline": Comparison,
+}
+"""The keys whose values are tables, each with its class."""
+
+
+def _nested(cls: type, table: Any) -> Any:
+    """Return the attrs value of a table, None if the table is empty, or the table itself if a value is wrong."""
+    if not isinstance(table, Mapping):
+        return table
+    if all(value is None for value in table.values()):
+        return None
+    inner = {name: _nested(kind, table[name]) for name, kind in NESTED.items() if name in table}
+    values, errors = _known_values(cls, {**table, **inner})
+    return table if errors else cls(**{field.name: None for field in attrs.fields(cls)} | values)
+
+
+def _known_values(cls: type, table: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+    """Return the valid values of the class's fields in a table, and the errors of the others."""
+    names = (field.name for field in attrs.fields(cast("Any", cls)))
+    known = {name: table[name] for name in names if table.get(name) is not None}
+    return decode_fields(known, cls, "", required=False)
+
+
+def find_run(wanted: str) -> RunResult:
+    """Return the run of this id or unique prefix. Raise RecordError."""
+    return read_result(find_record(wanted))
+
+
+def read_result(record: RunRecord) -> RunResult:
+    """Return one run as its files describe it. A damaged record is a lost run, with the reason."""
+    spec: dict[str, Any] = {}
+    state: State | None = None
+    try:
+        spec = record.spec()
+        state = record.state()
+        result = record.result() or {}
+    except RecordError as error:  # one damaged record does not hide the others
+        result = {"reason": str(error)}
+    workload, measure, provenance = (_table(spec, name) for name in ("workload", "measure", "provenance"))
+    unanswered = state is not None and state.stage == "submitting"
+    return RunResult.from_dict(
+        {
+            **{key: result.get(key) for key in RESULT_KEYS},
+            **({"reason": state.reason} if state and unanswered else {}),
+            **{key: workload.get(key) for key in ("recipe", "gpu_type", "dtype", "gpus", "variant")},
+            STEPS_KEY: workload.get("steps"),
+            **({"recipe": own} if (own := provenance.get("recipe")) else {}),
+            "run_id": record.run_id,
+            "state": state.run_state if state else "lost",
+            "job_id": state.job_id if state else None,
+            "directory": str(record.directory),
+            **{key: provenance.get(key) for key in ("created", "sweep", "repeat", "repeats", "first_repeat")},
+            "tolerance": measure.get("tolerance"),
+            "imported": bool(provenance.get("imported")),
+        }
+    )
+
+
+def _table(spec: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = spec.get(name)
+    return table if isinstance(table, Mapping) else {}

@@ -1,0 +1,134 @@
+"""Bundles of recorded runs for a vendor or a ticket: records, report and environment, with a manifest of SHA-256."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import platform
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from llmb.plugins.registry import PluginRegistry
+from llmb.records.mask_secrets import SecretMask, known_secrets
+from llmb.records.record import RunRecord
+from llmb.records.result import RunResult, read_result
+from llmb.reports.junit_xml import junit_xml
+from llmb.reports.redact import Redactor
+from llmb.reports.report import describe_runs
+from llmb.reports.runs_csv import runs_csv
+from llmb.values.errors import LlmbError, PluginError, RecordError
+from llmb.version import VERSION
+
+MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
+NAMESPACE = "llmb-bundle"
+"""The namespace of signatures, so that a signature of something else is not accepted."""
+
+NOT_BUNDLED = ("lock", "cancel")
+"""Files of a record that only the process which drives the run needs."""
+
+
+def create_bundle(results: Sequence[RunResult], *, redact: bool = False, key: Path | None = None) -> bytes:
+    """Return a bundle of ended runs as a tar.gz file. Equal records give equal bytes, except the signature.
+
+    Known secrets are masked. ``redact`` replaces host and user names. ``key`` is an SSH key, which signs the manifest.
+    Raise RecordError if a record is damaged or a run has not ended, and LlmbError if the manifest cannot be signed.
+    """
+    if running := [result.run_id for result in results if not result.ended]:
+        raise RecordError(f"{', '.join(running)} has not ended; bundle a run after its end")
+    directories = {result.run_id: Path(result.directory) for result in results}
+    specs = [RunRecord(directory).spec() for directory in directories.values()]
+    registry = PluginRegistry()
+    files: dict[str, bytes] = {}
+    for run_id, directory in directories.items():
+        files |= {f"runs/{run_id}/{name}": data for name, data in _read_files(directory)}
+    if redact:
+        redactor = Redactor(specs, [result.as_dict() for result in results], files.values())
+        files = {redactor.redact_path(name): redactor.redact(data) for name, data in files.items()}
+    files["environment.json"] = _as_json(_environment(registry))
+    files |= _reports(files, list(directories), registry)
+    manifest = {
+        "format": 1,
+        "llmb": VERSION,
+        "redacted": redact,
+        "runs": list(directories),
+        "files": {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files)},
+    }
+    files[MANIFEST] = _as_json(manifest)
+    if key:
+        files[SIGNATURE] = _sign(files[MANIFEST], key)
+    return _pack(files)
+
+
+def _read_files(directory: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a record without secrets."""
+    mask = SecretMask(known_secrets(()))
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and path.name not in NOT_BUNDLED and not path.name.startswith("."):
+            try:
+                data = mask.mask(path.read_bytes(), is_last=True)
+            except OSError as error:
+                raise RecordError(f"{path} cannot be read: {error.strerror}") from error
+            yield path.relative_to(directory).as_posix(), data
+
+
+def _environment(registry: PluginRegistry) -> dict[str, Any]:
+    return {
+        "llmb": VERSION,
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "plugins": {entry.distribution: entry.version for entry in registry.installed if entry.distribution},
+    }
+
+
+def _reports(files: Mapping[str, bytes], run_ids: Sequence[str], registry: PluginRegistry) -> dict[str, bytes]:
+    """Return the reports on the bundled files, which are those without names. HTML needs the package llmb-report."""
+    with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
+        for name, data in files.items():
+            path = Path(folder, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        report = describe_runs([read_result(RunRecord(Path(folder, "runs", run_id))) for run_id in run_ids])
+        texts = {"report.csv": runs_csv(report.runs), "report.xml": junit_xml(report)}
+        with suppress(PluginError):  # the other files are complete without it
+            texts["report.html"] = registry.report_renderer(".html")(report)
+        return {name: text.replace(folder, ".").encode() for name, text in texts.items()}
+
+
+def _as_json(document: Mapping[str, Any]) -> bytes:
+    return f"{json.dumps(document, indent=2)}\n".encode()
+
+
+def _sign(manifest: bytes, key: Path) -> bytes:
+    """Return the signature of the manifest by the user's SSH key. The key may be in the agent. Raise LlmbError."""
+    if shutil.which("ssh-keygen") is None:
+        raise LlmbError("cannot sign: ssh-keygen is not installed; install the OpenSSH client")
+    with tempfile.TemporaryDirectory(prefix="llmb-sign-") as folder:
+        file = Path(folder, MANIFEST)
+        file.write_bytes(manifest)
+        command = ["ssh-keygen", "-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(file)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["ssh-keygen failed"])[-1]
+            raise LlmbError(f"cannot sign with {key}: {reason}")
+        return Path(f"{file}.sig").read_bytes()
+
+
+def _pack(files: Mapping[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with (
+        gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as compressed,
+        tarfile.open(fileobj=compressed, mode="w") as tar,
+    ):
+        for name in sorted(files):
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(files[name]), 0o644
+            tar.addfile(entry, io.BytesIO(files[name]))
+    return packed.getvalue()

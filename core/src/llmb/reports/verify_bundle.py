@@ -1,0 +1,233 @@
+"""Verification of a bundle without network: its files, its signature, and its metrics, computed again from its logs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import attrs
+
+from llmb.analysis.judge_repeats import Repeat, judge_repeats
+from llmb.analysis.measuring_window import summarise
+from llmb.analysis.metrics import measure_run
+from llmb.analysis.steady_state import find_steady_state
+from llmb.judging.grade import Grader
+from llmb.judging.save_grade import GradedLog, imported_logs
+from llmb.logs.steps_csv import steps_csv
+from llmb.planning import plan_run
+from llmb.plugins.recipe_files import find_recipe
+from llmb.plugins.registry import PluginRegistry
+from llmb.records.record import RunRecord
+from llmb.records.run_logs import RunLogs
+from llmb.reports.bundle import MANIFEST, NAMESPACE, SIGNATURE
+from llmb.spec.choose_point import published_point
+from llmb.spec.export import import_run
+from llmb.values.errors import LlmbError, LogError
+from llmb.values.steps import Step
+
+MOST_BYTES = 4 << 30
+"""The size of all files up to which a bundle is unpacked."""
+
+
+@attrs.frozen(kw_only=True)
+class BundleCheck:
+    """The result of a verification. ``mismatches`` is empty if everything agrees.
+
+    ``signer`` is the principal of the allowed signers file who signed the bundle, "" if that was not checked.
+    """
+
+    run_ids: tuple[str, ...]
+    files: int
+    redacted: bool
+    signed: bool
+    signer: str
+    mismatches: tuple[str, ...]
+
+
+def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleCheck:
+    """Check the files of a bundle against its manifest and signature, and compute its metrics again from its logs.
+
+    Raise LlmbError if the file is no bundle, and PluginError if a plugin that the runs need is not installed.
+    """
+    files = _unpack(file)
+    try:
+        manifest = json.loads(files[MANIFEST])
+        expected, run_ids = dict(manifest["files"]), tuple(map(str, manifest["runs"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise LlmbError(f"{file} is not a bundle of llmb: it has no valid {MANIFEST}") from error
+    mismatches = [*_compare_files(files, expected)]
+    signer = ""
+    if allowed_signers:
+        signer, problem = _check_signature(files, allowed_signers)
+        mismatches += [problem] if problem else []
+    if not mismatches:
+        with tempfile.TemporaryDirectory(prefix="llmb-bundle-") as folder:
+            for name, data in files.items():
+                path = Path(folder, name)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(data)
+            registry = PluginRegistry()
+            records = [RunRecord(Path(folder, "runs", run_id)) for run_id in run_ids]
+            mismatches += [f"{run_id}: {problem}" for run_id, problem in _recompute(records, registry)]
+    return BundleCheck(
+        run_ids=run_ids,
+        files=len(expected),
+        redacted=bool(manifest.get("redacted")),
+        signed=SIGNATURE in files,
+        signer=signer,
+        mismatches=tuple(mismatches),
+    )
+
+
+def _unpack(file: Path) -> dict[str, bytes]:
+    """Return the files of a bundle. Raise LlmbError for anything that is not a plain file below the top."""
+    files: dict[str, bytes] = {}
+    left = MOST_BYTES
+    try:
+        with tarfile.open(file, "r:gz") as tar:
+            for entry in tar:
+                path, left = PurePosixPath(entry.name), left - entry.size
+                if not entry.isreg() or path.is_absolute() or ".." in path.parts or entry.name in files or left < 0:
+                    raise LlmbError(f"{file} is not a bundle of llmb: unexpected entry {entry.name!r}")
+                content = tar.extractfile(entry)
+                files[entry.name] = content.read() if content else b""
+    except (OSError, tarfile.TarError, EOFError) as error:
+        raise LlmbError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+    return files
+
+
+def _compare_files(files: Mapping[str, bytes], expected: Mapping[str, str]) -> Iterator[str]:
+    present = files.keys() - {MANIFEST, SIGNATURE}
+    yield from (f"{name} is missing" for name in sorted(expected.keys() - present))
+    yield from (f"{name} is not in the manifest" for name in sorted(present - expected.keys()))
+    for name in sorted(present & expected.keys()):
+        if hashlib.sha256(files[name]).hexdigest() != expected[name]:
+            yield f"{name} was changed: its SHA-256 is not that of the manifest"
+
+
+def _check_signature(files: Mapping[str, bytes], allowed_signers: Path) -> tuple[str, str]:
+    """Return the principal who signed the manifest, and the problem with the signature, one of them empty."""
+    if SIGNATURE not in files:
+        return "", "the bundle is not signed"
+    with tempfile.TemporaryDirectory(prefix="llmb-sign-") as folder:
+        signature = Path(folder, SIGNATURE)
+        signature.write_bytes(files[SIGNATURE])
+        common = ["-f", str(allowed_signers), "-s", str(signature)]
+        found = _ssh_keygen(["find-principals", *common], b"")
+        if found.returncode or not found.stdout.strip():
+            return "", f"the signature is not of a signer in {allowed_signers}"
+        signer = found.stdout.decode(errors="replace").splitlines()[0]
+        checked = _ssh_keygen(["verify", "-n", NAMESPACE, "-I", signer, *common], files[MANIFEST])
+        return (signer, "") if checked.returncode == 0 else ("", "the signature does not match the manifest")
+
+
+def _ssh_keygen(arguments: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(["ssh-keygen", "-Y", *arguments], input=data, capture_output=True, check=False)
+    except FileNotFoundError as error:
+        raise LlmbError("cannot check the signature: ssh-keygen is not installed") from error
+
+
+def _recompute(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[tuple[str, str]]:
+    """Yield run ids, each with a difference between the recorded result of the run and what its logs give."""
+    repeats: dict[str, list[RunRecord]] = {}
+    for record in records:
+        provenance = record.spec().get("provenance", {})
+        if record.result() is None:
+            yield record.run_id, "result.json is missing"
+        elif "imported" in provenance:
+            repeats.setdefault(provenance.get("first_repeat", record.run_id), []).append(record)
+        else:
+            yield from ((record.run_id, problem) for problem in _recompute_run(record, registry))
+    for imported in repeats.values():
+        try:
+            yield from _recompute_imports(imported, registry)
+        except LogError as error:
+            yield imported[0].run_id, str(error)
+
+
+def _recompute_run(record: RunRecord, registry: PluginRegistry) -> Iterator[str]:
+    """Yield the differences of a run that llmb started."""
+    recorded = record.result() or {}
+    plan = plan_run(import_run(record.directory / "run.toml", registry), registry)
+    run = plan.run
+    logs = RunLogs(plan, record, registry.framework(run.framework), registry.scheduler(plan.target.scheduler))
+    logs.start_attempt(record.state().attempt)
+    logs.close()
+    steps = logs.series.steps
+    yield from _compare_steps(record, steps)
+    metrics = recorded.get("metrics") or {}
+    summary = summarise(steps, run.window)
+    computed = measure_run(run, summary.step_time_s, summary.tflops_per_gpu, metrics.get("peak_flops")).as_dict()
+    yield from _compare_tables("metrics", metrics, computed if steps else {})
+    window = summary.measured(computed["step_time_s"])
+    if recorded.get("interval") and window and run.baseline:
+        repeat = Repeat(window=window, steady_state=find_steady_state(steps))
+        judgement = judge_repeats([repeat], run.baseline.step_time_s, run.tolerance)
+        yield from _compare_tables("", recorded, _verdict(judgement.verdict, judgement.interval))
+
+
+def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -> Iterator[tuple[str, str]]:
+    """Yield the differences of runs that were recorded from existing logs, all repeats of one another."""
+    records = sorted(records, key=lambda record: record.spec()["provenance"].get("repeat", 1))
+    graded = _grader(records[0], registry).describe_saved([imported_logs(record) for record in records])
+    for record, each in zip(records, graded, strict=True):
+        yield from ((record.run_id, problem) for problem in _compare_import(record, each))
+
+
+def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
+    """Return what an imported run was graded against."""
+    run = import_run(record.directory / "run.toml", registry).run
+    recipe = find_recipe(run.recipe, registry.installed)
+    return Grader(
+        recipe=recipe,
+        point=published_point(recipe, run.gpu_type, run.dtype, run.gpus, run.variant),
+        registry=registry,
+        window=run.window,
+        tolerance=run.tolerance,
+        steps=record.spec()["provenance"].get("steps_asked"),
+    )
+
+
+def _compare_import(record: RunRecord, graded: GradedLog) -> Iterator[str]:
+    recorded = record.result() or {}
+    yield from _compare_steps(record, graded.log.steps)
+    computed = graded.metrics.as_dict() if graded.metrics else {}
+    yield from _compare_tables("metrics", recorded.get("metrics") or {}, computed)
+    yield from _compare_tables("", recorded, _verdict(graded.judgement.verdict, graded.judgement.interval))
+
+
+def _verdict(verdict: str | None, interval: tuple[float, float] | None) -> dict[str, Any]:
+    return {"verdict": verdict, "interval": list(interval) if interval else None}
+
+
+def _compare_steps(record: RunRecord, steps: Iterable[Step]) -> Iterator[str]:
+    text = steps_csv(steps)
+    if text != (record.directory / "steps.csv").read_text(encoding="utf-8"):
+        yield f"steps.csv differs from the logs, which have {len(text.splitlines()) - 1} steps"
+
+
+def _compare_tables(prefix: str, recorded: Mapping[str, Any], computed: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values that differ. Tables are compared key by key."""
+    for name, after in computed.items():
+        before = recorded.get(name)
+        label = f"{prefix}.{name}" if prefix else name
+        if isinstance(after, Mapping):
+            yield from _compare_tables(label, before or {}, after)
+        elif not _agrees(before, after):
+            yield f"{label} is {before}, but the logs give {after}"
+
+
+def _agrees(before: Any, after: Any) -> bool:
+    if isinstance(before, list) and isinstance(after, list):
+        return len(before) == len(after) and all(map(_agrees, before, after))
+    if isinstance(before, int | float) and isinstance(after, int | float):
+        return math.isclose(before, after, rel_tol=1e-9)
+    return bool(before == after)

@@ -1,0 +1,152 @@
+"""Units of work, their states, and how each event changes a state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import attrs
+from attrs import evolve
+
+from llmb.state_machine.events import (
+    AttemptStarted,
+    CancelSent,
+    Ended,
+    Event,
+    JobEnded,
+    Planned,
+    Preparing,
+    Queued,
+    Running,
+    SubmissionUnanswered,
+    Submitting,
+)
+from llmb.values.job_status import JobStatus, RunState
+
+RunsOn = Literal["scheduler", "host"]
+"""Place of a unit: a job of the scheduler, or a detached process of the target's host."""
+
+Stage = Literal["planned", "preparing", "submitting", "queued", "running", "ending", "ended"]
+"""Stages of a unit in their order. ``ending``: the job is over, and its logs and result are still to be recorded."""
+
+NOT_SUBMITTED: frozenset[Stage] = frozenset({"planned", "preparing"})
+"""Stages in which a run was certainly not submitted."""
+
+IN_FLIGHT: frozenset[Stage] = frozenset({"queued", "running"})
+"""Stages in which the job continues without this process."""
+
+HAS_JOB: frozenset[Stage] = IN_FLIGHT | {"submitting"}
+"""Stages in which a run has a job, or may have one."""
+
+
+@attrs.frozen(kw_only=True)
+class Unit:
+    """A script that is submitted under a stable id: a run, or a task that several runs share.
+
+    ``depends_on`` are the keys of the tasks that a run needs, in order. ``concurrent`` contains the tasks that may be
+    created at the same time as the previous one. ``runs_on`` is "host" for a task that runs as a detached process of
+    the target's host. ``name`` is what messages call a task.
+    """
+
+    id: str
+    kind: Literal["run", "task"]
+    name: str = ""
+    depends_on: tuple[str, ...] = ()
+    concurrent: frozenset[str] = frozenset()
+    runs_on: RunsOn = "scheduler"
+
+    def tasks_beside(self, key: str) -> tuple[str, ...]:
+        """Return the tasks that are created at the same time as this one, in order, with this one."""
+        group: list[str] = []
+        for each in self.depends_on:
+            if each not in self.concurrent:
+                if key in group:
+                    break
+                group = []
+            group.append(each)
+        return tuple(group) if key in group else ()
+
+
+@attrs.frozen(kw_only=True)
+class State:
+    """State of a unit: what its events add up to.
+
+    ``handed_over`` is True if the job may have been submitted, ``submitted`` if it certainly was. ``cancel_requested``
+    and ``cancel_sent`` identify the last request to cancel a run and the last one that the scheduler received, or are
+    0. ``retries`` counts how often a task was submitted again.
+    """
+
+    stage: Stage = "planned"
+    task: str = ""
+    job_id: str | None = None
+    reason: str = ""
+    attempt: int = 0
+    handed_over: bool = False
+    submitted: bool = False
+    cancel_requested: int = 0
+    cancel_sent: int = 0
+    retries: int = 0
+    job_status: JobStatus | None = None
+    ending: Ended | None = None
+
+    @property
+    def run_state(self) -> RunState:
+        """The state as users see it. While the result is being recorded, the run keeps the state it had."""
+        if self.ending:
+            return self.ending.state
+        if self.stage != "ending" and self.stage != "ended":
+            return self.stage
+        if self.submitted:
+            return "running"
+        return "submitting" if self.handed_over else "preparing" if self.task else "planned"
+
+
+UnitStates = Sequence[tuple[Unit, State]]
+"""Units with their states."""
+
+
+def replay(events: Iterable[Event]) -> State:
+    """Return the state that these events add up to."""
+    state = State()
+    for event in events:
+        state = apply(state, event)
+    return state
+
+
+def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case per event
+    """Return the state after an event."""
+    match event:
+        case Planned():
+            return State()
+        case Preparing():
+            return evolve(state, stage="preparing", task=event.task)
+        case Submitting():
+            again = state.job_status is not None
+            state = evolve(state, job_id=None, job_status=None, retries=state.retries + again)
+            return evolve(state, stage="submitting", handed_over=True)
+        case SubmissionUnanswered():
+            return evolve(state, reason=event.reason)
+        case Queued():
+            job_id = event.job_id or state.job_id
+            return evolve(state, stage="queued", submitted=True, job_id=job_id, reason=event.reason)
+        case Running():
+            return evolve(state, stage="running", submitted=True, job_id=event.job_id or state.job_id, reason="")
+        case AttemptStarted():
+            return evolve(state, attempt=event.attempt)
+        case CancelSent():
+            return evolve(state, cancel_requested=max(state.cancel_requested, event.request), cancel_sent=event.request)
+        case JobEnded():
+            return evolve(state, stage="ending", job_status=event.status)
+        case Ended():
+            return evolve(state, stage="ended", ending=event)
+    return state
+
+
+def apply_cancel_request(state: State, request: int) -> State:
+    """Return the state with the user's request. Requests are files of their own and not events of the run."""
+    request = request or state.cancel_sent  # a power failure may undo the file of a request that was sent
+    return (
+        state
+        if request == state.cancel_requested or state.stage == "ended"
+        else evolve(state, cancel_requested=request)
+    )

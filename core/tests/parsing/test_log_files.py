@@ -1,0 +1,61 @@
+"""File names that look like logs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from llmb.parsing.file_filter import experiment, is_named_like_a_log
+from llmb.values.log_files import LogFiles
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run.log",
+        "RUN.LOG",
+        "slurm-123_4.out",
+        "job.e4711",
+        "train.0.0.log",
+        "stdout",
+        "train_log",
+        "log.out.1",
+        "run.log-20261121",
+        "run.log.gz",
+        "run.log.2.xz",
+        "console.txt.zst",
+    ],
+)
+def test_these_are_named_like_logs(name: str) -> None:
+    assert is_named_like_a_log(Path("below") / name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "run.toml",
+        "events.jsonl",
+        "job.sh",
+        "run.sbatch",
+        "steps.csv",
+        "image.sqsh",
+        "profile.nsys-rep",
+        "0_0.distcp",
+        "events.out.tfevents.17.host",
+        ".DS_Store",
+        "lock",
+        "job_id",
+        "checkout",
+        "shard-0.jsonl.gz",
+        "code.tar.gz",
+        "catalog.py",
+    ],
+)
+def test_these_are_not(name: str) -> None:
+    assert not is_named_like_a_log(Path("run.log") / name)
+
+
+@pytest.mark.parametrize(("name", "known_as"), [("run-7.out.gz", "7"), ("other.log.xz", "other"), ("a.b.log", "a.b")])
+def test_a_log_is_known_by_the_name_that_it_had_before_it_was_compressed(name: str, known_as: str) -> None:
+    assert experiment(Path(name), LogFiles(experiment=r"^run-(\d+)\.out$")) == known_as

@@ -1,0 +1,65 @@
+"""Damaged records and records of others: each is one run of the list, and hides no other run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from llmb import RunResult, list_runs
+from llmb.records.record import RunRecord, runs_folder
+
+DAMAGED = "abcde-damaged"
+
+
+@pytest.fixture
+def damaged() -> Path:
+    """Create two records. Return the directory of the one to damage."""
+    for name in ("k3x9f-intact", DAMAGED):
+        record = RunRecord(runs_folder() / name)
+        record.create('[workload]\nrecipe = "a/b"\ngpus = 8\n[provenance]\ncreated = "2026"\n', "")
+        record.write_result({"reason": "", "verdict": "pass", "failure": None}, [])
+    return runs_folder() / DAMAGED
+
+
+def listed() -> RunResult:
+    """Return the damaged run of the list, after checking that the other run is there."""
+    runs = {run.run_id: run for run in list_runs()}
+    assert runs.pop("k3x9f-intact").verdict == "pass"
+    [other] = runs.values()
+    assert other == next(run for run in list_runs() if run.run_id == other.run_id)  # from the index too
+    return other
+
+
+def write(name: str, text: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (write("result.json", "[1"), "result.json is damaged"),
+        (write("result.json", "[" * 100_000), "result.json is damaged"),
+        (write("result.json", '{"reason": 3}'), "damaged record: reason: invalid value 3; expected a string"),
+        (write("result.json", '{"metrics": {"step_time_s": "x"}}'), "damaged record: metrics"),
+        (write("result.json", '{"metrics": 7, "failure": {"line": []}}'), "damaged record: metrics"),
+        (write("result.json", '{"failure": {"cause": {}}}'), "damaged record: failure"),
+        (write("result.json", '{"steady_state": {"spikes": [1]}, "interval": 3}'), "damaged record: "),
+        (write("run.toml", '[workload]\ngpus = "many"\nrecipe = 1'), "damaged record: recipe: invalid value 1"),
+        (write("run.toml", "\x00\x1b["), "run.toml is damaged"),
+        (write("events.jsonl", '{"event": "ended", "state": "won"}\n{"event": "queued", "job_id": 3}\n'), ""),
+        (write("events.jsonl", '{"event": "running", "time": "x"}\n' + "[" * 100_000), ""),
+    ],
+)
+def test_a_damaged_record_is_a_run_with_the_reason(
+    damaged: Path, damage: Callable[[Path], object], reason: str
+) -> None:
+    damage(damaged)
+    assert reason in listed().reason
+
+
+def test_a_record_with_a_name_that_is_not_utf8_is_listed(damaged: Path) -> None:
+    damaged.rename(damaged.with_name(os.fsdecode(b"\xff\x1b[31m")))
+    assert listed().run_id == "\udcff\x1b[31m"

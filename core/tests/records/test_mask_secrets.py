@@ -1,0 +1,76 @@
+"""Secrets in logs: masked however the log is cut, with the same number of bytes."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from llmb.records.mask_secrets import SecretMask, known_secrets
+
+SECRET = "correct horse&$1"
+TOKEN = "hf_" + "aB3" * 11
+TEXT = (
+    f"env\nPASSWORD={SECRET}\nHF_TOKEN={TOKEN}\nkey={SECRET[:7]} {TOKEN}{SECRET}\nstep 1: 2.5 s, hf_model_x\n".encode()
+)
+
+
+def copied(data: bytes, cuts: list[int], mask: SecretMask) -> bytes:
+    """Copy data as a run's logs are: each block begins where the copy ends."""
+    copy = b""
+    for cut in sorted(cuts):
+        copy += mask.mask(data[len(copy) : max(cut, len(copy))])
+    return copy + mask.mask(data[len(copy) :], is_last=True)
+
+
+@given(st.lists(st.integers(0, len(TEXT)), max_size=30))
+def test_no_secret_survives_however_a_log_is_cut(cuts: list[int]) -> None:
+    copy = copied(TEXT, cuts, SecretMask([SECRET]))
+    assert copy == copied(TEXT, [], SecretMask([SECRET]))
+    assert len(copy) == len(TEXT)
+    assert SECRET.encode() not in copy
+    assert TOKEN.encode() not in copy
+    assert b"step 1: 2.5 s, hf_model_x\n" in copy
+
+
+def test_single_bytes_leave_nothing_of_a_secret() -> None:
+    assert re.findall(rb"[a-z&]+", copied(TEXT, [*range(len(TEXT))], SecretMask([SECRET])).split(b"\n")[1]) == []
+
+
+@pytest.mark.parametrize("token", ["hf_" + "x" * 34, "nvapi-" + "A1_-" * 16, "ghp_" + "1" * 36, "glpat-" + "k" * 20])
+def test_tokens_are_masked_by_their_shape_if_their_values_are_unknown(token: str) -> None:
+    masked = SecretMask([]).mask(f"token={token};".encode(), is_last=True)
+    assert masked == b"token=" + b"*" * len(token) + b";"
+
+
+@pytest.mark.parametrize(
+    "written", ["it's a$ecret\"x", "'it'\"'\"'s a$ecret\"x'", "it's a$ecret\\\"x", "it%27s%20a%24ecret%22x"]
+)
+def test_a_value_is_masked_as_a_shell_json_or_a_url_writes_it(written: str) -> None:
+    masked = SecretMask(["it's a$ecret\"x"]).mask(f"<{written}>\n".encode())
+    assert masked == b"<" + b"*" * len(written) + b">\n"
+
+
+def test_a_log_that_ends_within_a_secret_keeps_no_part_of_it() -> None:
+    assert SecretMask([SECRET]).mask(b"a " + SECRET[:9].encode(), is_last=True) == b"a *********"
+
+
+def test_a_secret_that_begins_another_one_does_not_uncover_its_end() -> None:
+    mask = SecretMask(["abcdef", "abcdefghij"])
+    assert copied(b"abcdefghij", [6], mask) == b"*" * 10
+    assert copied(b"abcdef-ghij", [6], mask) == b"******-ghij"
+
+
+def test_short_values_are_no_secrets_because_any_log_contains_them() -> None:
+    assert SecretMask(["1", "", "true"]).mask(b"step 1 true", is_last=True) == b"step 1 true"
+
+
+def test_values_are_known_by_declaration_or_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGIN", "SITE_PASSWORD", "SORT_KEY"):
+        monkeypatch.setenv(name, f"value-of-{name}")
+    known = known_secrets(["LOGIN", "ABSENT"])
+    assert "value-of-LOGIN" in known
+    assert "value-of-SITE_PASSWORD" in known
+    assert "value-of-SORT_KEY" not in known
