@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from collections.abc import Iterator, Mapping
@@ -31,7 +32,14 @@ def plan_runs(recipe: str, gpu_type: str, dtype: str, gpus: int | list[int], **t
     """Plan the runs of a recipe on Slurm, without any change to the published configuration."""
     workload = {"recipe": recipe, "gpu_type": gpu_type, "dtype": dtype, "gpus": gpus, **tables.pop("workload", {})}
     target = {**TARGET, **tables.pop("target", {})}
-    return list(llmb.plan(llmb.load({"workload": workload, "target": target, **tables})))
+    tables |= {"workload": workload, "target": target}
+    return list(llmb.plan(llmb.load(tables, registry=_registry()), registry=_registry()))
+
+
+@functools.cache
+def _registry() -> llmb.PluginRegistry:
+    """Return one registry for all points, which reads each recipe once."""
+    return llmb.PluginRegistry()
 
 
 def step_options(plan: llmb.RunPlan) -> dict[str, str]:

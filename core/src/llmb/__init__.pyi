@@ -13,7 +13,6 @@ from .analysis.steady_state import Spike as Spike
 from .analysis.steady_state import SteadyState as SteadyState
 from .analysis.telemetry import GpuProblem as GpuProblem
 from .analysis.telemetry import Telemetry as Telemetry
-from .api import bundle as bundle
 from .api import compare as compare
 from .api import grade as grade
 from .api import list_recipes as list_recipes
@@ -22,7 +21,6 @@ from .api import loads as loads
 from .api import metrics as metrics
 from .api import parse as parse
 from .api import parse_paths as parse_paths
-from .api import report as report
 from .api import run as run
 from .doctor_checks import doctor as doctor
 from .drive.session import Session as Session
@@ -94,9 +92,11 @@ from .records.records_index import list_runs as list_runs
 from .records.result import RunResult as RunResult
 from .records.result import find_run as find_run
 from .records.steps_file import read_steps_text as read_steps_text
+from .reports.bundle import bundle as bundle
 from .reports.junit_xml import junit_xml as junit_xml
 from .reports.prometheus import prometheus_text as prometheus_text
 from .reports.report import read_reported_runs as read_reported_runs
+from .reports.report import report as report
 from .reports.runs_csv import runs_csv as runs_csv
 from .reports.verify_bundle import BundleCheck as BundleCheck
 from .reports.verify_bundle import verify_bundle as verify_bundle

@@ -1,33 +1,23 @@
-"""llmb as a library: everything that the command line does, without a terminal."""
+"""llmb as a library: everything that the command line does, without a terminal.
+
+Functions import what they call, so that ``llmb.load`` imports neither the code that follows jobs nor that of reports.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
 from llmb.analysis.verdict import TOLERANCE
-from llmb.drive.session import Until
-from llmb.drive.start import start
-from llmb.judging.compare import RunComparison, compare_runs, compare_with_baseline
-from llmb.judging.grade import Grade, Grader
-from llmb.judging.select_runs import select_runs
-from llmb.judging.sets import find_repeats
-from llmb.parsing.directories import LogReader, ParsedPath
-from llmb.parsing.parse_log import ParsedLog, parse_run
-from llmb.planning import plan
 from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.installed_names import framework_names
 from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
-from llmb.records.result import RunResult
-from llmb.reports.bundle import create_bundle
-from llmb.reports.report import build_report
 from llmb.spec.choose_point import published_flops, published_point
 from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
@@ -35,35 +25,60 @@ from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError
 from llmb.values.recipe import Recipe, Window
-from llmb.values.report import Report
 from llmb.values.run import Run
 from llmb.values.workload import Workload
 
+if TYPE_CHECKING:
+    from llmb.analysis.metrics import Metrics
+    from llmb.drive.session import Until
+    from llmb.judging.compare import RunComparison
+    from llmb.judging.grade import Grade
+    from llmb.parsing.directories import ParsedPath
+    from llmb.parsing.parse_log import ParsedLog
+    from llmb.records.result import RunResult
+
 
 def load(
-    spec: str | Path | Mapping[str, Any], *, overrides: str | Iterable[str] = (), target: str | None = None
+    spec: str | Path | Mapping[str, Any],
+    *,
+    overrides: str | Iterable[str] = (),
+    target: str | None = None,
+    registry: PluginRegistry | None = None,
 ) -> Workload:
     """Load a workload spec from a file, or from tables such as ``{"workload": {...}, "target": {...}}``.
 
     A string is always a path; `loads` takes text. ``overrides``, one or several, are ``key=value`` with dotted keys; a
-    value is read as TOML, else as a string. ``target`` names a table of the targets file.
+    value is read as TOML, else as a string. ``target`` names a table of the targets file. ``registry`` may have loaded
+    plugins and recipes already.
 
     Nothing is started and nothing is written. Raise SpecError with all errors of the spec.
     """
     if isinstance(spec, Mapping):
-        return _load(spec, None, overrides, target)
-    return _load(read_toml(Path(spec)), str(spec), overrides, target)
+        return _load(spec, None, overrides, target, registry)
+    return _load(read_toml(Path(spec)), str(spec), overrides, target, registry)
 
 
-def loads(text: str, *, overrides: str | Iterable[str] = (), target: str | None = None) -> Workload:
+def loads(
+    text: str,
+    *,
+    overrides: str | Iterable[str] = (),
+    target: str | None = None,
+    registry: PluginRegistry | None = None,
+) -> Workload:
     """Load a workload spec from TOML text. The other arguments and errors are those of `load`."""
-    return _load(parse_toml(text), None, overrides, target)
+    return _load(parse_toml(text), None, overrides, target, registry)
 
 
-def _load(tables: Mapping[str, Any], file: str | None, overrides: str | Iterable[str], target: str | None) -> Workload:
+def _load(
+    tables: Mapping[str, Any],
+    file: str | None,
+    overrides: str | Iterable[str],
+    target: str | None,
+    registry: PluginRegistry | None,
+) -> Workload:
     overrides = [overrides] if isinstance(overrides, str) else overrides
     document = read_document(tables, file=file, overrides=overrides, target=target)
-    registry = PluginRegistry()
+    registry = registry or PluginRegistry()
     workload, errors = resolve(document, registry)
     if errors:
         raise SpecError(*errors, *_plugin_errors(workload, registry))
@@ -72,6 +87,8 @@ def _load(tables: Mapping[str, Any], file: str | None, overrides: str | Iterable
 
 def _plugin_errors(workload: Workload, registry: PluginRegistry) -> tuple[Fault, ...]:
     """Return the errors that plugins find in the runs whose own values are valid."""
+    from llmb.planning import plan
+
     try:
         plan(workload, registry=registry)
     except LlmbError as error:
@@ -84,6 +101,8 @@ def run(workload: Workload, *, until: Until = "ended") -> list[RunResult]:
 
     Return one result per run, in the order of the sweep. Raise LlmbError.
     """
+    from llmb.drive.start import start
+
     return start(workload).wait(until=until)
 
 
@@ -105,6 +124,8 @@ def parse(
     log itself. ``run`` is one of several runs in the log, from 1, by default the last one. Raise LogError if a log
     cannot be read or lacks the run, and PluginError for an unknown framework.
     """
+    from llmb.parsing.parse_log import parse_run
+
     logs = [logs] if isinstance(logs, str | Path) else logs
     registry = PluginRegistry()
     name, known_run = _writer(framework, recipe, gpus, registry)
@@ -126,6 +147,8 @@ def parse_paths(
     The other arguments are those of `parse`. Return one value per path, which lists the files that cannot be read
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
+    from llmb.parsing.directories import LogReader
+
     registry = PluginRegistry()
     name, known_run = _writer(framework, recipe, gpus, registry)
     reader = LogReader(
@@ -180,6 +203,8 @@ def metrics(
     Raise RecipeError for an unpublished configuration, PluginError for an unknown framework, and LlmbError for values
     outside 1e-6 to 1e7 s or 1e-6 to 1e6 TFLOP/s.
     """
+    from llmb.analysis.metrics import measure
+
     _check_ranges(step_time_s, tflops_per_gpu)
     recipe = load_recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus, variant)
@@ -220,6 +245,8 @@ def grade(
     unpublished configuration, PluginError for an unknown framework, LogError if a log cannot be read, and RecordError
     if a run cannot be recorded.
     """
+    from llmb.judging.grade import Grader
+
     paths = [Path(logs)] if isinstance(logs, str | Path) else [Path(log) for log in logs]
     if not paths:
         raise LogError("no log is named")
@@ -245,29 +272,12 @@ def compare(a: str, b: str) -> RunComparison:
     ``b`` may also be "baseline", for the published configuration of each run in ``a``. Raise RecordError for a run that
     does not exist, and SpecError for an invalid filter.
     """
+    from llmb.judging.compare import compare_runs, compare_with_baseline
+    from llmb.judging.select_runs import select_runs
+
     if b == "baseline":
         return compare_with_baseline(select_runs(a))
     return compare_runs(select_runs(a), select_runs(b))
-
-
-def report(runs: str | Iterable[str]) -> Report:
-    """Return recorded runs and their repeats as a report, for `junit_xml`, `runs_csv` or a renderer of an extension.
-
-    Each of ``runs`` is a run id or unique prefix, several joined by commas, or filters of `llmb runs` in braces. Raise
-    RecordError for a run that does not exist, and SpecError for an invalid filter.
-    """
-    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
-    return build_report(list({run.run_id: run for run in selected}.values()))
-
-
-def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None = None) -> bytes:
-    """Return recorded runs and their repeats as a tar.gz file, with a report and a manifest of SHA-256.
-
-    ``runs`` are those of `report`. ``redact`` replaces host and user names, and ``key`` is an SSH key that signs the
-    manifest. Raise RecordError for a run that does not exist or has not ended, and LlmbError if the key does not sign.
-    """
-    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
-    return create_bundle(find_repeats(list({run.run_id: run for run in selected}.values())), redact=redact, key=key)
 
 
 def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:

@@ -41,14 +41,20 @@ SPARE_FILES = 256
 Groups = dict[tuple[str, ...], TargetGroup]
 
 
-def start(workload: Workload, *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
+def start(
+    workload: Workload,
+    *,
+    report_activity: Callable[[str], object] = ignore_activity,
+    registry: PluginRegistry | None = None,
+) -> Session:
     """Check and record every run of a workload, and return a session that drives them.
 
-    ``report_activity`` is called with what llmb is about to do, such as ``connecting to eos``.
+    ``report_activity`` is called with what llmb is about to do, such as ``connecting to eos``. ``registry`` may have
+    loaded plugins already.
 
     Raise SpecError with all errors, or TargetError, before anything is recorded. Raise RecordError if recording fails.
     """
-    registry = PluginRegistry()
+    registry = registry or PluginRegistry()
     workload = draw_run_ids(workload)
     report_activity(f"planning {count_runs(workload.runs)}")
     plans: Sequence[RunPlan] = plan(workload.first_repeats, registry=registry)

@@ -11,7 +11,6 @@ import attrs
 
 from llmb.hookspecs import KINDS, REQUIRED
 from llmb.plugins.addresses import is_file_address
-from llmb.plugins.declared.framework import Declared
 from llmb.plugins.entry_points import PluginEntry, framework_file
 from llmb.plugins.guard import PROJECT, Guard, Plugin
 from llmb.values.error_text import nearest_name, unknown_name
@@ -56,6 +55,8 @@ def load(entry: PluginEntry, *, slow_s: float | None = None) -> Plugin:
         upgrade = f"pip install --upgrade llmb {entry.distribution}"
         raise guard.error(f"requires llmb {entry.requires}, but this is llmb {VERSION}; upgrade with `{upgrade}`")
     if entry.path:
+        from llmb.plugins.declared.framework import Declared  # only a framework's own file needs it
+
         plugin: Any = Declared(Path(entry.path))
     else:
         with guard.running(f"import of {entry.value}"):

@@ -10,7 +10,6 @@ from pathlib import Path
 import attrs
 
 from llmb.plugins.addresses import is_file_address, split_address
-from llmb.plugins.declared.recipes import build_declared_recipe, declared_recipes
 from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
 from llmb.plugins.load import choose
 from llmb.recipes.listing import release_numbers
@@ -48,9 +47,11 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
     files = list(_files(plugin, installed))
     name, _, wanted = name.partition("@")
     matching = [(each, file) for each, file in files if _name_of(each) == f"{framework}/{name}"]
-    declared = declared_recipes(plugin)
+    declared = _declared_recipes(plugin)
     _check_unique(f"{framework}/{name}", [*matching, *((each, plugin.path) for each in declared if each == name)])
     if plugin.path and (name in declared or not matching):
+        from llmb.plugins.declared.recipes import build_declared_recipe
+
         return build_declared_recipe(plugin, name)
     lines = [_read_line(each, file) for each, file in matching]
     found = _choose_release(sorted(lines, key=_age), wanted, oldest=recorded)
@@ -69,6 +70,15 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
         shared=_shared(line.file),
         release=release,
     )
+
+
+def _declared_recipes(plugin: PluginEntry) -> tuple[str, ...]:
+    """Return the names of the recipes that a framework's own file declares. Only such a file needs the import."""
+    if not plugin.path:
+        return ()
+    from llmb.plugins.declared.recipes import declared_recipes
+
+    return declared_recipes(plugin)
 
 
 def _check_unique(name: str, places: Iterable[tuple[str, object]]) -> None:
@@ -95,7 +105,7 @@ def addresses_of(installed: Sequence[PluginEntry]) -> tuple[str, ...]:
     for plugin in installed:
         if plugin.kind == "framework":
             found |= {address for address, _ in _files(plugin, installed)}
-            found |= {f"{plugin.name}/{name}" for name in declared_recipes(plugin)}
+            found |= {f"{plugin.name}/{name}" for name in _declared_recipes(plugin)}
     return tuple(sorted(found))
 
 
@@ -105,7 +115,7 @@ def exact_addresses(installed: Sequence[PluginEntry]) -> Iterator[str]:
     A file that cannot be read has its release line alone.
     """
     for plugin in (each for each in installed if each.kind == "framework"):
-        yield from (f"{plugin.name}/{name}" for name in declared_recipes(plugin))
+        yield from (f"{plugin.name}/{name}" for name in _declared_recipes(plugin))
         for address, file in _files(plugin, installed):
             yield from (address, _name_of(address))
             with suppress(RecipeError):

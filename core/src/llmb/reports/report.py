@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
+from llmb.judging.select_runs import select_runs
 from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
@@ -21,6 +22,16 @@ from llmb.version import VERSION
 
 OWN_FIELDS = ("workload.recipe", "workload.gpu_type", "workload.dtype", "workload.gpus", "workload.variant")
 """Swept keys that are fields of a set."""
+
+
+def report(runs: str | Iterable[str]) -> Report:
+    """Return recorded runs and their repeats as a report, for `junit_xml`, `runs_csv` or a renderer of an extension.
+
+    Each of ``runs`` is a run id or unique prefix, several joined by commas, or filters of `llmb runs` in braces. Raise
+    RecordError for a run that does not exist, and SpecError for an invalid filter.
+    """
+    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
+    return build_report(list({run.run_id: run for run in selected}.values()))
 
 
 def build_report(results: Sequence[RunResult]) -> Report:

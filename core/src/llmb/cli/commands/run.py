@@ -27,16 +27,17 @@ def run(
     """Run a workload: prepare, submit, follow, measure, record."""
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     reject_combination({"--check": check, "--detach": detach})
-    load = partial(llmb.load, spec, overrides=overrides or (), target=target)
+    registry = llmb.PluginRegistry()
+    load = partial(llmb.load, spec, overrides=overrides or (), target=target, registry=registry)
     if dry_run:
         workload = load()
         note_ignored({"--check": check}, "in a dry run")
-        _dry_run(workload, as_json)
+        _dry_run(workload, registry, as_json)
         return
 
     def start(report_activity: Callable[[str], object]) -> llmb.Session:
         report_activity(f"reading {spec}")
-        return llmb.start(load(), report_activity=report_activity)
+        return llmb.start(load(), report_activity=report_activity, registry=registry)
 
     with open_session(start) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
@@ -47,10 +48,10 @@ def run(
     raise typer.Exit(combined_exit_code(counted, sets=llmb.judge_sets(results) if check else (), error=error))
 
 
-def _dry_run(workload: llmb.Workload, as_json: bool) -> None:
+def _dry_run(workload: llmb.Workload, registry: llmb.PluginRegistry, as_json: bool) -> None:
     from llmb.cli.views.dry_run import print_plans
 
-    plans = llmb.plan(workload)
+    plans = llmb.plan(workload, registry=registry)
     existing = llmb.find_existing_items(plans)
     if as_json:
         for note in workload.notes:

@@ -9,8 +9,9 @@ from llmb.cli.options import AsJson, Overrides, Spec, TargetName
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec, report all errors together, and change nothing."""
-    workload = llmb.load(spec, overrides=overrides or (), target=target)
-    llmb.plan(workload.first_repeats)
+    registry = llmb.PluginRegistry()
+    workload = llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
+    llmb.plan(workload.first_repeats, registry=registry)
     for note in workload.notes:
         output.print_message(note)
     if as_json:

@@ -23,8 +23,6 @@ FOLDER = "framework"
 
 def declared_recipes(plugin: PluginEntry) -> tuple[str, ...]:
     """Return the names of the recipes that a framework's own file declares; the framework's name if it is broken."""
-    if not plugin.path:
-        return ()
     try:
         return tuple(read_file(Path(plugin.path)).recipes)
     except LlmbError:
