@@ -27,6 +27,15 @@ def test_spikes_are_lost_time() -> None:
     assert wall == WallTime(wall_s=80, productive_s=60, requeues_s=0, spikes_s=10, other_s=10)
 
 
+@pytest.mark.parametrize(("saved_s", "checkpoints_s", "other_s"), [(4.0, 4, 6), (99.0, 10, 0)])
+def test_checkpoints_between_steps_are_named_apart_from_the_rest(
+    saved_s: float, checkpoints_s: float, other_s: float
+) -> None:
+    wall = divide_wall_time(attempts((100, 150)), STEADY, steps=20, earlier_steps=0, mean_of=1, checkpoints_s=saved_s)
+    assert wall
+    assert (wall.productive_s, wall.checkpoints_s, wall.other_s) == (40, checkpoints_s, other_s)
+
+
 def test_an_attempt_that_began_again_is_lost_with_its_queue() -> None:
     wall = divide_wall_time(attempts((0, 60), (100, 150)), STEADY, steps=20, earlier_steps=0, mean_of=1)
     assert wall == WallTime(wall_s=150, productive_s=40, requeues_s=100, spikes_s=0, other_s=10)

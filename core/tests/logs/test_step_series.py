@@ -73,6 +73,15 @@ def test_a_later_attempt_replaces_the_one_before() -> None:
     assert series.total_steps == 9
 
 
+def test_equal_times_of_checkpoints_add_up_and_end_with_the_run() -> None:
+    saved = Notice(kind="checkpoint", time_s=2.5)
+    series = StepSeries()
+    series.add([Step(step=1), saved, Step(step=2), saved])
+    assert series.checkpoints_s == 5.0
+    series.add([Step(step=1, attempt=1)])
+    assert series.checkpoints_s == 0.0
+
+
 def test_late_steps_of_an_earlier_attempt_are_skipped() -> None:
     series = StepSeries()
     series.add([Step(step=0, attempt=1), Step(step=7, attempt=0)])

@@ -53,3 +53,19 @@ def test_the_smallest_and_the_largest_time_name_no_rank(tmp_path: Path) -> None:
     (log := tmp_path / "run.log").write_bytes(b"".join(HEADER % (n, 20) + END + text for n in range(1, 21)))
     parsed = llmb.parse(log, framework="megatron_bridge")
     assert (parsed.rank_times, len(parsed.steps), parsed.status) == (None, 20, "complete")
+
+
+@pytest.mark.parametrize(
+    "timer",
+    [
+        b"(min, max) time across ranks (ms):\n    save-checkpoint ......: (23683.77, 23684.20)\n",
+        b"max time across ranks (ms):\n    save-checkpoint ......: 23684.20\n",
+        b"  saved to /c [ t 1/1 ] (min, max) time across ranks (ms): save-checkpoint ......: (23683.77, 23684.20)\n",
+    ],
+)
+def test_the_time_of_each_checkpoint_is_known(tmp_path: Path, timer: bytes) -> None:
+    (log := tmp_path / "run.log").write_bytes(
+        b"".join(HEADER % (n, 20) + END + timer * (n % 10 == 0) for n in range(1, 21))
+    )
+    parsed = llmb.parse(log, framework="megatron_bridge")
+    assert (parsed.series.checkpoints_s, len(parsed.steps)) == (pytest.approx(2 * 23.6842), 20)

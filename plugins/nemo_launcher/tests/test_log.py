@@ -297,3 +297,10 @@ def test_the_records_of_mlperf_have_the_step_times() -> None:
         Step(step=96, time_s=0.25, figures={"throughput": 32.0}, mean_of=48),
         Notice(kind="finished"),
     ]
+
+
+def test_the_time_of_each_checkpoint_of_nemo_2_is_known() -> None:
+    line = "Training epoch 0, iteration {0}/19 | global_step: {0} | train_step_timing in s: 2.31 | loss: 2.5\n"
+    saved = "[NeMo I] Global Checkpoint Save : Rank: {0} : Iteration: 1 : Start time: 1750.9s : Save duration: 0.446s\n"
+    found = items(line.format(0), line.format(1), saved.format(0), saved.format(1), line.format(2))
+    assert [each.time_s for each in found if isinstance(each, Notice) and each.kind == "checkpoint"] == [0.446]

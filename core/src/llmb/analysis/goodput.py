@@ -21,8 +21,9 @@ class WallTime:
     """Wall time of a job, from the start of its first attempt to the end of its last one, and its parts (s).
 
     ``productive_s`` is the number of steps times the mean steady step. ``requeues_s`` was lost to earlier attempts and
-    to the queue between attempts, ``spikes_s`` to steps that took much longer than the others, such as checkpoints, and
-    ``other_s`` to everything else: start-up, warm-up, what happens between steps, and the exit.
+    to the queue between attempts, ``checkpoints_s`` to checkpoints between steps of which the log states the time,
+    ``spikes_s`` to steps that took much longer than the others, for example because a checkpoint is part of them, and
+    ``other_s`` to everything else: start-up, warm-up, other checkpoints, and the exit.
     """
 
     wall_s: float
@@ -30,6 +31,7 @@ class WallTime:
     requeues_s: float
     spikes_s: float
     other_s: float
+    checkpoints_s: float = 0.0
 
     @property
     def goodput(self) -> float:
@@ -38,7 +40,13 @@ class WallTime:
 
 
 def divide_wall_time(
-    attempts: Sequence[Attempt], steady: SteadyState | None, *, steps: int, earlier_steps: int, mean_of: int
+    attempts: Sequence[Attempt],
+    steady: SteadyState | None,
+    *,
+    steps: int,
+    earlier_steps: int,
+    mean_of: int,
+    checkpoints_s: float = 0.0,
 ) -> WallTime | None:
     """Return the parts of the wall time, or None if start, end or steady state are unknown.
 
@@ -55,10 +63,12 @@ def divide_wall_time(
     spikes_s = mean_of * math.fsum(spike.time_s - steady.step_time_s for spike in steady.spikes)
     requeues_s = max(0.0, restart - begin - earlier_steps * steady.step_time_s)
     wall_s = max(end - begin, productive_s + spikes_s + requeues_s)
+    rest_s = max(0.0, wall_s - productive_s - spikes_s - requeues_s)
     return WallTime(
         wall_s=wall_s,
         productive_s=productive_s,
         requeues_s=requeues_s,
         spikes_s=spikes_s,
-        other_s=max(0.0, wall_s - productive_s - spikes_s - requeues_s),
+        other_s=max(0.0, rest_s - checkpoints_s),
+        checkpoints_s=min(rest_s, checkpoints_s),
     )

@@ -36,7 +36,14 @@ def add_incidents(
     attempts = list_attempts(events, past.recorded, past.history, cause)
     done, earlier = logs.series.count, logs.series.earlier_count
     mean_of = max((step.mean_of or 1 for step in logs.series.steps), default=1)
-    wall = divide_wall_time(attempts, result.steady_state, steps=done, earlier_steps=earlier, mean_of=mean_of)
+    wall = divide_wall_time(
+        attempts,
+        result.steady_state,
+        steps=done,
+        earlier_steps=earlier,
+        mean_of=mean_of,
+        checkpoints_s=logs.series.checkpoints_s,
+    )
     telemetry = _read_telemetry(result, run, logs)
     notes = [past.history.note] if len(attempts) > 1 or cause == "cancelled" else []
     notes += _explain_missing_samples(telemetry) if attempts and run.telemetry else []

@@ -87,6 +87,8 @@ class StepSeries:
         """True if the log of a complete run contains the end of the training."""
         self.total_steps: int | None = None
         """The number of steps that the log announces, if it does."""
+        self.checkpoints_s = 0.0
+        """The time that the current run spent on checkpoints between its steps, as far as the log states it."""
         self._steps = SortedSteps(attempt=0)
         self._notices: dict[Notice, None] = {}
 
@@ -102,7 +104,7 @@ class StepSeries:
             if item.attempt > attempt:
                 self._steps = SortedSteps(item.attempt)
                 self._notices.clear()
-                self.nan = False
+                self.nan, self.checkpoints_s = False, 0.0
             self._steps.put(item)
             if item.loss != item.loss:  # only NaN differs from itself
                 self.nan = True
@@ -113,6 +115,7 @@ class StepSeries:
         if len(self._notices) < MOST_NOTICES:
             self._notices[notice] = None
         self.nan = self.nan or notice.kind == "nan"
+        self.checkpoints_s += notice.time_s or 0.0
 
     @property
     def attempt(self) -> int:

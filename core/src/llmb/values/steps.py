@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from operator import sub
@@ -78,7 +79,7 @@ def rhythm(numbers: Sequence[int]) -> int:
     return gap if seen > 1 else 1
 
 
-NoticeKind = Literal["total steps", "finished", "nan", Cause]
+NoticeKind = Literal["total steps", "finished", "nan", "checkpoint", Cause]
 
 
 def _is_text(_notice: object, _field: object, value: Any) -> None:
@@ -92,9 +93,17 @@ def _is_count(_notice: object, field: attrs.Attribute[Any], value: Any) -> None:
         raise ValueError(f"invalid {field.name} {value!r}; expected an integer of at least 0")
 
 
+def _is_time(_notice: object, field: attrs.Attribute[Any], value: Any) -> None:
+    if value is not None and not (isinstance(value, int | float) and 0 <= value < math.inf):
+        raise ValueError(f"invalid {field.name} {value!r}; expected a number of at least 0")
+
+
 @attrs.frozen(kw_only=True)
 class Notice:
-    """Another message in a log. ``kind`` is "total steps" (with ``value``), "finished", "nan", or why the job ends.
+    """Another message in a log.
+
+    ``kind`` is "total steps" (with ``value``), "finished", "nan", "checkpoint", or why the job ends. A "checkpoint" was
+    written between two steps and took ``time_s``. One that is part of a step time needs no notice.
 
     ``attempt`` is the attempt of the steps around it, or None if there is no step. `LineParser` sets it.
     """
@@ -102,12 +111,15 @@ class Notice:
     kind: NoticeKind = attrs.field(validator=attrs.validators.in_(get_args(NoticeKind)))
     text: str = attrs.field(default="", validator=_is_text)
     value: int | None = attrs.field(default=None, validator=_is_count)
+    time_s: float | None = attrs.field(default=None, validator=_is_time)
     attempt: int | None = attrs.field(default=None, eq=False, validator=_is_count)  # equal messages are kept once
 
     def __attrs_post_init__(self) -> None:
-        """Raise ValueError if the total number of steps is missing."""
+        """Raise ValueError if the number or the time of this kind of notice is missing."""
         if self.kind == "total steps" and self.value is None:
             raise ValueError("invalid value None; expected the number of steps")
+        if self.kind == "checkpoint" and self.time_s is None:
+            raise ValueError("invalid time_s None; expected the time of the checkpoint")
 
 
 @runtime_checkable

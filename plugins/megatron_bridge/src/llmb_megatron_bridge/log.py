@@ -11,7 +11,7 @@ import attrs
 
 from llmb import LineParser, Notice, Step
 from llmb_megatron_bridge.log_fields import Meanings, read_fields, unwrap
-from llmb_megatron_bridge.rank_timers import COMPUTE, RANK, TIMERS, RankTimers
+from llmb_megatron_bridge.rank_timers import COMPUTE, RANK, SAVED, TIMERS, RankTimers, checkpoint_of
 from llmb_megatron_bridge.step_times import StepTime, StepTimes
 
 _TIME = b"elapsed time per iteration"
@@ -30,7 +30,7 @@ _FIELD = re.compile(rb"[\s\"|]*[a-z][\w ()/-]*:")
 _LAST_FIELD = b"number of nan iterations: "
 
 _UNWRAPPED = (_TIME, _STEP_TIME, TIMERS)
-_IN_TIMERS = (*_UNWRAPPED, COMPUTE, RANK)
+_IN_TIMERS = (*_UNWRAPPED, COMPUTE, RANK, SAVED)
 _WRAPPED = (_TIME, _STEP_TIME, _SEPARATOR)
 
 
@@ -47,7 +47,8 @@ class MegatronLog(LineParser):
 
     A time is the mean since the line before (``--log-interval``).
 
-    If Megatron prints the timers of all ranks after a step, the step is returned again with their compute times.
+    If Megatron prints the timers of all ranks after a step, the step is returned again with their compute times. The
+    timer of a checkpoint is returned as a notice.
 
     Megatron omits a NaN loss from the line. The gradient norm and the number of such iterations show it.
     """
@@ -70,6 +71,7 @@ class MegatronLog(LineParser):
             self.needles = _IN_TIMERS
         if self.needles is _IN_TIMERS:
             self._timers[self.source].read(line)
+            found += filter(None, [checkpoint_of(line)])
         if _TIME in line or self.needles not in (_UNWRAPPED, _IN_TIMERS):
             _, *parts = _ITERATION.split(line)
             complete = _LAST_FIELD in line

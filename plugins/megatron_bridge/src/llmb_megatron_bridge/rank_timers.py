@@ -7,10 +7,15 @@ from collections import defaultdict
 
 import attrs
 
-from llmb import Step
+from llmb import Notice, Step
 
-TIMERS = b"times across ranks (ms):"
-"""The line before the timers of all ranks (Megatron-Core, ``core/timers.py``)."""
+TIMERS = b" across ranks (ms):"
+"""Part of the line before timers (Megatron-Core, ``core/timers.py``): the longest time, also the shortest, or all."""
+
+SAVED = b"save-checkpoint "
+"""The timer that follows each checkpoint."""
+
+_SAVED_MS = re.compile(rb"\bsave-checkpoint \.+: \(?(?:\d{1,12}\.\d+, )?(\d{1,12}\.\d+)\)?\s*$")
 
 COMPUTE = b"-compute:"
 """The end of the names of the timers whose sum is the compute time: forward-compute and backward-compute."""
@@ -18,6 +23,12 @@ COMPUTE = b"-compute:"
 RANK = b"rank "
 
 _RANK_TIME = re.compile(rb"\brank +(\d{1,6}): (\d{1,12}\.\d+)\s*$")
+
+
+def checkpoint_of(line: bytes) -> Notice | None:
+    """Return the time of a checkpoint on the slowest rank, or None if the line has none."""
+    saved = _SAVED_MS.search(line)
+    return Notice(kind="checkpoint", time_s=float(saved[1]) / 1000) if saved else None
 
 
 class RankTimers:

@@ -18,6 +18,8 @@ _LINE = b"Training epoch "
 _BUFFER = b"buffer_size: "
 """Part of the configuration that NeMo prints at its start: the number of steps over which it averages times."""
 
+_SAVED = b"Global Checkpoint Save : Rank: 0 :"
+_SAVED_S = re.compile(rb"Iteration: \d{1,15} : .*Save duration: (\d{1,12}\.\d+)s")
 _MOST_STEPS = 10**15  # a longer number is garbled
 _EPOCH = re.compile(rb"\d{1,15}")
 _PLACE = re.compile(rb"(\d{1,15})(?:/(?:(\d{1,15})|\?)|it)")
@@ -132,6 +134,9 @@ class NeMoLog(LineParser):
             return self._read_mlperf(line)
         if _LINE in line:
             return self._read_iteration(line, torn=False)
+        if _SAVED in line:
+            saved = _SAVED_S.search(line)
+            return [Notice(kind="checkpoint", text=saved[0].decode(), time_s=float(saved[1]))] if saved else []
         texts = line.split(_BAR_BEGIN)[1:]
         return [found for text in texts for found in self._read_bar(text)] if texts else self._read_buffer(line)
 
@@ -146,7 +151,7 @@ class NeMoLog(LineParser):
             return []
         if not self._begun:
             self._has_times = step.time_s is not None
-            self._begin(0, (_LINE,))
+            self._begin(0, (_LINE, _SAVED))
         elif torn and self._has_times and step.time_s is None:
             return []  # cut off before its time
         return [*self._total_steps(int(match[2]) + 1), step]
