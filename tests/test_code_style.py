@@ -32,11 +32,12 @@ ALLOWED = {
     "testing/bash_text.py": {"slurm", "pbs", "lsf", "srun", "sbatch"},  # variables that jobs must not read
     "testing/__init__.py": {"torchtitan"},  # an example
     "plugin_templates/declared/__name__.toml": {"torchrun"},  # a value of launch
-    "testing/scheduler.py": {"torchrun", "deepspeed", "torch"},  # launchers that no scheduler starts
+    "testing/scheduler_scripts.py": {"torchrun", "deepspeed", "torch"},  # launchers that no scheduler starts
     "cli/help_screens.py": {"maxtext"},
     "cli/commands/topics/spec.txt": {"maxtext", "slurm"},
     "cli/commands/topics/targets.txt": {"slurm"},
     "scripts/job_functions.sh": {"cuda"},  # its version is part of the provenance
+    "plugin_templates/scheduler/tests/golden/example.sh": {"cuda"},  # contains job_functions.sh
     "logs/rank_labels.py": {"srun", "torchrun", "mpirun", "pdsh", "nemo"},  # their labels begin lines of logs
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import threading
 from importlib.resources import files
 from pathlib import Path
 
@@ -11,7 +12,7 @@ def write_atomically(path: Path, data: bytes, *, mode: int = 0o644) -> None:
 
     Raise OSError if that fails. The old file then stays, and no partial file is left.
     """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f".{path.name}.{os.getpid()}-{threading.get_native_id()}.partial")
     try:
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, mode)
         with open(descriptor, "wb") as file:

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from llmb.plugins.declared.propose_line import propose_line
 from llmb.values.errors import LlmbError
 
-PluginKind = Literal["declared", "framework", "extension", "pack"]
+PluginKind = Literal["declared", "framework", "scheduler", "extension", "pack"]
 PLUGIN_KINDS: tuple[str, ...] = get_args(PluginKind)
 """The kinds of plugins that have a template."""
 

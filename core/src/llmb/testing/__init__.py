@@ -10,8 +10,9 @@ A test file of a framework needs three lines::
 docs/testing.md lists the tests.
 """
 
+from llmb.hosts.local_host import LocalHost
 from llmb.testing.framework import FrameworkContract
 from llmb.testing.pack import RecipePackContract
 from llmb.testing.scheduler import SchedulerContract
 
-__all__ = ["FrameworkContract", "RecipePackContract", "SchedulerContract"]
+__all__ = ["FrameworkContract", "LocalHost", "RecipePackContract", "SchedulerContract"]

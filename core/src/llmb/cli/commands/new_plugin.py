@@ -15,7 +15,7 @@ from llmb.cli.options import OptionsError
 def new_plugin(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name in specs, such as my_trainer.")],
     kind: Annotated[
-        str, typer.Option("--kind", metavar="KIND", help="declared, framework, extension or pack.")
+        str, typer.Option("--kind", metavar="KIND", help="declared, framework, scheduler, extension or pack.")
     ] = "declared",
     log: Annotated[
         Path | None,

@@ -1,0 +1,1 @@
+"""The plugin __name__ of llmb."""

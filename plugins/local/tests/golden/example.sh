@@ -1,0 +1,376 @@
+#!/usr/bin/env bash
+# contract: 2 processes on this machine, in the user's own environment.
+set -u
+cd /w/runs/contract || exit 1
+mkdir -p logs && chmod go-w logs
+
+export LLMB_JOB_ID=contract LLMB_RUN_DIR=/w/runs/contract LLMB_ATTEMPT=0
+phase_in_container=${1-} master_port=${2-} gpus=${3-} # set if this script runs in a container; gpus may be empty
+grace_s=10 secrets=()
+
+# environment PLACE: set the variables of the job, "inside" or "outside" its container or virtual environment.
+environment() {
+  export MODE='it'"'"'s'
+}
+
+# free_port FIRST: print the first free port from FIRST on.
+free_port() {
+  local port=$1
+  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+# export_master ADDRESS PORT: export where rank 0 listens.
+export_master() {
+  export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
+}
+
+# export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE: export the variables of a rank.
+export_rank() {
+  export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
+  export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
+}
+
+# end_groups GRACE_S GROUP...: send SIGTERM to process groups, and SIGKILL after the grace.
+end_groups() {
+  local grace_s=$1 group tenth
+  shift
+  for group; do kill -TERM -- "-$group" 2>/dev/null; done
+  for ((tenth = 0; tenth < 10 * grace_s; tenth++)); do
+    for group; do kill -0 -- "-$group" 2>/dev/null && sleep 0.1 && continue 2; done
+    return
+  done
+  for group; do kill -KILL -- "-$group" 2>/dev/null; done
+}
+
+# await_processes PID...: wait for child processes. Return the exit code of the first one that fails, immediately.
+await_processes() {
+  local pid running
+  while (($#)); do
+    running=()
+    for pid; do
+      if kill -0 "$pid" 2>/dev/null; then running+=("$pid"); else wait "$pid" || return; fi
+    done
+    set -- "${running[@]}"
+    (($# == 0)) || wait -n "$@" 2>/dev/null || : # alone, `wait -n` returns 127 for a process that ended before the call
+  done
+}
+
+# record_failure REASON: keep why the job fails. Only the first call has an effect.
+record_failure() { (set -C && echo "$1" >failed) 2>/dev/null; }
+
+# end_sidecars PID...: send SIGUSR1 to processes, or to groups with a minus sign, and kill those that run on for 10 s.
+end_sidecars() {
+  local each tenth
+  for each; do kill -USR1 -- "$each"; done
+  for ((tenth = 0; tenth < 100; tenth++)); do
+    for each; do kill -0 -- "$each" && sleep 0.1 && continue 2; done
+    return
+  done
+  for each; do kill -KILL -- "$each"; done
+} 2>/dev/null
+
+# record_attempt start|end [NODE...]: append the time at which this attempt starts on these nodes, or ends.
+record_attempt() {
+  local word=$1
+  shift
+  printf '%s\t%s\t%s\t%s\n' "$word" "$LLMB_ATTEMPT" "$(date +%s)" "$*" >>attempts
+} 2>/dev/null
+
+# check_output PHASE FILE SECONDS: exit if an output is missing or empty after SECONDS, in which a network file system
+# may still hide it.
+check_output() {
+  local tenth
+  for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
+  record_failure "phase $1: its output $2 is missing or empty"
+  exit 1
+}
+
+read_secrets() { [ ! -f .secrets ] || . ./.secrets; }
+
+print_node_provenance() {
+  echo "host=$(hostname)"
+  echo "kernel=$(uname -r)"
+  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
+    sed 's/\([^,]*\), /driver=\1\ngpu=/'
+}
+
+# add_software_provenance PATTERN...: append what rank 0 finds to `provenance`, once. Omit variables that match a
+# PATTERN.
+add_software_provenance() {
+  [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
+  { print_library_versions; print_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
+}
+
+print_library_versions() {
+  local nccl
+  nccl=$(ldconfig -p | sed -n 's/.*libnccl\.so.* => //p' | head -n 1)
+  [ -z "$nccl" ] || nccl=$(readlink -f "$nccl")
+  echo "nccl=${NCCL_VERSION:-${nccl##*libnccl.so.}}"
+  echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
+}
+
+# print_environment PATTERN...: print variables, except those that match a PATTERN or may be secret. This is stricter
+# than the check of [env] in a spec.
+print_environment() {
+  local name value pattern
+  env -0 | while IFS='=' read -r -d '' name value; do
+    for pattern; do [[ $name != $pattern ]] || continue 2; done
+    case $value in
+      *://*@*) continue ;; # a URL with a password
+      hf_* | gh[a-z]_* | github_pat_* | glpat-* | xox[a-z]-* | sk-* | nvapi-* | AKIA* | eyJ* | -----BEGIN*) continue ;;
+    esac
+    case ${name^^} in
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *PWD* | *CRED* | *AUTH* | *PROXY* | *COOKIE* | *WEBHOOK* | PAT | *_PAT) ;;
+      *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
+    esac
+  done
+}
+
+# Start the ranks of a phase; if one fails, end them all. Set above: grace_s, secrets, gpus, environment().
+ranks=() place=inside
+
+# start_rank PHASE RANK COUNT COMMAND...: start one rank in the background.
+start_rank() {
+  (
+    environment "$place"
+    [ -z "$gpus" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=$gpus
+    export_master 127.0.0.1 "$master_port"
+    export_rank "$2" "$2" 0 "$3" "$3"
+    [ "$place" = outside ] || add_software_provenance "${secrets[@]}"
+    phase=$1
+    shift 3
+    "$@" || exit_with_reason "phase $phase, rank $RANK" $?
+  ) >"logs/$1.$LLMB_ATTEMPT.$2.log" 2>&1 </dev/null &
+  ranks+=($!)
+}
+
+# exit_with_reason WHAT EXIT_CODE: record what failed, and exit.
+exit_with_reason() {
+  local reason="exit code $2"
+  (($2 > 128)) && reason="killed by signal $(($2 - 128)) (exit code $2)"
+  record_failure "$1: $reason"
+  exit "$2"
+}
+
+# end_ranks: end all ranks. `jobs` adds a rank that was started but is not in the list yet.
+end_ranks() {
+  end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
+}
+
+# end_ranks_on_term: end all ranks on SIGTERM. From here on, every process that is started has its own process group.
+end_ranks_on_term() {
+  set -m
+  trap 'end_ranks; exit 143' TERM
+}
+
+# phase NAME COUNT COMMAND...: run a command as COUNT ranks.
+phase() {
+  local name=$1 count=$2 rank status=0
+  shift 2
+  ranks=()
+  for ((rank = 0; rank < count; rank++)); do start_rank "$name" "$rank" "$count" "$@"; done
+  await_processes "${ranks[@]}" || status=$?
+  [ "$status" = 0 ] && return
+  end_ranks
+  exit_with_reason "phase $name, a rank" "$status" # has no effect if the rank itself recorded a reason
+}
+
+# outside phase ...: run a phase on the machine itself, outside the virtual environment.
+outside() {
+  local place=outside
+  "$@"
+}
+
+read_secrets
+rm -f .secrets
+{
+  print_node_provenance
+} >provenance 2>/dev/null
+
+lock="$HOME"/.cache/llmb-"$HOSTNAME".lock max_parallel=1 gpus_wanted=2
+machine_gpus=(0 1)
+# A job's file `container` contains the engine, name and Docker host of the container that the job is about to start.
+
+# remove_container_of DIRECTORY: remove the container of a job that has ended.
+remove_container_of() {
+  local engine name host error
+  { read -r engine name host <"$1/container"; } 2>/dev/null || return 0
+  if error=$(remove_container "$engine" "$name" "$host" 2>&1); then
+    rm -f "$1/container"
+  else
+    echo "cannot remove the container $name of a killed run: ${error//$'\n'/ }" >&2
+    return 1
+  fi
+}
+
+# remove_container ENGINE NAME DOCKER_HOST: remove a container. Succeed also if it does not exist.
+remove_container() {
+  case $1 in
+    docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
+    podman) ;;
+    enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+    *) return 1 ;; # another program may have written the file
+  esac
+  "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
+}
+# open_lock FILE: open a lock file for appending, as file descriptor $opened. Create it so that everyone who can write
+# to its directory can take the lock. Follow no symbolic link, and open no second name of another file. On failure set
+# $lock_error. The owner of a lock may be another user, so its content is not to be trusted.
+open_lock() {
+  lock_error="the lock $1 is no regular file, but a link; remove it"
+  [ ! -L "$1" ] || return 1
+  [ -e "$1" ] || (umask 0 && set -C && : >"$1") 2>/dev/null # does not follow a link that appears meanwhile
+  if [ ! -w "$1" ]; then
+    lock_error="cannot write the lock $1; make it writable"
+    return 1
+  fi
+  exec {opened}>>"$1" || return 1
+  # what is open has this name, and no other
+  if [ ! -L "$1" ] && [ "$1" -ef "/proc/self/fd/$opened" ] && [ -f "$1" ] && [ "$(stat -c %h -- "$1")" = 1 ]; then
+    return
+  fi
+  exec {opened}>&-
+  return 1
+}
+
+# Wait for this job's turn on the machine and for free GPUs. Jobs queue by number, first come, first served. Every
+# lock is an flock, which the kernel releases when the last process that holds it is gone. A lock file names the
+# directory of the last job that held it. Other users may write the locks and add files beside them, so neither a name
+# nor a content is trusted. Set above: lock, max_parallel, machine_gpus (all indices), gpus_wanted.
+. ./detached.sh # supervisor_pid and end_lost_job
+
+held=() descriptors=()
+
+# open_shared FILE: open a lock file that other users share, as file descriptor $opened.
+open_shared() {
+  open_lock "$1" && return
+  record_failure "$lock_error, or set target.lock to another file"
+  exit 1
+}
+
+# is_mine DIRECTORY: check whether a directory that a lock names belongs to this user.
+is_mine() { [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]; }
+
+# try_lock FILE OPTION...: lock a file. The options of flock limit the wait.
+try_lock() {
+  open_shared "$1"
+  if flock "${@:2}" "$opened"; then held+=("$1") && descriptors+=("$opened") && return; fi
+  exec {opened}>&-
+  return 1
+}
+
+# without_locks COMMAND...: run a command that may outlive the job, so it must not inherit its locks.
+without_locks() {
+  local descriptor
+  for descriptor in "${descriptors[@]}"; do exec {descriptor}>&-; done
+  exec "$@"
+}
+
+# is_held FILE: check whether this job holds the lock.
+is_held() {
+  local each
+  for each in "${held[@]}"; do [ "$each" != "$1" ] || return 0; done
+  return 1
+}
+
+# acquire COUNT FILE...: wait until this job holds the locks of COUNT of the files.
+acquire() {
+  local wanted=$1 file flock_options=(-n)
+  shift
+  (($# > wanted)) || flock_options=(-w 3) # with no choice between files, let flock wait
+  until
+    for file; do
+      ((wanted == 0)) || is_held "$file" || ! try_lock "$file" "${flock_options[@]}" || ((wanted -= 1))
+    done
+    ((wanted == 0))
+  do
+    end_orphans "$@"
+    sleep 0.2
+  done
+}
+
+next_check_s=0
+
+# end_orphans FILE...: end jobs that hold one of these locks although their supervisor was killed.
+end_orphans() {
+  local file before
+  ((SECONDS >= next_check_s)) || return
+  next_check_s=$((SECONDS + 3))
+  for file; do
+    { read -r before <"$file"; } 2>/dev/null || continue
+    is_mine "$before" && [ -e "$before/started" ] && ! [ -e "$before/ended" ] && ! supervisor_pid "$before" >/dev/null || continue
+    # a job in another container seems to have no supervisor either, but its processes are not visible here
+    ! grep -qzxF "LLMB_RUN_DIR=$before" /proc/[0-9]*/environ 2>/dev/null || end_lost_job "$before"
+  done
+}
+
+turn=1 turn_lock=''
+
+# enter_queue: take the number after the highest one. A job locks the file of its number as long as it waits.
+enter_queue() {
+  local queue file
+  await_predecessor
+  open_shared "$lock.queue" && queue=$opened && flock "$queue" || exit 1
+  for file in "$lock".turn-*; do
+    [[ ${file##*.turn-} =~ ^[1-9][0-9]{0,8}$ ]] || continue # bash would run commands in any other name
+    ((${file##*.turn-} < turn)) || turn=$((${file##*.turn-} + 1))
+  done
+  open_shared "$lock.turn-$turn" && turn_lock=$opened && flock "$turn_lock" || exit 1
+  exec {queue}>&-
+  echo yes >arriving
+  exec 7>&-
+}
+
+# await_predecessor: wait until the job that was submitted before this one is in the queue. Skip jobs that never get
+# there.
+await_predecessor() {
+  local before=.
+  while read -r before <"$before/after" && [ -n "$before" ]; do
+    flock -w 60 -s "$before/submit" true && flock -w 60 -s "$before/arriving" true # it was started, and is in the queue
+    [ ! -s "$before/arriving" ] || return
+  done 2>/dev/null
+}
+
+# await_turn: wait for all jobs with a lower number, however many GPUs they need.
+await_turn() {
+  local other
+  for ((other = turn - 1; other > 0; other--)); do
+    [ ! -e "$lock.turn-$other" ] || { flock -s "$lock.turn-$other" true && rm -f "$lock.turn-$other"; } || exit 1
+  done
+}
+
+slots=("$lock")
+for ((slot = 1; slot < max_parallel; slot++)); do slots+=("$lock.$slot"); done
+mkdir -p "$(dirname "$lock")"
+enter_queue
+await_turn
+acquire 1 "${slots[@]}"
+acquire "$gpus_wanted" "${machine_gpus[@]/#/$lock.gpu-}"
+rm -f "$lock.turn-$turn"
+exec {turn_lock}>&-
+
+gpus=''
+for number in "${!held[@]}"; do
+  file=${held[number]}
+  [[ $file != "$lock".gpu-* ]] || gpus+=${gpus:+,}${file#"$lock.gpu-"}
+  if { read -r before <"$file"; } 2>/dev/null; then
+    ! is_mine "$before" || supervisor_pid "$before" >/dev/null || remove_container_of "$before" || exit 1
+  fi
+  echo "$LLMB_RUN_DIR" >"/proc/self/fd/${descriptors[number]}" # the file that is locked, whatever has its name now
+done
+: >begun
+
+record_attempt start "$(hostname)"
+end_ranks_on_term
+sidecars=()
+at_exit() {
+  end_sidecars "${sidecars[@]}"
+  record_attempt end
+}
+trap at_exit EXIT
+master_port=$(free_port $((20000 + $$ % 10000)))
+
+phase prepare 1 true
+check_output prepare /w/runs/contract/data 0
+phase train 2 env 'WORDS=a b'"'"'c"d $HOME' python train.py 'a b'"'"'c"d $HOME'

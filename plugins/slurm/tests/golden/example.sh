@@ -1,0 +1,199 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=contract
+#SBATCH --comment="llmb contract 931b0612d3f8"
+#SBATCH --output=/w/runs/contract/slurm.log
+#SBATCH --open-mode=append
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=2
+#SBATCH --gres=gpu:2
+#SBATCH --time=00:10:00
+#SBATCH --mem=0
+#SBATCH --exclusive
+# Slurm runs this script once, on the first node. srun runs it again as every rank of every phase, with the argument
+# "rank".
+set -u
+run_dir=/w/runs/contract
+cd "$run_dir" || exit 1
+
+# free_port FIRST: print the first free port from FIRST on.
+free_port() {
+  local port=$1
+  while (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done
+  echo "$port"
+}
+
+# export_master ADDRESS PORT: export where rank 0 listens.
+export_master() {
+  export MASTER_ADDR=$1 MASTER_PORT=$2 LLMB_MASTER_ADDR=$1 LLMB_MASTER_PORT=$2
+}
+
+# export_rank RANK LOCAL_RANK NODE_RANK WORLD_SIZE LOCAL_WORLD_SIZE: export the variables of a rank.
+export_rank() {
+  export RANK=$1 LOCAL_RANK=$2 NODE_RANK=$3 WORLD_SIZE=$4 LOCAL_WORLD_SIZE=$5
+  export LLMB_RANK=$1 LLMB_LOCAL_RANK=$2 LLMB_NODE_RANK=$3 LLMB_WORLD_SIZE=$4 LLMB_LOCAL_WORLD_SIZE=$5
+}
+
+# record_attempt start|end [NODE...]: append the time at which this attempt starts on these nodes, or ends.
+record_attempt() {
+  local word=$1
+  shift
+  printf '%s\t%s\t%s\t%s\n' "$word" "$LLMB_ATTEMPT" "$(date +%s)" "$*" >>attempts
+} 2>/dev/null
+
+# check_output PHASE FILE SECONDS: exit if an output is missing or empty after SECONDS, in which a network file system
+# may still hide it.
+check_output() {
+  local tenth
+  for ((tenth = 0; tenth <= 10 * $3; tenth++)); do [ -s "$2" ] && return || sleep 0.1; done
+  record_failure "phase $1: its output $2 is missing or empty"
+  exit 1
+}
+
+read_secrets() { [ ! -f .secrets ] || . ./.secrets; }
+
+print_node_provenance() {
+  echo "host=$(hostname)"
+  echo "kernel=$(uname -r)"
+  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
+    sed 's/\([^,]*\), /driver=\1\ngpu=/'
+}
+
+# add_software_provenance PATTERN...: append what rank 0 finds to `provenance`, once. Omit variables that match a
+# PATTERN.
+add_software_provenance() {
+  [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
+  { print_library_versions; print_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
+}
+
+print_library_versions() {
+  local nccl
+  nccl=$(ldconfig -p | sed -n 's/.*libnccl\.so.* => //p' | head -n 1)
+  [ -z "$nccl" ] || nccl=$(readlink -f "$nccl")
+  echo "nccl=${NCCL_VERSION:-${nccl##*libnccl.so.}}"
+  echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
+}
+
+# print_environment PATTERN...: print variables, except those that match a PATTERN or may be secret. This is stricter
+# than the check of [env] in a spec.
+print_environment() {
+  local name value pattern
+  env -0 | while IFS='=' read -r -d '' name value; do
+    for pattern; do [[ $name != $pattern ]] || continue 2; done
+    case $value in
+      *://*@*) continue ;; # a URL with a password
+      hf_* | gh[a-z]_* | github_pat_* | glpat-* | xox[a-z]-* | sk-* | nvapi-* | AKIA* | eyJ* | -----BEGIN*) continue ;;
+    esac
+    case ${name^^} in
+      *TOKEN* | *KEY* | *SECRET* | *PASS* | *PWD* | *CRED* | *AUTH* | *PROXY* | *COOKIE* | *WEBHOOK* | PAT | *_PAT) ;;
+      *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
+    esac
+  done
+}
+
+# environment PLACE: set the variables of the job, "inside" or "outside" its container or virtual environment.
+environment() {
+  export MODE='it'"'"'s'
+}
+
+# run_rank PLACE COMMAND...: run a command as the rank whose variables Slurm has set. PLACE is "inside" or "outside" the
+# container or virtual environment.
+run_rank() {
+  environment "$1"
+  export_master "$LLMB_MASTER_ADDR" "$LLMB_MASTER_PORT"
+  export_rank "$SLURM_PROCID" "$SLURM_LOCALID" "$SLURM_NODEID" "$SLURM_STEP_NUM_TASKS" "${SLURM_STEP_TASKS_PER_NODE%%[(,]*}"
+  [ "$1" = outside ] || add_software_provenance 'SLURM_*' 
+  read_secrets
+  shift
+  exec "$@"
+}
+
+case ${1-} in
+  rank) shift && run_rank "$@" ;;
+  node) print_node_provenance && exit ;;
+esac
+
+export LLMB_JOB_ID=contract LLMB_RUN_DIR=$run_dir LLMB_ATTEMPT=${SLURM_RESTART_COUNT:-0}
+
+# Only one job ever runs in this directory; a duplicate exits. Creating a symbolic link is atomic on network file
+# systems too.
+ln -s "$SLURM_JOB_ID" claim 2>/dev/null
+claimed=$(readlink claim)
+if [ "$claimed" != "$SLURM_JOB_ID" ]; then
+  echo "llmb: job $SLURM_JOB_ID exits, because ${claimed:+job $claimed runs in }$run_dir${claimed:- cannot be written}" >&2
+  exit 1
+fi
+rm -f ended missing
+mkdir -p logs && chmod go-w logs
+echo "$LLMB_ATTEMPT" >attempt
+nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
+record_attempt start "${nodes[@]}"
+echo "llmb: attempt $LLMB_ATTEMPT of job $SLURM_JOB_ID on $SLURM_JOB_NODELIST"
+
+reason=''
+
+# record_failure REASON: print why the job fails, and keep it for `ended`.
+record_failure() {
+  reason=$1
+  echo "llmb: $reason" >&2
+}
+
+# at_exit: keep the end, which Slurm may have purged before the next poll, and remove the secrets.
+at_exit() {
+  local status=$?
+  will_be_requeued || rm -f .secrets
+  record_attempt end
+  printf '%s\t%s\t%s\n' "$SLURM_JOB_ID" "$status" "$reason" >ended.partial && mv ended.partial ended
+}
+trap at_exit EXIT
+trap 'exit 143' TERM
+
+# will_be_requeued: check whether there will be another attempt, which needs the secrets.
+will_be_requeued() {
+  [ -f .secrets ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -O RestartCnt:.0 2>/dev/null)" -gt "$LLMB_ATTEMPT" ] 2>/dev/null
+}
+
+export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
+
+{
+  printf 'slurm=%s\njob_id=%s\npartition=%s\n' "$(srun --version)" "$SLURM_JOB_ID" "${SLURM_JOB_PARTITION-}"
+  timeout 60 srun --nodes=1 --ntasks=1 --ntasks-per-node=1 bash job.sh node | sort -uV
+} >provenance 2>/dev/null </dev/null
+
+all_ranks=(--nodes=1 --ntasks=2 --ntasks-per-node=2)
+first_rank=(--nodes=1 --ntasks=1 --ntasks-per-node=1 --relative=0)
+each_node=(--nodes=1 --ntasks=1 --ntasks-per-node=1)
+
+# phase NAME SRUN_OPTION... COMMAND...: run a phase, and return when all ranks have ended. One failed rank ends the
+# others.
+phase() {
+  local name=$1 log_length status how ranks message
+  shift
+  log_length=$(stat -c %s slurm.log)
+  srun --label --wait=60 --kill-on-bad-exit=1 --output="logs/$name.$LLMB_ATTEMPT.log" "$@" </dev/null &
+  wait $!
+  status=$?
+  [ $status = 0 ] && return
+  IFS=$'\t' read -r ranks message < <(first_failure "$log_length")
+  case $message in
+    'Exited with exit code '*) status=${message##* } ;;
+    Aborted*) status=134 ;;
+    'Bus error'*) status=135 ;;
+    Killed*) status=137 ;;
+    'Segmentation fault'*) status=139 ;;
+    *) ranks='' ;; # unknown: keep the exit code of srun
+  esac
+  how="exit code $status"
+  ((status <= 128)) || how="killed by signal $((status - 128)) ($how)"
+  record_failure "phase $name${ranks:+, $ranks}: $how"
+  exit "$status"
+}
+
+# first_failure LENGTH: print ranks and nodes, and the message of the first failure, separated by a tab, from the log
+# after its first LENGTH bytes. srun may exit with the code of a rank that it killed.
+first_failure() {
+  tail -c "+$(($1 + 1))" slurm.log | sed -n 's/^srun: error: \(.*\): task\(s\{0,1\} [0-9,-]*\): /rank\2 on \1\t/p' | head -n 1
+}
+
+phase prepare "${first_rank[@]}" bash job.sh rank inside true
+check_output prepare /w/runs/contract/data 5
+phase train "${all_ranks[@]}" bash job.sh rank inside env 'WORDS=a b'"'"'c"d $HOME' python train.py 'a b'"'"'c"d $HOME'
