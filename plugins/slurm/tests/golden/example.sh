@@ -51,45 +51,6 @@ check_output() {
 
 read_secrets() { [ ! -f .secrets ] || . ./.secrets; }
 
-print_node_provenance() {
-  echo "host=$(hostname)"
-  echo "kernel=$(uname -r)"
-  nvidia-smi --query-gpu=driver_version,name --format=csv,noheader 2>/dev/null | sort -u |
-    sed 's/\([^,]*\), /driver=\1\ngpu=/'
-}
-
-# add_software_provenance PATTERN...: append what rank 0 finds to `provenance`, once. Omit variables that match a
-# PATTERN.
-add_software_provenance() {
-  [ "$RANK" = 0 ] && ! grep -q ^nccl= provenance 2>/dev/null || return 0
-  { print_library_versions; print_environment "$@"; chmod 600 provenance; } 2>/dev/null >>provenance # an image may lack programs
-}
-
-print_library_versions() {
-  local nccl
-  nccl=$(ldconfig -p | sed -n 's/.*libnccl\.so.* => //p' | head -n 1)
-  [ -z "$nccl" ] || nccl=$(readlink -f "$nccl")
-  echo "nccl=${NCCL_VERSION:-${nccl##*libnccl.so.}}"
-  echo "cuda=${CUDA_VERSION:-$(sed -n 's/.*"version" *: *"\([^"]*\)".*/\1/p' /usr/local/cuda/version.json | head -n 1)}"
-}
-
-# print_environment PATTERN...: print variables, except those that match a PATTERN or may be secret. This is stricter
-# than the check of [env] in a spec.
-print_environment() {
-  local name value pattern
-  env -0 | while IFS='=' read -r -d '' name value; do
-    for pattern; do [[ $name != $pattern ]] || continue 2; done
-    case $value in
-      *://*@*) continue ;; # a URL with a password
-      hf_* | gh[a-z]_* | github_pat_* | glpat-* | xox[a-z]-* | sk-* | nvapi-* | AKIA* | eyJ* | -----BEGIN*) continue ;;
-    esac
-    case ${name^^} in
-      *TOKEN* | *KEY* | *SECRET* | *PASS* | *PWD* | *CRED* | *AUTH* | *PROXY* | *COOKIE* | *WEBHOOK* | PAT | *_PAT) ;;
-      *) printf 'env.%s=%s\n' "$name" "${value//$'\n'/ }" ;;
-    esac
-  done
-}
-
 # environment PLACE: set the variables of the job, "inside" or "outside" its container or virtual environment.
 environment() {
   export MODE='it'"'"'s'
@@ -101,7 +62,7 @@ run_rank() {
   environment "$1"
   export_master "$LLMB_MASTER_ADDR" "$LLMB_MASTER_PORT"
   export_rank "$SLURM_PROCID" "$SLURM_LOCALID" "$SLURM_NODEID" "$SLURM_STEP_NUM_TASKS" "${SLURM_STEP_TASKS_PER_NODE%%[(,]*}"
-  [ "$1" = outside ] || add_software_provenance 'SLURM_*' 
+  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*' 
   read_secrets
   shift
   exec "$@"
@@ -109,7 +70,7 @@ run_rank() {
 
 case ${1-} in
   rank) shift && run_rank "$@" ;;
-  node) print_node_provenance && exit ;;
+  node) . ./provenance.sh node && exit ;;
 esac
 
 export LLMB_JOB_ID=contract LLMB_RUN_DIR=$run_dir LLMB_ATTEMPT=${SLURM_RESTART_COUNT:-0}
@@ -161,7 +122,6 @@ export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
 
 all_ranks=(--nodes=1 --ntasks=2 --ntasks-per-node=2)
 first_rank=(--nodes=1 --ntasks=1 --ntasks-per-node=1 --relative=0)
-each_node=(--nodes=1 --ntasks=1 --ntasks-per-node=1)
 
 # phase NAME SRUN_OPTION... COMMAND...: run a phase, and return when all ranks have ended. One failed rank ends the
 # others.
