@@ -67,7 +67,7 @@ class Model:
     framework pads the vocabulary to a multiple of ``vocab_divisor`` x tp, or not at all if it is None.
 
     With ``embedding_and_loss_as_layers``, the framework counts embedding and loss as one layer each when it divides the
-    layers among pipeline stages (126 + 2 = 128).
+    layers among pipeline stages (126 + 2 = 128). With ``uneven_stages``, some stages have one layer more than others.
     """
 
     layers: PositiveInt
@@ -124,6 +124,8 @@ class Model:
     """The framework pads the vocabulary to a multiple of this number x tp. Default: no padding."""
     embedding_and_loss_as_layers: bool = False
     """The framework counts embedding and loss as one layer each when it divides layers among pipeline stages."""
+    uneven_stages: bool = False
+    """The framework accepts a number of layers that the pipeline stages do not divide."""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

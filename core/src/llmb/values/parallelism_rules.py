@@ -65,6 +65,11 @@ def _check_pipeline(model: Model | None, parallelism: Parallelism, _gpus: int) -
     if parallelism.pipeline_layout is not None:
         yield from _check_layout(model, parallelism.pipeline_layout, pp * vp)
         return
+    if model.uneven_stages:
+        if pp * vp > model.layers:
+            message = f"{counted(model.layers, 'layer')} for pp x vp = {pp} x {vp} = {pp * vp} stages"
+            yield Fault(message=message, key="parallelism.pp", expected=f"at most {counted(model.layers, 'stage')}")
+        return
     extra = 2 if model.embedding_and_loss_as_layers else 0
     if pp > 1 and (model.layers + extra) % (pp * vp):
         stages = f"pp x vp = {pp} x {vp} = {pp * vp}"
