@@ -58,7 +58,9 @@ def test_they_are_listed_with_what_they_implement(installed: EmptyEnvironment) -
     assert [plugin["error"] for plugin in plugins.values()] == [None] * 4
     assert plugins["mi300x"]["distribution"] == "llmb-mi300x"
     assert plugins["mi300x"]["hooks"] == ["accelerators", "signatures"]
-    assert plugins["torchtitan"]["hooks"] == ["build_job", "parse_log", "prepare_env"]
+    assert plugins["torchtitan"]["hooks"] == [
+        *("build_job", "diagnose", "parse_log", "prepare_dataset", "prepare_env"),
+    ]
     assert {"host", "submit", "poll", "cancel"} <= set(plugins["hosts"]["hooks"])
 
 
@@ -84,7 +86,8 @@ def test_a_framework_a_scheduler_and_an_accelerator_that_know_nothing_of_each_ot
     job = run["job"]
     assert (job["nodes"], job["tasks_per_node"], job["gpus_per_node"]) == (2, 8, 8)
     assert "hosts=(a b)" in run["script"]
-    assert "phase train all inside python -m torchtitan.train " in run["script"]
+    assert "phase train all inside bash " in run["script"]
+    assert "titan_rank_wrapper.sh python -m torchtitan.train " in run["script"]
     assert [task["kind"] for task in run["preparation"]] == ["repository"]
 
 

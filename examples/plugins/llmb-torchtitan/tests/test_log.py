@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
+import llmb
 from llmb import LogParser, Notice, Step
 from llmb_torchtitan.log import TorchTitanLog
 
@@ -22,6 +23,8 @@ VERSIONS = {
     "grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: 39.04%",
     "0.2.2 under torchrun": "[rank0]:[titan] 2026-02-21 10:11:12,345 - root - INFO - step: 10  loss:  8.12340  "
     "grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: 39.04%",
+    "DGX Cloud benchmarking": "[titan] 2026-08-20 10:11:12,345 - root - INFO - step: 10  loss:  8.12340  "
+    "iteration_time:  2.4570s grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: 39.04%",
     "2026, with Float8": "[titan] 2026-08-20 10:11:12,345 - root - INFO - step: 10  loss:  8.12340  "
     "grad_norm:  3.4567  memory: 76.97GiB(80.99%)  tps: 6,667  tflops: 386.10  mfu: N/A",
 }
@@ -57,14 +60,34 @@ def test_a_step_line_of_every_version(version: str, cut: int) -> None:
     assert step.tflops_per_gpu == (386.1 if "tflops" in VERSIONS[version] else None)
     assert step.figures.get("grad_norm") == (3.4567 if "grad_norm" in VERSIONS[version] else None)
     assert step.figures["memory_gib"] in (33.43, 76.97)
-    assert step.time_s is None
+    assert step.time_s == (2.457 if version == "DGX Cloud benchmarking" else None)
 
 
 def test_the_time_of_a_step_follows_from_the_tokens_that_a_gpu_takes_in_it() -> None:
     first = LINE.replace("step: 10", "step:  1")
     found = steps(read(first, LINE, LINE.replace("10", "20"), parser=TorchTitanLog(tokens_per_step=2 * 8192)))
     assert [step.time_s for step in found] == [2 * 8192 / 6667] * 3
-    assert [step.mean_of for step in found] == [1, 9, 10]
+    series = llmb.StepSeries(first_step=1)
+    series.add(found)
+    assert [step.mean_of for step in series.steps] == [1, 9, 10]
+
+
+def test_the_fork_divides_the_time_of_the_first_step_by_the_interval_of_its_lines() -> None:
+    line = VERSIONS["DGX Cloud benchmarking"]
+    found = steps(read(line.replace("step: 10", "step:  1"), line, parser=TorchTitanLog(tokens_per_step=2 * 8192)))
+    assert [step.time_s for step in found] == [2 * 8192 / 6667, 2.457]
+
+
+def test_ranks_of_one_log_without_labels_are_means_over_the_same_steps() -> None:
+    lines = [LINE.replace("step: 10", f"step: {number:2}") for number in (1, 1, 10, 10, 20, 10, 20)]
+    series = llmb.StepSeries(first_step=1)
+    series.add(read(*lines))
+    assert [(step.step, step.mean_of) for step in series.steps] == [(1, 1), (10, 9), (20, 10)]
+
+
+def test_ranks_before_the_last_pipeline_stage_print_no_loss() -> None:
+    [step] = steps(read(LINE.replace("  8.1234", "-1.00000")))
+    assert (step.loss, step.tflops_per_gpu) == (None, 386.1)
 
 
 def test_a_validation_is_no_step() -> None:

@@ -11,26 +11,29 @@ from llmb import LineParser, Notice, Step
 _TOTAL, _END = b"total steps ", b"Training completed"
 _LAST_FIELD = b"mfu: "  # of a step line; lines of a validation do not have it
 
-_FIELD = re.compile(rb"\b(\w+): +(-?(?:\d[\d,]*(?:\.\d+)?|nan|inf))(?:GiB|%)?")
+_FIELD = re.compile(rb"\b(\w+): +(-?(?:\d[\d,]*(?:\.\d+)?|nan|inf))(?:GiB|%|s\b)?")
 _TOTAL_STEPS = re.compile(rb"total steps (\d{1,15})\b")
 _MOST_STEPS = 10**15  # a longer number is garbled
+_NO_LOSS = -1.0  # printed by the ranks of all pipeline stages except the last one
 
 _NAMES = {"tps": "tokens_per_s_per_gpu", "wps": "tokens_per_s_per_gpu", "tflops": "tflops_per_gpu", "loss": "loss"}
-_OTHERS = {"mfu": "mfu_percent", "memory": "memory_gib"}
+_OTHERS = {"memory": "memory_gib", "mfu": "mfu_percent"}
 
 
 class TorchTitanLog(LineParser):
     """``step: 10  loss: 7.1  grad_norm: 1.2  memory: 76.80GiB(80.83%)  tps: 5,762  tflops: 300.1  mfu: 30.3%``.
 
     torchtitan prints the first step and then each tenth (``metrics.log_freq``), with rates since the line before.
-    ``tokens_per_step`` is the number of tokens of a global batch for one GPU. Without it, steps have no time.
+    NVIDIA's fork prints ``iteration_time`` too, on the first line divided by ``log_freq``, although it is one step.
+    ``tokens_per_step`` is the number of tokens of a global batch for one GPU, from which all other times follow.
     """
 
     needles = (_LAST_FIELD, _TOTAL, _END)
     first_step = 1
 
-    def __init__(self, tokens_per_step: float | None = None) -> None:
+    def __init__(self, tokens_per_step: float | None = None, printed_every: int = 1) -> None:
         super().__init__()
+        self.printed_every = printed_every
         self._tokens_per_step = tokens_per_step
         self._last: dict[tuple[str, bytes], int] = {}
 
@@ -58,17 +61,21 @@ class TorchTitanLog(LineParser):
     def _step(self, number: int, fields: dict[str, float]) -> Step:
         known = {_NAMES[name]: value for name, value in fields.items() if name in _NAMES}
         more = {_OTHERS.get(name, name): value for name, value in fields.items() if name not in _NAMES}
-        rate, before = known["tokens_per_s_per_gpu"], self._last.get((self.source, self.label), 0)
+        rate, loss = known["tokens_per_s_per_gpu"], known.get("loss")
+        printed_time = more.pop("iteration_time", None)
         self._last[self.source, self.label] = number
         return Step(
             step=number,
-            time_s=self._tokens_per_step / rate if self._tokens_per_step and rate > 0 else None,
+            time_s=printed_time if printed_time and number > 1 else self._time(rate),
             tokens_per_s_per_gpu=rate,
-            loss=known.get("loss"),
+            loss=None if loss == _NO_LOSS else loss,
             tflops_per_gpu=known.get("tflops_per_gpu"),
             figures=more,
-            mean_of=number - before if number > before else 1,
+            mean_of=None,  # all steps since the line before, of the same rank or of another one
         )
+
+    def _time(self, rate: float) -> float | None:
+        return self._tokens_per_step / rate if self._tokens_per_step and rate > 0 else None
 
 
 def _number(text: bytes) -> float:

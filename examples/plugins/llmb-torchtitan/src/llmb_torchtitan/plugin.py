@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from llmb import (
+    Dataset,
     Environment,
-    Fault,
     FrameworkHooks,
     FrozenMap,
     Job,
+    LogFiles,
     LogParser,
-    Phase,
-    RecipeError,
-    Repository,
     Run,
+    Signature,
     SpecError,
     hookimpl,
+    read_signatures,
 )
-from llmb_torchtitan.job_config import job_config
+from llmb_torchtitan.hub_download import hub_tasks
+from llmb_torchtitan.job_config import log_interval
 from llmb_torchtitan.log import TorchTitanLog
+from llmb_torchtitan.training_job import job_env, job_files, job_mounts, repository_of, train_phase
 from llmb_torchtitan.validation import find_errors
+
+_COMPARABLE = {"comparable": True}
 
 
 @attrs.frozen(kw_only=True)
@@ -34,38 +38,45 @@ class TorchTitanOptions:
     """Keys of torchtitan's job configuration, by table; they override those of the recipe. Default: empty.
     Example: ``{ training = { seed = 1 } }``
     """
-    python: str = attrs.field(default="python", metadata={"comparable": True})
-    """Python interpreter of the environment with torchtitan. Example: ``"python3"``"""
+    python: str = attrs.field(default="python", metadata=_COMPARABLE)
+    """Python interpreter of the environment with torchtitan's dependencies. Example: ``"python3"``"""
     checkout: str | None = None
     """Existing checkout of torchtitan. Default: llmb's own checkout. Example: ``"/opt/torchtitan"``"""
+    dataset: str | None = attrs.field(default=None, metadata=_COMPARABLE)
+    """Existing folder of the recipe's data set. Default: llmb downloads it. Example: ``"/data/c4"``"""
+    tokenizer: str | None = attrs.field(default=None, metadata=_COMPARABLE)
+    """Existing folder of the recipe's tokenizer. Default: llmb downloads it. Example: ``"/data/tokenizer"``"""
 
 
 class TorchTitan(FrameworkHooks[TorchTitanOptions]):
     """Training with torchtitan, one task per GPU. Each task reads the same variables as under torchrun."""
 
     options = TorchTitanOptions
+    log_files = LogFiles(training=("log-torchtitan_*.out",), experiment=r"log-torchtitan_(.+?)_\d+_\d+\.out$")
 
     @hookimpl
     def prepare_env(self, run: Run[TorchTitanOptions]) -> Environment:
         """Return the image of the spec, if any, and torchtitan's repository unless the spec sets a checkout."""
-        repositories = () if run.options.checkout is not None else (_repository(run),)
+        repositories = () if run.options.checkout is not None else (repository_of(run),)
         return Environment(base=run.image, repositories=repositories)
+
+    @hookimpl
+    def prepare_dataset(self, run: Run[TorchTitanOptions]) -> Dataset | None:
+        """Return the tasks that download tokenizer and data set, or None for those in torchtitan's repository."""
+        tasks = hub_tasks(run)
+        return Dataset(tasks=tasks) if tasks else None
 
     @hookimpl
     def build_job(self, run: Run[TorchTitanOptions]) -> Job:
         """Return the job with one training phase. Raise SpecError with all errors of the run."""
-        import tomli_w
-
         if errors := find_errors(run):
             raise SpecError(*errors)
-        checkout = run.options.checkout or _repository(run).folder(run.paths.cache)
-        config = f"{run.paths.run}/torchtitan.toml"
-        command = (run.options.python, "-m", "torchtitan.train", "--job.config_file", config)
-        return run.job(
-            (Phase(name="train", command=command),),
-            env={**run.settings["env"], "PYTHONPATH": checkout},
-            files={config: tomli_w.dumps(job_config(run, checkout))},
-        )
+        return run.job((train_phase(run),), env=job_env(run), mounts=job_mounts(run), files=job_files(run))
+
+    @hookimpl
+    def diagnose(self) -> Iterable[Signature]:
+        """Return the causes of failure that only torchtitan reports."""
+        return read_signatures("llmb_torchtitan", "signatures.toml")
 
     @hookimpl
     def parse_log(self, run: Run[TorchTitanOptions] | None) -> LogParser:
@@ -75,11 +86,7 @@ class TorchTitan(FrameworkHooks[TorchTitanOptions]):
         """
         if run is None:
             return TorchTitanLog()
-        return TorchTitanLog(run.parallelism.global_batch_size * run.model.seq_len / run.gpus)
-
-
-def _repository(run: Run[TorchTitanOptions]) -> Repository:
-    """Return the repository of the recipe. Raise RecipeError if the recipe has none."""
-    if (repository := Repository.of(run.settings)) is None:
-        raise RecipeError(Fault(message="missing table", key="framework.repository"))
-    return repository
+        return TorchTitanLog(
+            tokens_per_step=run.parallelism.global_batch_size * run.model.seq_len / run.gpus,
+            printed_every=log_interval(run) or 1,
+        )
