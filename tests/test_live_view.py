@@ -81,6 +81,46 @@ def test_a_pipe_shows_what_llmb_does_if_that_takes_long(toy: Any, slow_probe: di
     assert process.returncode == 0
 
 
+SLOW_IMPORT = """
+import importlib.machinery, pathlib, sys, time
+class SlowImport:
+    def find_spec(self, name, path=None, target=None):
+        if name != "llmb.api":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+        def wait_and_execute(module):
+            while not pathlib.Path({gate!r}).exists():
+                time.sleep(0.02)
+            execute(module)
+        spec.loader.exec_module = wait_and_execute
+        return spec
+sys.meta_path.insert(0, SlowImport())
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "activity"),
+    [
+        ("run", "reading"),
+        ("attach", "reading the records"),
+        ("doctor", "checking this machine"),
+        ("validate", "checking"),
+    ],
+)
+def test_on_a_slow_machine_a_command_shows_what_it_does_before_it_is_loaded(
+    toy: Any, command: str, activity: str
+) -> None:
+    (toy.folder / "sitecustomize.py").write_text(SLOW_IMPORT.format(gate=str(toy.gate)))
+    paths = f"{toy.folder}:{toy.env.get('PYTHONPATH', '')}"
+    spec = [str(toy.spec())] if command in ("run", "validate") else []
+    screen = Screen.of_llmb(command, *spec, env={**toy.env, "PYTHONPATH": paths})
+    screen.wait_for(activity)
+    toy.gate.touch()
+    screen.end()
+    assert activity not in screen.text
+
+
 FEED = """
 import sys, llmb
 from llmb.cli import output

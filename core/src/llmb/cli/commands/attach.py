@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import typer
 
 import llmb
@@ -13,7 +15,12 @@ from llmb.cli.options import AsJson, RunsOrAll, WithCheck
 
 def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = False) -> None:
     """Follow runs to their end, even if another process started them."""
-    with open_session(lambda report_activity: llmb.attach(runs or None, report_activity=report_activity)) as session:
+
+    def start(report_activity: Callable[[str], object]) -> llmb.Session:
+        report_activity("reading the records")
+        return llmb.attach(runs or None, report_activity=report_activity)
+
+    with open_session(start) as session:
         error = follow_runs(session, as_json=as_json)
         if not session.run_ids and not as_json:
             output.print_message("no unfinished runs; `llmb runs` lists all runs")

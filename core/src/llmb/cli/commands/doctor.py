@@ -35,9 +35,12 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Check a target, or whether the runs of a spec would start there."""
+    from llmb.cli.views.progress import show_activity
+
     if spec is None and target is not None and target.endswith(".toml"):
         target, spec = None, target
-    checks = llmb.doctor(target) if spec is None else llmb.doctor(workload=llmb.load(spec, target=target))
+    with show_activity(f"checking {spec or target or 'this machine'}"):
+        checks = llmb.doctor(target) if spec is None else llmb.doctor(workload=llmb.load(spec, target=target))
     if as_json:
         import attrs
 

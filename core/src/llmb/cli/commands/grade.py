@@ -55,19 +55,22 @@ def grade(
     as_json: AsJson = False,
 ) -> None:
     """Judge the log of a run against a published configuration."""
-    graded = llmb.grade(
-        logs,
-        recipe=recipe,
-        gpu_type=gpu_type,
-        dtype=dtype,
-        gpus=gpus,
-        variant=variant,
-        window=parse_window(window),
-        tolerance=tolerance,
-        steps=steps,
-        repeats=repeats,
-        save=save,
-    )
+    from llmb.cli.views.progress import show_activity
+
+    with show_activity(f"reading {logs[0]}"):
+        graded = llmb.grade(
+            logs,
+            recipe=recipe,
+            gpu_type=gpu_type,
+            dtype=dtype,
+            gpus=gpus,
+            variant=variant,
+            window=parse_window(window),
+            tolerance=tolerance,
+            steps=steps,
+            repeats=repeats,
+            save=save,
+        )
     if as_json:
         output.print_json(graded.as_dict())
     else:

@@ -68,12 +68,15 @@ def parse(
     ),
 ) -> None:
     """Read training logs: every step, and the mean over a window."""
+    from llmb.cli.views.progress import show_activity
+
     reject_combination({"--json": as_json, "--csv": as_csv})
     name = _framework_name(framework, recipe, gpus)
     paths = [STANDARD_INPUT if str(each) == "-" else each for each in logs or [_log_directory(name)]]
-    parsed = llmb.parse_paths(
-        paths, framework=name, recipe=recipe, gpus=gpus, window=parse_window(window), steps=steps, run=run
-    )
+    with show_activity(f"reading {paths[0]}"):
+        parsed = llmb.parse_paths(
+            paths, framework=name, recipe=recipe, gpus=gpus, window=parse_window(window), steps=steps, run=run
+        )
     faults = [fault for each in parsed for fault in each.faults]
     error = llmb.LogError(*faults) if faults else None
     if error and not any(each.logs for each in parsed):

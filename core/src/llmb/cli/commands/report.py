@@ -39,19 +39,23 @@ def report(
     csv: Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write one row per run as CSV.")] = None,
 ) -> None:
     """Write a report on recorded runs. FILE may be - for standard output."""
+    from llmb.cli.views.progress import show_activity
+
     files = [each for each in (page, junit, csv) if each]
     if not files:
         raise OptionsError("no output is named; add -o FILE.html, --junit FILE or --csv FILE")
     if len(set(files)) < len(files):
         raise OptionsError("two outputs have the same name")
     render_page = _page_renderer(page) if page else None
-    found = llmb.report(runs)
+    with show_activity("reading the runs"):
+        found = llmb.report(runs)
     renderers: list[tuple[Path | None, Callable[[llmb.Report], str] | None]] = [
         (page, render_page),
         (junit, llmb.junit_xml),
         (csv, lambda report: llmb.runs_csv(report.runs)),
     ]
-    texts = {file: render(found) for file, render in renderers if file and render}
+    with show_activity("writing the report"):
+        texts = {file: render(found) for file, render in renderers if file and render}
     for file, text in texts.items():
         write_output(file, text)
         if file != STANDARD_OUTPUT:

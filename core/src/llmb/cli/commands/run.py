@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -27,17 +27,18 @@ def run(
     """Run a workload: prepare, submit, follow, measure, record."""
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     reject_combination({"--check": check, "--detach": detach})
-    registry = llmb.PluginRegistry()
-    load = partial(llmb.load, spec, overrides=overrides or (), target=target, registry=registry)
+
+    def load(registry: llmb.PluginRegistry) -> llmb.Workload:
+        return llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
+
     if dry_run:
-        workload = load()
-        note_ignored({"--check": check}, "in a dry run")
-        _dry_run(workload, registry, as_json)
+        _dry_run(load, spec, check=check, as_json=as_json)
         return
 
     def start(report_activity: Callable[[str], object]) -> llmb.Session:
         report_activity(f"reading {spec}")
-        return llmb.start(load(), report_activity=report_activity, registry=registry)
+        registry = llmb.PluginRegistry()
+        return llmb.start(load(registry), report_activity=report_activity, registry=registry)
 
     with open_session(start) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
@@ -48,11 +49,16 @@ def run(
     raise typer.Exit(combined_exit_code(counted, sets=llmb.judge_sets(results) if check else (), error=error))
 
 
-def _dry_run(workload: llmb.Workload, registry: llmb.PluginRegistry, as_json: bool) -> None:
+def _dry_run(load: Callable[[llmb.PluginRegistry], llmb.Workload], spec: Path, *, check: bool, as_json: bool) -> None:
     from llmb.cli.views.dry_run import print_plans
+    from llmb.cli.views.progress import show_activity
 
-    plans = llmb.plan(workload, registry=registry)
-    existing = llmb.find_existing_items(plans)
+    with show_activity(f"planning {spec}"):
+        registry = llmb.PluginRegistry()
+        workload = load(registry)
+        note_ignored({"--check": check}, "in a dry run")
+        plans = llmb.plan(workload, registry=registry)
+        existing = llmb.find_existing_items(plans)
     if as_json:
         for note in workload.notes:
             output.print_message(note)

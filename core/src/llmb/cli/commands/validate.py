@@ -9,9 +9,12 @@ from llmb.cli.options import AsJson, Overrides, Spec, TargetName
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec, report all errors together, and change nothing."""
-    registry = llmb.PluginRegistry()
-    workload = llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
-    llmb.plan(workload.first_repeats, registry=registry)
+    from llmb.cli.views.progress import show_activity
+
+    with show_activity(f"checking {spec}"):
+        registry = llmb.PluginRegistry()
+        workload = llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
+        llmb.plan(workload.first_repeats, registry=registry)
     for note in workload.notes:
         output.print_message(note)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from rich.text import Text
 
@@ -18,9 +18,8 @@ class LiveView:
     Another thread may draw the table while a run is updated.
     """
 
-    def __init__(self, area: LiveArea, find_result: Callable[[str], llmb.RunResult] = llmb.find_run) -> None:
+    def __init__(self, area: LiveArea) -> None:
         self._area = area
-        self._find_result = find_result
         self._rows: dict[str, RunRow] = {}
         self._activity = ""
         self._drawn: object = None
@@ -47,7 +46,7 @@ class LiveView:
         if not isinstance(event, llmb.Ended):
             return None
         try:
-            return self._find_result(event.run_id)
+            return llmb.find_run(event.run_id)
         except llmb.LlmbError:  # the row has no metrics; the command itself reports the damaged record
             return None
 

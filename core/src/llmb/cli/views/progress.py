@@ -58,6 +58,17 @@ def open_view() -> Iterator[View]:
         view.close()
 
 
+@contextmanager
+def show_activity(activity: str) -> Iterator[None]:
+    """Show on a terminal what a command is doing in the block, such as ``checking eos``."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with open_view() as view:
+        view.show_activity(activity)
+        yield
+
+
 class QuietView:
     """Shows nothing, for ``--quiet``."""
 
