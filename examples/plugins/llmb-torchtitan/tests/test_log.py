@@ -2,12 +2,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 import llmb
 from llmb import LogParser, Notice, Step
 from llmb_torchtitan.log import TorchTitanLog
+
+LOGS = Path(__file__).parent / "logs"
 
 VERSIONS = {
     "April 2024": "[rank0]:2024-04-12 10:11:12,345 - root - INFO - \x1b[36mstep: 10  \x1b[32mloss:  8.1234  "
@@ -88,6 +91,20 @@ def test_ranks_of_one_log_without_labels_are_means_over_the_same_steps() -> None
 def test_ranks_before_the_last_pipeline_stage_print_no_loss() -> None:
     [step] = steps(read(LINE.replace("  8.1234", "-1.00000")))
     assert (step.loss, step.tflops_per_gpu) == (None, 386.1)
+
+
+def test_a_real_failure_without_deepep_has_a_remedy_that_torchtitan_knows() -> None:
+    log = llmb.parse(LOGS / "torchtitan-0.2.2-cpu-no-deepep.log", framework="torchtitan")
+    assert log.failure is not None
+    assert log.failure.cause == "the Python environment has no DeepEP"
+    assert "expert_parallel_comm_backend" in log.failure.remedy
+
+
+def test_both_ranks_of_a_real_run_print_the_same_steps() -> None:
+    ranks = [llmb.parse(LOGS / f"torchtitan-0.2.2-cpu-rank{rank}of2.log", framework="torchtitan") for rank in (0, 1)]
+    first, second = ([(step.step, step.loss) for step in rank.steps] for rank in ranks)
+    assert [number for number, _ in first] == [*range(1, 11)]
+    assert first == second
 
 
 def test_a_validation_is_no_step() -> None:

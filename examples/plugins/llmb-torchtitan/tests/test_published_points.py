@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -198,3 +199,12 @@ def test_flops_are_those_of_torchtitan() -> None:
     metrics = llmb.metrics("torchtitan/deepseek-v3", gpu_type="b200", dtype="bf16", gpus=256, step_time_s=10)
     assert metrics.flops_per_sequence is not None
     assert metrics.flops_per_sequence / 4096 == pytest.approx(281_158_232_064, rel=0.003)
+
+
+def test_a_log_of_the_fork_is_graded_with_the_flops_of_the_model() -> None:
+    """The log is invented: 3,209 tokens/s on each GPU at the last step."""
+    log = Path(__file__).parent / "logs/dgx-cloud-26.06-format.log"
+    grade = llmb.grade(log, recipe="torchtitan/deepseek-v3", gpu_type="b200", dtype="bf16", gpus=256)
+    assert grade.metrics is not None
+    assert grade.metrics.model_tflops_per_gpu == pytest.approx(3209 * 281.158e9 / 1e12, rel=0.003)
+    assert grade.metrics.mfu == pytest.approx(902.24 / 2250)
