@@ -171,6 +171,8 @@ def test_what_a_log_tells_before_the_first_step_is_a_warning(
         (LIMIT, ("the job's time limit came", 21)),
         (OOM, ("the accelerator is out of memory", 21)),
         (ERROR, ("a process failed with ValueError", 24)),
+        (ERROR + "another rank goes on\n" * 190, ("a process failed with ValueError", 24)),
+        (ERROR + "another rank goes on\n" * 250, (None, None)),
     ],
 )
 @pytest.mark.parametrize(

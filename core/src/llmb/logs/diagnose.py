@@ -44,15 +44,20 @@ def diagnose(
 
 
 def last_exception(
-    logs: Iterable[Path], more: Iterable[Signature] = (), starts: Mapping[Path, int] = FROM_THE_START
+    logs: Iterable[Path],
+    more: Iterable[Signature] = (),
+    starts: Mapping[Path, int] = FROM_THE_START,
+    *,
+    ended: bool = True,
 ) -> Failure | None:
-    """Return the exception that ended a rank, or None. The arguments are those of `diagnose`.
+    """Return the exception that ended a rank, or None. The first arguments are those of `diagnose`.
 
-    If the exception only reports another process, the cause is unknown.
+    If the exception only reports another process, the cause is unknown. Without ``ended``, the rank may print ordinary
+    lines after the exception.
     """
     found = Diagnosis.of(logs, more, starts)
     errors = found.errors({})
-    return found.own_exception(errors, ended=True) or found.unknown(errors)
+    return found.own_exception(errors, ended=ended) or found.unknown(errors)
 
 
 @attrs.frozen

@@ -56,7 +56,10 @@ def classify_log_end(
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
     messages = (each for path in starts for each in _scheduler_signatures(path, registry))
     known = [*registry.signatures(name), *messages]
-    failure = diagnose(starts, known, starts) or _find_exception(starts, last_steps, new_parser, known)
+    is_short = status == "incomplete" and total_known
+    failure = diagnose(starts, known, starts) or _find_exception(
+        starts, last_steps, new_parser, known, ended=not is_short
+    )
     return ("incomplete" if failure and status == "complete" else status), failure
 
 
@@ -72,12 +75,18 @@ def _find_exception(
     last_steps: Mapping[Path, LastSteps],
     new_parser: NewParser,
     known: Sequence[Signature],
+    *,
+    ended: bool,
 ) -> Failure | None:
-    """Return the exception that ended a rank. The other ranks finish at most their present step."""
-    if last_exception(starts, known, starts) is None:  # usual, and faster than finding the last step
+    """Return the exception that ended a rank. The other ranks finish at most their present step.
+
+    Without ``ended``, ordinary lines may follow the exception: logs of several ranks without labels have them.
+    """
+    if last_exception(starts, known, starts, ended=ended) is None:  # usual, and faster than finding the last step
         return None
     begins = {path: last.find_begin(path, new_parser, 1) for path, last in last_steps.items()}
-    return last_exception(starts, known, {path: max(start, begins[path]) for path, start in starts.items()})
+    starts = {path: max(start, begins[path]) for path, start in starts.items()}
+    return last_exception(starts, known, starts, ended=ended)
 
 
 def _scheduler_signatures(path: Path, registry: PluginRegistry) -> Iterator[Signature]:
