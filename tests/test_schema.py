@@ -218,6 +218,11 @@ def test_every_key_has_a_description(cls: type) -> None:
     assert [text for text in texts.values() if not text.description.endswith((".", ")"))] == []
 
 
+@pytest.mark.parametrize("kind", ["spec", "recipe", "framework file"])
+def test_descriptions_are_markdown(kind: Any) -> None:
+    assert "``" not in json.dumps(llmb.json_schema(kind))
+
+
 def test_a_spec_begins_with_the_line_for_editors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     llmb_command = command_line(capsys)
     done = llmb_command("recipes", "maxtext/llama2-tiny", "--toml", "--schema")

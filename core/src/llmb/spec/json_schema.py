@@ -81,8 +81,12 @@ def closed_table(properties: Mapping[str, Schema], required: Sequence[str] = ())
 
 
 def _annotations(text: FieldText, default: Any) -> Schema:
-    """Return the description, the default and the example of a key. A factory is no default: its value may change."""
+    """Return the description, the default and the example of a key. A factory is no default: its value may change.
+
+    Editors show a description as Markdown, which writes code between single backquotes.
+    """
     description = f"{text.description} Default: {text.default}." if text.default else text.description
+    description = description.replace("``", "`")
     found: Schema = {"description": description.strip()} if description else {}
     if default not in (attrs.NOTHING, None) and not isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         found["default"] = encode(default)

@@ -173,12 +173,12 @@ TABLE_TEXTS: Mapping[str, str] = {
     "model": "Another model. Each key overrides the recipe's value; the run is then a proxy.",
     "framework": "Options of the framework.",
     "env": "Environment variables of the job, as strings. They override those of the recipe and of the target.",
-    "mounts": "Paths on the node, each with its path in the container; ``:ro`` at the end makes a mount read-only.",
+    "mounts": "Paths on the node, each with its path in the container; `:ro` at the end makes a mount read-only.",
     "profile": "A capture of a profiling tool. The run is never compared with a baseline.",
     "telemetry": "Samples of the GPUs of each node.",
     "measure": "What to measure: the measuring window and the tolerance of the verdict.",
     "target": "Where to run. The keys that are not listed here belong to the scheduler.",
-    "sweep": 'Lists of any other key, such as ``"parallelism.tp" = [4, 8]``. Every combination runs.',
+    "sweep": 'Lists of any other key, such as `"parallelism.tp" = [4, 8]`. Every combination runs.',
     "provenance": "How a recorded run was made. Ignored.",
 }
 """Descriptions of the tables, for editors."""
