@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -31,6 +32,42 @@ def test_a_declared_framework_is_valid_and_so_are_its_comments(tmp_path: Path) -
     }
     [run] = llmb.load(spec).runs
     assert run.run.steps == 20
+
+
+def test_a_declared_framework_names_every_key(tmp_path: Path) -> None:
+    [file] = llmb.new_plugin("my_trainer", "declared", tmp_path)
+    schema = llmb.json_schema("framework file")["properties"]
+    keys = {*schema, *schema["log"]["properties"]} - {"recipes"}  # several recipes instead of one
+    assert {key for key in keys if not re.search(rf"\b{key}\b", file.read_text())} == set()
+
+
+def test_each_optional_key_of_a_declared_framework_is_valid(tmp_path: Path) -> None:
+    [file] = llmb.new_plugin("my_trainer", "declared", tmp_path)
+    (tmp_path / "train.py").touch()
+    (tmp_path / "requirements.txt").write_text("numpy==2.3.5 --hash=sha256:0\n")
+    text = file.read_text().replace('commit = "..."', f'commit = "{"a" * 40}"')
+    comment = re.compile(r"^# (?=\[|[a-z_A-Z]+ = )", re.MULTILINE)
+    [*blocks] = (each for each in re.split(r"\n\n", text) if each.startswith("# ["))
+    lines = [
+        each
+        for each in re.findall(r"^# (?!recipe)\w+ = .*$", text, re.MULTILINE)
+        if not any(each in it for it in blocks)
+    ]
+    assert (len(blocks), len(lines)) >= (4, 15)
+    changes = {
+        "# fields": ("line = ", "# line = "),
+        "# [options": ("--seq=", "--seed={seed} --seq="),
+        "# tp": ("--seq=", "--tp={tp} --seq="),
+        "# micro_batch_size": ("--seq=", "--micro-batch={micro_batch_size} --seq="),
+    }
+    for part in (*blocks, *lines):
+        old, new = next((change for begin, change in changes.items() if part.startswith(begin)), ("", ""))
+        file.write_text(text.replace(old, new, 1).replace(part, comment.sub("", part)))
+        spec = {
+            "workload": {"recipe": str(file), "gpu_type": "h100", "dtype": "bf16", "gpus": 8},
+            "target": {"scheduler": "local", "workdir": str(tmp_path)},
+        }
+        assert llmb.load(spec).runs, part
 
 
 @pytest.mark.parametrize("kind", PROJECTS)
@@ -100,6 +137,17 @@ def test_a_declared_framework_reads_the_log_that_it_is_written_from(
     assert all(row.split(",")[2] for row in rows)  # losses
 
 
+def test_steps_without_a_number_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = tmp_path / "a.log"
+    log.write_text(
+        "epoch 1 starts\n" + "".join(f"nll 3.{i} | 0.{i}5s/it | lr 1e-4\n" for i in (9, 7, 8)) + "took 9.5 s\n"
+    )
+    run = command_line(capsys)
+    assert run("new-plugin", "mine", "--from", log, "--into", tmp_path).status == 0
+    rows = run("parse", log, "--framework", tmp_path / "mine.toml", "--csv").out.splitlines()[1:]
+    assert [row.split(",")[:3] for row in rows] == [["1", "0.95", "3.9"], ["2", "0.75", "3.7"], ["3", "0.85", "3.8"]]
+
+
 def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -108,7 +156,7 @@ def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     log.write_text("rank 3 is ready\nloss nan\n")
     done = run("new-plugin", "mine", "--from", log, "--into", tmp_path)
     assert (done.status, list(tmp_path.iterdir())) == (2, [log])
-    assert "a.log: no line has an integer that rises" in done.err
+    assert "a.log: no line has a number that rises" in done.err
     assert "cannot read" in run("new-plugin", "mine", "--from", tmp_path / "b.log", "--into", tmp_path).err
     done = run("new-plugin", "mine", "--from", log, "--kind", "pack", "--into", tmp_path)
     assert "--from requires --kind declared, not pack" in done.err

@@ -56,14 +56,16 @@ def _line_of(log: Path) -> str:
     except OSError as error:
         raise LlmbError(f"cannot read {log}: {error.strerror}") from error
     if line is None:
-        message = "no line has an integer that rises from step to step; omit --from and write [log] line yourself"
+        message = "no line has a number that rises, nor a step time; omit --from and write [log] line yourself"
         raise LlmbError(f"{log}: {message}")
     return line
 
 
 def _with_line(text: str, line: str) -> str:
     """Return the file of a declared framework with another `line`."""
-    written = f"line = {json.dumps(line, ensure_ascii=False)}   # proposed from a log: check the names"
+    is_literal = '"' in line and "'" not in line
+    quoted = f"'{line}'" if is_literal else json.dumps(line, ensure_ascii=False)
+    written = f"line = {quoted}   # proposed from a log: check the names"
     return re.sub(r"^line = .*$", lambda _: written, text, flags=re.MULTILINE)
 
 

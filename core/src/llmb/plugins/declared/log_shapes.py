@@ -83,14 +83,14 @@ class Shape:
 
 
 def find_shapes(lines: Iterable[str]) -> list[Shape]:
-    """Return the shapes of all lines that have a step number, the most frequent first."""
+    """Return the shapes of all lines with numbers, the most frequent first."""
     rows: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for line in lines:
         if len(line) <= LONGEST_LINE:
             texts, numbers = _split(line)
             rows.setdefault(texts, []).append(numbers)
     shapes = [Shape(texts, tuple(each)) for texts, each in rows.items() if len(texts) > 1]
-    return sorted((each for each in shapes if each.step is not None), key=lambda each: -len(each.rows))
+    return sorted(shapes, key=lambda each: -len(each.rows))
 
 
 def _split(line: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

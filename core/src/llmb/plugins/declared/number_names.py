@@ -36,13 +36,8 @@ def name_numbers(shape: Shape) -> dict[int, str]:
     Numbers with a meaning get their known name, and others a name of their own from the words before them. Constants,
     counters and times of day have no name.
     """
-    step = shape.step
-    assert step is not None  # of a step line
-    names = {step: "step"}
     columns = [column for column in range(len(shape.texts) - 1) if shape.values(column)]
-    is_total = len(shape.rows) == 1 or not shape.rises(step + 1) if step + 1 in columns else False
-    if is_total and shape.texts[step + 1].strip() in ("/", "of"):
-        names[step + 1] = "total_steps"
+    names = _counters(shape, columns)
     for _, column, name in sorted(_known_names(shape, columns)):
         if column not in names and name not in names.values():
             names[column] = name
@@ -51,6 +46,16 @@ def name_numbers(shape: Shape) -> dict[int, str]:
         if column not in names and name and name not in names.values() and _is_metric(shape, column):
             names[column] = name
     return dict(sorted(names.items()))
+
+
+def _counters(shape: Shape, columns: list[int]) -> dict[int, str]:
+    """Return the names of the step number and of the number of steps behind it."""
+    step = shape.step
+    if step is None:
+        return {}
+    is_total = len(shape.rows) == 1 or not shape.rises(step + 1) if step + 1 in columns else False
+    has_total = is_total and shape.texts[step + 1].strip() in ("/", "of")
+    return {step: "step", step + 1: "total_steps"} if has_total else {step: "step"}
 
 
 def _is_metric(shape: Shape, column: int) -> bool:
@@ -73,8 +78,8 @@ def _known_names(shape: Shape, columns: list[int]) -> Iterator[tuple[int, int, s
         elif _TFLOPS.search(around):
             is_sum = re.search(r"total|global|aggregate|cluster", around)
             yield 0, column, "tflops" if is_sum else "tflops_per_gpu"
-        elif re.search(r"loss[\"'\])]*\s*[:=]?\s*$", label) and not _OTHER_LOSS.search(label):
-            yield 0 if re.match(r"\W*loss", label) else 1, column, "loss"
+        elif re.search(r"(?:loss|nll)[\"'\])]*\s*[:=]?\s*$", label) and not _OTHER_LOSS.search(label):
+            yield 0 if re.match(r"\W*(?:loss|nll)", label) else 1, column, "loss"
         elif time := _name_time(label, unit):
             since_1970 = time in _SINCE_1970 and min(shape.values(column)) > _SINCE_1970[time]
             name = time.replace("time", "clock") if since_1970 else time

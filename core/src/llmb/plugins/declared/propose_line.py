@@ -14,23 +14,33 @@ from llmb.values.errors import SpecError
 
 
 def propose_line(log: bytes) -> str | None:
-    """Return a `line` that reads the steps of a log, or None if no line has an integer that rises.
+    """Return a `line` that reads the steps of a log, or None if the log has none.
 
-    Shapes with a time or a rate and a loss come first, then those with a word such as step before the integer, and
-    then the most frequent one.
+    Shapes with an integer that rises come first, then those with a time or a rate and a loss, then those with a word
+    such as step before the integer, and then the most frequent one. A shape without such an integer needs several
+    lines, and a time or a rate.
     """
     data, _ = without_escapes(log)
     lines = [line[len(label[0]) if (label := LABEL.match(line)) else 0 :] for line in data.splitlines()]
     shapes = find_shapes(line.decode(errors="replace") for line in lines)
-    for shape in sorted(shapes, key=_precedence, reverse=True):
+    for shape in sorted(filter(_has_steps, shapes), key=_precedence, reverse=True):
         if line := _propose(shape):
             return line
     return None
 
 
-def _precedence(shape: Shape) -> tuple[int, bool, int]:
-    names = set(name_numbers(shape).values()) & set(KNOWN) - {"step", "total_steps"}
-    return ("loss" in names) + bool(names - {"loss"}), shape.names_step, len(shape.rows)
+def _has_steps(shape: Shape) -> bool:
+    """Check whether the lines have a step number, or are several lines with a time or a rate, which llmb counts."""
+    return shape.step is not None or (len(shape.rows) > 1 and bool(_metrics(shape) - {"loss"}))
+
+
+def _precedence(shape: Shape) -> tuple[bool, int, bool, int]:
+    names = _metrics(shape)
+    return shape.step is not None, ("loss" in names) + bool(names - {"loss"}), shape.names_step, len(shape.rows)
+
+
+def _metrics(shape: Shape) -> set[str]:
+    return set(name_numbers(shape).values()) & set(KNOWN) - {"step", "total_steps"}
 
 
 def _propose(shape: Shape) -> str | None:
