@@ -55,6 +55,13 @@ def test_the_tutorial_on_a_cluster_works_on_one(tmp_path: Path) -> None:
         perform(page, attrs.evolve(session, env={**session.env, **server.env}))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plugin", "recipe-pack"])
+def test_the_tutorial_on_a_project_works(name: str, tmp_path: Path) -> None:
+    page = f"docs/tutorials/{name}.md"
+    perform(page, new_session(page, tmp_path))
+
+
 @pytest.mark.parametrize("block", [each for each in ALL if not is_run(each)], ids=lambda block: block.name)
 def test_a_block_that_is_not_run_has_another_test_or_a_reason(block: Block) -> None:
     tested, reason = block.note("tested by"), block.note("not run:")

@@ -140,9 +140,10 @@ def _environment_of(session: Session) -> Iterator[None]:
 
 
 def installed_plugin(session: Session) -> None:
-    """Install the project in the session's folder, as ``pip install -e .`` does, but without an index."""
-    project = tomllib.loads((session.folder / "pyproject.toml").read_text())["project"]
-    info = session.folder / "src" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
+    """Install the project in the session's folder, as ``uv pip install -e`` does, but without an index."""
+    [file] = session.folder.glob("*/pyproject.toml")
+    project = tomllib.loads(file.read_text())["project"]
+    info = file.parent / "src" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
     info.mkdir()
     needs = "".join(f"Requires-Dist: {each}\n" for each in project["dependencies"])
     head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n{needs}"
@@ -150,4 +151,4 @@ def installed_plugin(session: Session) -> None:
     groups = project["entry-points"].items()
     points = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in groups)
     (info / "entry_points.txt").write_text("".join(points))
-    session.env = {**session.env, "PYTHONPATH": str(session.folder / "src")}
+    session.env = {**session.env, "PYTHONPATH": str(file.parent / "src")}

@@ -10,7 +10,7 @@ from llmb import Run, with_paths
 
 def maxtext_arguments(run: Run[Any]) -> dict[str, Any]:
     """Return the arguments of a training phase, except run name, steps and the options of the spec."""
-    given = with_paths(run.settings["config"], run.paths)
+    given = with_paths(run.settings.get("config", {}), run.paths)
     derived = {
         **batch_arguments(run),
         "max_target_length": run.model.seq_len,

@@ -54,7 +54,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
             raise SpecError(*errors)
         wrapper = {f"{run.paths.run}/{WRAPPER}": resource_text(__package__, WRAPPER)}
         mpi = run.settings.get("mpi")
-        return run.job(job_phases(run), env=run.settings["env"], files=wrapper, mpi=mpi, mpi_optional=True)
+        return run.job(job_phases(run), env=run.settings.get("env", {}), files=wrapper, mpi=mpi, mpi_optional=True)
 
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:

@@ -52,7 +52,7 @@ def _check_profile(run: Run[Any]) -> Iterator[Fault]:
 
 def _check_steps(run: Run[Any]) -> Iterator[Fault]:
     """Yield an error if the run ends before the first profiled step. MaxText would exit immediately."""
-    config = {**run.settings["config"], **run.options.config}
+    config = {**run.settings.get("config", {}), **run.options.config}
     first = config.get("skip_first_n_steps_for_profiler")
     if config.get("profiler") and isinstance(first, int) and run.steps <= first:
         message = f"{run.steps} steps are too few, because MaxText's profiler starts at step {first}"
