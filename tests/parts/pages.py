@@ -35,6 +35,7 @@ from parts.repository import ROOT
 COMMENT = re.compile(r"<!-- (.*?) -->")
 SHELL_SYNTAX = re.compile(r"[|<>&;$`~]|^(?!llmb )")
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+SLOW_NOTE = re.compile(r"^(?:llmb: .* has been running for \d+ s|(?:reading|writing) .* \.\.\.)\n", re.MULTILINE)
 NUMBER = re.compile(r"\d[\d.,]*(?:e[+-]\d+)?")
 
 
@@ -146,7 +147,7 @@ class _Terminal:
     def text(self) -> str:
         """Return what was written, without the codes of colours and without notes on a slow machine."""
         shown = ESCAPE.sub("", b"".join(self._parts).decode().replace("\r\n", "\n"))
-        return re.sub(r"^llmb: .* has been running for \d+ s\n", "", shown, flags=re.MULTILINE)
+        return SLOW_NOTE.sub("", shown)
 
 
 @attrs.define
