@@ -18,7 +18,7 @@ names=$(printf '%s' "$answer" | grep -o '"rfilename": *"[^"]*"' | cut -d '"' -f 
 export url="$hub/${address#models/}/resolve/$commit" folder
 fetch='[ -e "$folder/$1" ] && exit
 mkdir -p "$(dirname "$folder/$1")"
-curl --silent --show-error --fail --location --retry 5 --continue-at - --output "$folder/$1.partial" "$url/$1" &&
+curl --silent --show-error --fail --location --retry 5 --output "$folder/$1.partial" "$url/$1" &&
   mv "$folder/$1.partial" "$folder/$1"'
 printf '%s\n' "$names" | xargs -P 8 -n 1 bash -c "$fetch" fetch || fail "not all files of $address could be downloaded"
 printf '%s\n' "$commit" >"$folder/.complete"
