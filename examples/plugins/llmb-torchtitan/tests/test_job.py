@@ -108,7 +108,7 @@ DEEPSEEK: dict[str, Any] = {"recipe": "torchtitan/deepseek-v3", "gpu_type": "gb2
 
 def test_existing_folders_of_data_and_tokenizer_are_mounted_and_not_downloaded(plan_run: PlanRun) -> None:
     run = plan_run(workload=DEEPSEEK, framework={"dataset": "/data/c4", "tokenizer": "/data/tokenizer"})
-    assert [task.task.kind for task in run.tasks] == ["repository"]
+    assert [task.task.kind for task in run.tasks] == ["repository", "software"]
     assert [(mount.source, mount.read_only) for mount in run.job.mounts] == [
         ("/data/c4", True),
         ("/data/tokenizer", True),

@@ -181,14 +181,44 @@ def test_the_job_equals_the_published_one(plan_run: PlanRun, point: tuple[str, s
     assert (run.job.nodes, run.job.tasks_per_node) == (point[2] // per_node, per_node)
     assert run.job.time_limit_s == 2 * 3600
     assert run.job.environment.base == llmb.Image(ref="nvcr.io/nvidia/pytorch:25.12-py3")
-    assert phase.command[2:5] == ("python", "-m", "torchtitan.train")
+    assert phase.command[2].startswith("/w/cache/software/torchtitan-")
+    assert phase.command[3:5] == ("-m", "torchtitan.train")
     assert run.job.domain_nodes == (16 if point[0] == "gb200" else None)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_the_software_in_the_image_is_that_of_the_publisher(plan_run: PlanRun, point: tuple[str, str, int]) -> None:
+    """The versions are those of install_torchtitan_to_container.sh."""
+    run = plan_point(plan_run, *point)
+    [task] = [each.task for each in run.tasks if each.task.kind == "software"]
+    assert isinstance(task.work, llmb.Job)
+    assert task.work.environment == llmb.Environment(base=run.job.environment.base)
+    [phase] = task.work.phases
+    torch = {"TORCH": "torch==2.11.0 torchvision==0.26.0 torchaudio==2.11.0", "TORCH_BACKEND": "cu130"}
+    main = {"DEEPEP_COMMIT": "567632dd59810d77b3cc05553df953cc0f779799", "NVSHMEM": "3.6.5", "CCCL": "v2.8.1"}
+    hybrid = {"DEEPEP_COMMIT": "7febc6e25660af0f54d95dd781ecdcd62265ecca", "RDMA_CORE": "v60.0"}
+    torchao = {"TORCHAO_COMMIT": "7bfc8da876a4360d4108e6882e0fda6ec4cb601d"}
+    expected = {
+        "h100": {**main, "TORCH_CUDA_ARCH_LIST": "9.0"},
+        "b200": {**main, **torchao, "TORCH_CUDA_ARCH_LIST": "10.0"},
+        "gb200": {**hybrid, **torchao, "TORCH_CUDA_ARCH_LIST": "10.0", "HYBRID_EP_MULTINODE": "1"},
+    }
+    assert phase.env == {**torch, **expected[point[0]]}
+
+
+def test_a_python_of_the_spec_replaces_the_software(plan_run: PlanRun) -> None:
+    recipe = "torchtitan/deepseek-v3@26.06"
+    workload = {"recipe": recipe, "gpu_type": "b200", "dtype": "bf16", "gpus": 256}
+    run = plan_run(workload=workload, framework={"python": "/opt/bin/python"})
+    assert run.job.phases[0].command[2] == "/opt/bin/python"
+    assert "software" not in [task.task.kind for task in run.tasks]
 
 
 def test_tokenizer_and_data_set_are_downloaded_once(plan_run: PlanRun) -> None:
     run = plan_point(plan_run, "b200", "bf16", 256)
     assert [task.task.kind for task in run.tasks] == [
         "repository",
+        "software",
         "tokenizer deepseek-ai/DeepSeek-V3.1-Base",
         "dataset allenai/c4",
     ]

@@ -24,6 +24,7 @@ from llmb import (
 from llmb_torchtitan.hub_download import hub_tasks
 from llmb_torchtitan.job_config import log_interval
 from llmb_torchtitan.log import TorchTitanLog
+from llmb_torchtitan.software import software_tasks
 from llmb_torchtitan.training_job import job_env, job_files, job_mounts, repository_of, train_phase
 from llmb_torchtitan.validation import find_errors
 
@@ -38,8 +39,10 @@ class TorchTitanOptions:
     """Keys of torchtitan's job configuration, by table; they override those of the recipe. Default: empty.
     Example: ``{ training = { seed = 1 } }``
     """
-    python: str = attrs.field(default="python", metadata=_COMPARABLE)
-    """Python interpreter of the environment with torchtitan's dependencies. Example: ``"python3"``"""
+    python: str | None = attrs.field(default=None, metadata=_COMPARABLE)
+    """Python with torchtitan's dependencies. Default: that of the software that the recipe adds to its image, else
+    ``python``. Example: ``"python3"``
+    """
     checkout: str | None = None
     """Existing checkout of torchtitan. Default: llmb's own checkout. Example: ``"/opt/torchtitan"``"""
     dataset: str | None = attrs.field(default=None, metadata=_COMPARABLE)
@@ -62,8 +65,8 @@ class TorchTitan(FrameworkHooks[TorchTitanOptions]):
 
     @hookimpl
     def prepare_dataset(self, run: Run[TorchTitanOptions]) -> Dataset | None:
-        """Return the tasks that download tokenizer and data set, or None for those in torchtitan's repository."""
-        tasks = hub_tasks(run)
+        """Return the tasks that build software and download data, or None if image and repository have all of it."""
+        tasks = (*software_tasks(run), *hub_tasks(run))
         return Dataset(tasks=tasks) if tasks else None
 
     @hookimpl

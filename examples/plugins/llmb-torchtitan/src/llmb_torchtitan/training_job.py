@@ -8,6 +8,7 @@ from typing import Any
 from llmb import Fault, FrozenMap, Mount, Phase, RecipeError, Repository, Run, resource_text, with_paths
 from llmb_torchtitan.hub_download import data_folders
 from llmb_torchtitan.job_config import chosen_tables, job_config
+from llmb_torchtitan.software import python_of
 
 CONFIG = "torchtitan.toml"
 WRAPPER = "titan_rank_wrapper.sh"
@@ -23,7 +24,7 @@ def repository_of(run: Run[Any]) -> Repository:
 def train_phase(run: Run[Any]) -> Phase:
     """Return the training phase. The wrapper extends search paths of the container for each rank."""
     program = with_paths(run.settings["program"], run.paths)
-    words = ("bash", f"{run.paths.run}/{WRAPPER}", run.options.python, *program)
+    words = ("bash", f"{run.paths.run}/{WRAPPER}", python_of(run), *program)
     return Phase(name="train", command=(*words, "--job.config_file", f"{run.paths.run}/{CONFIG}"))
 
 
