@@ -90,6 +90,7 @@ def test_options_of_the_spec_override_the_recipe(plan_run: PlanRun) -> None:
         ({"framework": {"config": {"training": {"steps": 7}}}}, "framework.config.training.steps", "workload.steps"),
         ({"framework": {"config": {"parallelism": {"tensor_parallel_degree": 2}}}},
          "framework.config.parallelism.tensor_parallel_degree", "parallelism.tp instead"),
+        ({"framework": {"config": {"optimiser": {"lr": 1e-4}}}}, "framework.config.optimiser", "one of job, profiling"),
         ({"framework": {"dataset": "/data"}}, "framework.dataset", "no such key"),
         ({"framework": {"checkout": "titan"}}, "framework.checkout", "an absolute path on the target"),
         ({"profile": {"tool": "nsys"}}, "profile", "[framework.config.profiling] instead"),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
 
-from llmb import Fault, Run, forbid_options, format_value, unsupported_degrees
+from llmb import Fault, Run, forbid_options, format_value, nearest_name, unsupported_degrees
 from llmb_torchtitan.job_config import chosen_tables, log_interval
+
+TABLES = (
+    *("job", "profiling", "metrics", "model", "optimizer", "lr_scheduler", "training", "parallelism", "checkpoint"),
+    *("activation_checkpoint", "compile", "quantize", "comm", "memory_estimation", "fault_tolerance", "experimental"),
+    *("validation", "debug"),
+)
+"""Tables of torchtitan's configuration. Source: JobConfig of torchtitan 0.2.2, config/job_config.py."""
 
 DECIDED = {
     "training.steps": "workload.steps",
@@ -70,13 +77,15 @@ def _check_model(run: Run[Any]) -> Iterator[Fault]:
 
 
 def _check_config(run: Run[Any]) -> Iterator[Fault]:
+    """Yield the errors of tables that torchtitan does not have, and of keys that llmb sets."""
+    for table in run.options.config:
+        if table not in TABLES:
+            expected, nearest = f"one of {', '.join(TABLES)}", nearest_name(table, TABLES)
+            message = "unknown table of torchtitan's configuration"
+            yield Fault(message=message, key=f"framework.config.{table}", expected=expected, nearest=nearest)
     own = {key: option for key, option in DATA.items() if option.partition(".")[2] in run.settings}
-    return forbid_options(_dotted(run.options.config), {**DECIDED, **own})
-
-
-def _dotted(tables: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the keys of all tables, and the names of nested tables as keys."""
-    return (f"{table}.{key}" for table, keys in tables.items() for key in keys)
+    keys = (f"{table}.{key}" for table, keys in run.options.config.items() for key in keys)
+    yield from forbid_options(keys, {**DECIDED, **own})
 
 
 def _check_folders(run: Run[Any]) -> Iterator[Fault]:
