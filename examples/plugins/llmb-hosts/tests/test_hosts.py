@@ -37,7 +37,7 @@ def test_a_job_takes_as_many_hosts_as_it_needs_and_is_reached_through_the_first(
     assert "hosts=(b a)" in lines
     assert "lock_order=(1 0) # equal for all jobs" in lines
     assert """  export QUOTED='it'"'"'s'""" in lines
-    assert [line for line in lines if line.startswith("phase train all inside python -m torchtitan.train ")]
+    assert [line for line in lines if line.startswith("phase train all inside bash ")]
     directory = f"/it's shared/runs/{run.run.id}"
     assert run.script.logs["train"][15] == f"{directory}/logs/train.{{attempt}}.15.log"
 
