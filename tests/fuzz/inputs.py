@@ -22,6 +22,20 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 LOGS = sorted((ROOT / "plugins").glob("*/tests/logs/*.log"))
 FRAMEWORKS = ("maxtext", "megatron_bridge", "nemo_launcher")
 RUN = "k3x9f-llama2-tiny"
+FILTERS = ("recipe", "image", "gpus", "state", "verdict", "since", "until", "ratio")
+VALUES = (
+    *map(str, WEIRD),
+    "*",
+    "[",
+    "64..",
+    "9" * 30,
+    "1..2",
+    "a," * 2000,
+    "*a" * 30_000,
+    "999999999d",
+    "9999-12-31",
+    "\udcff",
+)
 HARMLESS = ("validate", "recipes", "metrics", "parse", "runs", "show", "logs", "plugins")
 """Commands that start nothing and connect to nothing."""
 
@@ -97,7 +111,9 @@ def fuzz_record(folder: Path, random: Random) -> list[str]:
         file.write_bytes(mutate_bytes(file.read_bytes(), random))
     if random.random() < 0.1:
         (runs / RUN).rename(runs / os.fsdecode(b"k3x9f\xff\x1b[31m"))
-    return random.choice((["runs"], ["runs", "--json"], ["show", "k3x9f"], ["show", RUN, "--json"], ["logs", "k3x9f"]))
+    filtered = ["runs", *(f"{random.choice(FILTERS)}={random.choice(VALUES)}" for _ in range(random.randint(1, 3)))]
+    lists = (["runs"], ["runs", "--json"], [each.replace("\0", "") for each in filtered])
+    return random.choice((*lists, ["show", "k3x9f"], ["show", RUN, "--json"], ["logs", "k3x9f"]))
 
 
 def fuzz_command_line(folder: Path, random: Random) -> list[str]:

@@ -48,6 +48,7 @@ def write(name: str, text: str) -> Callable[[Path], object]:
         (write("result.json", '{"failure": {"cause": {}}}'), "damaged record: failure"),
         (write("result.json", '{"steady_state": {"spikes": [1]}, "interval": 3}'), "damaged record: "),
         (write("run.toml", '[workload]\ngpus = "many"\nrecipe = 1'), "damaged record: recipe: invalid value 1"),
+        (write("run.toml", f'[workload]\ngpus = {10**30}\nrecipe = "a/b"\n'), ""),
         (write("run.toml", "\x00\x1b["), "run.toml is damaged"),
         (write("events.jsonl", '{"event": "ended", "state": "won"}\n{"event": "queued", "job_id": 3}\n'), ""),
         (write("events.jsonl", '{"event": "running", "time": "x"}\n' + "[" * 100_000), ""),

@@ -196,10 +196,28 @@ def test_an_ended_record_that_was_changed_is_read_again_if_it_is_shown(records: 
         (["since=1m"], []),
         (["image=*", "target="], ["run2", "run1", "run0"]),
         (["verdict=pass"], []),
+        (["recipe=\udcff"], []),  # a byte that is not UTF-8
     ],
 )
 def test_filters_select_runs(records: list[RunRecord], filters: list[str], found: list[str]) -> None:
     assert list(find_runs(filters).run_ids) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"gpus={10**30}",
+        f"gpus=1..{'9' * 5000}",
+        "since=999999d",
+        "until=0001-01-01T00:00+14:00",
+        "recipe=" + "a," * 1000,
+        "recipe=" + "*a" * 30_000,
+    ],
+    ids=lambda text: text[:20],
+)
+def test_a_filter_that_no_index_can_answer_is_an_error(records: list[RunRecord], text: str) -> None:
+    with pytest.raises(SpecError, match=r"^(invalid (gpus|since|until)|the filter (gpus|recipe) is too long)"):
+        find_runs([text])
 
 
 def test_runs_are_sorted_with_missing_values_last(records: list[RunRecord]) -> None:
@@ -211,5 +229,6 @@ def test_runs_are_sorted_with_missing_values_last(records: list[RunRecord]) -> N
     assert find_runs(reverse=True, limit=2).run_ids == ("run0", "run1")
     found = find_runs(limit=2)
     assert (found.total, found.run_ids) == (3, ("run1", "run0"))
+    assert find_runs(limit=10**30).run_ids == ("run2", "run1", "run0")
     with pytest.raises(SpecError, match=r"unknown sort key 'step'; expected created, .* mean 'step_time'"):
         find_runs(sort="step")

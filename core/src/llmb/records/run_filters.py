@@ -15,8 +15,17 @@ from llmb.values.job_status import RunState, Verdict
 
 FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict", "since", "until")
 CHOICES = {"state": get_args(RunState), "verdict": get_args(Verdict)}
-AGE = re.compile(r"(\d+)([smhdw])")
+AGE = re.compile(r"([0-9]{1,12})([smhdw])")
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+MOST_VALUES = 500
+"""Values of a filter. SQLite accepts fewer than 1,000."""
+
+LONGEST_VALUE = 1000
+"""Characters of a value. SQLite rejects patterns that are far longer."""
+
+RANGE = re.compile(r"([0-9]{1,10})(?:\.\.([0-9]{1,10}))?")
+"""A number of GPUs, or the first and the last one."""
 
 SORT_KEYS = ("created", "step_time", "ratio", "mfu", "gpus")
 """Columns by which runs can be sorted."""
@@ -56,7 +65,10 @@ def _parse_filter(text: str) -> Condition:
     if key in ("since", "until"):
         limits = "created >= ?" if key == "since" else "created < ? and created <> ''"
         return Condition(limits, (_parse_moment(key, value),))
-    wanted = value.split(",")
+    wanted = [as_storable_text(each) for each in value.split(",")]
+    if len(wanted) > MOST_VALUES or max(map(len, wanted)) > LONGEST_VALUE:
+        expected = f"at most {MOST_VALUES} values of at most {LONGEST_VALUE} characters"
+        raise SpecError(Fault(message=f"the filter {key} is too long", expected=expected))
     if key == "gpus":
         ranges = [_parse_range(each) for each in wanted]
         return _any_of(["gpus between ? and ?"] * len(ranges), [limit for each in ranges for limit in each])
@@ -72,29 +84,41 @@ def _any_of(conditions: Sequence[str], values: Sequence[str | int]) -> Condition
 
 
 def _parse_range(text: str) -> tuple[int, int]:
-    low, _, high = text.partition("..")
-    if not low.isdecimal() or not (high or low).isdecimal():
+    if not (match := RANGE.fullmatch(text)):
         raise SpecError(Fault(message=f"invalid gpus {text!r}", expected="a number such as 64, or 64..512"))
-    return int(low), int(high or low)
+    return int(match[1]), int(match[2] or match[1])
 
 
 def _parse_moment(key: str, text: str) -> str:
     """Return a time as records contain it."""
-    if match := AGE.fullmatch(text):
-        return _as_text(datetime.now(UTC) - timedelta(**{UNITS[match[2]]: int(match[1])}))
-    moment = as_sortable_time(text)
+    moment = _time_of_age(text) or as_sortable_time(text)
     if not moment:
         raise SpecError(Fault(message=f"invalid {key} {text!r}", expected="7d or 2026-11-01"))
     return moment
+
+
+def _time_of_age(text: str) -> str:
+    """Return the time that is so long ago, or "" if the text is no age or no calendar has that time."""
+    if not (match := AGE.fullmatch(text)):
+        return ""
+    try:
+        return _as_text(datetime.now(UTC) - timedelta(**{UNITS[match[2]]: int(match[1])}))
+    except OverflowError:
+        return ""
+
+
+def as_storable_text(text: str) -> str:
+    """Return text that SQLite can store: bytes of a command line that are not UTF-8 become escapes."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 def as_sortable_time(text: str | None) -> str:
     """Return a time in UTC as text that sorts by time, or "" if it is no time. A time without a zone is in UTC."""
     try:
         moment = datetime.fromisoformat(text or "")
-    except ValueError:
+        return _as_text(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
+    except (ValueError, OverflowError):
         return ""
-    return _as_text(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def _as_text(moment: datetime) -> str:

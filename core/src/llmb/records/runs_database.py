@@ -13,7 +13,8 @@ import attrs
 
 from llmb.paths import home_folder
 from llmb.records.result import RunResult
-from llmb.records.run_filters import Condition, as_sortable_time
+from llmb.records.run_filters import Condition, as_sortable_time, as_storable_text
+from llmb.values.scalars import LARGEST
 
 LOCK_TIMEOUT_S = 2.0  # for another process that writes the file
 
@@ -77,7 +78,7 @@ class RunsDatabase:
         with self._connection:
             for row in rows:
                 key = _as_key(row.run_id)
-                values = (key, row.stamp, row.ended, *(row.columns.get(name) for name in COLUMNS))
+                values = (key, row.stamp, row.ended, *(_as_storable(row.columns.get(name)) for name in COLUMNS))
                 self._connection.execute(f"insert or replace into runs values ({marks})", values)  # noqa: S608  # marks
                 self._connection.execute("insert or replace into results values (?, ?)", (key, row.result))
             for run_id in gone:
@@ -98,7 +99,7 @@ class RunsDatabase:
             f"select run_id, stamp from runs where {where} "  # noqa: S608  # SQL of this package
             f"order by {nulls}{sort} {direction}, created {direction}, run_id {direction} limit ?"
         )
-        found = self._connection.execute(query, [*values, -1 if limit is None else limit]).fetchall()
+        found = self._connection.execute(query, [*values, -1 if limit is None else min(limit, LARGEST)]).fetchall()
         if newest_last:
             found.reverse()
         return total, [(_as_name(key), stamp, self._result(key)) for key, stamp in found]
@@ -158,6 +159,13 @@ def _connect(name: str) -> sqlite3.Connection:
 def _as_key(run_id: str) -> str:
     """Return the id of a run as SQLite can store it: names that are not printable as JSON."""
     return run_id if run_id.isascii() and run_id.isprintable() else json.dumps(run_id)
+
+
+def _as_storable(value: str | int | float | None) -> str | int | float | None:
+    """Return a value that SQLite can store. A damaged record may have any integer, which becomes None if too large."""
+    if isinstance(value, str):
+        return as_storable_text(value)
+    return None if isinstance(value, int) and abs(value) > LARGEST else value
 
 
 def _as_name(key: str) -> str:
