@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from llmb import LineParser, Notice, PluginError, Step
+from llmb import LineParser, LogParser, Notice, PluginError, Step
 from llmb.plugins import checked_parser
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.entry_points import PluginEntry
@@ -177,6 +179,41 @@ def test_a_parser_that_takes_too_long_is_stopped_with_its_line(monkeypatch: pyte
     )
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+class Waiting(LineParser):
+    """A parser that needs 0.1 s for each line."""
+
+    needles = (b"step",)
+
+    def read_line(self, line: bytes) -> Iterable[Step | Notice]:
+        time.sleep(0.1)
+        return [Step(step=int(line.split()[1]))]
+
+
+def test_a_parser_in_another_thread_is_stopped_between_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of asynchronous sessions receive no signals."""
+    monkeypatch.setattr(checked_parser, "LIMIT_S", 0.25)
+    parser = CheckedParser(Waiting(), GUARD)
+    block = b"".join(b"step %d\n" % number for number in range(1, 50))
+    with ThreadPoolExecutor(1) as thread:
+        assert len(thread.submit(parser.feed, block).result()) < 5
+        with pytest.raises(PluginError, match=r"more than 0.25 s for one block of the log in the line 'step [345]'"):
+            thread.submit(parser.close).result()
+        fast = CheckedParser(Waiting(), GUARD)
+        assert thread.submit(fast.feed, b"step 1\n").result() == [Step(step=1)]
+
+
+def test_a_parser_of_its_own_is_stopped_after_a_slow_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked_parser, "LIMIT_S", 0.05)
+
+    class Own(LogParser):
+        def feed(self, block: bytes, source: str = "") -> list[Step | Notice]:
+            time.sleep(0.1)
+            return []
+
+    with ThreadPoolExecutor(1) as thread, pytest.raises(PluginError, match=r"more than 0.05 s for one block"):
+        thread.submit(CheckedParser(Own(), GUARD).feed, b"step 1\n").result()
 
 
 def test_an_alarm_of_the_program_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from llmb.logs.processes import rank_of_label
 from llmb.logs.rank_labels import LABEL
 from llmb.logs.search import search_for
 from llmb.logs.step_numbering import Numbering
+from llmb.logs.time_limit import check_time
 from llmb.values.steps import LogParser, Notice, Step
 
 BEFORE = 4 << 10
@@ -166,6 +167,7 @@ class LineParser(LogParser):
                     log.waiting.append(item)
                 if log.waiting and not log.numbering.undecided:
                     self.__add_waiting(log, found)
+            check_time()
         except Exception as error:
             note_line(error, line)
             raise
