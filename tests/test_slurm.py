@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.reserved_files import replaceable_files
 
 pytestmark = pytest.mark.real
 
@@ -34,6 +35,7 @@ def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
     [record] = toy_slurm.records
     assert toy_slurm.steps_of(record) == [1, 2, 3, 4, 5]
     assert len(toy_slurm.journal("begin")) == 2
+    assert replaceable_files(toy_slurm.work(run["run_id"]), toy_slurm.folder) == {"train.sh"}
 
 
 # the environment of a rank

@@ -107,6 +107,6 @@ def test_the_reason_contains_the_number_of_steps(found: Ending, reason: str) -> 
 
 def test_a_run_without_the_end_that_its_framework_prints_did_not_complete() -> None:
     status = JobStatus(state="ended", cause="completed", exit_code=0)
-    ending = determine_ending(status, steps_done=5, steps_requested=5, end_missing=True)
+    ending = determine_ending(status, steps_done=5, steps_requested=5, missing_end='"done"')
     assert ending.state == "failed"
-    assert ending.reason.endswith("after 5 of 5 steps, without the end of the training in the log")
+    assert ending.reason.endswith('after 5 of 5 steps, but the log lacks the end of the training, "done"')

@@ -255,7 +255,7 @@ class Unparsed:
     """A parser that finds nothing."""
 
     first_step = None
-    prints_end = False
+    end_texts = ()
 
     def feed(self, data: bytes, source: str = "") -> tuple[()]:
         return ()

@@ -157,6 +157,8 @@ def test_options_have_the_type_of_their_default(folder: Folder) -> None:
         ({"files": ["no.py"]}, "no.py cannot be read: No such file"),
         ({"files": ["../train.py"]}, "files[0]: invalid value"),
         ({"files": ["train.py", "job.sh"]}, 'files[1]: llmb writes "job.sh"'),
+        ({"files": ["train.py", "out.log"]}, 'files[1]: llmb writes "out.log"'),
+        ({"files": ["train.py", "alive"]}, 'files[1]: llmb writes "alive"'),
         ({"options": {"depth": {"default": 4}}}, "options.depth: the option has no effect"),
         ({"options": {"tp": {"default": 4}}}, "options.tp: the name of a value of every run"),
         ({"image": "a/b:1", "venv": {"lock": "train.py", "python": "3.12"}}, "venv: image and venv cannot be combined"),
@@ -204,10 +206,13 @@ def test_an_architecture_gives_its_sizes_to_the_command_and_its_rules_to_the_spe
     assert "mylm/mylm has no [model]" in folder.error()
 
 
-def test_a_log_without_its_end_is_incomplete(folder: Folder) -> None:
+def test_a_log_without_its_end_is_incomplete(folder: Folder, run_llmb: Any) -> None:
     file, log = folder.write(), folder.path / "a.log"
     log.write_text("iter 0: loss 3, time 5ms\niter 1: loss 2, time 4.5ms\n")
-    assert llmb.parse(log, framework=str(file)).status == "incomplete"
+    parsed = llmb.parse(log, framework=str(file))
+    assert (parsed.status, parsed.reason) == ("incomplete", 'incomplete: the log lacks the end of the training, "done"')
+    shown = run_llmb("parse", log, "--framework", file).stdout
+    assert 'incomplete (the log lacks "done"), 2 steps' in shown
     log.write_text(log.read_text() + "done\n")
     parsed = llmb.parse(log, framework=str(file))
     assert (parsed.status, parsed.summary.step_time_s) == ("complete", 0.0045)

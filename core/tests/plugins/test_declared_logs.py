@@ -241,6 +241,8 @@ def test_matching_takes_linear_time_for_every_line() -> None:
             "tim_ms is too similar to time_ms; expected time_ms, or a ",
         ),
         ({"line": ["step {step}", "at {los}"]}, "log.line[1]: los is too similar to loss"),
+        ({"line": "step {step} {time_ms} ms, {time_s} s"}, "log.line: {time_ms} and {time_s} are one value in several"),
+        ({"fields": {"where": "step", "clock": "at", "clock_ms": "t"}}, "log.fields: {clock} and {clock_ms} are one"),
         ({"fields": {"loss": "loss"}}, "log.fields.where: invalid value"),
         ({"fields": {"where": "loss"}}, "log.fields: no number is named"),
         ({}, "log.line: required key is missing"),

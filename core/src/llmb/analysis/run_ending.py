@@ -49,7 +49,7 @@ def determine_ending(
     steps_done: int,
     steps_requested: int,
     only_exit_left: bool = False,
-    end_missing: bool = False,
+    missing_end: str = "",
     nan: bool = False,
     messages: Set[NoticeKind] = frozenset(),
     parser_error: str = "",
@@ -57,12 +57,13 @@ def determine_ending(
 ) -> Ending:
     """Return the ending of a run whose job is over, from the first row of the truth table that applies.
 
-    ``end_missing`` means that the log lacks the end of the training, although the framework prints it. ``messages``
+    ``missing_end`` is the text at the end of a complete log that this log lacks. ``messages``
     are the scheduler's messages in the logs. ``parser_error`` is why the logs were not read to their end.
     ``cancelled_by`` is the user who cancelled the job, if the scheduler knows.
     """
-    all_steps, done = steps_done >= steps_requested and not end_missing, f"{steps_done} of {steps_requested} steps"
-    done += ", without the end of the training in the log" if end_missing and steps_done >= steps_requested else ""
+    all_steps, done = steps_done >= steps_requested and not missing_end, f"{steps_done} of {steps_requested} steps"
+    if missing_end and steps_done >= steps_requested:
+        done += f", but the log lacks the end of the training, {missing_end}"
     cause = _find_cause(status.cause or "failed", all_steps, messages)
     if cause == "cancelled":
         by = f" by {cancelled_by}" if cancelled_by else ""

@@ -115,7 +115,7 @@ def _determine_ending(plan: RunPlan, logs: RunLogs, past: JobPast, registry: Plu
         steps_done=logs.series.count,
         steps_requested=plan.run.steps,
         only_exit_left=_only_exit_left(plan, logs.series.steps),
-        end_missing=logs.series.end_missing,
+        missing_end=logs.series.missing_end,
         nan=logs.series.nan,
         messages={notice.kind for notice in logs.scheduler_notices},
         parser_error=logs.parser_error,

@@ -22,7 +22,7 @@ def log_status(series: StepSeries, steps_asked: int | None = None) -> LogStatus:
         return "no_data"
     if series.nan:
         return "nan"
-    if series.end_missing:
+    if series.missing_end:
         return "incomplete"
     total = steps_asked if steps_asked is not None else series.total_steps
     if total is not None:

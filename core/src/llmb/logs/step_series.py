@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
+from llmb.values.error_text import format_value
 from llmb.values.steps import Notice, NoticeKind, Step, rhythm
 
 MOST_NOTICES = 1000
@@ -83,8 +84,8 @@ class StepSeries:
         self.first_step = first_step
         self.nan = False
         """True if a loss of the current run was NaN, according to its steps or to a notice."""
-        self.prints_end = False
-        """True if the log of a complete run contains the end of the training."""
+        self.end_texts: Sequence[str] = ()
+        """Texts of which the log of a complete run contains one at its end."""
         self.total_steps: int | None = None
         """The number of steps that the log announces, if it does."""
         self.checkpoints_s = 0.0
@@ -167,9 +168,9 @@ class StepSeries:
         return self._steps.rhythm
 
     @property
-    def end_missing(self) -> bool:
-        """True if the log of a complete run contains the end of the training, but this one does not."""
-        return self.prints_end and not self.has_notice("finished")
+    def missing_end(self) -> str:
+        """The text at the end of the log of a complete run that this log lacks, quoted, or ""."""
+        return "" if self.has_notice("finished") else " or ".join(map(format_value, self.end_texts))
 
     @property
     def notices(self) -> Sequence[Notice]:

@@ -113,7 +113,9 @@ class ParsedLog:
     @property
     def _too_few_steps(self) -> str:
         total = self.series.total_steps if self.steps_asked is None else self.steps_asked
-        return "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
+        done = "incomplete" if total is None else f"{self.series.count} of {counted(total, 'step')}"
+        missing = self.series.missing_end
+        return f"{done}: the log lacks the end of the training, {missing}" if missing else done
 
     @property
     def _not_measured(self) -> str:
@@ -209,7 +211,7 @@ def _read_steps(
             offset += len(block)
     found = parser.close()
     series.add(found)
-    series.first_step, series.prints_end = parser.first_step, parser.prints_end  # the parser may know it only now
+    series.first_step, series.end_texts = parser.first_step, parser.end_texts  # the parser may know it only now
     for text, last in last_steps.items():
         if not last or len(last_steps) == 1:
             last.add(found, text.stat().st_size if os.path.isfile(text) else offset)

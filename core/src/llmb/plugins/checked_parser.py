@@ -34,7 +34,7 @@ class CheckedParser(LogParser):
         self._guard = guard
         with self._running():
             self.printed_every = _integer("printed_every", getattr(parser, "printed_every", 1), least=1)
-            self.prints_end = bool(getattr(parser, "prints_end", False))
+            self.end_texts = tuple(map(str, getattr(parser, "end_texts", ())))
             self._read_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:

@@ -189,7 +189,7 @@ class RunLogs:
                 if log:
                     self.rank_steps.add(items, log)
                 self.series.first_step = parser.first_step  # the parser may know it only now
-                self.series.prints_end = parser.prints_end
+                self.series.end_texts = parser.end_texts
 
     @contextmanager
     def _catch_parser_error(self, source: Source = "framework") -> Iterator[None]:

@@ -126,7 +126,7 @@ class Notice:
 class LogParser(Protocol):
     """Parser that is fed with bytes as they arrive, cut anywhere. ``source`` distinguishes the logs of several ranks.
 
-    A parser that does not inherit from this class may omit ``first_step``, ``printed_every`` and ``prints_end``.
+    A parser that does not inherit from this class may omit ``first_step``, ``printed_every`` and ``end_texts``.
     """
 
     first_step: int | None = None
@@ -138,8 +138,8 @@ class LogParser(Protocol):
     printed_every: int = 1
     """The interval of the printed steps, if the run sets it: only multiples of it are printed."""
 
-    prints_end: bool = False
-    """True if each complete log contains the end of the training, as a notice "finished"."""
+    end_texts: Sequence[str] = ()
+    """Texts of which each complete log contains one at its end, as a notice "finished". Empty if the end is unknown."""
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
         """Return the steps and notices that this block completes."""

@@ -109,7 +109,8 @@ def _print_steps(steps: Sequence[llmb.Step]) -> None:
 
 def _describe_mean(log: llmb.ParsedLog) -> str:
     summary, window = log.summary, _describe_window(log.summary.window)
-    parts = [f"{log.status}, {counted(len(log.steps), 'step')}"]
+    missing = log.series.missing_end if log.status == "incomplete" else ""
+    parts = [f"{log.status}{f' (the log lacks {missing})' if missing else ''}, {counted(len(log.steps), 'step')}"]
     if log.runs_in_log > 1:
         parts.append(f"run {log.run} of {log.runs_in_log} in the log")
     if summary.step_time_s is None:

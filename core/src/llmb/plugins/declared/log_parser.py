@@ -55,7 +55,7 @@ class DeclaredLog(LineParser):
         self.needles = log.needles
         self.first_step = log.table.first_step
         self.printed_every = log.table.printed_every
-        self.prints_end = bool(log.end)
+        self.end_texts = log.table.end
 
     def read_line(self, line: bytes) -> Iterator[Step | Notice]:
         """Yield the step of a line, the end of the training or a loss of NaN."""

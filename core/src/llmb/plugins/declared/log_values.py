@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
@@ -38,6 +38,9 @@ KNOWN: Final = (
 )
 """The names with a meaning. Any other name is a metric of the user's own."""
 
+SAME_VALUE: Final = (TIMES, CLOCKS, TFLOPS_PER_GPU, TOKENS_PER_S_PER_GPU)
+"""Names of one value in several units. A line has at most one of each group."""
+
 NEARLY_EQUAL: Final = 0.8
 """The similarity from which a name is taken for a misspelt known one."""
 
@@ -58,8 +61,19 @@ class RunSizes:
         return cls(gpus=run.gpus, global_batch_size=run.parallelism.global_batch_size, seq_len=run.seq_len)
 
 
-def check_names(names: Iterable[str], key: str) -> list[Fault]:
-    """Return an error for each name that is nearly that of a known value."""
+def check_names(names: Sequence[str], key: str) -> list[Fault]:
+    """Return an error for each name that is nearly that of a known value, and for several names of one value."""
+    return [*_check_similar(names, key), *_check_units(names, key)]
+
+
+def _check_units(names: Sequence[str], key: str) -> Iterator[Fault]:
+    for group in SAME_VALUE:
+        if len(found := [f"{{{name}}}" for name in names if name in group]) > 1:
+            message = f"{' and '.join(found)} are one value in several units"
+            yield Fault(message=message, key=key, expected="one of them, and a name of your own for another number")
+
+
+def _check_similar(names: Sequence[str], key: str) -> list[Fault]:
     nearest = {name: nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL) for name in names if name not in KNOWN}
     return [
         Fault(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from llmb.plugins.declared.log_shapes import Shape
-from llmb.plugins.declared.log_values import KNOWN, check_names
+from llmb.plugins.declared.log_values import KNOWN, SAME_VALUE, check_names
 
 LONGEST_NAME: Final = 40
 
@@ -39,7 +39,7 @@ def name_numbers(shape: Shape) -> dict[int, str]:
     columns = [column for column in range(len(shape.texts) - 1) if shape.values(column)]
     names = _counters(shape, columns)
     for _, column, name in sorted(_known_names(shape, columns)):
-        if column not in names and name not in names.values():
+        if column not in names and not _is_taken(name, names.values()):
             names[column] = name
     for column in columns:
         name = _own_name(shape.label(column))
@@ -56,6 +56,12 @@ def _counters(shape: Shape, columns: list[int]) -> dict[int, str]:
     is_total = len(shape.rows) == 1 or not shape.rises(step + 1) if step + 1 in columns else False
     has_total = is_total and shape.texts[step + 1].strip() in ("/", "of")
     return {step: "step", step + 1: "total_steps"} if has_total else {step: "step"}
+
+
+def _is_taken(name: str, names: Iterable[str]) -> bool:
+    """Check whether a line has a number of this name, or the same value in another unit."""
+    same = next((group for group in SAME_VALUE if name in group), {name: 1})
+    return any(each in same for each in names)
 
 
 def _is_metric(shape: Shape, column: int) -> bool:

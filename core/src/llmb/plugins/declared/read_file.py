@@ -22,8 +22,17 @@ from llmb.values.variable_names import SECRET_VARIABLE, SET_BY_SCHEDULERS
 ARGS = "args"
 """The option that always exists: further arguments of the command."""
 
-RESERVED_FILES = (SCRIPT, "job.sh")
-"""Files that llmb writes into the directory of every run."""
+RESERVED_FILES = frozenset(
+    {
+        *(SCRIPT, "job.sh", ".secrets", "provenance", "provenance.sh", "attempts", "failed"),
+        # of detached jobs
+        *("supervise.sh", "detached.sh", "submit", "started", "begun", "ended", "alive", "arriving"),
+        *("no_grace", "room", "cancelled", "timed_out"),
+        # of other schedulers
+        *("after", "finished", "attempt", "claim", "job_id", "missing", "exit_code", "pid"),
+    }
+)
+"""Files that llmb and schedulers write into the directory of a run, besides logs."""
 
 INTERPRETERS = ("python", "python3", "torchrun")
 """First words of a command that torchrun would take for the script."""
@@ -146,7 +155,8 @@ def _check(file: DeclaredFile) -> Iterator[Fault]:
 def _check_files(names: Iterable[str]) -> Iterator[Fault]:
     """Yield an error for a file that would replace one of llmb in the run's directory."""
     for index, name in enumerate(names):
-        if name in RESERVED_FILES or name.startswith("logs/"):
+        first = name.removeprefix("./").partition("/")[0]
+        if first in {*RESERVED_FILES, "logs", "nodes"} or first.endswith((".log", ".err", ".partial")):
             message = f'llmb writes "{name}" into the run\'s directory itself'
             yield Fault(message=message, key=f"files[{index}]", expected="another name")
 
