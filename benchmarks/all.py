@@ -26,6 +26,7 @@ import report_speed
 import runs_list
 import slurm
 import startup
+import telemetry
 from figure import Broken, Figure, print_line
 
 ROOT = Path(__file__).parents[1]
@@ -48,6 +49,7 @@ BENCHMARKS: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "planning.py": planning.figures,
     "runs_list.py": runs_list.figures,
     "report_speed.py": report_speed.figures,
+    "telemetry.py": telemetry.figures,
     "slurm.py": slurm.figures,
     "pytest": default_tests,
 }
@@ -57,6 +59,7 @@ QUICK: Mapping[str, Callable[[], Iterable[Figure]]] = {
     "planning.py": lambda: planning.figures(20),
     "runs_list.py": lambda: runs_list.figures(1000),
     "report_speed.py": lambda: report_speed.figures(5),
+    "telemetry.py": lambda: telemetry.figures(100),
     "slurm.py": lambda: slurm.figures(20),
 }
 
