@@ -119,6 +119,7 @@ def test_a_signature_is_that_of_an_allowed_signer(llmb: Llmb, run_id: str, tmp_p
     assert (answer.status, "by mine@example.com" in answer.out) == (0, True)
     answer = llmb("bundle", "--verify", file, "--allowed-signers", tmp_path / "other.signers")
     assert (answer.status, "not of a signer in" in answer.out) == (1, True)
+    assert "signature  not valid\n" in answer.out
     forged = pack(tmp_path / "forged.tar.gz", with_new_manifest(unpack(file)))
     answer = llmb("bundle", "--verify", forged, "--allowed-signers", signers)
     assert (answer.status, "the signature does not match the manifest" in answer.out) == (1, True)

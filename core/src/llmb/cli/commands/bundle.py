@@ -62,8 +62,16 @@ def _verify(file: Path, allowed_signers: Path | None, *, as_json: bool) -> None:
             output.print_text(f"mismatch   {llmb.printable_line(mismatch)}")
         output.print_text(f"files      {check.files} listed in the manifest")
         output.print_text(f"runs       {', '.join(check.run_ids)}")
-        unchecked = "signed, not checked; see --allowed-signers" if check.signed else "not signed"
-        output.print_text(f"signature  {f'by {check.signer}' if check.signer else unchecked}")
+        output.print_text(f"signature  {_describe_signature(check, checked=allowed_signers is not None)}")
         output.print_text(f"verdict    {'does not match' if check.mismatches else 'files and metrics match'}")
     if check.mismatches:
         raise typer.Exit(FAILED)
+
+
+def _describe_signature(check: llmb.BundleCheck, *, checked: bool) -> str:
+    """Return who signed the bundle, or why that is unknown."""
+    if check.signer:
+        return f"by {check.signer}"
+    if not check.signed:
+        return "not signed"
+    return "not valid" if checked else "signed, not checked; see --allowed-signers"
