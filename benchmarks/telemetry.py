@@ -2,7 +2,7 @@
 
 python benchmarks/telemetry.py
 
-A program that prints the recorded output of many samples at once takes the place of nvidia-smi. On a machine with GPUs,
+A program that takes the place of nvidia-smi and prints the recorded output of many samples. On a machine with GPUs,
 each run measures nvidia-smi too: ``llmb show RUN --json`` has the sum as ``telemetry.cpu_share``.
 """
 
