@@ -2,7 +2,7 @@
 
 python benchmarks/telemetry.py
 
-A program that takes the place of nvidia-smi and prints the recorded output of many samples. On a machine with GPUs,
+A program takes the place of nvidia-smi and prints the recorded output of many samples. On a machine with GPUs,
 each run measures nvidia-smi too: ``llmb show RUN --json`` has the sum as ``telemetry.cpu_share``.
 """
 
