@@ -6,13 +6,15 @@ import itertools
 import statistics
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated
-from llmb.values.recipe import Window
 from llmb.values.steps import NumberedSteps, Step, rhythm
+
+if TYPE_CHECKING:  # listing runs does not load the classes of specs
+    from llmb.values.recipe import Window
 
 UNUSUAL = 1.5
 """Least ratio of an outlier to the median, or of the median to an outlier. A step with a checkpoint exceeds it."""

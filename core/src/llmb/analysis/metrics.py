@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from llmb.analysis.flops import sequence_flops
 from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible, stated, stated_only
 from llmb.values.html_table import html_values
-from llmb.values.recipe import Baseline, MfuSource
-from llmb.values.run import Run
+
+if TYPE_CHECKING:  # listing runs does not load the classes of specs
+    from llmb.values.recipe import Baseline, MfuSource
+    from llmb.values.run import Run
 
 _TERA = 1e12
 _TRAINING_TOKENS = 1e12
