@@ -1,5 +1,6 @@
 """Export a run as a spec of its own, with every default written out, and import it again from its record."""
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,11 +8,12 @@ from typing import Any
 import attrs
 
 from llmb.plugins.registry import PluginRegistry
+from llmb.spec.decode import required_options
 from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
 from llmb.spec.read_toml import Document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.run_ids import draw_run_ids
-from llmb.values.errors import PluginError, RecordError, SpecError
+from llmb.values.errors import LlmbError, PluginError, RecordError, SpecError
 from llmb.values.job import Mount
 from llmb.values.run import Run, Target
 from llmb.values.typed import encode
@@ -77,11 +79,22 @@ def export_imported_run(
 
 
 def with_any_target(tables: Mapping[str, Any], registry: PluginRegistry) -> dict[str, Any]:
-    """Return the tables with a target, without which no spec is resolved. Raise PluginError."""
-    scheduler = next((entry.name for entry in registry.installed if entry.kind == "scheduler"), None)
-    if scheduler is None:
+    """Return the tables with a target, without which no spec is resolved. Raise PluginError.
+
+    The scheduler is the installed one with the fewest required keys.
+    """
+    names = [entry.name for entry in registry.installed if entry.kind == "scheduler"]
+    if not names:
         raise PluginError("no scheduler plugin is installed")
-    return {"target": {"scheduler": scheduler}, **tables}
+    return {"target": {"scheduler": min(names, key=lambda name: _required_keys(registry, name))}, **tables}
+
+
+def _required_keys(registry: PluginRegistry, scheduler: str) -> float:
+    """Return the number of keys that a scheduler requires, or infinity for a plugin that cannot be loaded."""
+    try:
+        return len(required_options(registry.scheduler(scheduler).options))
+    except LlmbError:
+        return math.inf
 
 
 def _of_copy(spec: RunSpec) -> dict[str, Any]:

@@ -231,10 +231,17 @@ def test_flops_are_those_of_torchtitan() -> None:
     assert metrics.flops_per_sequence / 4096 == pytest.approx(281_158_232_064, rel=0.003)
 
 
+LOG = Path(__file__).parent / "logs/dgx-cloud-26.06-format.log"
+"""Invented: 220 tokens/s on each GPU at the first step, and 3,209 at the last one."""
+
+
+def test_a_log_is_parsed_with_the_batch_of_its_recipe() -> None:
+    log = llmb.parse(LOG, recipe="torchtitan/deepseek-v3", gpus=256)
+    assert log.steps[0].time_s == pytest.approx(8 * 4096 / 220)
+
+
 def test_a_log_of_the_fork_is_graded_with_the_flops_of_the_model() -> None:
-    """The log is invented: 3,209 tokens/s on each GPU at the last step."""
-    log = Path(__file__).parent / "logs/dgx-cloud-26.06-format.log"
-    grade = llmb.grade(log, recipe="torchtitan/deepseek-v3", gpu_type="b200", dtype="bf16", gpus=256)
+    grade = llmb.grade(LOG, recipe="torchtitan/deepseek-v3", gpu_type="b200", dtype="bf16", gpus=256)
     assert grade.metrics is not None
     assert grade.metrics.model_tflops_per_gpu == pytest.approx(3209 * 281.158e9 / 1e12, rel=0.003)
     assert grade.metrics.mfu == pytest.approx(902.24 / 2250)
