@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[1]
+from parts.wheels import PRODUCT, ROOT, EmptyEnvironment
 
 pytestmark = [
     pytest.mark.real,
@@ -55,6 +55,18 @@ def test_the_quickstart_trains_and_reports_its_speed(home: Path) -> None:
     logged = statistics.median(float(step["tflops_per_gpu"]) * float(step["time_s"]) for step in steps[6:])
     counted = run["metrics"]["flops_per_sequence"] * run["metrics"]["global_batch_size"] / 1e12
     assert logged == pytest.approx(counted, rel=0.02)  # MaxText logs three digits
+
+
+def test_the_quickstart_runs_from_wheels(home: Path, wheels: dict[str, Path], tmp_path: Path) -> None:
+    environment = EmptyEnvironment(tmp_path)
+    environment.install(*(wheels[folder.name] for folder in PRODUCT))
+    quickstart = shutil.copy(ROOT / "examples/quickstart.toml", tmp_path)  # outside of the repository
+    fewer = ("--set", "workload.steps=8", "--set", "measure.window=[4, 7]")
+    done = environment.llmb("run", quickstart, *fewer, "--json", env={"LLMB_HOME": str(home)}, timeout_s=500)
+    assert done.returncode == 0, done.stderr
+    [run] = json.loads(done.stdout)["runs"]
+    assert (run["state"], run["steps_done"]) == ("completed", 8)
+    assert run["metrics"]["tokens_per_s"] > 0
 
 
 def test_the_record_is_a_spec_that_runs_again(home: Path) -> None:

@@ -47,7 +47,9 @@ class EmptyEnvironment:
     def install(self, *what: Path | str) -> None:
         run(UV, "pip", "install", "--quiet", "--python", str(self.python), *map(str, what))
 
-    def llmb(self, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    def llmb(
+        self, *arguments: str, env: Mapping[str, str] | None = None, timeout_s: float = 120
+    ) -> subprocess.CompletedProcess[str]:
         """Run the installed ``llmb`` outside of this repository."""
         return subprocess.run(
             [self.python.parent / "llmb", *arguments],
@@ -55,7 +57,7 @@ class EmptyEnvironment:
             env={**self.env, **(env or {})},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=timeout_s,
             check=False,
         )
 
