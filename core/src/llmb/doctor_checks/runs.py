@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import attrs
 
+from llmb.doctor_checks.disk_space import check_disk_space
 from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.drive.task_jobs import find_complete_tasks
 from llmb.hookspecs import DoctorCheck
-from llmb.hosts.disk_space import free_space_gb, free_space_remedy
 from llmb.planning import RunPlan, TaskPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted
@@ -62,7 +62,7 @@ def _check_runs(plans: Sequence[RunPlan], group: TargetGroup, registry: PluginRe
         prefix = f"{each.run.name}: " if several else ""
         for check in _check_run(each, group, registry):
             yield attrs.evolve(check, name=f"{prefix}{check.name}")
-    yield from _check_tasks(tasks.values(), complete, group)
+    yield from check_disk_space(tasks.values(), complete, group)
     yield from _check_secrets(plans, missing)
 
 
@@ -78,24 +78,6 @@ def _check_run(planned: RunPlan, group: TargetGroup, registry: PluginRegistry) -
         yield DoctorCheck(
             name="run", ok=True, detail=f"{again.run.recipe}: {counted(again.job.nodes, f'{again.run.gpu_type} node')}"
         )
-
-
-def _check_tasks(tasks: Iterable[TaskPlan], complete: set[str], group: TargetGroup) -> Iterator[DoctorCheck]:
-    """Yield a check for each item that the runs need, and one for the space of the missing items."""
-    needed_gb = 0.0
-    for task in tasks:
-        if task.key in complete:
-            yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} exists")
-        else:
-            size = f", {task.task.space_gb:g} GB" if task.task.space_gb else ""
-            yield DoctorCheck(name=task.task.kind, ok=True, detail=f"{task.key} will be created first{size}")
-            needed_gb += task.task.space_gb
-    if not needed_gb:
-        return
-    free_gb = free_space_gb(group.workdir, group.host)
-    detail = f"{needed_gb:g} GB needed in {group.workdir}, {free_gb:.1f} GB free"
-    remedy = free_space_remedy(group.workdir) if needed_gb > free_gb else ""
-    yield DoctorCheck(name="free space", ok=not remedy, detail=detail, remedy=remedy)
 
 
 def _check_secrets(plans: Iterable[RunPlan], missing: Iterable[TaskPlan]) -> Iterator[DoctorCheck]:

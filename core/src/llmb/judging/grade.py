@@ -15,7 +15,8 @@ from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import describe_missing_window, find_objection, judge_set
-from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window, object_to_copies
+from llmb.judging.copied_logs import object_to_copies
+from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
 from llmb.logs.log_status import LogStatus

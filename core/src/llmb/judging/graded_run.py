@@ -10,7 +10,7 @@ import attrs
 
 from llmb.analysis.judge_repeats import Judgement, Repeat
 from llmb.analysis.measuring_window import MeasuredWindow
-from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
+from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Candidate
 from llmb.parsing.parse_log import ParsedLog
 
@@ -54,18 +54,6 @@ class GradedRun:
             steady_step_time_s=self.steady_state.step_time_s if self.steady_state else None,
             left_out=left_out,
         )
-
-
-def object_to_copies(runs: Sequence[GradedRun]) -> list[GradedRun]:
-    """Return the runs with an objection to each copy of an earlier log, which would narrow the margin for nothing."""
-    names: dict[tuple[tuple[float | None, float | None], ...], str] = {}
-    checked = []
-    for run in runs:
-        content = tuple((step.time_s, step.loss) for step in run.log.steps)
-        original = names.setdefault(content, run.name) if len(content) >= LEAST_STEPS else run.name
-        copied = Judgement(verdict="undecided", reason=f"the same log as {original}")
-        checked.append(run if original == run.name else attrs.evolve(run, objection=run.objection or copied))
-    return checked
 
 
 def mean_window(windows: Sequence[MeasuredWindow]) -> MeasuredWindow | None:
