@@ -35,6 +35,26 @@ BASE = {
 }
 
 
+def of_release(name: str, gpu_type: str, dtype: str, gpus: int) -> list[str]:
+    """Return the overrides for a configuration of Megatron-Bridge's release 26.06."""
+    recipe = f'workload.recipe="megatron_bridge/{name}@26.06"'
+    return [recipe, f'workload.gpu_type="{gpu_type}"', f'workload.dtype="{dtype}"', f"workload.gpus={gpus}"]
+
+
+DEEPSEEK = of_release("deepseek-v3", "gb200", "fp8", 256)
+GPT_OSS = of_release("gpt-oss-120b", "gb300", "bf16", 64)
+SUPER = of_release("nemotron3-super-120b", "gb300", "bf16", 64)
+NEEDED = {
+    "variant": of_release("llama3.1-70b", "gb300", "fp8", 64),
+    "pipeline_layout": [*DEEPSEEK, "model.layers=7", "model.mtp_depth=0", "parallelism.pp=4", "parallelism.vp=1"],
+    **dict.fromkeys(("expert_ffn", "shared_expert_ffn", "dense_layers", "mla"), DEEPSEEK),
+    **dict.fromkeys(("head_size", "sliding_window", "full_attention_every"), GPT_OSS),
+    **dict.fromkeys(("latent_size", "mtp_depth", "mtp_pattern", "mamba"), SUPER),
+    "layer_pattern": [*SUPER, "model.layers=4"],
+}
+"""Overrides of the base by the key whose example needs them."""
+
+
 def load(folder: Path, tables: dict[str, Any], *overrides: str) -> tuple[llmb.RunSpec, ...]:
     """Return the runs of these tables over those of a spec, where both targets of the page are known."""
     targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb/targets.toml")
@@ -59,11 +79,8 @@ def test_every_key_has_its_row_and_no_other_and_what_is_required_says_so(table: 
 @pytest.mark.parametrize(("table", "key", "example"), [(row[0], row[1], row[4]) for row in ROWS])
 def test_the_example_of_a_key_is_without_fault(tmp_path: Path, table: str, key: str, example: str) -> None:
     assert example.startswith(f"{key} = ")
-    needed = ['profile.tool="nsys"'] if table == "profile" else []
-    if key == "variant":
-        needed = ['workload.recipe="megatron_bridge/llama3.1-8b"', 'workload.gpu_type="b200"', 'workload.dtype="fp8"']
-        needed += ["workload.gpus=8"]
-    assert load(tmp_path, {}, *needed, f"{table}.{example}")
+    needed = ['profile.tool="nsys"'] if table == "profile" else NEEDED.get(key, [])
+    assert load(tmp_path, {}, *needed, f"{table}.{example}".replace("\\|", "|"))
 
 
 @pytest.mark.parametrize("text", [text for text in EXAMPLES if not text.startswith("[eos]")])

@@ -17,6 +17,9 @@ from llmb.values.typed import describe, encode
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = ("spec.md", "local.md", "slurm.md", "maxtext.md", "megatron-bridge.md", "nemo-launcher.md")
+PIPE = "\\|"
+"""A vertical line in a cell of a table."""
+
 TABLE = re.compile(
     r"(<!-- keys of ([\w./]+), written by tools/write_docs.py -->\n).*?(<!-- end of keys -->)", re.DOTALL
 )
@@ -54,7 +57,7 @@ def _rows(cls: type) -> Iterator[str]:
     for field in attrs.fields(cls):
         text = texts[field.name]
         cells = (f"`{field.name}`", _form(hints[field.name]), _default(field, text), f"`{field.name} = {text.example}`")
-        yield f"| {' | '.join(cells)} | {text.description} |"
+        yield f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} | {text.description} |"
 
 
 def _form(kind: Any) -> str:

@@ -137,6 +137,21 @@ def _recent_point(point: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, A
     return shared, numbers
 
 
+def condense_unlisted(points: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return one row for all numbers of GPUs that share the rest, of an output of resolve_release.py."""
+    return _rows(_unlisted_point(point) for point in points)
+
+
+def _unlisted_point(point: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what a point shares with other numbers of GPUs, and the rest."""
+    config = {key: value for key, value in point["config"].items() if key in RECENT_KEYS}
+    batch = config.pop("train.global_batch_size")
+    arguments = {key: value for key, value in named_arguments(point["arguments"]).items() if key not in OF_LAUNCHER}
+    assert arguments.pop("--num_gpus") == str(point["gpus"])
+    shared = {"gpu_type": point["gpu_type"], "dtype": point["dtype"], "arguments": arguments, "config": config}
+    return {**shared, "env": point["env"]}, {"gpus": point["gpus"], "global_batch_size": batch}
+
+
 def named_arguments(words: Iterable[str]) -> dict[str, str]:
     """Return arguments and overrides with their values. A flag has the value ""."""
     named: dict[str, str] = {}
@@ -227,6 +242,7 @@ def main(folder: Path) -> None:
     for release in ("25.10", "25.12"):
         _write(f"megatron_bridge-{release}.json", condense_bridge(read(f"mbridge-v{release}.json")), 5)
     _write("megatron_bridge-26.06.json", condense_recent(read("mbridge-v26.06.01.json")), 5)
+    _write("megatron_bridge-26.06-unlisted.json", condense_unlisted(read("mbridge-v26.06.01-unlisted.json")), 1)
     _write("nemo_launcher-24.11.json", condense_nemo(read("nemo-v24.11.1.json"), read("nemo-other-scales.json")), 3)
     _write("maxtext-24.11.json", condense_maxtext(read("maxtext-v24.11.1.json")), 3)
 

@@ -37,6 +37,9 @@ from llmb.values.typed import typed_fields
 
 OptionsT = TypeVar("OptionsT")
 
+MODEL_SIZES = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len", "experts", "top_k")
+"""The sizes of a plain transformer, with or without experts."""
+
 hookspec = pluggy.HookspecMarker("llmb")
 hookimpl = pluggy.HookimplMarker("llmb")
 _first = hookspec(firstresult=True)
@@ -71,6 +74,13 @@ class FrameworkHooks(Protocol[OptionsT]):
 
     log_files: LogFiles = LogFiles()
     """The names of log files in a directory, and the directory that is used if the user names none."""
+
+    model_keys: tuple[str, ...] = MODEL_SIZES
+    """The keys of [model] whose values the framework passes to the training. Other values than the recipe's are errors.
+
+    Sizes of a part, such as ``mla.q_rank``, belong to the key of the part. ``pipeline_layout`` of [parallelism] is such
+    a key too.
+    """
 
     rank_times_setting: str = ""
     """The setting with which all ranks print their step times, or "" if they print these times by default."""

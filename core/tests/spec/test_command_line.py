@@ -55,7 +55,9 @@ def test_each_error_is_one_line_and_the_exit_code_is_2(
     assert done.stderr.splitlines() == [
         f'llmb: {spec.file}: workload.gpus: invalid value "64"; expected a positive integer',
         "llmb: --set: model.layer: unknown key; expected one of layers, hidden, ffn, heads, query_groups, "
-        "vocab, seq_len, experts, top_k (did you mean 'layers'?)",
+        "vocab, seq_len, experts, top_k, "
+        "expert_ffn, shared_expert_ffn, dense_layers, latent_size, head_size, sliding_window, full_attention_every, "
+        "layer_pattern, mtp_depth, mtp_pattern, mla, mamba (did you mean 'layers'?)",
         f"llmb: {spec.file}: target.lok: unknown key; expected one of runtime, container, max_parallel, "
         "lock, grace_s, machine_gpus, scheduler, name, host, workdir, shared, max_jobs, gpus_per_node, env, mounts, "
         "secrets (did you mean 'lock'?)",

@@ -97,7 +97,7 @@ def test_part_of_one_node_is_possible() -> None:
     assert errors_of(LLAMA_70B, dividing(), 4) == []
 
 
-DEEPSEEK = attrs.evolve(LLAMA_70B, layers=61, experts=256, top_k=8)
+DEEPSEEK = attrs.evolve(LLAMA_70B, layers=61, experts=256, top_k=8, mtp_depth=1)
 
 
 def test_a_layout_divides_layers_that_do_not_divide_evenly() -> None:
@@ -110,8 +110,9 @@ def test_a_layout_divides_layers_that_do_not_divide_evenly() -> None:
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        ("Et*61|(|)*14L", "16 stages"),
-        ("Et*30|(|)*30L", "30 layers"),
+        ("Et*61|(|)*14mL", "16 stages"),
+        ("Et*30|(|)*30mL", "30 layers"),
+        ("Et*61|(|)*30L", "multi-token prediction (m) is not in the layout"),
         ("Et*61|(|)*29xL", 'invalid value "Et*61|(|)*29xL"'),
     ],
 )

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from llmb import Job, Run, SpecError
+from llmb.analysis.flops import flops_per_sequence
 from llmb_megatron_bridge.plugin import MegatronBridge
 
 LoadRun = Callable[..., "Run[Any]"]
@@ -118,3 +119,126 @@ def test_only_the_rotary_embedding_of_405b_is_scaled(load_run: LoadRun) -> None:
 
     assert config_of("llama3.1-405b@26.06")["rope_scaling"]["factor"] == 8.0
     assert "rope_scaling" not in config_of("llama3.1-70b@26.06")
+
+
+def overrides_of(run: Run[Any]) -> dict[str, str]:
+    """Return the overrides of the model in the configuration."""
+    words = job_of(run).phases[-1].command
+    return dict(word.split("=", 1) for word in words if word.startswith("model."))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "point", "model", "overrides"),
+    [
+        ("deepseek-v3", ("gb200", "fp8", 256), {"shared_expert_ffn": 0}, {"moe_shared_expert_intermediate_size": "0"}),
+        ("deepseek-v3", ("gb200", "fp8", 256), {"mla": {"kv_rank": 256}}, {"kv_lora_rank": "256"}),
+        ("deepseek-v3", ("gb200", "fp8", 256), {"mla": {"value_head_size": 64}}, {"v_head_dim": "64"}),
+        (
+            "deepseek-v3",
+            ("gb200", "fp8", 256),
+            {"experts": 128, "top_k": 4, "expert_ffn": 1024},
+            {"num_moe_experts": "128", "moe_router_topk": "4", "moe_ffn_hidden_size": "1024"},
+        ),
+        ("qwen3-30b-a3b", ("gb300", "bf16", 8), {"head_size": 64}, {"kv_channels": "64"}),
+        (
+            "gpt-oss-120b",
+            ("gb300", "bf16", 64),
+            {"sliding_window": 256, "full_attention_every": 4},
+            {"window_size": "[256,0]", "window_attn_skip_freq": "4"},
+        ),
+        ("nemotron3-super-120b", ("gb300", "bf16", 64), {"latent_size": 512}, {"moe_latent_size": "512"}),
+        ("nemotron3-super-120b", ("gb300", "bf16", 64), {"mtp_depth": 0}, {"mtp_num_layers": "null"}),
+        (
+            "nemotron3-super-120b",
+            ("gb300", "bf16", 64),
+            {"layers": 4, "layer_pattern": "ME*E", "mamba": {"state": 64}},
+            {"num_layers": "4", "hybrid_layer_pattern": "ME*E", "mamba_state_dim": "64"},
+        ),
+    ],
+)
+def test_megatron_bridge_gets_each_size_of_another_model(
+    load_run: LoadRun, recipe: str, point: tuple[str, str, int], model: dict[str, Any], overrides: dict[str, str]
+) -> None:
+    run = load_run(f"{recipe}@26.06", *point, model=model)
+    assert overrides_of(run) == {f"model.{name}": value for name, value in overrides.items()}
+    assert run.proxy
+
+
+def test_the_flops_of_another_model_follow_its_sizes(load_run: LoadRun) -> None:
+    run = load_run("deepseek-v3@26.06", "gb200", "fp8", 256, model={"shared_expert_ffn": 4096})
+    counted, published = (
+        flops_per_sequence(model, run.flop_formula, tp=1) for model in (run.model, run.published_model)
+    )
+    gated, layers_with_experts = 3, 58 + 1  # 61 without 3 dense layers, and the layer of multi-token prediction
+    assert counted - published == 6 * 7168 * gated * 2048 * layers_with_experts * 4096
+
+
+def test_a_spec_may_divide_the_layers_itself(load_run: LoadRun) -> None:
+    chosen = {"pp": 2, "vp": 1, "pipeline_layout": "Et*31|t*30mL"}
+    command = job_of(load_run("deepseek-v3@26.06", "gb200", "fp8", 256, parallelism=chosen)).phases[-1].command
+    assert command[command.index("--pipeline_model_parallel_layout") + 1] == "Et*31|t*30mL"
+    assert command[command.index("-pp") + 1] == "2"
+
+
+def test_the_first_dense_layers_are_an_argument_of_some_scripts(load_run: LoadRun) -> None:
+    model = {"dense_layers": 1}
+    command = (
+        job_of(load_run("kimi-k2@26.06", "gb300", "fp8", 256, model=model | {"dense_layers": 3})).phases[-1].command
+    )
+    assert command[command.index("--first_k_dense_replace") + 1] == "3"
+    with pytest.raises(SpecError, match=r"model.dense_layers: the script of \S+ has no argument for it"):
+        job_of(load_run("qwen3-30b-a3b@26.06", "gb300", "bf16", 8, model=model))
+
+
+@pytest.mark.parametrize(
+    ("recipe", "tables", "message"),
+    [
+        (
+            "deepseek-v3",
+            {"model": {"mtp_depth": 0}},
+            r"parallelism.pipeline_layout: multi-token prediction \(m\) is in the layout; expected a layout for",
+        ),
+        (
+            "deepseek-v3",
+            {"model": {"mamba": {"state": 64}}},
+            r"model.mamba.state: the recipe's model has no Mamba layers",
+        ),
+        (
+            "kimi-k2",
+            {"model": {"layer_pattern": "M" * 61}},
+            r"model.layer_pattern: the recipe's model has no layer pattern; expected no such key",
+        ),
+    ],
+)
+def test_a_size_that_the_model_has_no_part_for_is_rejected(
+    load_run: LoadRun, recipe: str, tables: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SpecError, match=message):
+        load_run(f"{recipe}@26.06", "gb200", "fp8", 256, **tables)
+
+
+VARIANTS = [
+    ("llama3.1-70b", "fp8", "v1", "cs-v1", 128),
+    ("llama3.1-70b", "fp8", "v2", "cs-v2", 256),
+    ("llama3.1-70b", "fp8", "mxfp8", "mxfp8-v2", 256),
+    ("llama3.1-70b", "fp8", "mxfp8-v1", "mxfp8-v1", 128),
+    ("llama3.1-70b", "nvfp4", "v1", "v1", 128),
+    ("gpt-oss-120b", "bf16", "v1", "v1", 512),
+    ("gpt-oss-120b", "bf16", None, "v2", 1280),
+]
+
+
+@pytest.mark.parametrize(("recipe", "dtype", "named", "variant", "batch"), VARIANTS)
+def test_a_variant_may_be_named_by_a_part_of_its_name(
+    load_run: LoadRun, recipe: str, dtype: str, named: str | None, variant: str, batch: int
+) -> None:
+    workload = {"variant": named} if named else {}
+    run = load_run(f"{recipe}@26.06", "gb300", dtype, 64, workload=workload)
+    command = job_of(run).phases[-1].command
+    assert (run.variant, run.parallelism.global_batch_size) == (variant, batch)
+    assert command[command.index("--config_variant") + 1] == variant[-2:]
+
+
+def test_a_framework_option_selects_among_the_points_of_a_variant(load_run: LoadRun) -> None:
+    tables = {"workload": {"variant": "v1"}, "framework": {"fp8_recipe": "mx"}}
+    assert load_run("llama3.1-70b@26.06", "gb300", "fp8", 64, **tables).variant == "mxfp8-v1"

@@ -108,7 +108,7 @@ def main(bridge: Path, megatron: Path) -> None:
     stand_ins.install()
     sys.path[:0] = [str(bridge / "src"), str(megatron), str(bridge / "scripts/performance")]
     logging.disable(logging.CRITICAL)
-    results = []
+    results: list[dict[str, Any]] = []
     with contextlib.redirect_stdout(sys.stderr):
         for words in json.load(sys.stdin):
             try:

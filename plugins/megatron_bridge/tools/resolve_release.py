@@ -59,16 +59,21 @@ def own_points() -> dict[tuple[Any, ...], tuple[str, str | None]]:
     for address in llmb.recipe_addresses():
         if address.startswith("megatron_bridge/"):
             for point in load_recipe(address).points:
-                name = named(point.settings["arguments"]).get("--model_recipe_name")
-                key = (name, point.gpu_type, point.dtype, point.gpus, point.settings.get("compute_dtype"))
+                names = named(point.settings["arguments"])
+                key = (*_model(names), point.gpu_type, point.dtype, point.gpus, point.settings.get("compute_dtype"))
                 found.setdefault(key, (address, point.variant))
     return found
+
+
+def _model(names: Mapping[str, str]) -> tuple[str | None, str]:
+    """Return the name of the model and the variant of its configuration, which is v2 by default."""
+    return names.get("--model_recipe_name"), names.get("--config_variant", "v2")
 
 
 def planned(point: Published, own: Mapping[tuple[Any, ...], tuple[str, str | None]]) -> Plan | None:
     """Return what llmb plans for a point, or None without such a recipe or point."""
     names = named(point.arguments)
-    key = (names["--model_recipe_name"], point.gpu_type, point.dtype, point.gpus, names["--compute_dtype"])
+    key = (*_model(names), point.gpu_type, point.dtype, point.gpus, names["--compute_dtype"])
     return _plan(*own[key], point) if key in own else None
 
 
@@ -84,7 +89,7 @@ def _plan(address: str, variant: str | None, point: Published) -> Plan:
 
 def resolved(points: Mapping[str, list[tuple[str, ...]]], options: argparse.Namespace) -> dict[Any, Any]:
     """Return the configuration and variables by commit and arguments. Megatron-Bridge's own code resolves them."""
-    results = {}
+    results: dict[Any, Any] = {}
     for commit, lists in points.items():
         with tempfile.TemporaryDirectory() as folder:
             bridge, megatron = Path(folder, "bridge"), Path(folder, "megatron")
@@ -149,10 +154,15 @@ def main() -> None:
     found = resolved({commit: list(dict.fromkeys(each)) for commit, each in lists.items()}, options)
     found |= {(commit, words[: -len(MANUAL_GC)]): each for (commit, words), each in found.items()}
     if options.output:
-        points = [{"workload": point.workload, "gpus": point.gpus, "arguments": point.arguments,
-                   **found[point.commit, point.arguments]} for point in plans]  # fmt: skip
+        points = [_published_facts(point, found[point.commit, point.arguments]) for point in plans]
         options.output.write_text(json.dumps(points, indent=1) + "\n")
     _report(plans, found)
+
+
+def _published_facts(point: Published, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the output contains for a point: its arguments, variables and configuration, or the error."""
+    facts = {name: getattr(point, name) for name in ("workload", "gpu_type", "dtype", "gpus", "arguments")}
+    return {**facts, **result, "env": {**result.get("env", {}), **point.env}}
 
 
 def _report(plans: Mapping[Published, Plan | None], found: Mapping[Any, Any]) -> None:

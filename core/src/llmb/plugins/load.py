@@ -16,6 +16,7 @@ from llmb.plugins.guard import PROJECT, Guard, Plugin
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, PluginError
 from llmb.values.log_files import LogFiles
+from llmb.values.model import Model
 from llmb.version import VERSION
 
 
@@ -117,6 +118,11 @@ def _is_poll_interval(value: object) -> bool:
     return _is_pair(value, int | float) and 0 < value[0] <= value[1] < math.inf
 
 
+def _is_model_keys(value: object) -> bool:
+    names = {*(field.name for field in attrs.fields(Model)), "pipeline_layout"}
+    return isinstance(value, tuple | list) and all(each in names for each in value)
+
+
 def _is_pair(value: object, kind: Any) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, tuple | list) and len(value) == 2 and all(isinstance(each, kind) for each in value)
 
@@ -128,6 +134,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
         "options": _OPTIONS,
         "window": (_is_window, '"last" or two numbers of steps'),
         "log_files": (lambda value: isinstance(value, LogFiles), "a LogFiles"),
+        "model_keys": (_is_model_keys, "names of keys of [model]"),
         "rank_times_setting": (lambda value: isinstance(value, str), "a text"),
     },
     "scheduler": {

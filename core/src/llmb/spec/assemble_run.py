@@ -20,6 +20,9 @@ from llmb.values.model import Accelerator, Model, Parallelism
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Profile, Run, Target
 
+MODEL_PARTS = frozenset({"mla", "mamba"})
+"""Keys of [model] that are tables of their own."""
+
 
 def assemble_target(
     table: TargetTable, scheduler: SchedulerHooks[Any], options: Any, gpu_types: tuple[str, ...] = ()
@@ -130,7 +133,7 @@ def override_parallelism(point: Point, model: Model | None, table: ParallelismTa
     """Return the published degrees with the values of the spec. A layout for another number of layers is dropped."""
     changes = stated_keys(table)
     parallelism = point.parallelism.with_degrees(changes) if changes else point.parallelism
-    if model and point.model and model.layers != point.model.layers:
+    if model and point.model and model.layers != point.model.layers and table.pipeline_layout is None:
         return attrs.evolve(parallelism, pipeline_layout=None)
     return parallelism
 
@@ -142,6 +145,9 @@ def override_model(published: Model | None, table: ModelTable) -> Model | None:
         return published
     if changes.get("vocab", published.vocab) != published.vocab:
         changes["flops_vocab"] = None
+    for name in MODEL_PARTS & changes.keys():
+        part = getattr(published, name)
+        changes[name] = attrs.evolve(part, **stated_keys(changes[name])) if part else None
     return attrs.evolve(published, **changes)
 
 
@@ -152,15 +158,29 @@ def overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_nod
     for name, value in stated_keys(spec.parallelism).items():
         stated[f"parallelism.{name}"] = value
         published[f"parallelism.{name}"] = published_degree(point, name, gpus_per_node)
-    for name, value in stated_keys(spec.model).items():
+    for name, value in stated_model_keys(spec.model).items():
+        part, _, key = name.rpartition(".")
         stated[f"model.{name}"] = value
-        published[f"model.{name}"] = point.seq_len if name == "seq_len" else getattr(point.model, name, None)
+        source = getattr(point.model, part, None) if part else point.model
+        published[f"model.{name}"] = point.seq_len if name == "seq_len" else getattr(source, key, None)
     return tuple(key for key, value in stated.items() if value not in (None, published[key]))
 
 
 def stated_keys(table: Any) -> dict[str, Any]:
     """Return the keys of a table that the spec sets, with their values."""
     return {name: value for name, value in attrs.asdict(table, recurse=False).items() if value is not None}
+
+
+def stated_model_keys(table: ModelTable) -> dict[str, Any]:
+    """Return the keys of [model] that the spec sets, with their values: those of its parts as ``mla.q_rank``."""
+    keys: dict[str, Any] = {}
+    for name, value in stated_keys(table).items():
+        keys |= (
+            {f"{name}.{key}": each for key, each in stated_keys(value).items()}
+            if name in MODEL_PARTS
+            else {name: value}
+        )
+    return keys
 
 
 def _image(wanted: str | None, published: Image | None) -> Image | None:

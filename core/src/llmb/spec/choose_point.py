@@ -85,20 +85,26 @@ def published_flops(recipe: Recipe, point: Point) -> float | None:
 def select_variant(
     recipe: Recipe, points: tuple[Point, ...], variant: str | None, options: Any, errors: list[Fault]
 ) -> tuple[Point, ...]:
-    """Return the points of the variant that [workload] names, else those that [framework] selects, else all.
+    """Return the points of the variant that [workload] names, and of these the ones that [framework] selects.
 
-    Of all points, the first of a number of GPUs is the publisher's default.
+    A variant may be named by one of its parts: "v1" selects "cs-v1" and "mxfp8-v1". Of all points, the first of a
+    number of GPUs is the publisher's default.
     """
-    if variant is None:
-        table = options if isinstance(options, Mapping) else {}
-        return tuple(each for each in points if each.options and each.options.items() <= table.items()) or points
-    known = [each.variant for each in points if each.variant]
-    if points and variant not in known:
+    chosen = points if variant is None else _of_variant(points, variant)
+    if points and not chosen:
+        known = [each.variant for each in points if each.variant]
         message = f"{recipe.address} has no variant {variant} for {points[0].gpu_type}, {points[0].dtype}"
         expected = format_choices(dict.fromkeys(known)) if known else "no such key"
-        error = Fault(message=message, key="workload.variant", expected=expected, nearest=nearest_name(variant, known))
-        errors.append(error)
-    return tuple(each for each in points if each.variant == variant)
+        nearest = nearest_name(variant or "", known)
+        errors.append(Fault(message=message, key="workload.variant", expected=expected, nearest=nearest))
+    table = options if isinstance(options, Mapping) else {}
+    return tuple(each for each in chosen if each.options and each.options.items() <= table.items()) or chosen
+
+
+def _of_variant(points: tuple[Point, ...], variant: str) -> tuple[Point, ...]:
+    """Return the points whose variant has this name. If there is no such point, return those with such a part."""
+    named = tuple(each for each in points if each.variant == variant)
+    return named or tuple(each for each in points if variant in (each.variant or "").split("-"))
 
 
 def choose_point(
@@ -152,9 +158,9 @@ def _apply_rule(
     return attrs.evolve(point, gpus=gpus, parallelism=point.parallelism.with_degrees(degrees), baseline=None)
 
 
-def published_degree(point: Point, name: str, gpus_per_node: int) -> int | None:
+def published_degree(point: Point, name: str, gpus_per_node: int) -> int | str | None:
     """Return a degree as the recipe has it at this point, whatever the spec states, or None if its rule gives none."""
-    if point.rule is None:
+    if point.rule is None or name not in point.rule.degrees:
         return getattr(point.parallelism, name) or 1
     with suppress(ValueError):
         return scaled(point.rule.degrees[name], point.gpus, gpus_per_node)

@@ -5,6 +5,7 @@ from typing import Any
 
 import attrs
 
+from llmb.hookspecs import FrameworkHooks
 from llmb.spec.assemble_run import stated_keys, with_published_capture
 from llmb.spec.check_window import check_window_steps
 from llmb.spec.comparable import published_steps
@@ -18,6 +19,7 @@ from llmb.values.recipe import Recipe
 from llmb.values.run import Profile, Run
 
 _MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
+PARTS = {"mla": "multi-head latent attention", "mamba": "Mamba layers", "layer_pattern": "layer pattern"}
 _STEPS = ("workload.steps", "profile.tool")
 
 
@@ -52,6 +54,25 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
         yield keys, errors if is_own_layout else map(_of_published_layout, errors)
     yield _MACHINE, check_nodes(run.gpus, run.gpus_per_node)
     yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
+
+
+def check_model_overrides(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[Fault]:
+    """Yield an error for each key of [model] that the framework cannot override, or that the model has no part for."""
+    for key in run.overrides:
+        table, _, name = key.partition(".")
+        part, _, size = name.partition(".")
+        if (table != "model" and name != "pipeline_layout") or run.published_architecture is None:
+            continue
+        if part not in framework.model_keys:
+            message = f"{run.framework} cannot override this key"
+            yield Fault(message=message, key=key, expected=f"the recipe's value; {_overridable(framework)}")
+        elif (size or part == "layer_pattern") and getattr(run.published_architecture, part) is None:
+            message = f"the recipe's model has no {PARTS[part]}"
+            yield Fault(message=message, key=key, expected="no such key")
+
+
+def _overridable(framework: FrameworkHooks[Any]) -> str:
+    return f"it can override {', '.join(framework.model_keys)}"
 
 
 def _of_published_layout(error: Fault) -> Fault:

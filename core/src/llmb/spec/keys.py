@@ -8,7 +8,15 @@ import attrs
 from llmb.values.error_text import nearest_name
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Profile, Sampling
-from llmb.values.scalars import Duration, Fraction, ImageAddress, PositiveInt, VariableName
+from llmb.values.scalars import (
+    Duration,
+    Fraction,
+    ImageAddress,
+    NonEmptyStr,
+    NonNegativeInt,
+    PositiveInt,
+    VariableName,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -64,6 +72,40 @@ class ParallelismTable:
     """Sequences in one pass of a replica. Default: the recipe's. Example: ``2``"""
     global_batch_size: PositiveInt | None = None
     """Sequences in one step. Default: the recipe's. Example: ``2048``"""
+    pipeline_layout: NonEmptyStr | None = None
+    """Layers of each pipeline stage, in the notation of Megatron-Core, if they are not divided evenly.
+    Default: the recipe's. Example: ``"Et*3|(tt|)*2L"``
+    """
+
+
+@attrs.frozen(kw_only=True)
+class LatentAttentionTable:
+    """[model.mla]: each key overrides the recipe's size of multi-head latent attention."""
+
+    q_rank: PositiveInt | None = None
+    """Width of the compressed queries. Default: the recipe's. Example: ``768``"""
+    kv_rank: PositiveInt | None = None
+    """Width of the compressed keys and values. Default: the recipe's. Example: ``256``"""
+    head_size: PositiveInt | None = None
+    """Elements of a key without position. Default: the recipe's. Example: ``64``"""
+    rope_head_size: PositiveInt | None = None
+    """Elements of a key with rotary position. Default: the recipe's. Example: ``32``"""
+    value_head_size: PositiveInt | None = None
+    """Elements of a value. Default: the recipe's. Example: ``64``"""
+
+
+@attrs.frozen(kw_only=True)
+class MambaTable:
+    """[model.mamba]: each key overrides the recipe's size of the Mamba layers."""
+
+    heads: PositiveInt | None = None
+    """Heads. Default: the recipe's. Example: ``32``"""
+    head_size: PositiveInt | None = None
+    """Size of a head. Default: the recipe's. Example: ``64``"""
+    groups: PositiveInt | None = None
+    """Groups that share B and C. Default: the recipe's. Example: ``8``"""
+    state: PositiveInt | None = None
+    """State of a channel. Default: the recipe's. Example: ``128``"""
 
 
 @attrs.frozen(kw_only=True)
@@ -88,6 +130,36 @@ class ModelTable:
     """Experts of each layer. Default: the recipe's. Example: ``16``"""
     top_k: PositiveInt | None = None
     """Experts for each token. Default: the recipe's. Example: ``1``"""
+    expert_ffn: PositiveInt | None = None
+    """Hidden size of an expert. Default: the recipe's. Example: ``1024``"""
+    shared_expert_ffn: NonNegativeInt | None = None
+    """Hidden size of all shared experts together. Default: the recipe's. Example: ``1024``"""
+    dense_layers: NonNegativeInt | None = None
+    """First layers, which have no experts. Default: the recipe's. Example: ``1``"""
+    latent_size: PositiveInt | None = None
+    """Size of the vectors of routed experts. Default: the recipe's. Example: ``512``"""
+    head_size: PositiveInt | None = None
+    """Size of an attention head. Default: the recipe's. Example: ``64``"""
+    sliding_window: PositiveInt | None = None
+    """Tokens that a token attends to, itself included. Default: the recipe's. Example: ``256``"""
+    full_attention_every: PositiveInt | None = None
+    """Distance between layers without a sliding window. Default: the recipe's. Example: ``4``"""
+    layer_pattern: NonEmptyStr | None = None
+    """One letter for each layer of a hybrid: M (Mamba), * (attention), - (MLP) or E (experts). Default: the
+    recipe's. Example: ``"MEM*"``
+    """
+    mtp_depth: NonNegativeInt | None = None
+    """Additional tokens of multi-token prediction. Default: the recipe's. Example: ``0``"""
+    mtp_pattern: NonEmptyStr | None = None
+    """Layers of one depth of multi-token prediction in a hybrid. Default: the recipe's. Example: ``"*E"``"""
+    mla: LatentAttentionTable | None = None
+    """Sizes of multi-head latent attention: q_rank, kv_rank, head_size, rope_head_size and value_head_size.
+    Default: the recipe's. Example: ``{ kv_rank = 256 }``
+    """
+    mamba: MambaTable | None = None
+    """Sizes of the Mamba layers: heads, head_size, groups and state. Default: the recipe's.
+    Example: ``{ state = 64 }``
+    """
 
 
 @attrs.frozen(kw_only=True)

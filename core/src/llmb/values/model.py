@@ -157,11 +157,14 @@ class Parallelism:
         return self.global_batch_size // (self.micro_batch_size * self.data_parallel(gpus))
 
     def with_degrees(self, degrees: Mapping[str, Any]) -> Self:
-        """Return a copy with other degrees. A ``vp`` of 1 becomes None. Another number of stages drops the layout."""
+        """Return a copy with other degrees. A ``vp`` of 1 becomes None.
+
+        Another number of stages drops a published layout.
+        """
         vp = {"vp": None} if degrees.get("vp") == 1 else {}
         changed = attrs.evolve(self, **{**degrees, **vp})
-        same_stages = (changed.pp, changed.vp) == (self.pp, self.vp)
-        return changed if same_stages else attrs.evolve(changed, pipeline_layout=None)
+        keeps_layout = (changed.pp, changed.vp) == (self.pp, self.vp) or "pipeline_layout" in degrees
+        return changed if keeps_layout else attrs.evolve(changed, pipeline_layout=None)
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -93,6 +93,10 @@ def _check_layout(model: Model, layout: str, stages: int) -> Iterator[Fault]:
             message=counted(layers, "layer"), key=key, expected=f"{counted(model.layers, 'layer')}, as the model has"
         )
 
+    if ("m" in layout) != bool(model.mtp_depth):
+        message = f"multi-token prediction (m) {'is' if 'm' in layout else 'is not'} in the layout"
+        yield Fault(message=message, key=key, expected=f"a layout for model.mtp_depth = {model.mtp_depth}")
+
 
 def layout_stages(layout: str) -> list[str]:
     """Return the stages of a pipeline layout with all repetitions written out: "Et*2|(t|)*2L" is Ett, t, t, L."""

@@ -15,6 +15,7 @@ from llmb import (
     Job,
     LogFiles,
     LogParser,
+    Model,
     Mount,
     Nsys,
     Phase,
@@ -83,6 +84,7 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
     """Training with Megatron-Bridge, one process per GPU."""
 
     options = BridgeOptions
+    model_keys = (*(field.name for field in attrs.fields(Model)), "pipeline_layout")  # see `find_errors`
     window = (35, 44)  # the window of the published recipes
     log_files = LogFiles(
         directory="experiments",

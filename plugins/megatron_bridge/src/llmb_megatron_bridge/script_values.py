@@ -6,9 +6,12 @@ from typing import Any
 
 from llmb import Run
 
-PARALLELISM = ("tp", "pp", "vp", "cp", "ep", "etp", "micro_batch_size", "global_batch_size")
+PARALLELISM = ("tp", "pp", "vp", "cp", "ep", "etp", "micro_batch_size", "global_batch_size", "pipeline_layout")
 
-SIZES = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len", "experts", "top_k", "expert_ffn")
+SIZES = (
+    *("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len", "experts", "top_k", "expert_ffn"),
+    "dense_layers",
+)
 
 PERFORMANCE = ("cuda_graph_impl", "cuda_graph_scope", "recompute_modules", "dispatcher")
 """Settings of a point that an option of [framework] with the same name replaces."""

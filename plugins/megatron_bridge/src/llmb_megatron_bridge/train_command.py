@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from llmb import FrozenMap, Nsys, Phase, Repository, Run, key_values, with_paths
+from llmb import FrozenMap, Model, Nsys, Phase, Repository, Run, key_values, with_paths
 from llmb_megatron_bridge.script_values import passed_names, script_values
 
 ARCHITECTURE = {
@@ -15,6 +15,26 @@ ARCHITECTURE = {
     "query_groups": ("model.num_query_groups",),
     "vocab": ("tokenizer.vocab_size",),
     "seq_len": ("model.seq_length", "dataset.sequence_length"),
+    "head_size": ("model.kv_channels",),
+    "sliding_window": ("model.window_size",),
+    "full_attention_every": ("model.window_attn_skip_freq",),
+    "experts": ("model.num_moe_experts",),
+    "top_k": ("model.moe_router_topk",),
+    "expert_ffn": ("model.moe_ffn_hidden_size",),
+    "shared_expert_ffn": ("model.moe_shared_expert_intermediate_size",),
+    "latent_size": ("model.moe_latent_size",),
+    "layer_pattern": ("model.hybrid_layer_pattern",),
+    "mtp_depth": ("model.mtp_num_layers",),
+    "mtp_pattern": ("model.mtp_hybrid_override_pattern",),
+    "mla.q_rank": ("model.q_lora_rank",),
+    "mla.kv_rank": ("model.kv_lora_rank",),
+    "mla.head_size": ("model.qk_head_dim",),
+    "mla.rope_head_size": ("model.qk_pos_emb_head_dim",),
+    "mla.value_head_size": ("model.v_head_dim",),
+    "mamba.heads": ("model.mamba_num_heads",),
+    "mamba.head_size": ("model.mamba_head_dim",),
+    "mamba.groups": ("model.mamba_num_groups",),
+    "mamba.state": ("model.mamba_state_dim",),
 }
 """Keys of Megatron-Bridge's configuration for each size of a model."""
 
@@ -54,14 +74,34 @@ def _text(value: Any) -> str:
     return "None" if value == "alltoall" else str(value)
 
 
-def _model_sizes(run: Run[Any]) -> dict[str, int]:
+def overridable_sizes(run: Run[Any]) -> set[str]:
+    """Return the sizes of a model that the script takes as arguments, or as overrides of the configuration."""
+    named = set(run.settings["argument_names"])
+    own_script = "layers" in named and "passed" not in run.settings  # of the plugin, without overrides
+    return named if own_script else named | set(ARCHITECTURE)
+
+
+def _model_sizes(run: Run[Any]) -> dict[str, Any]:
     """Return the overrides for the sizes of a proxy. The script selects a published model by its name."""
-    named = run.settings["argument_names"]
-    if not run.proxy or ("layers" in named and "passed" not in run.settings):
+    if not run.proxy:
         return {}
-    changed = [name for name in ARCHITECTURE if getattr(run.model, name) != getattr(run.published_model, name)]
-    unnamed = [name for name in changed if name not in named]
-    return {key: getattr(run.model, name) for name in unnamed for key in ARCHITECTURE[name]}
+    changed = [name for name in ARCHITECTURE if _size(run.model, name) != _size(run.published_model, name)]
+    overridden = [name for name in changed if name in overridable_sizes(run) - set(run.settings["argument_names"])]
+    return {key: _config_value(name, _size(run.model, name)) for name in overridden for key in ARCHITECTURE[name]}
+
+
+def _size(model: Model, name: str) -> Any:
+    """Return a size of a model, or of a part such as ``mla.q_rank``. Return None if the model has no such part."""
+    part, _, size = name.rpartition(".")
+    owner = getattr(model, part) if part else model
+    return None if owner is None else getattr(owner, size)
+
+
+def _config_value(name: str, value: Any) -> Any:
+    """Return a size as the configuration states it: a window to the left and right, null for no prediction."""
+    if name == "sliding_window":
+        return f"[{value},0]"
+    return "null" if name == "mtp_depth" and not value else value
 
 
 def _spec_overrides(run: Run[Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from llmb import (
     unsupported_degrees,
 )
 from llmb_megatron_bridge.script_values import PERFORMANCE
-from llmb_megatron_bridge.train_command import ARCHITECTURE
+from llmb_megatron_bridge.train_command import ARCHITECTURE, overridable_sizes
 
 DECIDED = {
     "train.train_iters": "workload.steps",
@@ -39,6 +39,7 @@ DECIDED = {
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
     errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run), *_check_fp8_recipe(run)]
+    errors += _check_model(run)
     return [*errors, *_check_performance(run), *_check_config(run), *_check_profile(run), *_check_env(run)]
 
 
@@ -59,6 +60,16 @@ def _check_parallelism(run: Run[Any]) -> Iterator[Fault]:
     elif parallelism.fsdp == 1 and run.settings.get("fsdp") and "config_file" not in run.settings:
         message = f"the scripts of release {run.release} enable FSDP here and have no option to disable it"
         yield Fault(message=message, key="parallelism.fsdp", expected=str(shards))
+
+
+def _check_model(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for each size, and for a pipeline layout, that the script of the release cannot override."""
+    for key in run.overrides:
+        table, _, name = key.partition(".")
+        known = overridable_sizes(run) if table == "model" else run.settings["argument_names"]
+        if (table == "model" or name == "pipeline_layout") and name not in known:
+            message = f"the script of {run.recipe} has no argument for it"
+            yield Fault(message=message, key=key, expected="no such key")
 
 
 def _check_fp8_recipe(run: Run[Any]) -> Iterator[Fault]:

@@ -22,6 +22,7 @@ from llmb.values.errors import SpecError
 from llmb.values.failure import Signature
 from llmb.values.job import Job
 from llmb.values.log_files import LogFiles
+from llmb.values.model import Model
 from llmb.values.run import Run
 from llmb.values.steps import LogParser
 
@@ -35,6 +36,7 @@ class Declared(FrameworkHooks[Any]):
         file = self._read.file
         self.options = options_class(file.options)
         self.window = file.log.window
+        self.model_keys = (*(field.name for field in attrs.fields(Model)), "pipeline_layout")  # see `find_unused`
         files = file.log.files
         self.log_files = LogFiles(directory=files.directory, training=files.training, other=files.other)
 
