@@ -22,6 +22,7 @@ OF_CONFIG = ("train.manual_gc", "train.manual_gc_interval")
 """Arguments that the plugin of the publisher's launcher adds."""
 
 NAMES = {
+    "llama3_8b": "llama3.1-8b",
     "llama3_70b": "llama3.1-70b",
     "llama31_405b": "llama3.1-405b",
     "gpt_oss_120b": "gpt-oss-120b",
@@ -34,8 +35,9 @@ NAMES = {
 
 
 def variant_of(row: Mapping[str, Any]) -> str | None:
-    """Return the variant as a spec names it."""
-    version = row["arguments"].get("--config_variant")
+    """Return the variant as a spec names it. For Llama 3.1 8B, v1 and v2 are the same configuration."""
+    is_8b = row["arguments"]["--model_recipe_name"] == "llama3_8b"
+    version = None if is_8b else row["arguments"].get("--config_variant")
     return "-".join(filter(None, (VARIANTS.get(row["arguments"]["--compute_dtype"]), version))) or None
 
 
