@@ -23,12 +23,19 @@ PARTS = {"mla": "multi-head latent attention", "mamba": "Mamba layers", "layer_p
 _STEPS = ("workload.steps", "profile.tool")
 
 
-def find_conflicts(spec: SpecTables, recipe: Recipe, run: Run[Any] | None, suspects: Collection[str]) -> list[Fault]:
+def find_conflicts(
+    spec: SpecTables,
+    recipe: Recipe,
+    run: Run[Any] | None,
+    framework: FrameworkHooks[Any] | None,
+    suspects: Collection[str],
+) -> list[Fault]:
     """Return all conflicts between keys. A check that reads a suspect key is skipped.
 
     ``run`` is None if the published point is unknown; then only keys that do not depend on the point are checked.
     """
     checks = [*_checks_of_steps(spec, recipe), *(_checks_of_run(run, spec) if run else ())]
+    checks += [(("model",), _check_overrides(run, framework))] if run and framework else []
     return [error for keys, errors in checks if not overlaps(suspects, keys) for error in errors]
 
 
@@ -56,7 +63,7 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
     yield _MACHINE, _check_one_node(run, spec.gpus_per_node)
 
 
-def check_model_overrides(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[Fault]:
+def _check_overrides(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[Fault]:
     """Yield an error for each key of [model] that the framework cannot override, or that the model has no part for."""
     for key in run.overrides:
         table, _, name = key.partition(".")

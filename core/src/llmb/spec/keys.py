@@ -73,8 +73,8 @@ class ParallelismTable:
     global_batch_size: PositiveInt | None = None
     """Sequences in one step. Default: the recipe's. Example: ``2048``"""
     pipeline_layout: NonEmptyStr | None = None
-    """Layers of each pipeline stage, in the notation of Megatron-Core, if they are not divided evenly.
-    Default: the recipe's. Example: ``"Et*3|(tt|)*2L"``
+    """Layers of each pipeline stage, if they are not divided evenly: E (embedding), t (layer), m (multi-token
+    prediction), L (loss). Default: the recipe's. Example: ``"Et*3|(tt|)*2L"``
     """
 
 

@@ -14,7 +14,7 @@ from llmb.spec.assemble_run import assemble_run, assemble_target
 from llmb.spec.check_values import check_place
 from llmb.spec.choose_point import choose_point, published_points, select_variant
 from llmb.spec.comparable import with_baseline
-from llmb.spec.cross_checks import check_model_overrides, find_conflicts
+from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
 from llmb.spec.example_gpu_type import example_table
 from llmb.spec.expand_sweep import Combination
@@ -74,8 +74,7 @@ class RunResolver:
             return (), errors
         suspects = {*suspects, *suspect_keys(errors, tables)}
         run = _assemble(spec, names, names.recipe, options, target, suspects, errors)
-        errors += find_conflicts(spec, names.recipe, run, suspects)
-        errors += check_model_overrides(run, names.framework) if run and names.framework else ()
+        errors += find_conflicts(spec, names.recipe, run, names.framework, suspects)
         if errors or suspects or run is None or target is None:
             return (), errors
         run = with_baseline(run, names.recipe, spec)

@@ -1,0 +1,73 @@
+"""docs/mfu.md computes the FLOPs of one model of each kind by hand."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import llmb
+from llmb.analysis.flops import flops_per_sequence
+
+PAGE = (Path(__file__).parents[1] / "docs/mfu.md").read_text()
+EXAMPLES = re.findall(r"^- \*\*[^*]*, ([^*,]+)\*\* \(s = \d+\)(.*?)(?=^- \*\*|\n\n)", PAGE, re.MULTILINE | re.DOTALL)
+SUMS = [(name, *each) for name, text in EXAMPLES for each in re.findall(r"`(6 x [^`]*|3 x [^`]*) = ([\d.]+) G`", text)]
+ROWS = {
+    cells[1]: [float(cell) for cell in cells[3:-1] if cell]
+    for line in PAGE.splitlines()
+    if len(cells := [cell.strip() for cell in line.split("|")]) == 9 and re.fullmatch(r"[\d.]+", cells[-2])
+}
+RECIPES = {
+    "Llama 3 8B": "llama3.1-8b",
+    "Qwen3 30B-A3B": "qwen3-30b-a3b",
+    "GPT-OSS 120B": "gpt-oss-120b",
+    "DeepSeek-V3": "deepseek-v3",
+    "Nemotron-H 56B": "nemotron-h-56b",
+    "Nemotron 3 Super": "nemotron3-super-120b",
+}
+OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
+
+
+def computed(text: str) -> float:
+    """Return the value of a sum in the page: products with x, squares, and results in G."""
+    plain = re.sub(r"([\d.]+) G", r"\1e9", text.replace("²", "**2").replace(" x ", "*"))
+
+    def value(node: ast.expr) -> float:
+        if isinstance(node, ast.BinOp):
+            return float(OPERATORS[type(node.op)](value(node.left), value(node.right)))
+        assert isinstance(node, ast.Constant)
+        return float(node.value)  # type: ignore[arg-type]
+
+    return value(ast.parse(plain, mode="eval").body)
+
+
+@pytest.mark.parametrize(("name", "text", "result"), SUMS)
+def test_each_sum_has_the_result_in_the_page(name: str, text: str, result: str) -> None:
+    assert f"{computed(text) / 1e9:.2f}" == result
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_the_sums_of_a_model_are_those_of_the_table_and_of_its_recipe(name: str) -> None:
+    *parts, total = ROWS[name]
+    shown = [float(result) for each, _, result in SUMS if each == name]
+    assert [part for part in parts if part not in shown] == []
+    recipe = llmb.load_recipe(f"megatron_bridge/{RECIPES[name]}@26.06")
+    assert recipe.model is not None
+    assert recipe.flop_formula is not None
+    counted = flops_per_sequence(recipe.model, recipe.flop_formula, tp=1) / recipe.seq_len / 1e9
+    assert total == pytest.approx(counted, abs=0.006)
+    assert sum(parts) == pytest.approx(total, abs=0.016)
+
+
+def test_each_kind_of_model_has_an_example() -> None:
+    assert {name for name, _ in EXAMPLES} == set(RECIPES) == set(ROWS)
