@@ -81,15 +81,17 @@ def test_the_fork_divides_the_time_of_the_first_step_by_the_interval_of_its_line
     assert [step.time_s for step in found] == [2 * 8192 / 6667, 2.457]
 
 
-def test_ranks_of_one_log_without_labels_are_means_over_the_same_steps() -> None:
-    lines = [LINE.replace("step: 10", f"step: {number:2}") for number in (1, 1, 10, 10, 20, 10, 20)]
+@pytest.mark.parametrize("labels", [("", ""), ("[rank0]:", "[rank1]:"), ("0: ", "1: ")])
+def test_ranks_of_one_log_are_means_over_the_same_steps(labels: tuple[str, str]) -> None:
+    printed = [(0, 1), (1, 1), (0, 10), (1, 10), (0, 20), (1, 20)]
+    lines = [labels[rank] + LINE.replace("step: 10", f"step: {number:2}") for rank, number in printed]
     series = llmb.StepSeries(first_step=1)
     series.add(read(*lines))
     assert [(step.step, step.mean_of) for step in series.steps] == [(1, 1), (10, 9), (20, 10)]
 
 
 def test_ranks_before_the_last_pipeline_stage_print_no_loss() -> None:
-    [step] = steps(read(LINE.replace("  8.1234", "-1.00000")))
+    [step] = steps(read(LINE.replace("loss:  8.1234", "loss: -1.00000")))
     assert (step.loss, step.tflops_per_gpu) == (None, 386.1)
 
 
