@@ -173,7 +173,10 @@ def test_the_template_passes(active_site: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("planted", [*SCRIPTS, *TEXTS], ids=lambda each: f"{each.test}-{each.title.replace(' ', '-')}")
-def test_an_error_in_a_script_fails_its_test_and_no_other(active_site: Any, tmp_path: Path, planted: Planted) -> None:
+def test_an_error_in_a_script_fails_its_test_and_no_other(
+    active_site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planted: Planted
+) -> None:
+    monkeypatch.delenv("LLMB_UPDATE", raising=False)
     tests = install(active_site, tmp_path, planted)()
     others = {"test_scripts_match_golden_files"} if planted in TEXTS else set[str]()
     light = {"test_import_is_light"} - {f"test_{planted.test}"}  # starts a process, which takes long
@@ -206,7 +209,10 @@ def test_tests_of_jobs_are_skipped_without_a_host(active_site: Any, tmp_path: Pa
     tests.test_secrets_stay_secret()  # that of the script
 
 
-def test_a_missing_golden_file_or_list_of_states_is_named(active_site: Any, tmp_path: Path) -> None:
+def test_a_missing_golden_file_or_list_of_states_is_named(
+    active_site: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("LLMB_UPDATE", raising=False)
     tests = install(active_site, tmp_path)()
     for name in ("golden/example.sh", "states.toml"):
         (tmp_path / "llmb-odd/tests" / name).unlink()
