@@ -212,3 +212,15 @@ def test_a_message_of_a_healthy_run_is_no_cause(llmb: Llmb, tmp_path: Path, text
     log.write_text(text)
 
     assert llmb("parse", log, "--framework", "megatron_bridge", "--json").json["failure"] is None
+
+
+def test_an_unknown_setting_of_maxtext_is_named(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    log.write_text(
+        "E1123 00:53:25.720898 139695827458944 pyconfig.py:393] MAXTEXT CONFIG ERROR: 'nonsense' not in 'emb_dim'\n"
+        + FRAMES + "ValueError: 'nonsense' not in 'emb_dim', 'mlp_dim'\n"
+    )  # fmt: skip
+
+    failure = llmb("parse", log, "--framework", "maxtext", "--json").json["failure"]
+    assert (failure["cause"], failure["origin"]) == ("a setting of the configuration is invalid", "user")
+    assert "'nonsense'" in failure["evidence"]
