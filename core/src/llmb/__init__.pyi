@@ -65,7 +65,6 @@ from .parsing.directories import PassedOver as PassedOver
 from .parsing.parse_log import ParsedLog as ParsedLog
 from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan
-from .planning import TaskPlan as TaskPlan
 from .planning import plan as plan
 from .plugin_templates.write_plugin import PLUGIN_KINDS as PLUGIN_KINDS
 from .plugin_templates.write_plugin import PluginKind as PluginKind
@@ -130,6 +129,7 @@ from .state_machine.events import SubmissionUnanswered as SubmissionUnanswered
 from .state_machine.events import Submitting as Submitting
 from .state_machine.events import TargetBack as TargetBack
 from .state_machine.events import TargetLost as TargetLost
+from .task_plans import TaskPlan as TaskPlan
 from .values.causes import Cause as Cause
 from .values.constraints import check_experts as check_experts
 from .values.constraints import check_query_groups as check_query_groups

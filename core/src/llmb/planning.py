@@ -1,9 +1,8 @@
 """Plan the work of each run: its job, its script and the tasks before it. Planning starts nothing."""
 
-import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 
@@ -13,9 +12,9 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.scripts.telemetry import with_telemetry
 from llmb.spec.check_window import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
+from llmb.task_plans import TaskPlan, TaskPlans, with_secrets
 from llmb.values.environment import Environment, Image
 from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
-from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
 from llmb.values.target_settings import (
@@ -29,32 +28,6 @@ from llmb.values.target_settings import (
 from llmb.values.typed import encode
 from llmb.values.with_changes import with_changes
 from llmb.values.workload import RunSpec, Workload
-
-
-@attrs.frozen(kw_only=True)
-class TaskPlan:
-    """A shared task as it is submitted: to the scheduler, or as a detached process of the target's host."""
-
-    task: Task
-    script: Script
-    on: Literal["scheduler", "host"]
-
-    @property
-    def key(self) -> str:
-        """The task's identity."""
-        return self.task.key
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the task as ``llmb run --dry-run --json`` prints it, once for all runs that share it."""
-        return {
-            "key": self.key,
-            "kind": self.task.kind,
-            "job": self.task.work.as_dict() if isinstance(self.task.work, Job) else None,
-            "script": self.script.text,
-            "check": self.task.check,
-            "space_gb": self.task.space_gb,
-            "secrets": list(self.task.secrets),
-        }
 
 
 @attrs.frozen(kw_only=True)
@@ -149,20 +122,6 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     return tuple(plans)
 
 
-class TaskPlans:
-    """The plans of shared tasks. Equal tasks on equal targets share one plan, because scripts may be large."""
-
-    def __init__(self) -> None:
-        self._latest: dict[str, tuple[Task, Target[Any], TaskPlan]] = {}
-
-    def plan(self, task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
-        """Return the plan of a task on this target."""
-        known = self._latest.get(task.key)
-        if known is None or known[:2] != (task, target):
-            known = self._latest[task.key] = (task, target, _plan_task(task, target, scheduler))
-        return known[2]
-
-
 def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | None = None) -> RunPlan:
     """Plan one run: call every hook that comes before an effect. ``task_plans`` are those of other runs.
 
@@ -185,7 +144,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
             spec = attrs.evolve(spec, run=changed)
         job = _complete_job(job, run, target, environment)
         with _collect(errors):
-            script = _with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
+            script = with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
             _check_log_names(script, target.scheduler)
     planned_tasks = []
     for task in tasks:
@@ -239,43 +198,9 @@ def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Env
     return with_settings(with_telemetry(with_changes(job, environment=environment), run), run.env, run.mounts)
 
 
-def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
-    if isinstance(task.work, str):
-        return TaskPlan(task=task, script=_host_script(task, target, task.work), on="host")
-    secrets = tuple(dict.fromkeys((*task.work.environment.secrets, *task.secrets, *target.secrets)))
-    job = attrs.evolve(task.work, environment=attrs.evolve(task.work.environment, secrets=secrets))
-    job = with_settings(job, target.env, target.mounts)
-    script = attrs.evolve(scheduler.build_job(job=job, target=target), check=task.check)
-    return TaskPlan(task=task, script=_with_secrets(script, secrets), on="scheduler")
-
-
-def _with_secrets(script: Script, names: Iterable[str]) -> Script:
-    """Return the script with these secrets and those that the scheduler itself needs."""
-    secrets = tuple(dict.fromkeys((*script.secrets, *names)))
-    return script if secrets == script.secrets else with_changes(script, secrets=secrets)
-
-
 def _check_log_names(script: Script, scheduler: str) -> None:
     """Raise PluginError if two logs have one file name. The record keeps copies of all logs in one folder."""
     names = [log.rpartition("/")[2] for logs in script.logs.values() for log in logs]
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         message = f"{scheduler}: build_job() returned several logs named {duplicates[0]}; each needs a different name"
         raise PluginError(message)
-
-
-def _host_script(task: Task, target: Target[Any], work: str) -> Script:
-    """Return a script for the target's host. It checks first whether another process has completed the task."""
-    directory = f"{target.workdir}/tasks/{task.key}"
-    secrets = tuple(dict.fromkeys((*task.secrets, *target.secrets)))
-    read_secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if secrets else ""
-    env = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in target.env.items())
-    check = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
-    text = f"#!/usr/bin/env bash\n: >begun\n{env}{read_secrets}{check}{work}\n"
-    return Script(
-        id=task.key,
-        directory=directory,
-        text=text,
-        check=task.check,
-        secrets=secrets,
-        logs=FrozenMap({task.kind: (f"{directory}/out.log",)}),
-    )

@@ -21,12 +21,13 @@ from llmb.drive.job_slots import JobLimit
 from llmb.drive.session import Session
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.target_loop import TargetLoop
-from llmb.planning import RunPlan, TaskPlan
+from llmb.planning import RunPlan
 from llmb.records.create_records import SweepRecorder
 from llmb.records.find_records import all_records
 from llmb.records.record import TASK_LOG, RunRecord, runs_folder
 from llmb.records.run_logs import RunLogs
 from llmb.state_machine.events import Ended, Event, Planned
+from llmb.task_plans import TaskPlan
 from llmb.values.frozen import FrozenMap
 from llmb.values.job import Job as NeutralJob
 from llmb.values.job import Phase, Script, Task

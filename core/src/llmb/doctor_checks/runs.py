@@ -10,8 +10,9 @@ from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, 
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.drive.task_jobs import find_complete_tasks
 from llmb.hookspecs import DoctorCheck
-from llmb.planning import RunPlan, TaskPlan, plan, plan_run
+from llmb.planning import RunPlan, plan, plan_run
 from llmb.plugins.registry import PluginRegistry
+from llmb.task_plans import TaskPlan
 from llmb.values.error_text import counted
 from llmb.values.errors import LlmbError
 from llmb.values.job import Job

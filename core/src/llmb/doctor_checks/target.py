@@ -1,17 +1,15 @@
 """Checks of a target for ``llmb doctor``: its host, its work directory, and what its scheduler checks."""
 
-import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import attrs
 
+from llmb.doctor_checks.disk_space import check_work_directory
 from llmb.drive.target_group import TargetGroup
 from llmb.hookspecs import DoctorCheck
-from llmb.hosts.disk_space import EXISTING_PARENT, free_space_gb
 from llmb.hosts.host_connections import HostConnections
-from llmb.hosts.work_directory import access_check
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import LlmbError, PluginError
 from llmb.values.job import Script
@@ -34,7 +32,7 @@ def probe_target(group: TargetGroup) -> list[DoctorCheck]:
     warnings = group.probe()
     checks = [DoctorCheck(name="reachable", ok=True, detail=group.name)]
     checks += [DoctorCheck(name="probe", ok=False, detail=line) for line in warnings]
-    return [*checks, _check_work_directory(group)]
+    return [*checks, check_work_directory(group)]
 
 
 def check_scheduler(group: TargetGroup, target: Target[Any], scripts: Sequence[Script] = ()) -> list[DoctorCheck]:
@@ -48,22 +46,3 @@ def check_scheduler(group: TargetGroup, target: Target[Any], scripts: Sequence[S
 def one_line(error: LlmbError) -> str:
     """Return all errors in one line."""
     return "; ".join(map(str, error.faults))
-
-
-def _check_work_directory(group: TargetGroup) -> DoctorCheck:
-    """Check whether the directory of all runs can be created and written, without creating it."""
-    workdir = group.workdir
-    script = (
-        f'folder={shlex.quote(workdir)}\n{EXISTING_PARENT}\nprintf %s "$folder"; [ -d "$folder" ] && [ -w "$folder" ]'
-    )
-    access = group.host.run(access_check(workdir, shared=group.shared))
-    if access.exit_code:
-        reason, _, remedy = access.stderr.strip().partition("; ")
-        return DoctorCheck(name="work directory", ok=False, detail=reason, remedy=remedy)
-    found = group.host.run(script)
-    if found.exit_code:
-        remedy = "set target.workdir to a directory that you can write and that all nodes share"
-        return DoctorCheck(name="work directory", ok=False, detail=f"cannot write {workdir}", remedy=remedy)
-    created = "" if found.stdout == workdir else f" will be created in {found.stdout}"
-    free_gb = free_space_gb(workdir, group.host)
-    return DoctorCheck(name="work directory", ok=True, detail=f"{workdir}{created}, {free_gb:.0f} GB free")

@@ -17,7 +17,7 @@ from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
 from llmb.drive.incidents import JobPast, add_incidents
 from llmb.logs.diagnose import diagnose
-from llmb.logs.log_tail import log_tail
+from llmb.logs.last_messages import log_tail
 from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
 from llmb.plugins.find_peak_flops import peak_flops

@@ -16,7 +16,6 @@ from llmb.drive.task_jobs import (
     submit_tasks,
 )
 from llmb.drive.waiting_runs import add_references, list_references, remove_references
-from llmb.planning import TaskPlan
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
     Checked,
@@ -27,6 +26,7 @@ from llmb.state_machine.observations import (
     UnitObservation,
 )
 from llmb.state_machine.states import Unit, UnitStates
+from llmb.task_plans import TaskPlan
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
 

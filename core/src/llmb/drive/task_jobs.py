@@ -14,10 +14,11 @@ from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
 from llmb.hosts.disk_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
 from llmb.logs.signature_files import preparation_failure
-from llmb.planning import RunPlan, TaskPlan
+from llmb.planning import RunPlan
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.state_machine.observations import Rejected
 from llmb.state_machine.states import RunsOn
+from llmb.task_plans import TaskPlan
 from llmb.values.error_text import hide_passwords
 from llmb.values.errors import TargetError
 from llmb.values.host import Host

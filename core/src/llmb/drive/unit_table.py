@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 
 from llmb.drive.effects import DrivenRun, run_unit
 from llmb.drive.task_effects import task_unit
-from llmb.planning import TaskPlan
 from llmb.state_machine.states import State, Unit, UnitStates
+from llmb.task_plans import TaskPlan
 
 
 class UnitTable:

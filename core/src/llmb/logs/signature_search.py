@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from llmb.logs.files import blocks_of
-from llmb.logs.log_tail import as_evidence
+from llmb.logs.last_messages import as_evidence
 from llmb.logs.processes import NOBODY, Process, expand_ranks
 from llmb.logs.rank_labels import label_of
 from llmb.logs.search import MOST_TOGETHER, TextSearch

@@ -9,7 +9,7 @@ from textwrap import shorten
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.points import point_table
+from llmb.cli.views.planned_runs import point_table
 from llmb.cli.views.sweep import describe_sweep
 from llmb.cli.views.tables import counted
 

@@ -1,0 +1,88 @@
+"""Plans of shared tasks, such as an image or a data set: what is submitted to create them."""
+
+import shlex
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import attrs
+
+from llmb.hookspecs import SchedulerHooks
+from llmb.values.frozen import FrozenMap
+from llmb.values.job import Job, Script, Task
+from llmb.values.run import Target
+from llmb.values.target_settings import with_settings
+from llmb.values.with_changes import with_changes
+
+
+@attrs.frozen(kw_only=True)
+class TaskPlan:
+    """A shared task as it is submitted: to the scheduler, or as a detached process of the target's host."""
+
+    task: Task
+    script: Script
+    on: Literal["scheduler", "host"]
+
+    @property
+    def key(self) -> str:
+        """The task's identity."""
+        return self.task.key
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the task as ``llmb run --dry-run --json`` prints it, once for all runs that share it."""
+        return {
+            "key": self.key,
+            "kind": self.task.kind,
+            "job": self.task.work.as_dict() if isinstance(self.task.work, Job) else None,
+            "script": self.script.text,
+            "check": self.task.check,
+            "space_gb": self.task.space_gb,
+            "secrets": list(self.task.secrets),
+        }
+
+
+class TaskPlans:
+    """The plans of shared tasks. Equal tasks on equal targets share one plan, because scripts may be large."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, tuple[Task, Target[Any], TaskPlan]] = {}
+
+    def plan(self, task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
+        """Return the plan of a task on this target."""
+        known = self._latest.get(task.key)
+        if known is None or known[:2] != (task, target):
+            known = self._latest[task.key] = (task, target, _plan_task(task, target, scheduler))
+        return known[2]
+
+
+def with_secrets(script: Script, names: Iterable[str]) -> Script:
+    """Return the script with these secrets and those that the scheduler itself needs."""
+    secrets = tuple(dict.fromkeys((*script.secrets, *names)))
+    return script if secrets == script.secrets else with_changes(script, secrets=secrets)
+
+
+def _plan_task(task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
+    if isinstance(task.work, str):
+        return TaskPlan(task=task, script=_host_script(task, target, task.work), on="host")
+    secrets = tuple(dict.fromkeys((*task.work.environment.secrets, *task.secrets, *target.secrets)))
+    job = attrs.evolve(task.work, environment=attrs.evolve(task.work.environment, secrets=secrets))
+    job = with_settings(job, target.env, target.mounts)
+    script = attrs.evolve(scheduler.build_job(job=job, target=target), check=task.check)
+    return TaskPlan(task=task, script=with_secrets(script, secrets), on="scheduler")
+
+
+def _host_script(task: Task, target: Target[Any], work: str) -> Script:
+    """Return a script for the target's host. It checks first whether another process has completed the task."""
+    directory = f"{target.workdir}/tasks/{task.key}"
+    secrets = tuple(dict.fromkeys((*task.secrets, *target.secrets)))
+    read_secrets = "if [ -f .secrets ]; then . ./.secrets && rm -f .secrets; fi\n" if secrets else ""
+    env = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in target.env.items())
+    check = f"if ({task.check}\n) >/dev/null 2>&1; then exit 0; fi\n"
+    text = f"#!/usr/bin/env bash\n: >begun\n{env}{read_secrets}{check}{work}\n"
+    return Script(
+        id=task.key,
+        directory=directory,
+        text=text,
+        check=task.check,
+        secrets=secrets,
+        logs=FrozenMap({task.kind: (f"{directory}/out.log",)}),
+    )
