@@ -39,6 +39,12 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
 
 
+@pytest.fixture(autouse=True)
+def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Print no activity such as ``reading my.toml ...`` if a busy machine makes a command in this process slow."""
+    monkeypatch.setattr("llmb.cli.views.progress.ACTIVITY_DELAY_S", 3600.0)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip for a missing real part into a failure if real parts are required."""
