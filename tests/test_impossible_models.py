@@ -58,22 +58,22 @@ def planned(file: Path, recipe: str, *, gpu_type: str, dtype: str, gpus: int, **
             "maxtext/llama2-70b",
             64,
             {"model": {"head_size": 64}},
-            "model.head_size: maxtext cannot override this key; expected the recipe's value; it can override layers, "
-            "hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            "model.head_size: maxtext cannot override this key; expected the recipe's value; maxtext can override "
+            "layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
         ),
         (
             "nemo_launcher/grok1-314b",
             512,
             {"parallelism": {"pp": 2, "vp": 1, "pipeline_layout": "Et*32|t*32L"}},
-            "parallelism.pipeline_layout: nemo_launcher cannot override this key; expected the recipe's value; it can "
-            "override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            "parallelism.pipeline_layout: nemo_launcher cannot override this key; expected the recipe's value; "
+            "nemo_launcher can override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
         ),
         (
             "nemo_launcher/grok1-314b",
             512,
             {"model": {"shared_expert_ffn": 1024}},
-            "model.shared_expert_ffn: nemo_launcher cannot override this key; expected the recipe's value; it can "
-            "override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
+            "model.shared_expert_ffn: nemo_launcher cannot override this key; expected the recipe's value; "
+            "nemo_launcher can override layers, hidden, ffn, heads, query_groups, vocab, seq_len, experts, top_k",
         ),
         (
             "maxtext/llama2-70b",

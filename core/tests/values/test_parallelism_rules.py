@@ -112,7 +112,7 @@ def test_a_layout_divides_layers_that_do_not_divide_evenly() -> None:
     [
         ("Et*61|(|)*14mL", "16 stages"),
         ("Et*30|(|)*30mL", "30 layers"),
-        ("Et*61|(|)*30L", "multi-token prediction (m) is not in the layout"),
+        ("Et*61|(|)*30L", "the layout lacks multi-token prediction (m), but model.mtp_depth is 1"),
         ("Et*61|(|)*29xL", 'invalid value "Et*61|(|)*29xL"'),
     ],
 )

@@ -196,7 +196,7 @@ def test_the_first_dense_layers_are_an_argument_of_some_scripts(load_run: LoadRu
         (
             "deepseek-v3",
             {"model": {"mtp_depth": 0}},
-            r"parallelism.pipeline_layout: multi-token prediction \(m\) is in the layout; expected a layout for",
+            r"the layout has multi-token prediction \(m\), but model.mtp_depth is 0; expected a layout without m",
         ),
         (
             "deepseek-v3",

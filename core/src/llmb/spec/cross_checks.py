@@ -19,7 +19,7 @@ from llmb.values.recipe import Recipe
 from llmb.values.run import Profile, Run
 
 _MACHINE = ("workload.gpu_type", "workload.gpus", "target.scheduler", "target.name", "target.gpus_per_node")
-PARTS = {"mla": "multi-head latent attention", "mamba": "Mamba layers", "layer_pattern": "layer pattern"}
+_PARTS = {"mla": "multi-head latent attention", "mamba": "Mamba layers", "layer_pattern": "layer pattern"}
 _STEPS = ("workload.steps", "profile.tool")
 
 
@@ -64,7 +64,7 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
 
 
 def _check_overrides(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[Fault]:
-    """Yield an error for each key of [model] that the framework cannot override, or that the model has no part for."""
+    """Yield an error for each key that the framework cannot override, and for each part that the model lacks."""
     for key in run.overrides:
         table, _, name = key.partition(".")
         part, _, size = name.partition(".")
@@ -72,14 +72,11 @@ def _check_overrides(run: Run[Any], framework: FrameworkHooks[Any]) -> Iterator[
             continue
         if part not in framework.model_keys:
             message = f"{run.framework} cannot override this key"
-            yield Fault(message=message, key=key, expected=f"the recipe's value; {_overridable(framework)}")
+            expected = f"the recipe's value; {run.framework} can override {', '.join(framework.model_keys)}"
+            yield Fault(message=message, key=key, expected=expected)
         elif (size or part == "layer_pattern") and getattr(run.published_architecture, part) is None:
-            message = f"the recipe's model has no {PARTS[part]}"
+            message = f"the recipe's model has no {_PARTS[part]}"
             yield Fault(message=message, key=key, expected="no such key")
-
-
-def _overridable(framework: FrameworkHooks[Any]) -> str:
-    return f"it can override {', '.join(framework.model_keys)}"
 
 
 def _of_published_layout(error: Fault) -> Fault:

@@ -94,8 +94,9 @@ def _check_layout(model: Model, layout: str, stages: int) -> Iterator[Fault]:
         )
 
     if ("m" in layout) != bool(model.mtp_depth):
-        message = f"multi-token prediction (m) {'is' if 'm' in layout else 'is not'} in the layout"
-        yield Fault(message=message, key=key, expected=f"a layout for model.mtp_depth = {model.mtp_depth}")
+        has, needs = ("has", "without") if "m" in layout else ("lacks", "with")
+        message = f"the layout {has} multi-token prediction (m), but model.mtp_depth is {model.mtp_depth}"
+        yield Fault(message=message, key=key, expected=f"a layout {needs} m")
 
 
 def layout_stages(layout: str) -> list[str]:
