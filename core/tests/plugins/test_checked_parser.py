@@ -139,6 +139,7 @@ def test_a_result_of_a_wrong_type_is_an_error_of_the_plugin(result: Any, message
         ({"first_step": -1}, "ValueError: invalid first_step -1; expected an integer of at least 0"),
         ({"printed_every": 0}, "ValueError: invalid printed_every 0; expected an integer of at least 1"),
         ({"printed_every": None}, "ValueError: invalid printed_every None"),
+        ({"end_texts": "done"}, "ValueError: invalid end_texts 'done'; expected a tuple of texts"),
         ({"first_step": property(lambda _: {}["x"])}, "KeyError: 'x'"),
     ],
 )

@@ -16,7 +16,7 @@ def test_a_copy_has_the_changes_and_the_other_fields() -> None:
 
 
 def test_a_misspelt_field_is_an_error() -> None:
-    with pytest.raises(TypeError, match="Environment has no field secret$"):
+    with pytest.raises(TypeError, match=r"Environment has no field secret$"):
         with_changes(Environment(), secret=("HF_TOKEN",))
 
 

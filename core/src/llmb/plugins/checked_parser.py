@@ -34,7 +34,7 @@ class CheckedParser(LogParser):
         self._guard = guard
         with self._running():
             self.printed_every = _integer("printed_every", getattr(parser, "printed_every", 1), least=1)
-            self.end_texts = tuple(map(str, getattr(parser, "end_texts", ())))
+            self.end_texts = _texts("end_texts", getattr(parser, "end_texts", ()))
             self._read_first_step()
 
     def feed(self, block: bytes, source: str = "") -> Sequence[Step | Notice]:
@@ -87,6 +87,13 @@ def _checked(items: Iterable[Step | Notice]) -> list[Step | Notice]:
         elif not isinstance(item, Notice):
             raise TypeError(f"{item!r} is neither a Step nor a Notice")
     return found
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    """Return the value. Raise ValueError if it is not a sequence of texts: a text is a sequence of its letters."""
+    if isinstance(value, tuple | list) and all(isinstance(each, str) and each for each in value):
+        return tuple(value)
+    raise ValueError(f"invalid {name} {value!r}; expected a tuple of texts")
 
 
 def _integer(name: str, value: Any, least: int = 0) -> int:

@@ -12,8 +12,8 @@ T = TypeVar("T")
 def with_changes(value: T, **changes: Any) -> T:
     """Return a copy of an attrs value with other values of some fields, like `attrs.evolve` but faster.
 
-    The class has `typed_fields` and no ``__attrs_post_init__``. Only the changed fields are converted, because the others
-    are those of a valid value. All validators run. Raise TypeError for a name that is no field.
+    The class has `typed_fields` and no ``__attrs_post_init__``. Only the changed fields are converted, because the
+    others are those of a valid value. All validators run. Raise TypeError for a name that is no field.
     """
     cls: type = type(value)
     converters = _converters(cls)

@@ -155,7 +155,7 @@ def _check(file: DeclaredFile) -> Iterator[Fault]:
 def _check_files(names: Iterable[str]) -> Iterator[Fault]:
     """Yield an error for a file that would replace one of llmb in the run's directory."""
     for index, name in enumerate(names):
-        first = name.removeprefix("./").partition("/")[0]
+        first = name.partition("/")[0]
         if first in {*RESERVED_FILES, "logs", "nodes"} or first.endswith((".log", ".err", ".partial")):
             message = f'llmb writes "{name}" into the run\'s directory itself'
             yield Fault(message=message, key=f"files[{index}]", expected="another name")
