@@ -1,4 +1,4 @@
-"""llmb as a library: everything that the command line does, without a terminal.
+"""llmb as a library: functions of the command line for specs, recipes, logs and comparisons, without a terminal.
 
 Functions import what they call, so that ``llmb.load`` imports neither the code that follows jobs nor that of reports.
 """

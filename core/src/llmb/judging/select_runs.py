@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from llmb.records.records_index import find_runs
 from llmb.records.result import RunResult, find_run
 from llmb.values.errors import RecordError
+
+
+def select_distinct_runs(texts: str | Iterable[str]) -> list[RunResult]:
+    """Return the runs of one or several texts, each run once. The texts and the errors are those of `select_runs`."""
+    texts = [texts] if isinstance(texts, str) else texts
+    return list({run.run_id: run for text in texts for run in select_runs(text)}.values())
 
 
 def select_runs(text: str) -> list[RunResult]:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llmb.judging.select_runs import select_runs
+from llmb.judging.select_runs import select_distinct_runs
 from llmb.judging.sets import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
@@ -43,8 +43,7 @@ def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None 
     ``runs`` are those of `report`. ``redact`` replaces host and user names, and ``key`` is an SSH key that signs the
     manifest. Raise RecordError for a run that does not exist or has not ended, and LlmbError if the key does not sign.
     """
-    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
-    return create_bundle(find_repeats(list({run.run_id: run for run in selected}.values())), redact=redact, key=key)
+    return create_bundle(find_repeats(select_distinct_runs(runs)), redact=redact, key=key)
 
 
 def create_bundle(results: Sequence[RunResult], *, redact: bool = False, key: Path | None = None) -> bytes:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
-from llmb.judging.select_runs import select_runs
+from llmb.judging.select_runs import select_distinct_runs
 from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
@@ -30,8 +30,7 @@ def report(runs: str | Iterable[str]) -> Report:
     Each of ``runs`` is a run id or unique prefix, several joined by commas, or filters of `llmb runs` in braces. Raise
     RecordError for a run that does not exist, and SpecError for an invalid filter.
     """
-    selected = [run for each in ([runs] if isinstance(runs, str) else runs) for run in select_runs(each)]
-    return build_report(list({run.run_id: run for run in selected}.values()))
+    return build_report(select_distinct_runs(runs))
 
 
 def build_report(results: Sequence[RunResult]) -> Report:
