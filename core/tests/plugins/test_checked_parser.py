@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import signal
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -182,38 +182,56 @@ def test_a_parser_that_takes_too_long_is_stopped_with_its_line(monkeypatch: pyte
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Replace the clock of the time limit by one that parsers advance."""
+    clock = Clock()
+    monkeypatch.setattr("llmb.logs.time_limit.time", SimpleNamespace(monotonic=lambda: clock.now_s))
+    return clock
+
+
+class Clock:
+    """A clock that only `advance` moves."""
+
+    now_s = 0.0
+
+    def advance(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
 class Waiting(LineParser):
-    """A parser that needs 0.1 s for each line."""
+    """A parser that needs 4 s for each line."""
 
     needles = (b"step",)
 
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
+
     def read_line(self, line: bytes) -> Iterable[Step | Notice]:
-        time.sleep(0.1)
+        self.clock.advance(4)
         return [Step(step=int(line.split()[1]))]
 
 
-def test_a_parser_in_another_thread_is_stopped_between_two_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parser_in_another_thread_is_stopped_between_two_lines(clock: Clock) -> None:
     """The threads of asynchronous sessions receive no signals."""
-    monkeypatch.setattr(checked_parser, "LIMIT_S", 0.25)
-    parser = CheckedParser(Waiting(), GUARD)
+    parser = CheckedParser(Waiting(clock), GUARD)
     block = b"".join(b"step %d\n" % number for number in range(1, 50))
     with ThreadPoolExecutor(1) as thread:
-        assert len(thread.submit(parser.feed, block).result()) < 5
-        with pytest.raises(PluginError, match=r"more than 0.25 s for one block of the log in the line 'step [345]'"):
+        assert len(thread.submit(parser.feed, block).result()) == 3
+        with pytest.raises(PluginError, match=r"more than 10 s for one block of the log in the line 'step 3'"):
             thread.submit(parser.close).result()
-        fast = CheckedParser(Waiting(), GUARD)
-        assert thread.submit(fast.feed, b"step 1\n").result() == [Step(step=1)]
+        fast = CheckedParser(Waiting(clock), GUARD)
+        assert thread.submit(fast.feed, b"step 1\nstep 2\n").result() == [Step(step=1), Step(step=2)]
 
 
-def test_a_parser_of_its_own_is_stopped_after_a_slow_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checked_parser, "LIMIT_S", 0.05)
-
+def test_a_parser_of_its_own_is_stopped_after_a_slow_block(clock: Clock) -> None:
     class Own(LogParser):
         def feed(self, block: bytes, source: str = "") -> list[Step | Notice]:
-            time.sleep(0.1)
+            clock.advance(11)
             return []
 
-    with ThreadPoolExecutor(1) as thread, pytest.raises(PluginError, match=r"more than 0.05 s for one block"):
+    with ThreadPoolExecutor(1) as thread, pytest.raises(PluginError, match=r"more than 10 s for one block"):
         thread.submit(CheckedParser(Own(), GUARD).feed, b"step 1\n").result()
 
 

@@ -80,6 +80,12 @@ TEXTS = [
 ]  # fmt: skip
 """Errors in the text of the script, which differs from the golden file too."""
 
+AWAIT_TWO = (
+    "mktemp submitting.XXXXXX >submitted\n    for ((n = 0; n < 100; n++)); do "
+    "[[ $1 = *once && $(ls submitting.* | wc -l) = 1 ]] && sleep 0.1; done"
+)
+"""Wait until two processes submit the job of `test_submitting_twice_starts_one_job`."""
+
 RUNS = [
     in_script("ranks_get_their_environment", "no LOCAL_RANK", EXEC, f"unset LOCAL_RANK\n{EXEC}",
               "LOCAL_RANK is not set for rank 0"),
@@ -99,7 +105,7 @@ RUNS = [
     Planted("hostile_strings_survive", "lines are joined", "job_script.py", "yield shlex.join([\"phase\"",
             'yield shlex.join(" ".join(each.split("\\n")) for each in ["phase"', "first line second 'line'"),
     in_commands("submitting_twice_starts_one_job", "no lock", "    setsid bash job.sh",
-                "    flock -u 9; flock -u 8; sleep 0.5; flock -n 8\n    setsid bash job.sh",
+                f"    flock -u 9; flock -u 8; {AWAIT_TWO}; flock -n 8\n    setsid bash job.sh",
                 "the job was started 2 times"),
     in_script("secrets_stay_secret", "a token among the arguments", EXEC,
               "bash -c '\"$@\" && exit' \"${HF_TOKEN-}\" \"$@\"", "the value of HF_TOKEN is in the process list"),

@@ -281,4 +281,4 @@ def test_a_job_describes_its_node_and_the_software_of_its_first_rank(tmp_path: P
     assert f"kernel={os.uname().release}" in done.stdout
     software = (tmp_path / "provenance").read_text()
     assert "env.SEEN=a b" in software
-    assert not {"OWN_NAME", "HF_TOKEN", "hf_x"} & {*software.replace(".", "=").split("=")}
+    assert [text for text in ("OWN_NAME", "HF_TOKEN", "hf_x") if text in software] == []
