@@ -131,8 +131,10 @@ def test_wrong_arguments_are_one_line_that_names_the_help_to_read(arguments: lis
 def test_the_starter_workload_of_every_recipe_is_valid(scheduler: str) -> None:
     addresses = llmb.recipe_addresses()
     assert len(addresses) > 10
+    registry = llmb.PluginRegistry()
     for address in addresses:
-        assert len(llmb.loads(llmb.starter_workload(address, scheduler=scheduler)).runs) == 1
+        text = llmb.starter_workload(address, scheduler=scheduler)
+        assert len(llmb.loads(text, registry=registry).runs) == 1
 
 
 @pytest.mark.parametrize(("address", "scheduler"), [("maxtext/llama2-tiny", "local"), ("maxtext/llama2-70b", "slurm")])
