@@ -153,7 +153,7 @@ def ordinary(toy: Any) -> Ordinary:
 
 def test_a_home_without_write_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:
     toy.home.mkdir(mode=0o555)
-    done = ordinary.llmb("run", toy.spec(target={"workdir": str(toy.folder / "work")}))
+    done = ordinary.llmb("run", "--quiet", toy.spec(target={"workdir": str(toy.folder / "work")}))
     assert done.returncode == 2
     [line] = done.stderr.splitlines()
     assert f"{toy.home}/runs/" in line
