@@ -196,6 +196,17 @@ def test_a_warning_is_no_cause_either_where_a_log_falls_short_of_the_steps_asked
     assert (failure["cause"], failure["line"]) == cause
 
 
+def test_an_exception_before_lines_of_other_ranks_is_the_cause_if_the_end_is_missing(
+    llmb: Llmb, tmp_path: Path
+) -> None:
+    framework = tmp_path / "mine.toml"
+    framework.write_text('command = ["a.py"]\nlog = { line = "seconds: {time_s},", end = ["done"] }\n')
+    path = tmp_path / "run.log"
+    for end, cause in (("", "a process failed with ValueError"), ("done\n", None)):
+        path.write_text(steps(5) + ERROR + "another rank goes on\n" * 190 + end)
+        assert ended(llmb, path, str(framework))[1] == cause
+
+
 def test_steps_that_come_while_the_job_is_ended_change_nothing(llmb: Llmb, tmp_path: Path) -> None:
     assert of_text(llmb, tmp_path, steps(5) + LIMIT + steps(3, first=5)) == (
         "incomplete", "the job's time limit came", 6,

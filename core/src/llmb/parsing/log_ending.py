@@ -56,9 +56,8 @@ def classify_log_end(
         starts = {path: max(start, _size(path) - END) for path, start in starts.items()}
     messages = (each for path in starts for each in _scheduler_signatures(path, registry))
     known = [*registry.signatures(name), *messages]
-    is_short = status == "incomplete" and total_known
     failure = diagnose(starts, known, starts) or _find_exception(
-        starts, last_steps, new_parser, known, ended=not is_short
+        starts, last_steps, new_parser, known, ended=status != "incomplete"
     )
     return ("incomplete" if failure and status == "complete" else status), failure
 
