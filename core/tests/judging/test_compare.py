@@ -246,6 +246,7 @@ def test_filters_in_braces_select_runs(record: Record, filters: str, matching: s
         ("{gpu=64}", "unknown filter 'gpu=64'.*gpus"),
         ("{state=complete}", "unknown state 'complete'.*completed"),
         ("{gpus=many}", "invalid gpus 'many'"),
+        ("{gpus=512..64}", "invalid gpus '512..64'; expected a number such as 64, or 64..512"),
         ("{since=yesterday}", "invalid since 'yesterday'"),
     ],
 )

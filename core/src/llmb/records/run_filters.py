@@ -84,9 +84,11 @@ def _any_of(conditions: Sequence[str], values: Sequence[str | int]) -> Condition
 
 
 def _parse_range(text: str) -> tuple[int, int]:
-    if not (match := RANGE.fullmatch(text)):
+    match = RANGE.fullmatch(text)
+    low, high = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+    if low > high:
         raise SpecError(Fault(message=f"invalid gpus {text!r}", expected="a number such as 64, or 64..512"))
-    return int(match[1]), int(match[2] or match[1])
+    return low, high
 
 
 def _parse_moment(key: str, text: str) -> str:
