@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import tomllib
@@ -55,6 +56,12 @@ NEEDED = {
 """Overrides of the base by the key whose example needs them."""
 
 
+@functools.cache
+def _registry() -> llmb.PluginRegistry:
+    """Return one registry for all examples, which reads each recipe once."""
+    return llmb.PluginRegistry()
+
+
 def load(folder: Path, tables: dict[str, Any], *overrides: str) -> tuple[llmb.RunSpec, ...]:
     """Return the runs of these tables over those of a spec, where both targets of the page are known."""
     targets = Path(os.environ["XDG_CONFIG_HOME"], "llmb/targets.toml")
@@ -63,7 +70,7 @@ def load(folder: Path, tables: dict[str, Any], *overrides: str) -> tuple[llmb.Ru
     targets.write_text(eos + eos.replace("[eos", "[tahoe"))
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(BASE | tables))
-    return llmb.load(file, overrides=overrides).runs
+    return llmb.load(file, overrides=overrides, registry=_registry()).runs
 
 
 def test_every_table_has_its_section() -> None:

@@ -202,12 +202,14 @@ WRONG: tuple[tuple[str, str, Any], ...] = (
 
 
 def test_two_errors_together_make_no_third() -> None:
+    registry = llmb.PluginRegistry()
+
     def keys_of(*wrong: tuple[str, str, Any]) -> set[str | None]:
         tables: dict[str, Any] = tomllib.loads(HEAD + SLURM)
         for table, key, value in wrong:
             tables.setdefault(table, {})[key] = value
         try:
-            llmb.plan(llmb.load(tables))
+            llmb.plan(llmb.load(tables, registry=registry), registry=registry)
         except llmb.SpecError as error:
             return {error.key for error in error.faults}
         return set()
