@@ -42,6 +42,7 @@ class SpecFile:
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self.registry: PluginRegistry | None = None
 
     def write(self, text: str) -> SpecFile:
         self.file.write_text(text, encoding="utf-8")
@@ -60,7 +61,7 @@ class SpecFile:
         return self.write(tomli_w.dumps({name: {**base.get(name, {}), **tables.get(name, {})} for name in names}))
 
     def load(self, *overrides: str, target: str | None = None) -> llmb.Workload:
-        return llmb.load(self.file, overrides=overrides, target=target)
+        return llmb.load(self.file, overrides=overrides, target=target, registry=self.registry)
 
     def runs(self, *overrides: str, target: str | None = None) -> list[llmb.Run[Any]]:
         return [placed.run for placed in self.load(*overrides, target=target).runs]
@@ -68,7 +69,7 @@ class SpecFile:
     def errors(self, *overrides: str, target: str | None = None) -> dict[str, llmb.Fault]:
         """Return all errors by key; errors without a key by message."""
         with pytest.raises(llmb.SpecError) as raised:
-            plan(self.load(*overrides, target=target), registry=PluginRegistry())
+            plan(self.load(*overrides, target=target), registry=self.registry or PluginRegistry())
         errors = raised.value.faults
         assert len(set(errors)) == len(errors), "an error is reported twice"
         return {error.key or error.message: error for error in errors}

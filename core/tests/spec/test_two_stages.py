@@ -59,7 +59,7 @@ def test_each_hook_reports_its_errors_whatever_the_others_report(spec: Any) -> N
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def asked(spec: Any) -> list[int]:
     """Return a list that gets the pipeline stages of each run that a framework is called with."""
     seen: list[int] = []
 
@@ -82,7 +82,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
             return call
 
-    monkeypatch.setattr("llmb.api.PluginRegistry", Recording)
+    spec.registry = Recording()
     return seen
 
 
@@ -201,9 +201,7 @@ WRONG: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-def test_two_errors_together_make_no_third() -> None:
-    registry = llmb.PluginRegistry()
-
+def test_two_errors_together_make_no_third(registry: llmb.PluginRegistry) -> None:
     def keys_of(*wrong: tuple[str, str, Any]) -> set[str | None]:
         tables: dict[str, Any] = tomllib.loads(HEAD + SLURM)
         for table, key, value in wrong:
