@@ -79,7 +79,7 @@ def test_an_unreadable_file_is_reported_in_one_line(folder: Path, hidden: str, a
     assert "ermission denied" in answer.stdout + answer.stderr
 
 
-@pytest.mark.parametrize("name", [b"\xff.toml", b"x" * 5000])
+@pytest.mark.parametrize("name", [b"\xff.toml", b"x" * 5000], ids=["not UTF-8", "too long"])
 def test_an_impossible_file_name_is_reported_in_one_line(name: bytes) -> None:
     for arguments in (["validate"], ["parse", "--framework", "maxtext"], ["show"]):
         answer = llmb(*arguments, os.fsdecode(name))
