@@ -57,6 +57,14 @@ def test_runs_share_what_they_prepare(toy: Any) -> None:
     assert {*other} < {*item}, "only what differs on this target"
 
 
+@pytest.mark.parametrize(
+    ("model", "sizes"), [({"layers": 2}, "2 of 4 layers"), ({"ffn": 64}, "other sizes of the model")]
+)
+def test_a_proxy_is_named_by_what_differs(toy: Any, model: dict[str, int], sizes: str) -> None:
+    spec = toy.spec(model=model)
+    assert f"# a proxy: {sizes}\n" in dry_run(toy, spec)
+
+
 def test_mounts_and_secrets_are_listed(toy: Any) -> None:
     target = {"scheduler": "slurm", "workdir": "/work", "mounts": {"/driver": "/driver:ro"}, "secrets": ["SITE_PASS"]}
     spec = toy.spec(workload={"image": "example.org/x:1"}, target=target, framework={"secrets": ["TOY_TOKEN"]})

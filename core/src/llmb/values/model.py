@@ -196,4 +196,8 @@ def proxy_note(model: Model | None, published: Model | None) -> str:
     sizes = [f"{model.layers} of {published.layers} layers"]
     sizes += [f"hidden size {model.hidden} of {published.hidden}"] if model.hidden != published.hidden else []
     sizes += [f"sequences of {model.seq_len} tokens"]
+    if (model.layers, model.hidden) == (published.layers, published.hidden):
+        names = [field.name for field in attrs.fields(Model) if field.name not in ("seq_len", "flops_vocab")]
+        changed = [name for name in names if getattr(model, name) != getattr(published, name)]
+        sizes += [f"changed: {', '.join(changed)}"] if changed else []
     return f"proxy: the model is not the recipe's ({', '.join(sizes)})"

@@ -57,7 +57,9 @@ def _describe(plan: llmb.RunPlan, existing: Mapping[str, bool]) -> Iterable[str]
     ranks = f"{counted(job.nodes, 'node')} x {counted(job.tasks_per_node, 'rank')}"
     yield f"{ranks}, {counted(run.steps, 'step')}, global batch size {run.parallelism.global_batch_size}"
     if run.architecture != run.published_architecture:
-        yield f"a proxy: {run.model.layers} of {counted(run.published_model.layers, 'layer')}"
+        layers, published = run.model.layers, run.published_model.layers
+        sizes = f"{layers} of {counted(published, 'layer')}" if layers != published else "other sizes of the model"
+        yield f"a proxy: {sizes}"
     if run.differences:
         consequence = "not comparable with the baseline" if run.baseline else "differs from the recipe"
         yield f"{consequence}: {', '.join(run.differences)}"
