@@ -209,14 +209,13 @@ def _convert_items(values: Iterable[Any], kinds: Iterable[ValueType], key_of: Ca
             for value, kind in zip(values, kinds, strict=False)
         ]
     except InvalidValueError:
-        pass
-    errors: list[Fault] = []
-    for index, (value, kind) in enumerate(zip(values, kinds, strict=False)):
-        try:
-            kind.convert(value)
-        except InvalidValueError as error:
-            errors += with_prefix(key_of(index), error.errors)
-    raise InvalidValueError(*errors)
+        errors: list[Fault] = []
+        for index, (value, kind) in enumerate(zip(values, kinds, strict=False)):
+            try:
+                kind.convert(value)
+            except InvalidValueError as error:
+                errors += with_prefix(key_of(index), error.errors)
+        raise InvalidValueError(*errors) from None
 
 
 def _any(value: Any) -> Any:
