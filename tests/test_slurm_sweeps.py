@@ -6,18 +6,25 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from parts.slurm import wait_until
 
 pytestmark = pytest.mark.real
 
 
-def most_jobs_at_a_time(toy: Any) -> int:
-    """Return the highest number of jobs that were pending or running at the same time, by the times of Slurm."""
+def ended_jobs(toy: Any) -> list[tuple[str, str]]:
+    """Return the time of submission and the end of each job of the sweep that ended, as accounting knows them."""
     names = {record.name for record in toy.records}
     lines = toy.cluster.order("sacct", "-X", "-n", "-P", "-o", "JobName,Submit,End").splitlines()
-    jobs = [line.split("|")[1:] for line in lines if line.split("|")[0] in names]
-    assert len(jobs) == len(names)
-    changes = [(datetime.fromisoformat(submit), 1) for submit, _ in jobs]
-    changes += [(datetime.fromisoformat(end), -1) for _, end in jobs]
+    jobs = [line.split("|") for line in lines]
+    return [(submit, end) for name, submit, end in jobs if name in names and end != "Unknown"]
+
+
+def most_jobs_at_a_time(toy: Any) -> int:
+    """Return the highest number of jobs that were pending or running at the same time, by the times of Slurm."""
+    # Accounting is told of a job's end a moment after the queue.
+    wait_until(lambda: len(ended_jobs(toy)) == len(toy.records), "the end of each job in accounting")
+    changes = [(datetime.fromisoformat(submit), 1) for submit, _ in ended_jobs(toy)]
+    changes += [(datetime.fromisoformat(end), -1) for _, end in ended_jobs(toy)]
     jobs_now, most = 0, 0
     for _, change in sorted(changes):
         jobs_now += change
