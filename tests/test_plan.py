@@ -104,6 +104,11 @@ def test_logs_whose_copies_would_be_one_file_are_rejected(toy: Any) -> None:
         plan(llmb.load(toy.spec()), registry=registry)
 
 
+def test_a_file_of_the_job_that_the_scheduler_writes_itself_is_rejected(toy: Any) -> None:
+    with pytest.raises(llmb.PluginError, match=r'toy: build_job\(\) returned the file "train.sh", which local writes'):
+        plan(llmb.load(toy.spec()), registry=LocalBut(reserved_files=("train.sh",)))
+
+
 class LocalBut(PluginRegistry):
     """The local scheduler, whose scripts have other fields."""
 

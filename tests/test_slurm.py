@@ -35,7 +35,7 @@ def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
     [record] = toy_slurm.records
     assert toy_slurm.steps_of(record) == [1, 2, 3, 4, 5]
     assert len(toy_slurm.journal("begin")) == 2
-    assert replaceable_files(toy_slurm.work(run["run_id"]), toy_slurm.folder) == {"train.sh"}
+    assert replaceable_files(toy_slurm.work(run["run_id"]), toy_slurm.folder, toy_slurm.spec()) == {"train.sh"}
 
 
 # the environment of a rank

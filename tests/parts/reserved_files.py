@@ -11,11 +11,13 @@ import tomli_w
 import llmb
 
 
-def replaceable_files(work: Path, folder: Path) -> set[str]:
-    """Return the names in a run's directory that a declared framework may have among its `files`."""
+def replaceable_files(work: Path, folder: Path, spec: str) -> set[str]:
+    """Return the names in the directory of a run of this spec that a declared framework may have among its `files`."""
     names = sorted(each.name for each in work.iterdir())
     file = folder / "mine.toml"
     file.write_text(tomli_w.dumps({"command": ["a.py"], "files": names, "log": {"line": "step {step}"}}))
     with pytest.raises(llmb.LlmbError) as raised:
         llmb.parse(file, framework=str(file))
-    return set(names) - set(re.findall(r'llmb writes "([^"]*)"', str(raised.value)))
+    of_llmb = set(re.findall(r'llmb writes "([^"]*)"', str(raised.value)))
+    [of_scheduler] = {plan.script.reserved_files for plan in llmb.plan(llmb.load(spec))}
+    return set(names) - of_llmb - set(of_scheduler)

@@ -146,6 +146,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
         with _collect(errors):
             script = with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
             _check_log_names(script, target.scheduler)
+            _check_file_names(job, script, run.framework, target.scheduler)
     planned_tasks = []
     for task in tasks:
         with _collect(errors):
@@ -204,3 +205,12 @@ def _check_log_names(script: Script, scheduler: str) -> None:
     if duplicates := sorted({name for name in names if names.count(name) > 1}):
         message = f"{scheduler}: build_job() returned several logs named {duplicates[0]}; each needs a different name"
         raise PluginError(message)
+
+
+def _check_file_names(job: Job, script: Script, framework: str, scheduler: str) -> None:
+    """Raise PluginError if a file of the job would replace one that the scheduler writes into the job's directory."""
+    for path in job.files:
+        name = path.removeprefix(f"{job.directory}/").partition("/")[0]
+        if name in script.reserved_files:
+            message = f'{framework}: build_job() returned the file "{name}", which {scheduler} writes itself'
+            raise PluginError(f"{message}; it needs another name")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +24,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
 from llmb.records.run_logs import RunLogs
+from llmb.scripts.job_functions import read_failed_rank
 from llmb.state_machine.events import Ended
 from llmb.values.causes import CAUSES, Cause
 from llmb.values.failure import UNKNOWN, Failure
@@ -35,10 +35,6 @@ from llmb.values.steps import Step
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 """Causes of an unsuccessful end that explain nothing."""
-
-
-FAILED_RANK = re.compile(r"\brank (\d+)(?: on ([\w.-]+))?: ")
-"""The rank that failed first, in the reason that a job records."""
 
 
 def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
@@ -170,8 +166,8 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, reported: str, r
     if not ending.search_logs:
         return stated
     found = diagnose(logs.copies, registry.signatures(plan.run.framework), logs.superseded_until())
-    if process := FAILED_RANK.search(reported):
-        rank, host = int(process[1]), process[2]
+    if process := read_failed_rank(reported):
+        rank, host = process
         stated = attrs.evolve(stated, rank=rank, host=host)
         if found and found.cause.startswith(UNKNOWN):  # the job reports more
             found = None

@@ -40,6 +40,12 @@ def job_functions() -> str:
     return resource_text("llmb.scripts", "job_functions.sh").rstrip("\n")
 
 
+def read_failed_rank(reason: str) -> tuple[int, str | None] | None:
+    """Return the rank and the host in a reason of ``record_failure``, such as ``rank 3 on node7: exit code 1``."""
+    found = re.search(r"\brank (\d+)(?: on ([\w.-]+))?: ", reason)
+    return (int(found[1]), found[2]) if found else None
+
+
 def functions_of(script: str) -> str:
     """Return those of `job_functions` that a script names, directly or through each other, and does not define."""
     named = {name for name in _functions() if name in script}

@@ -205,6 +205,8 @@ class Script:
     one is submitted once. Schedulers without a clock of their own use ``time_limit_s``, and ``grace_s``, the time
     between the request to end and the kill. ``notes`` are for users: what the scheduler decided. ``hosts`` are further
     machines on which the scheduler starts the job, from `SchedulerHooks.build_job` for `SchedulerHooks.submit`.
+    ``reserved_files`` are names of files that the scheduler writes into the directory itself, besides those that the
+    library functions write, so that no file of the job may have such a name.
     """
 
     id: Name
@@ -220,3 +222,4 @@ class Script:
     grace_s: NonNegativeInt = 30
     notes: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
+    reserved_files: tuple[NonEmptyStr, ...] = ()

@@ -69,6 +69,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             provenance=f"{job.directory}/provenance",
             attempts=f"{job.directory}/attempts",
             notes=_notes(job, target),
+            reserved_files=("provenance.sh", "attempt", "claim", "job_id", "sbatch.err", "ended", "missing"),
         )
 
     @hookimpl

@@ -24,15 +24,13 @@ ARGS = "args"
 
 RESERVED_FILES = frozenset(
     {
-        *(SCRIPT, "job.sh", ".secrets", "provenance", "provenance.sh", "attempts", "failed"),
+        *(SCRIPT, "job.sh", ".secrets", "provenance", "attempts", "failed"),
         # of detached jobs
-        *("supervise.sh", "detached.sh", "submit", "started", "begun", "ended", "alive", "arriving"),
+        *("supervise.sh", "detached.sh", "submit", "started", "begun", "ended", "alive"),
         *("no_grace", "room", "cancelled", "timed_out"),
-        # of other schedulers
-        *("after", "finished", "attempt", "claim", "job_id", "missing", "exit_code", "pid"),
     }
 )
-"""Files that llmb and schedulers write into the directory of a run, besides logs."""
+"""Files that llmb itself writes into the directory of a run, besides logs; `Script.reserved_files` has the others."""
 
 INTERPRETERS = ("python", "python3", "torchrun")
 """First words of a command that torchrun would take for the script."""

@@ -95,6 +95,7 @@ class Hosts(SchedulerHooks[HostsOptions]):
             time_limit_s=job.time_limit_s,
             grace_s=target.options.grace_s + 30,  # more than the grace after which the script ends its ranks
             hosts=hosts[1:],
+            reserved_files=("meet",),
         )
 
     @hookimpl

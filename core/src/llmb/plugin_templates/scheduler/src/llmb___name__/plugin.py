@@ -64,6 +64,7 @@ class __Name__(SchedulerHooks[Options]):
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
             attempts=f"{job.directory}/attempts",
+            reserved_files=("pid", "exit_code", "cancelled", "timed_out"),
         )
 
     @hookimpl
