@@ -46,10 +46,17 @@ def update_row(row: RunRow, event: llmb.Event, result: llmb.RunResult | None = N
     """Return the row after an event. ``result`` is that of a run that ended, if its record can be read."""
     match event:
         case llmb.Progress(state=state) if state not in llmb.END_STATES:
-            known = {
-                field.name: getattr(event, field.name) for field in attrs.fields(RunRow) if field.name != "verdict"
-            }
-            return RunRow(**known)
+            return RunRow(
+                run_id=event.run_id,
+                state=event.state,
+                phase=event.phase,
+                step=event.step,
+                steps=event.steps,
+                step_time_s=event.step_time_s,
+                mfu=event.mfu,
+                left_s=event.left_s,
+                detail=event.detail,
+            )
         case llmb.Ended():
             return _ended_row(row, event, result)
         case llmb.Preparing():
