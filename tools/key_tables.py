@@ -70,7 +70,9 @@ def _default(field: attrs.Attribute[Any], text: FieldText) -> str:
         return "required"
     if text.default or field.default is None or isinstance(field.default, attrs.Factory):  # type: ignore[arg-type]
         return text.default or "none"
-    return f"`{_toml(encode(field.default))}`" if field.default else "none" if field.default == () else "false"
+    if field.default is False:
+        return "false"
+    return f"`{_toml(encode(field.default))}`" if field.default else "none"
 
 
 def _toml(value: Any) -> str:

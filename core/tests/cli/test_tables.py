@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from llmb.cli.views.tables import Column, left_out, print_table, table_lines
+from llmb.cli.views.tables import Column, format_number, left_out, print_table, table_lines
 
 COLUMNS = (
     Column("run", wraps=10),
@@ -57,6 +57,13 @@ def test_an_empty_column_is_dropped_before_any_text_is_broken(nothing: str) -> N
 def test_numbers_are_aligned_on_the_right() -> None:
     _titles, first, second = shown(None)
     assert first.index("126630.900") + len("126630.900") == second.index("3.5") + len("3.5")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(9999.4, "9999"), (9999.6, "10,000"), (123456.7, "123,457"), (0.041239, "0.04124")]
+)
+def test_a_number_has_four_significant_digits_and_no_exponent(value: float, text: str) -> None:
+    assert format_number(value) == text
 
 
 def test_a_path_is_never_broken_so_that_it_can_be_copied() -> None:

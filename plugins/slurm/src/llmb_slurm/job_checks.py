@@ -16,7 +16,7 @@ from llmb_slurm.options import SlurmOptions
 GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
 """The name of a GPU type in the name of a gres, such as h100 in ``nvidia_h100_80gb_hbm3``."""
 
-UNUSABLE = re.compile(r"(?i)(down|drain|fail|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
+UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
 """States of nodes on which no job starts. An asterisk marks a node that does not respond."""
 
 LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")

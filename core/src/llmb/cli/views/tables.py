@@ -38,7 +38,8 @@ def format_number(value: float | None, unit: str = "") -> str:
     """Return at most four significant digits, with commas between thousands. Return nothing for None."""
     if value is None:
         return ""
-    text = f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.4g}"
+    rounded = f"{value:.4g}"
+    text = f"{value:,.0f}" if abs(float(rounded)) >= 10_000 else rounded
     return f"{text} {unit}".strip()
 
 
