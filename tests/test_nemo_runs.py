@@ -116,7 +116,7 @@ def test_only_the_shard_whose_job_is_killed_runs_again(cluster_runs: NeMoRuns, s
         shards = sorted(shard for _, *shard in map(str.split, set(pile_jobs(slurm)) - earlier))
         return [(name.split("pile-")[1][:2], *words[:2]) for name, *words in shards]
 
-    # Accounting is told of a job's end a moment after the queue.
+    # Accounting contains the end of a job a moment after the queue.
     ended = ("CANCELLED", "COMPLETED", "FAILED")
     wait_until(lambda: len([state for *_, state in list_shards() if state in ended]) > 2, "three jobs in accounting")
     assert list_shards() == [("00", "1", "CANCELLED"), ("00", "1", "COMPLETED"), ("01", "1", "COMPLETED")]

@@ -21,7 +21,7 @@ def ended_jobs(toy: Any) -> list[tuple[str, str]]:
 
 def most_jobs_at_a_time(toy: Any) -> int:
     """Return the highest number of jobs that were pending or running at the same time, by the times of Slurm."""
-    # Accounting is told of a job's end a moment after the queue.
+    # Accounting contains the end of a job a moment after the queue.
     wait_until(lambda: len(ended_jobs(toy)) == len(toy.records), "the end of each job in accounting")
     changes = [(datetime.fromisoformat(submit), 1) for submit, _ in ended_jobs(toy)]
     changes += [(datetime.fromisoformat(end), -1) for _, end in ended_jobs(toy)]
