@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+import typer.main
 from hypothesis import settings
 
 REQUIRE_REAL = "LLMB_REQUIRE_REAL"
@@ -37,6 +39,14 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     folder.mkdir(parents=True)
     monkeypatch.setenv("LLMB_HOME", str(folder / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_command_line() -> Iterator[None]:
+    """Build the tree of commands once for all tests that run commands in this process. A process builds it once too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.main.get_command", functools.cache(typer.main.get_command))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shlex
 import subprocess
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 import llmb
 from llmb.cli.app import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 SOURCES = [ROOT / "core/src", *ROOT.glob("plugins/*/src")]
+DOCUMENTED = ast.FunctionDef | ast.ClassDef | ast.Module
 COMMAND = re.compile(r"`([^`]+)`")
 
 
@@ -32,24 +32,27 @@ def remedies_of_data(value: Any) -> Iterator[str]:
 
 
 def texts_of_code(file: Path) -> Iterator[str]:
-    """Yield each string literal, with `x` instead of each value."""
-    tree = ast.parse(file.read_text())
-    inside = {id(part) for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in node.values}
-    docstrings = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
-    for node in ast.walk(tree):
+    """Yield each string literal except docstrings of code, with `x` instead of each value."""
+    code = file.read_text()
+    waiting: list[ast.AST] = [ast.parse(code)] if "`" in code else []
+    for node in waiting:  # the list grows meanwhile
         if isinstance(node, ast.JoinedStr):
             yield "".join(str(part.value) if isinstance(part, ast.Constant) else "x" for part in node.values)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (inside | docstrings):
+            waiting += [part for part in node.values if not isinstance(part, ast.Constant)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
+        else:
+            documented = isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None
+            waiting += [each for each in ast.iter_child_nodes(node) if not (documented and each is node.body[0])]
 
 
-def commands() -> Iterator[str]:
+@functools.cache
+def commands() -> Sequence[str]:
+    """Return the commands in all remedies."""
+    return sorted(set(find_commands()))
+
+
+def find_commands() -> Iterator[str]:
     for source in SOURCES:
         for file in source.rglob("*.toml"):
             for remedy in remedies_of_data(tomllib.loads(file.read_text())):
@@ -59,28 +62,27 @@ def commands() -> Iterator[str]:
                 yield from (each for each in COMMAND.findall(text) if each.startswith(("llmb ", "sudo ", "export ")))
 
 
-FOUND = sorted(set(commands()))
-
-
 def test_there_are_commands() -> None:
-    assert "llmb attach x" in FOUND
-    assert "sudo systemctl start nvidia-fabricmanager" in FOUND
+    assert "llmb attach x" in commands()
+    assert "sudo systemctl start nvidia-fabricmanager" in commands()
 
 
-@pytest.mark.parametrize("command", FOUND)
-def test_a_command_is_valid_bash(command: str) -> None:
-    done = subprocess.run(["bash", "-n"], input=command, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+def test_commands_are_valid_bash() -> None:
+    def complain(command: str) -> str:
+        bash = ["bash", "-n"]
+        return subprocess.run(bash, input=command, capture_output=True, text=True, timeout=60, check=False).stderr
+
+    assert {command: complaint for command in commands() if (complaint := complain(command))} == {}
 
 
-@pytest.mark.parametrize("command", [each for each in FOUND if each.startswith("llmb ")])
-def test_a_command_of_llmb_exists(command: str) -> None:
-    name = command.split()[1]
-    assert name in {"--help", "--version", "help", *(each.__name__ for each in COMMANDS)}
+def test_commands_of_llmb_exist() -> None:
+    names = {"--help", "--version", "help", *(each.__name__ for each in COMMANDS)}
+    used = [each for each in commands() if each.startswith("llmb ")]
+    assert [each for each in used if each.split()[1] not in names] == []
 
 
-@pytest.mark.parametrize("command", [each for each in FOUND if each.startswith("llmb run SPEC --set ")])
-def test_a_setting_of_a_remedy_is_valid(command: str) -> None:
-    words = shlex.split(command)
-    overrides = [words[index + 1] for index, word in enumerate(words) if word == "--set"]
-    assert llmb.load(ROOT / "examples/llama3.1-70b-nemo.toml", overrides=overrides).runs
+def test_settings_of_remedies_are_valid() -> None:
+    for command in (each for each in commands() if each.startswith("llmb run SPEC --set ")):
+        words = shlex.split(command)
+        overrides = [words[index + 1] for index, word in enumerate(words) if word == "--set"]
+        assert llmb.load(ROOT / "examples/llama3.1-70b-nemo.toml", overrides=overrides).runs

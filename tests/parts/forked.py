@@ -69,7 +69,10 @@ def _main(
     if without_rights:
         drop_rights()
     from llmb.cli.app import main
+    from llmb.cli.views import progress
+    from llmb.plugins import slow_calls
 
+    progress.ACTIVITY_DELAY_S = slow_calls.SLOW_S = 3600.0  # a busy machine prints no line about that
     main()
 
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import metadata
 from importlib.machinery import ModuleSpec, PathFinder
 from importlib.util import find_spec
@@ -118,8 +118,8 @@ def _entries() -> Iterator[PluginEntry]:
     for distribution in metadata.distributions():
         try:
             points = [point for point in distribution.entry_points if point.group in GROUPS]
-            name = re.sub(r"[-_.]+", "-", distribution.name).lower() if points else ""
-            entries = [_describe(point, distribution) for point in points]
+            entries = _describe(points, distribution) if points else []
+            name = re.sub(r"[-_.]+", "-", entries[0].distribution).lower() if entries else ""
         except Exception:  # noqa: BLE001, S112  # importlib.metadata raises whatever its parsers raise
             continue
         if name and name not in seen:
@@ -127,15 +127,20 @@ def _entries() -> Iterator[PluginEntry]:
             yield from entries
 
 
-def _describe(point: metadata.EntryPoint, distribution: metadata.Distribution) -> PluginEntry:
-    return PluginEntry(
-        name=point.name,
-        kind=GROUPS[point.group],
-        value=point.value,
-        distribution=distribution.name,
-        version=distribution.version or "without a version",
-        requires=_accepted_versions(distribution.requires or ()),
-    )
+def _describe(points: Sequence[metadata.EntryPoint], distribution: metadata.Distribution) -> list[PluginEntry]:
+    """Describe the plugins of a distribution. Each property of the distribution reads its metadata again."""
+    name, version, requires = distribution.name, distribution.version, _accepted_versions(distribution.requires or ())
+    return [
+        PluginEntry(
+            name=point.name,
+            kind=GROUPS[point.group],
+            value=point.value,
+            distribution=name,
+            version=version or "without a version",
+            requires=requires,
+        )
+        for point in points
+    ]
 
 
 def _accepted_versions(requirements: Iterable[str]) -> str:

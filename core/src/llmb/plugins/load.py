@@ -182,6 +182,8 @@ def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
 def _marked_methods(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the methods that are marked with `hookimpl`, with the options of the mark. No property is evaluated."""
     for name in dir(plugin):
+        if name.startswith("__"):
+            continue  # of Python, for which the search below is slow
         member = inspect.getattr_static(plugin, name, None)
         options = getattr(getattr(member, "__func__", member), f"{PROJECT}_impl", None)
         if isinstance(options, dict):
