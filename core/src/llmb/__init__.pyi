@@ -22,11 +22,11 @@ from .api import metrics as metrics
 from .api import parse as parse
 from .api import parse_paths as parse_paths
 from .api import run as run
-from .doctor_checks import doctor as doctor
+from .doctor_checks.doctor import doctor as doctor
+from .drive.attach import attach as attach
+from .drive.attach import cancel as cancel
 from .drive.session import Session as Session
 from .drive.session import Until as Until
-from .drive.start import attach as attach
-from .drive.start import cancel as cancel
 from .drive.start import start as start
 from .drive.task_jobs import find_existing_items as find_existing_items
 from .files import resource_text as resource_text

@@ -19,10 +19,11 @@ from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
 from llmb.spec.choose_point import published_flops, published_point
-from llmb.spec.read_toml import parse_toml, read_document, read_toml
+from llmb.spec.read_toml import apply_overrides, parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
+from llmb.spec.targets import name_target
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
@@ -77,7 +78,10 @@ def _load(
     registry: PluginRegistry | None,
 ) -> Workload:
     overrides = [overrides] if isinstance(overrides, str) else overrides
-    document = read_document(tables, file=file, overrides=overrides, target=target)
+    document = read_document(tables, file=file)
+    if target is not None:
+        name_target(document, target)
+    apply_overrides(document, overrides)
     registry = registry or PluginRegistry()
     workload, errors = resolve(document, registry)
     if errors:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from llmb.cli.views.tables import Column, format_number, left_out, print_table, table_lines
+from llmb.cli.views.numbers import format_number
+from llmb.cli.views.tables import Column, left_out, print_table, table_lines
 
 COLUMNS = (
     Column("run", wraps=10),

@@ -27,11 +27,11 @@ from llmb.state_machine.observations import (
     Checked,
     DependenciesSeen,
     Observation,
-    Orphaned,
     ReferencesDropped,
     Rejected,
     Submitted,
     TaskFinalized,
+    Unneeded,
 )
 from llmb.state_machine.states import NOT_SUBMITTED, Stage, State, Unit, apply, apply_cancel_request, replay
 from llmb.values.job_status import JobState, JobStatus
@@ -326,11 +326,11 @@ def test_a_rejected_task_fails_its_runs_with_the_same_cause(rejected: Rejected) 
 
 @pytest.mark.parametrize("before", [State(), TASK_SUBMITTING, TASK_RUNNING, advance(TASK, TASK_RUNNING, DONE)])
 def test_a_task_for_which_no_run_waits_is_forgotten(before: State) -> None:
-    assert advance(TASK, before, Orphaned()) == State()
+    assert advance(TASK, before, Unneeded()) == State()
 
 
 def test_a_task_that_ended_stays_ended() -> None:
-    assert advance(TASK, TASK_DONE, Orphaned(), Checked(complete=False), status("absent")) == TASK_DONE
+    assert advance(TASK, TASK_DONE, Unneeded(), Checked(complete=False), status("absent")) == TASK_DONE
 
 
 # every observation in every state
@@ -357,7 +357,7 @@ OF_TASKS: tuple[Observation, ...] = (
     Rejected(reason="no"),
     *STATUSES,
     NEVER,
-    Orphaned(),
+    Unneeded(),
     TaskFinalized(complete=True),
     TaskFinalized(complete=False, reason="no disk"),
 )

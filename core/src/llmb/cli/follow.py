@@ -37,8 +37,8 @@ def follow_runs(session: llmb.Session, *, as_json: bool, detach: bool = False) -
 
     Ctrl-C detaches: print how to attach again and exit. The runs continue.
     """
+    from llmb.cli.views.numbers import counted
     from llmb.cli.views.progress import open_view
-    from llmb.cli.views.tables import counted
 
     try:
         with open_view() as view:

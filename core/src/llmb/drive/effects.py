@@ -30,10 +30,10 @@ from llmb.state_machine.observations import (
     CancelDone,
     DependenciesSeen,
     Observation,
-    Orphaned,
     ReferencesDropped,
     SecretsMissing,
     UnitObservation,
+    Unneeded,
 )
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.errors import PluginError, TargetError
@@ -115,14 +115,14 @@ class EffectRunner:
         """
         needed = self._needed_tasks(states)
         keys = dict.fromkeys(key for unit, state in units for key in unit.tasks_beside(state.task))
-        orphans: list[str] = []
+        unneeded: list[str] = []
         try:
             if keys:
-                orphans += self.tasks.cancel_orphans(keys, [unit.id for unit, _ in units], needed)
+                unneeded += self.tasks.cancel_unneeded(keys, [unit.id for unit, _ in units], needed)
         except TargetError as error:
             names = ", ".join(self.tasks.plans[key].task.kind for key in keys)
             self.notes.append(f"{names} may continue on {self.group.name}: {error}")
-        yield from ((task_unit(self.tasks.plans[key]), Orphaned()) for key in orphans)
+        yield from ((task_unit(self.tasks.plans[key]), Unneeded()) for key in unneeded)
         yield from ((unit, ReferencesDropped()) for unit, _ in units)
 
     def _needed_tasks(self, states: Mapping[str, State]) -> set[str]:

@@ -8,13 +8,13 @@ from contextlib import suppress
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import (
-    cancel_tasks,
     describe_task_failure,
     find_complete_tasks,
     poll_tasks,
     reject_without_space,
     submit_tasks,
 )
+from llmb.drive.unneeded_tasks import cancel_unneeded_tasks
 from llmb.drive.waiting_runs import add_references, list_references, remove_references
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
@@ -29,9 +29,6 @@ from llmb.state_machine.states import Unit, UnitStates
 from llmb.task_plans import TaskPlan
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
-
-NAMED_RUNS = 3
-"""How many other runs that wait for a task a message names."""
 
 
 class TaskEffects:
@@ -145,24 +142,17 @@ class TaskEffects:
             return  # at worst, a later job of the task continues for no run
         self._secrets.remove(plan.script for plan in plans if plan.key not in waiting and plan.key not in needed)
 
-    def cancel_orphans(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> Iterator[str]:
+    def cancel_unneeded(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> list[str]:
         """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
 
         ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
         needs. Append a note about each job. Raise TargetError.
         """
-        waiting = list_references((self.plans[key].script for key in keys), run_ids, self._group.host)
-        candidates = [self.plans[key] for key in keys if key not in needed]
-        statuses = poll_tasks(candidates, self._group)
-        alive = {key: status for key, status in statuses.items() if status.state in ("pending", "running")}
-        orphans = [plan for plan in candidates if plan.key not in waiting]
-        cancel_tasks([plan for plan in orphans if plan.key in alive], self._group)
-        self._secrets.remove(plan.script for plan in orphans)
-        for key, status in alive.items():
-            kind = self.plans[key].task.kind
-            job = f"{kind} (job {status.job_id})" if status.job_id else kind
-            self._notes.append(f"{job} {_describe_orphan(waiting.get(key, ()))}")
-        return (plan.key for plan in orphans)
+        plans = [self.plans[key] for key in keys]
+        unneeded, notes = cancel_unneeded_tasks(plans, run_ids, needed, self._group)
+        self._secrets.remove(plan.script for plan in unneeded)
+        self._notes += notes
+        return [plan.key for plan in unneeded]
 
 
 def task_unit(plan: TaskPlan) -> Unit:
@@ -173,10 +163,3 @@ def task_unit(plan: TaskPlan) -> Unit:
 def submission(handle: JobHandle) -> Submitted | Rejected:
     """Return what a scheduler's handle means."""
     return Rejected(reason=handle.refused, remedy=handle.remedy) if handle.refused else Submitted(handle.job_id)
-
-
-def _describe_orphan(waiting: Sequence[str]) -> str:
-    if not waiting:
-        return "is cancelled too: no other run waits for it"
-    more = f" and {len(waiting) - NAMED_RUNS} more" if len(waiting) > NAMED_RUNS else ""
-    return f"continues for {', '.join(waiting[:NAMED_RUNS])}{more}; `llmb cancel` of these runs also cancels it"

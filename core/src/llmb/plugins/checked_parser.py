@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from llmb.logs.lines import LineParser, note_line
 from llmb.logs.time_limit import TooSlowError, time_limit
+from llmb.plugins import slow_calls
 from llmb.values.steps import MOST_STEPS, LogParser, Notice, Step
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ CODE = "the log parser of parse_log()"
 
 MOST_SHOWN = 300
 """Characters of an invalid step that are shown."""
-
-LIMIT_S = 10.0
-"""Seconds that a parser has for one block. A pattern that backtracks would otherwise hang the command forever."""
 
 
 class CheckedParser(LogParser):
@@ -54,9 +52,10 @@ class CheckedParser(LogParser):
             return found
 
     def _in_time(self, act: Callable[[], T], block: bytes = b"") -> T:
-        """Call the parser. Raise TooSlowError, with the line or the block, if it takes longer than `LIMIT_S`."""
+        """Call the parser. Raise TooSlowError, with the line or the block, if it takes longer than its limit."""
         try:
-            with time_limit(LIMIT_S, f"more than {LIMIT_S:g} s for one block of the log"):
+            limit_s = slow_calls.PARSER_LIMIT_S
+            with time_limit(limit_s, f"more than {limit_s:g} s for one block of the log"):
                 return act()
         except TooSlowError as error:
             if not getattr(error, "__notes__", None):

@@ -1,4 +1,4 @@
-"""Reports of calls into plugins that take long, while they run."""
+"""How long calls into plugins may take, and reports of those that take long, while they run."""
 
 import sys
 import threading
@@ -6,6 +6,9 @@ import time
 
 SLOW_S = 5.0
 """Seconds after which a call into a plugin is reported while it runs."""
+
+PARSER_LIMIT_S = 10.0
+"""Seconds that a parser has for one block. A pattern that backtracks would otherwise hang the command forever."""
 
 
 class SlowCalls:

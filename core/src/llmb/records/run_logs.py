@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property, partial
@@ -12,6 +11,7 @@ from typing import Any, Literal
 import attrs
 
 from llmb.analysis.metrics import measure_run
+from llmb.analysis.time_left import estimate_time_left_s
 from llmb.analysis.valid_range import STEP_TIME_S, possible
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.logs.files import blocks_of
@@ -25,13 +25,6 @@ from llmb.state_machine.events import Progress
 from llmb.values.errors import PluginError, RecordError
 from llmb.values.job_status import RunState
 from llmb.values.steps import LogParser, Notice, Step
-
-RECENT_STEPS = 20
-"""Steps whose median time gives the time left."""
-
-WARM_UP_STEPS = 4
-"""Steps before the time left is shown. The first times are wrong: compilation, asynchronous dispatch."""
-
 
 Source = Literal["framework", "scheduler"]
 """The plugin whose parser reads a log."""
@@ -210,8 +203,4 @@ class RunLogs:
         return mfu if mfu is not None and mfu <= 1 else None
 
     def _time_left_s(self) -> float | None:
-        times = (possible(each.time_s, STEP_TIME_S) for each in self.series.steps[-RECENT_STEPS:])
-        recent = [time_s for time_s in times if time_s is not None]
-        if len(recent) < WARM_UP_STEPS:
-            return None
-        return max(0, self._plan.run.steps - self.series.count) * statistics.median(recent)
+        return estimate_time_left_s(self.series.steps, self._plan.run.steps - self.series.count)

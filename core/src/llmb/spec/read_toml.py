@@ -1,4 +1,4 @@
-"""Read a workload spec from TOML or tables, and apply ``--target`` and ``--set``. Nothing is interpreted here."""
+"""Read a workload spec from TOML or tables, and apply ``--set``. Nothing is interpreted here."""
 
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,6 @@ from llmb.values.frozen import FrozenMap
 from llmb.values.workload import SourceMap
 
 FROM_SET = "--set"
-FROM_TARGET = "--target"
 
 
 @attrs.frozen
@@ -35,25 +34,21 @@ class Document:
         return SourceMap(file=self.file, places=FrozenMap({key: (file, key) for key, file in self.origins.items()}))
 
 
-def read_document(
-    tables: Mapping[str, Any], *, file: str | None = None, overrides: Iterable[str] = (), target: str | None = None
-) -> Document:
-    """Return the tables of a spec with the overrides and the target of the command line applied.
-
-    Raise SpecError if there are no tables, or if a key is not a string.
-    """
+def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Document:
+    """Return a copy of the tables of a spec. Raise SpecError if there are none, or if a key is not a string."""
     if not tables:
         expected = "at least a [workload] and a [target] table"
         raise SpecError(Fault(message="the spec is empty", file=file, expected=expected))
-    document = Document(file, flatten_sweep(_copy(tables)))
-    if target is not None:
-        _name_target(document, target)
+    return Document(file, flatten_sweep(_copy(tables)))
+
+
+def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
+    """Set the keys of ``--set``. An invalid one is added to the document's errors."""
     for override in overrides:
         try:
             _apply_override(document, override)
         except SpecError as error:
             document.errors.extend(error.faults)
-    return document
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -134,21 +129,6 @@ def _copy(value: Any) -> Any:
 
 def _unreadable(path: Path, message: str, expected: str | None = None) -> SpecError:
     return SpecError(Fault(message=message, file=str(path), expected=expected))
-
-
-def _name_target(document: Document, name: str) -> None:
-    """Put the name of ``--target`` into [target].
-
-    A [target] with a scheduler describes another place, and is replaced. A [target] without one has keys for the named
-    target, and is kept.
-    """
-    table = document.tables.get("target")
-    written = table if isinstance(table, dict) else {}
-    if "scheduler" in written:
-        document.notes.append(f"--target {name} replaces the spec's [target] ({', '.join(written)})")
-        written = {}
-    document.tables["target"] = {**written, "name": name}
-    document.origins["target.name"] = FROM_TARGET
 
 
 def _apply_override(document: Document, override: str) -> None:

@@ -1,4 +1,4 @@
-"""Named targets of the targets file, and targets without a workload (for ``llmb doctor``)."""
+"""Named targets: ``--target``, the targets file, and targets without a workload (for ``llmb doctor``)."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,12 +13,27 @@ from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.read_toml import read_toml
+from llmb.spec.read_toml import Document, read_toml
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Target
 from llmb.values.workload import SourceMap
+
+
+def name_target(document: Document, name: str) -> None:
+    """Put the name of ``--target`` into [target].
+
+    A [target] with a scheduler describes another place, and is replaced. A [target] without one has keys for the named
+    target, and is kept.
+    """
+    table = document.tables.get("target")
+    written = table if isinstance(table, dict) else {}
+    if "scheduler" in written:
+        document.notes.append(f"--target {name} replaces the spec's [target] ({', '.join(written)})")
+        written = {}
+    document.tables["target"] = {**written, "name": name}
+    document.origins["target.name"] = "--target"
 
 
 def targets_file() -> Path:

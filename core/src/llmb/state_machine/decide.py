@@ -30,11 +30,11 @@ from llmb.state_machine.observations import (
     DependenciesSeen,
     NotSubmitted,
     Observation,
-    Orphaned,
     ReferencesDropped,
     Rejected,
     Submitted,
     TaskFinalized,
+    Unneeded,
 )
 from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, apply
 from llmb.values.job_status import JobStatus
@@ -110,7 +110,7 @@ def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]
             yield _fail_task(unit, _rejection(seen))
         case TaskFinalized() if state.stage == "ending" and state.job_status:
             yield _end_task(unit, state, state.job_status, seen)
-        case Orphaned() if state.stage != "ended":
+        case Unneeded() if state.stage != "ended":
             yield Planned(run_id=unit.id)  # a run that needs the task later starts with its check again
 
 

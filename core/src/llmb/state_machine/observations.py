@@ -67,7 +67,7 @@ class ReferencesDropped:
 
 
 @attrs.frozen
-class Orphaned:
+class Unneeded:
     """No run waits for the task any more, and its job was cancelled."""
 
 
@@ -90,7 +90,7 @@ Observation = (
     | JobStatus
     | CancelDone
     | ReferencesDropped
-    | Orphaned
+    | Unneeded
     | Ended
     | TaskFinalized
 )

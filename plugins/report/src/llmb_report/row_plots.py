@@ -14,7 +14,7 @@ from llmb import ReportedSet
 from llmb_report import text
 from llmb_report.plot import Key, Plot, Table
 from llmb_report.svg import BOTTOM, INK, LIMIT, MEASURED, PUBLISHED, RULE, as_svg, new_axes
-from llmb_report.value_axis import scale_axis
+from llmb_report.tick_labels import scale_axis
 
 MOST_ROWS = 24
 """Configurations that one plot shows. The table has all."""

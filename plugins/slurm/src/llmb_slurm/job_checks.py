@@ -8,43 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
-
 from llmb import DoctorCheck, Job, Target
+from llmb_slurm.node_checks import check_nodes, check_nvlink_domain, partitions
 from llmb_slurm.options import SlurmOptions
 
-GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
-"""The name of a GPU type in the name of a gres, such as h100 in ``nvidia_h100_80gb_hbm3``."""
-
-UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
-"""States of nodes on which no job starts. An asterisk marks a node that does not respond."""
-
 LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
-
-
-@attrs.frozen
-class Nodes:
-    """Some nodes of a partition in one state, with the same generic resources."""
-
-    state: str
-    count: int
-    gres: str
-
-    @property
-    def usable(self) -> bool:
-        """True if jobs can start on these nodes, now or once other jobs have ended."""
-        return not UNUSABLE.match(self.state)
-
-    @property
-    def gpus(self) -> int:
-        """The number of GPUs of each node."""
-        return sum(int(count) for count in re.findall(r"(?:^|,)gpu(?::[^:,(]+)?:(\d+)", self.gres))
-
-    @property
-    def gpu_types(self) -> set[str]:
-        """The names of GPU types in the name of the resource, such as h100."""
-        names = re.findall(r"(?:^|,)gpu:([^:,(]+):\d", self.gres)
-        return {found for name in names for found in GPU_NAME.findall(name.lower().replace("_", "-"))}
 
 
 def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
@@ -54,18 +22,13 @@ def check_job(job: Job, target: Target[SlurmOptions]) -> Iterator[DoctorCheck]:
     if not facts.get("slurm") or "unreachable" in facts or any(f"partition.{name}" not in facts for name in names):
         return
     yield _time_limit(job, facts, names)
-    yield _nodes(job, target, names)
+    yield check_nodes(job, target, names)
     if mpi := options.mpi or job.mpi:
         yield _mpi(mpi, facts)
     if job.domain_nodes and options.segment:
-        yield _domain(job, job.domain_nodes, facts, names)
+        yield check_nvlink_domain(job, job.domain_nodes, facts, names)
     if job.domain_nodes:
         yield _imex(facts, names[0])
-
-
-def partitions(target: Target[SlurmOptions]) -> list[str]:
-    """Return the names of the partitions in which Slurm may start the jobs."""
-    return (target.options.partition or target.facts.get("default_partition", "")).split(",")
 
 
 def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
@@ -92,66 +55,6 @@ def limit_s(text: str) -> int | None:
     return ((24 * (days or 0) + hours) * 60 + minutes) * 60 + seconds
 
 
-def _nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
-    """Check whether one partition has enough nodes with enough GPUs of the right type."""
-    checks = [_nodes_of_partition(job, target, name) for name in names]
-    return next((each for each in checks if each.ok is not False), checks[0])
-
-
-def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> DoctorCheck:
-    needs = f"the job needs {job.nodes}"
-    nodes = [_parsed(each) for each in target.facts.get(f"nodes.{name}", "").split(";") if each]
-    if not nodes:
-        return DoctorCheck(name="nodes", ok=None, detail=f"sinfo lists no nodes of {name}; {needs}")
-    most = _setting(target.facts, name, "MaxNodes")
-    if most.isdigit() and int(most) < job.nodes:
-        return _too_few(f"{name} allows at most {most} nodes for a job; {needs}")
-    wanted = target.gpu_types[0] if target.gpu_types and job.gpus_per_node else ""
-    typed = [each for each in nodes if not wanted or not each.gpu_types or wanted in each.gpu_types]
-    described = f" with {wanted.upper()} GPUs" if wanted else ""
-    if sum(each.count for each in typed) < job.nodes:
-        others = ", ".join(sorted({each.gres for each in nodes if each not in typed}))
-        other = (
-            f" ({sum(each.count for each in nodes) - sum(each.count for each in typed)} have {others})"
-            if others
-            else ""
-        )
-        return _too_few(f"{name} has {sum(each.count for each in typed)} nodes{described}{other}; {needs}")
-    per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
-    large = [each for each in typed if each.gpus >= per_node]
-    if sum(each.count for each in large) < job.nodes:
-        detail = f"{name} has {sum(each.count for each in large)} nodes with {per_node} GPUs or more; {needs}"
-        return _too_few(detail, "set target.gpus_per_node to the GPUs of these nodes, or target.partition")
-    usable = sum(each.count for each in large if each.usable)
-    total = sum(each.count for each in large)
-    if usable < job.nodes:
-        remedy = "wait until the other nodes are back (`sinfo -R` lists the reasons), or use fewer GPUs"
-        return _too_few(f"{usable} of {total} nodes of {name}{described} are up; {needs}", remedy)
-    if wanted and not any(each.gpu_types for each in large):
-        reason = f"Slurm does not know their type: compare it with {wanted}"
-        return DoctorCheck(name="nodes", ok=None, detail=f"{name} has {total} nodes with GPUs; {needs}. {reason}")
-    return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {usable} nodes{described}; {needs}")
-
-
-def _too_few(detail: str, remedy: str = "use fewer GPUs, or set target.partition to another partition") -> DoctorCheck:
-    return DoctorCheck(name="nodes", ok=False, detail=detail, remedy=remedy)
-
-
-def _parsed(text: str) -> Nodes:
-    state, count, gres = text.split("|", 2)
-    return Nodes(state, int(count), gres)
-
-
-def _setting(facts: Mapping[str, str], partition: str, name: str) -> str:
-    return setting(facts.get(f"settings.{partition}", ""), name)
-
-
-def setting(line: str, name: str) -> str:
-    """Return a value of ``scontrol -o show``, or "" if the line lacks it."""
-    found = re.search(rf"(?:^|\s){name}=(\S*)", line)
-    return found[1] if found else ""
-
-
 def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
     known = facts.get("mpi", "").split()
     if not known:
@@ -160,49 +63,6 @@ def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="MPI", ok=True, detail=f"srun supports {wanted}")
     remedy = f"have the site install Slurm's plugin for {wanted}, or set target.mpi to a type that suits the image"
     return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
-
-
-def _domain(job: Job, size: int, facts: Mapping[str, str], names: Sequence[str]) -> DoctorCheck:
-    """Check whether Slurm can place segments of ``size`` nodes into one NVLink domain each, in one partition."""
-    checks = [_domain_of_partition(job, size, facts, name) for name in names]
-    return next((each for each in checks if each.ok is not False), checks[0])
-
-
-def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partition: str) -> DoctorCheck:
-    """Check the blocks of a partition.
-
-    Blocks are listed even if TopologyPlugin is topology/flat, because a file topology.yaml takes precedence over it.
-    """
-    name, plugin = "NVLink domain", facts.get("config.TopologyPlugin")
-    wanted = f"the job needs {job.nodes // size} x {size} nodes, each in one domain"
-    key = f"block.{_setting(facts, partition, 'Topology')}/"
-    blocks = [line for fact, line in facts.items() if fact.startswith(key)]
-    if not blocks and (not plugin or "block" in plugin):
-        return DoctorCheck(name=name, ok=None, detail=f"`scontrol show topology` lists no blocks; {wanted}")
-    if not blocks:
-        remedy = "set target.segment = false, and choose nodes of one domain with target.nodelist"
-        detail = f"Slurm has no blocks of nodes for {partition} (TopologyPlugin is {plugin}); {wanted}"
-        return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
-    nodes = [_count_nodes(setting(line, "Nodes")) for line in blocks]
-    limits = {int(limit) for line in blocks if (limit := setting(line, "BlockSize")).isdigit()}
-    detail = f"{len(blocks)} blocks of at most {max(nodes)} nodes; {wanted}"
-    if limits and max(limits) < size:
-        detail = f"segments of {size} nodes are larger than BlockSize {max(limits)} of topology.conf; {wanted}"
-    elif sum(count // size for count in nodes) * size >= job.nodes:
-        return DoctorCheck(name=name, ok=True, detail=detail)
-    return DoctorCheck(name=name, ok=False, detail=detail, remedy="use fewer GPUs, or set target.segment = false")
-
-
-def _count_nodes(hostlist: str) -> int:
-    """Return the number of nodes in a list such as ``node[01-18,20],login``."""
-    count = 0
-    for name in re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", hostlist):
-        product = 1
-        for group in re.findall(r"\[([^\]]*)\]", name):
-            ranges = (each.partition("-") for each in group.split(","))
-            product *= sum(int(last) - int(first) + 1 if dash else 1 for first, dash, last in ranges)
-        count += product
-    return count
 
 
 def _imex(facts: Mapping[str, str], partition: str) -> DoctorCheck:

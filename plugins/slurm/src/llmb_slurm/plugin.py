@@ -33,8 +33,8 @@ from llmb import (
 )
 from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
+from llmb_slurm.cluster_checks import checks
 from llmb_slurm.containers import import_task
-from llmb_slurm.doctor_checks import checks
 from llmb_slurm.history import query_history
 from llmb_slurm.job_checks import check_job
 from llmb_slurm.job_script import batch_script, phase_logs, provenance_script

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import llmb
-from llmb.cli.views.tables import format_number
+from llmb.cli.views.numbers import format_number
 from llmb.cli.views.telemetry import telemetry_rows
 
 LEAST_S = 0.1

@@ -9,9 +9,9 @@ from textwrap import shorten
 
 import llmb
 from llmb.cli import output
+from llmb.cli.views.numbers import counted
 from llmb.cli.views.planned_runs import point_table
 from llmb.cli.views.sweep import describe_sweep
-from llmb.cli.views.tables import counted
 
 COMMENT = "# "
 """The beginning of each line that is not part of a script."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import llmb
 from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes
+from llmb.cli.views.numbers import format_number
 from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
-from llmb.cli.views.tables import format_number, print_table
+from llmb.cli.views.tables import print_table
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 
 

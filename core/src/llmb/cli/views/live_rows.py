@@ -10,8 +10,9 @@ from rich.text import Text
 
 import llmb
 from llmb.cli.views.notices import clock
+from llmb.cli.views.numbers import counted
 from llmb.cli.views.sweep import shorten_id
-from llmb.cli.views.tables import GAP, counted
+from llmb.cli.views.tables import GAP
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 
 STATE_STYLES = {"completed": "green", "failed": "red", "timeout": "red", "lost": "red", "cancelled": "yellow"}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import llmb
-from llmb.cli.views.tables import Column, format_number, print_table
+from llmb.cli.views.numbers import format_number
+from llmb.cli.views.tables import Column, print_table
 
 VALUE_WIDTH = 30
 """The least width of a column of text, in characters."""

@@ -13,8 +13,9 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.views.failures import describe_process
+from llmb.cli.views.numbers import counted, format_number
 from llmb.cli.views.steady_state import describe_steady_state
-from llmb.cli.views.tables import ABSENT, Column, counted, format_number, print_table
+from llmb.cli.views.tables import ABSENT, Column, print_table
 
 FIRST_STEPS = 3
 """Steps at the beginning of a log that are shown."""

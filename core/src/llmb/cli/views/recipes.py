@@ -9,7 +9,8 @@ import attrs
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.tables import Column, format_number, print_table
+from llmb.cli.views.numbers import format_number
+from llmb.cli.views.tables import Column, print_table
 
 MODEL_KEYS = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "experts", "top_k")
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp")

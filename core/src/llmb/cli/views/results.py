@@ -11,10 +11,11 @@ from llmb.cli import output
 from llmb.cli.views.attempts import job_rows
 from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
+from llmb.cli.views.numbers import counted
 from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_sweep
-from llmb.cli.views.tables import counted, print_table
+from llmb.cli.views.tables import print_table
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
 from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, window_row
 

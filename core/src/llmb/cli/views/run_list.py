@@ -9,9 +9,10 @@ from rich.text import Text
 import llmb
 from llmb.cli import output
 from llmb.cli.views.metrics import metric_notes
+from llmb.cli.views.numbers import format_number
 from llmb.cli.views.results import HIGH_MFU, STYLES
 from llmb.cli.views.sweep import describe_differences
-from llmb.cli.views.tables import Column, format_number, print_table
+from llmb.cli.views.tables import Column, print_table
 from llmb.cli.views.verdicts import four_digits
 
 SWEEP_WIDTH = 18

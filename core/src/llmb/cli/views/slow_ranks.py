@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import llmb
-from llmb.cli.views.tables import counted
+from llmb.cli.views.numbers import counted
 
 MOST_NAMED = 8
 """Slow ranks that are named."""

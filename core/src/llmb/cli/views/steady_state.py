@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import llmb
-from llmb.cli.views.tables import counted, format_number
+from llmb.cli.views.numbers import counted, format_number
 
 NAMED_SPIKES = 5
 """The number of spikes whose steps are named."""

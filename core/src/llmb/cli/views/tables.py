@@ -34,20 +34,6 @@ class Column:
     style: str = ""
 
 
-def format_number(value: float | None, unit: str = "") -> str:
-    """Return at most four significant digits, with commas between thousands. Return nothing for None."""
-    if value is None:
-        return ""
-    rounded = f"{value:.4g}"
-    text = f"{value:,.0f}" if abs(float(rounded)) >= 10_000 else rounded
-    return f"{text} {unit}".strip()
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a count such as ``1 GPU`` or ``8 GPUs``."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> None:
     """Print a table as wide as the terminal, and name the columns that did not fit. Keep lines in a pipe complete."""
     console = output.console()

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 import llmb
-from llmb.cli.views.tables import counted, format_number
+from llmb.cli.views.numbers import counted, format_number
 
 NAMED_PROBLEMS = 8
 """Lines of problems that are shown. ``--json`` has all."""

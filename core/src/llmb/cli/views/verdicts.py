@@ -9,7 +9,7 @@ from rich.text import Text
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.tables import format_number
+from llmb.cli.views.numbers import format_number
 
 STYLES = {"pass": "green", "fail": "red", "undecided": "yellow"}
 NO_BREAK = "\N{NO-BREAK SPACE}"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llmb.drive import start
+from llmb.drive import attach
 from llmb.drive.session import Session
 from llmb.records.record import RunRecord, runs_folder
 from llmb.state_machine.events import Note
@@ -28,9 +28,9 @@ def notes(session: Session) -> list[str]:
 
 
 def test_without_names_all_runs_are_attached_and_of_an_empty_list_none(broken: RunRecord) -> None:
-    for session in (start.attach([]), start.cancel([])):
+    for session in (attach.attach([]), attach.cancel([])):
         assert (session.run_ids, notes(session)) == ([], [])
-    session = start.attach()
+    session = attach.attach()
     assert session.run_ids == []
     [note] = notes(session)
     assert note.startswith(f"skipping {broken.run_id}: ")
@@ -39,8 +39,8 @@ def test_without_names_all_runs_are_attached_and_of_an_empty_list_none(broken: R
 def test_a_bug_in_one_run_s_plugin_holds_up_no_other_where_it_was_not_named(
     broken: RunRecord, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(start, "import_run", lambda *_: 1 / 0)
-    session = start.attach()
+    monkeypatch.setattr(attach, "import_run", lambda *_: 1 / 0)
+    session = attach.attach()
     assert session.run_ids == []
     assert notes(session) == [f"skipping {broken.run_id}: ZeroDivisionError: division by zero"]
 
@@ -49,18 +49,18 @@ def test_a_record_of_which_one_cannot_tell_holds_up_no_other(broken: RunRecord) 
     unreadable = broken.directory.with_name("unreadable")
     (unreadable / "events.jsonl").mkdir(parents=True)
     (unreadable / "run.toml").touch()
-    session = start.attach()
+    session = attach.attach()
     assert session.run_ids == []
     assert sorted(note.partition(":")[0] for note in notes(session)) == ["skipping k3x9f", "skipping unreadable"]
 
 
-@pytest.mark.parametrize("take", [start.attach, start.cancel])
+@pytest.mark.parametrize("take", [attach.attach, attach.cancel])
 def test_one_string_is_not_taken_for_a_list_of_runs(broken: RunRecord, take: object) -> None:
     with pytest.raises(TypeError, match=r"\['k3x9f'\]"):
         take(broken.run_id)  # type: ignore[operator]  # either of two
 
 
-@pytest.mark.parametrize("take", [start.attach, start.cancel])
+@pytest.mark.parametrize("take", [attach.attach, attach.cancel])
 def test_all_runs_that_cannot_be_taken_are_told_at_once(broken: RunRecord, take: Any) -> None:
     with pytest.raises(RecordError) as raised:
         take(["x", broken.run_id, "y", "x"])

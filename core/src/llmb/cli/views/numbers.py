@@ -1,0 +1,17 @@
+"""Numbers as they are printed, in tables and in sentences."""
+
+from __future__ import annotations
+
+
+def format_number(value: float | None, unit: str = "") -> str:
+    """Return at most four significant digits, with commas between thousands. Return nothing for None."""
+    if value is None:
+        return ""
+    rounded = f"{value:.4g}"
+    text = f"{value:,.0f}" if abs(float(rounded)) >= 10_000 else rounded
+    return f"{text} {unit}".strip()
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a count such as ``1 GPU`` or ``8 GPUs``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,55 @@
+"""Checks of the machine on which llmb runs: its records and its plugins."""
+
+import os
+import shutil
+
+from llmb.hookspecs import DoctorCheck
+from llmb.hosts.disk_space import GB
+from llmb.paths import home_folder
+from llmb.plugins.registry import PluginRegistry
+
+LEAST_FREE_GB = 1.0
+"""Free disk space that records and logs need."""
+
+
+def check_this_machine(registry: PluginRegistry) -> list[DoctorCheck]:
+    """Return the checks of records and plugins."""
+    return [_check_records(), *_check_plugins(registry)]
+
+
+def _check_records() -> DoctorCheck:
+    """Check whether runs can be recorded."""
+    folder = home_folder()
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    if not os.access(nearest, os.W_OK):
+        return DoctorCheck(
+            name="records",
+            ok=False,
+            detail=f"cannot write {folder}",
+            remedy="name another folder: `export LLMB_HOME=/path/to/folder`",
+        )
+    free_gb = shutil.disk_usage(nearest).free / GB
+    detail = f"{folder}, {free_gb:.0f} GB free"
+    if free_gb < LEAST_FREE_GB:
+        return DoctorCheck(
+            name="records",
+            ok=False,
+            detail=detail,
+            remedy=f"free at least {LEAST_FREE_GB:g} GB; `du -xh -d 1 {folder} | sort -h` lists the sizes",
+        )
+    return DoctorCheck(name="records", ok=True, detail=detail)
+
+
+def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
+    plugins = registry.plugins()
+    broken = [
+        DoctorCheck(
+            name=f"plugin {each.name}",
+            ok=False,
+            detail=each.error,
+            remedy=f"`pip install --upgrade {each.distribution}`, or `pip uninstall {each.distribution}`",
+        )
+        for each in plugins
+        if each.error
+    ]
+    return broken or [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]

@@ -1,0 +1,117 @@
+"""Attaching to recorded runs, and cancelling them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from llmb.drive.activity import describe_probe, ignore_activity
+from llmb.drive.open_session import driven_run, open_session, opened, with_facts
+from llmb.drive.session import Session, raise_worst
+from llmb.drive.target_group import TargetGroup, group_targets
+from llmb.hosts.host_connections import HostConnections
+from llmb.planning import plan_run
+from llmb.plugins.registry import PluginRegistry
+from llmb.records.find_records import all_records, find_record
+from llmb.records.record import RunRecord
+from llmb.spec.export import import_run
+from llmb.values.error_text import exception_text
+from llmb.values.errors import Fault, LlmbError, RecordError
+from llmb.values.workload import RunSpec
+
+
+def attach(
+    wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] = ignore_activity
+) -> Session:
+    """Return a session that drives recorded runs, by their ids or unique prefixes; None means all unfinished runs.
+
+    Raise RecordError for a run that does not exist. A run whose spec or plugins are damaged is skipped; if the run was
+    named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
+    """
+    notes: list[str] = []
+    if wanted is None:
+        return _attach(_unfinished(notes), notes, report_activity, named=False)
+    return _attach(_find_all(wanted), notes, report_activity, named=True)
+
+
+def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
+    """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
+
+    The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
+    ``report_activity`` is that of `start`.
+    """
+    records = _find_all(wanted)
+    for record in records:
+        if not record.ended:
+            record.request_cancel()
+    return _attach(records, [], report_activity, named=True)
+
+
+def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
+    for record in all_records():
+        with _skip_on_error(record, notes):
+            if not record.ended:
+                yield record
+
+
+def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
+    if isinstance(wanted, str):
+        raise TypeError(f"expected a list of run ids, such as [{wanted!r}]")
+    found: dict[str, RunRecord] = {}
+    faults: list[Fault] = []
+    for each in wanted:
+        try:
+            record = find_record(each)
+            found.setdefault(record.run_id, record)
+        except RecordError as error:
+            faults += error.faults
+    if faults:
+        raise RecordError(*dict.fromkeys(faults))
+    return list(found.values())
+
+
+def _attach(
+    records: Iterable[RunRecord], notes: list[str], report_activity: Callable[[str], object], *, named: bool
+) -> Session:
+    report_activity("reading the records")
+    registry = PluginRegistry()
+    errors: list[Exception] = []
+    specs: list[tuple[RunRecord, RunSpec]] = []
+    for record in records:
+        with _skip_on_error(record, notes, errors if named else None):
+            specs.append((record, import_run(record.directory / "run.toml", registry)))
+    with opened(HostConnections()) as hosts:
+        groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
+        for group in groups.values():
+            report_activity(describe_probe(group))
+            notes += _probe_or_keep_error(group)
+        runs = []
+        for record, each in specs:
+            with _skip_on_error(record, notes, errors if named else None):
+                runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
+        if not runs:
+            raise_worst(errors)
+        return open_session(runs, groups, hosts, registry, notes, errors=errors)
+
+
+def _probe_or_keep_error(group: TargetGroup) -> Sequence[str]:
+    """Probe a group. If it does not respond, keep the error, so that runs of other targets continue."""
+    try:
+        return group.probe()
+    except Exception as error:  # noqa: BLE001  # raised by the loop of this group
+        group.error = error
+        return ()
+
+
+@contextmanager
+def _skip_on_error(record: RunRecord, notes: list[str], errors: list[Exception] | None = None) -> Iterator[None]:
+    """Append an error to ``errors``. Without such a list, append a note that the run is skipped."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # raised after the other runs are done
+        if errors is None:
+            notes.append(
+                f"skipping {record.run_id}: {error if isinstance(error, LlmbError) else exception_text(error)}"
+            )
+        else:
+            errors.append(error)

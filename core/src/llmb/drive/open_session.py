@@ -1,0 +1,99 @@
+"""What starting and attaching have in common: the runs that a session drives, and the session itself."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import attrs
+
+from llmb.drive.effects import DrivenRun, EffectRunner
+from llmb.drive.job_slots import JobLimit
+from llmb.drive.session import Session
+from llmb.drive.target_group import TargetGroup, group_key
+from llmb.drive.target_loop import TargetLoop
+from llmb.hosts.host_connections import HostConnections
+from llmb.planning import RunPlan
+from llmb.plugins.find_peak_flops import peak_flops
+from llmb.plugins.registry import PluginRegistry
+from llmb.records.create_records import SweepRecorder
+from llmb.records.record import RunRecord
+from llmb.records.run_logs import RunLogs
+from llmb.values.workload import RunSpec
+
+SPARE_FILES = 256
+"""Files that this process may need to open besides one lock per run."""
+
+Groups = dict[tuple[str, ...], TargetGroup]
+"""The targets by `group_key`."""
+
+
+@contextmanager
+def opened(hosts: HostConnections) -> Iterator[HostConnections]:
+    """Close the connections if the block fails."""
+    try:
+        yield hosts
+    except BaseException:  # Ctrl-C too
+        hosts.close()
+        raise
+
+
+def with_facts(spec: RunSpec, groups: Mapping[tuple[str, ...], TargetGroup]) -> RunSpec:
+    """Return the run's spec with the facts that the probe of its target found."""
+    group = groups.get(group_key(spec.target))
+    target = group.with_facts(spec.target) if group else spec.target
+    return spec if target is spec.target else attrs.evolve(spec, target=target)
+
+
+def driven_run(each: RunPlan, record: RunRecord, registry: PluginRegistry) -> DrivenRun:
+    """Return a run with its record and the readers of its logs."""
+    framework, scheduler = registry.framework(each.run.framework), registry.scheduler(each.target.scheduler)
+    return DrivenRun(each, record, RunLogs(each, record, framework, scheduler), _job_limit(each, record))
+
+
+def _job_limit(each: RunPlan, record: RunRecord) -> JobLimit | None:
+    if each.target.max_jobs is None:
+        return None
+    first_run = str(record.spec().get("provenance", {}).get("first_run", each.run.id))
+    return JobLimit(Path(first_run).name, each.target.max_jobs)
+
+
+def open_session(
+    runs: Sequence[DrivenRun],
+    groups: Groups,
+    hosts: HostConnections,
+    registry: PluginRegistry,
+    notes: list[str],
+    *,
+    recorder: SweepRecorder | None = None,
+    errors: Sequence[Exception] = (),
+) -> Session:
+    """Return a session that drives the unfinished runs of each target. ``recorder`` is that of new runs."""
+    _allow_open_files(len(runs))  # a lock per run
+    loops = []
+    for key, group in groups.items():
+        unfinished = [run for run in runs if group_key(run.plan.target) == key and (recorder or not run.record.ended)]
+        for run in unfinished:
+            run.logs.peak_flops = _known_peak_flops(run.plan, registry)
+        loops.append(TargetLoop(EffectRunner(group, unfinished, registry), recorder))
+    records = [run.record for run in runs]
+    return Session(records, loops, hosts, recorder=recorder, notes=notes, errors=errors)
+
+
+def _allow_open_files(count: int) -> None:
+    """Raise this process's limit of open files, as far as the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = count + SPARE_FILES
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        highest = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest, hard))
+
+
+def _known_peak_flops(each: RunPlan, registry: PluginRegistry) -> float | None:
+    """Return the peak for the live view. An error is raised when the run is finalized, and not here."""
+    try:
+        return peak_flops(each.run, each.target, registry)
+    except Exception:  # noqa: BLE001  # see above
+        return None
