@@ -108,7 +108,7 @@ class EffectRunner:
         yield from ((unit, CancelDone(state.cancel_requested)) for unit, state in units)
 
     def drop_references(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
-        """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits any more.
+        """Stop waiting for tasks, and cancel the jobs of tasks for which no run waits now.
 
         ``states`` of this process's runs show which tasks they still need. Runs of other processes left references on
         the target. A target that does not respond does not prevent cancelling.

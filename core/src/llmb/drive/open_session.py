@@ -1,4 +1,4 @@
-"""What starting and attaching have in common: the runs that a session drives, and the session itself."""
+"""The session of started or attached runs, and the runs as a session drives them."""
 
 from __future__ import annotations
 

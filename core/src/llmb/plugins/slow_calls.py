@@ -1,4 +1,4 @@
-"""How long calls into plugins may take, and reports of those that take long, while they run."""
+"""Limits on the time of calls into plugins, and reports of calls that take long, while they run."""
 
 import sys
 import threading

@@ -68,7 +68,7 @@ class ReferencesDropped:
 
 @attrs.frozen
 class Unneeded:
-    """No run waits for the task any more, and its job was cancelled."""
+    """No run waits for the task, and its job was cancelled."""
 
 
 @attrs.frozen(kw_only=True)
