@@ -35,7 +35,7 @@ class Document:
 
 
 def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Document:
-    """Return a copy of the tables of a spec. Raise SpecError if there are none, or if a key is not a string."""
+    """Return a copy of the tables of a spec. Raise SpecError without tables, or if a key is not a string."""
     if not tables:
         expected = "at least a [workload] and a [target] table"
         raise SpecError(Fault(message="the spec is empty", file=file, expected=expected))
