@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import disks
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 
@@ -19,22 +20,8 @@ MEMORY = Path("/sys/fs/cgroup/memory")
 def small_disk(toy: Any) -> Iterator[Path]:
     """Mount a file system of half a MiB as home. The work directory is elsewhere."""
     toy.home.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "llmb-test", str(toy.home)]
-    if not shutil.which("mount") or subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("a tmpfs may not be mounted here")
-    yield toy.home
-    subprocess.run(["umount", "-l", str(toy.home)], check=True)
-
-
-def fill(disk: Path) -> Path:
-    """Fill all free space."""
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(b"x" * 4096)
-        except OSError:
-            return filler
+    with disks.small_disk(toy.home):
+        yield toy.home
 
 
 def content(folder: Path) -> dict[str, bytes]:
@@ -44,7 +31,7 @@ def content(folder: Path) -> dict[str, bytes]:
 def test_a_full_disk_at_the_start_is_an_error_and_nothing_is_lost(toy: Any, small_disk: Path) -> None:
     spec = toy.spec(target={"workdir": str(toy.folder / "work")})
     assert toy.llmb("run", spec).returncode == 0
-    filler = fill(small_disk)
+    filler = disks.fill(small_disk)
     before = content(small_disk / "runs")
     done = toy.llmb("run", spec)
     assert done.returncode == 2
@@ -62,7 +49,7 @@ def test_after_a_disk_filled_up_during_a_run_attach_completes_the_run(toy: Any, 
     spec = toy.spec(target={"workdir": str(toy.folder / "work")}, framework={"gate": str(toy.gate), "gate_step": 2})
     running = toy.start("run", spec)
     run_id = toy.wait_for_state("running")
-    filler = fill(small_disk)
+    filler = disks.fill(small_disk)
     before = content(small_disk / "runs")
     toy.gate.touch()
     _, err = running.communicate(timeout=60)
@@ -74,7 +61,7 @@ def test_after_a_disk_filled_up_during_a_run_attach_completes_the_run(toy: Any, 
     assert "Traceback" not in err
     after = content(small_disk / "runs")
     assert all(after[name].startswith(data) for name, data in before.items())
-    filler = fill(small_disk)  # again, because llmb removed its file for the recording of the sweep
+    filler = disks.fill(small_disk)  # again, because llmb removed its file for the recording of the sweep
     again = toy.llmb("attach", "--json")
     assert again.returncode == 2
     assert "No space left on device" in json.loads(again.stdout)["errors"][0]["message"]
@@ -86,46 +73,53 @@ def test_after_a_disk_filled_up_during_a_run_attach_completes_the_run(toy: Any, 
     assert len(toy.journal("begin")) == 1
 
 
-def test_a_full_work_disk_at_the_end_of_a_job_does_not_lose_its_result(toy: Any, tmp_path: Path) -> None:
+@pytest.fixture(params=disks.LIMITS)
+def limited_work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """Return a work directory that is soon full, or whose quota is soon exceeded."""
     work = tmp_path / "work"
     work.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=755", "llmb-test", str(work)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("a tmpfs may not be mounted here")
-    try:
-        spec = toy.spec(target={"workdir": str(work)}, framework={"gate": str(toy.gate), "gate_step": 4})
-        running = toy.start("run", spec, "--json")
-        toy.wait_for_journal("begin")
-        run_id = toy.wait_for_state("running")
-        toy.wait(lambda: "step 4" in (work / "runs" / run_id / "logs/train.0.0.log").read_text())
-        fill(work)
-        toy.gate.touch()
-        [run] = json.loads(running.communicate(timeout=60)[0])["runs"]
-        assert run["state"] == "completed"
-    finally:
-        subprocess.run(["umount", "-l", str(work)], check=True)
+    with disks.LIMITS[request.param](work):
+        yield work
 
 
-def test_a_full_work_disk_is_the_reason_and_not_the_framework(toy: Any, tmp_path: Path) -> None:
-    work = tmp_path / "work"
-    work.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k,mode=755", "llmb-test", str(work)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("a tmpfs may not be mounted here")
-    try:
-        options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
-        running = toy.start("run", toy.spec(target={"workdir": str(work)}, framework=options), "--json")
-        toy.wait_for_journal("begin")
-        run_id = toy.wait_for_state("running")
-        toy.wait(lambda: "step 2" in (work / "runs" / run_id / "logs/train.0.0.log").read_text())
-        fill(work)
-        toy.gate.touch()
-        [run] = json.loads(running.communicate(timeout=60)[0])["runs"]
-        assert run["state"] == "failed"
-        assert f"nothing can be written in {work}: " in run["reason"]
-        assert "No space left on device" in run["reason"]
-    finally:
-        subprocess.run(["umount", "-l", str(work)], check=True)
+def test_a_full_work_disk_at_the_end_of_a_job_does_not_lose_its_result(toy: Any, limited_work: Path) -> None:
+    spec = toy.spec(target={"workdir": str(limited_work)}, framework={"gate": str(toy.gate), "gate_step": 5})
+    running = toy.start("run", spec, "--json")
+    fill_after_step(5, limited_work, toy)
+    [run] = json.loads(running.communicate(timeout=60)[0])["runs"]
+    assert run["state"] == "completed"
+
+
+def test_a_full_work_disk_is_the_reason_and_not_the_framework(
+    toy: Any, limited_work: Path, request: pytest.FixtureRequest
+) -> None:
+    options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
+    running = toy.start("run", toy.spec(target={"workdir": str(limited_work)}, framework=options), "--json")
+    fill_after_step(2, limited_work, toy)
+    [run] = json.loads(running.communicate(timeout=60)[0])["runs"]
+    assert run["state"] == "failed"
+    assert str(limited_work) in run["reason"]
+    assert request.node.callspec.params["limited_work"] in run["reason"]
+
+
+def test_nothing_is_recorded_if_nothing_can_be_written_in_the_work_directory(
+    toy: Any, limited_work: Path, request: pytest.FixtureRequest
+) -> None:
+    disks.fill(limited_work)
+    done = toy.llmb("run", toy.spec(target={"workdir": str(limited_work)}))
+    assert (done.returncode, toy.records) == (4, [])
+    [line] = done.stderr.splitlines()
+    assert f"cannot write in the work directory {limited_work} on this machine: " in line
+    assert request.node.callspec.params["limited_work"] in line
+
+
+def fill_after_step(step: int, work: Path, toy: Any) -> None:
+    """Fill the disk of a run that waits at its gate after this step, and open the gate."""
+    toy.wait_for_journal("begin")
+    run_id = toy.wait_for_state("running")
+    toy.wait(lambda: f"step {step}" in (work / "runs" / run_id / "logs/train.0.0.log").read_text())
+    disks.fill(work)
+    toy.gate.touch()
 
 
 # permission

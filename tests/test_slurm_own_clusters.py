@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import disks
 from parts.slurm import Cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -93,35 +92,32 @@ def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatc
     assert "neither Slurm's queue nor its accounting" in run["reason"]
 
 
-@pytest.fixture
-def small_disk(toy_slurm: Any) -> Iterator[Path]:
-    """Return the work directory, on a disk of its own."""
+@pytest.fixture(params=disks.LIMITS)
+def limited_work(request: pytest.FixtureRequest, toy_slurm: Any) -> Iterator[Path]:
+    """Return a work directory that is soon full, or whose quota is soon exceeded."""
     workdir = Path(toy_slurm.workdir)
     workdir.mkdir(parents=True, exist_ok=True)
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "llmb-test", str(workdir)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("a tmpfs may not be mounted here")
-    yield workdir
-    subprocess.run(["umount", "-l", str(workdir)], check=True)
+    with disks.LIMITS[request.param](workdir):
+        yield workdir
 
 
-def test_a_full_disk_is_the_reason_and_not_the_framework(small_disk: Path, toy_forgetful: Any) -> None:
+def test_a_full_disk_is_the_reason_and_not_the_framework(
+    limited_work: Path, toy_forgetful: Any, request: pytest.FixtureRequest
+) -> None:
     toy = toy_forgetful  # its cluster started after the disk, which its node therefore sees
 
     def fill() -> None:
-        with suppress(OSError), (small_disk / "filler").open("wb", buffering=0) as file:
-            while True:
-                file.write(b"x" * 4096)
+        disks.fill(limited_work)
         toy.gate.touch()
 
     def waits() -> bool:
-        return any("toy step 2" in file.read_text() for file in small_disk.glob("runs/*/logs/train.0.log"))
+        return any("toy step 2" in file.read_text() for file in limited_work.glob("runs/*/logs/train.0.log"))
 
     options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
     run = toy.follow((waits, fill), framework=options)
     assert run["state"] == "failed"
-    assert f"nothing can be written in {small_disk}: " in run["reason"]
-    assert "No space left on device" in run["reason"]
+    assert f"nothing can be written in {limited_work}: " in run["reason"]
+    assert request.node.callspec.params["limited_work"] in run["reason"]
 
 
 def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:

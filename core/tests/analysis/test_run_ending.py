@@ -110,3 +110,8 @@ def test_a_run_without_the_end_that_its_framework_prints_did_not_complete() -> N
     ending = determine_ending(status, steps_done=5, steps_requested=5, missing_end='"done"')
     assert ending.state == "failed"
     assert ending.reason.endswith('after 5 of 5 steps, but the log lacks the end of the training, "done"')
+
+
+def test_an_end_without_all_steps_names_the_reason_that_the_job_recorded() -> None:
+    found = ending("completed", steps=4, reason="/work/runs/a: Disk quota exceeded")
+    assert found.reason == "it ended without an error after 4 of 5 steps; /work/runs/a: Disk quota exceeded"

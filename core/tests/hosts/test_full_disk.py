@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import disks
 
 from llmb import JobHandle, JobStatus, Script, Venv, cancel_detached, poll_detached, submit_detached, venv_task
 from llmb.hosts.local_host import LocalHost
@@ -38,10 +39,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     """Mount an empty file system of one megabyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True).returncode:
-        pytest.skip("cannot mount a file system")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with disks.small_disk(folder, "1m"):
+        yield folder
 
 
 class Job:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from parts import disks
 
 from llmb.hosts.local_host import LocalHost
 from llmb.hosts.work_directory import check_work_directory
@@ -17,37 +18,21 @@ from llmb.values.errors import TargetError
 from llmb.values.host import CommandResult
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a directory with room for a few files, on a file system of its own."""
-    command = ["mount", "-t", "tmpfs", "-o", "size=16k,mode=755", "none", str(tmp_path)]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("mounting a file system needs root")
-    yield tmp_path
-    subprocess.run(["umount", str(tmp_path)], check=True)
-
-
 def test_a_missing_directory_is_created_and_left_empty(tmp_path: Path) -> None:
     check_work_directory(f"{tmp_path}/it's new", LocalHost(), "this machine")
     assert list((tmp_path / "it's new").rglob("*")) == [tmp_path / "it's new" / "runs"]
 
 
-def test_a_full_disk_is_an_error_that_names_the_directory(small_disk: Path) -> None:
-    with pytest.raises(TargetError, match=f"work directory {small_disk} on eos: .*No space left on device"):
-        check_work_directory(str(small_disk), LocalHost(), "eos")
-    assert not list(small_disk.rglob("*.check*"))
-
-
-def test_an_exceeded_quota_is_an_error_that_names_the_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "bin").mkdir()
-    head = tmp_path / "bin/head"  # as under a quota, which root ignores
-    head.write_text("#!/bin/sh\necho 'head: error writing output: Disk quota exceeded' >&2; exit 1\n")
-    head.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{head.parent}:{os.environ['PATH']}")
-    with pytest.raises(TargetError, match=f"work directory {tmp_path}/work on eos: .*Disk quota exceeded; fix this"):
-        check_work_directory(f"{tmp_path}/work", LocalHost(), "eos")
+@pytest.mark.real
+@pytest.mark.parametrize("reason", disks.LIMITS)
+def test_a_full_disk_is_an_error_that_names_the_directory(reason: str, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    with disks.LIMITS[reason](work):
+        disks.fill(work)
+        with pytest.raises(TargetError, match=f"work directory {work} on eos: .*{reason}; fix this"):
+            check_work_directory(str(work), LocalHost(), "eos")
+        assert not list(work.rglob("*.check*"))
 
 
 # Directories that other users can change. The checks run as a user without rights, who is also in the group TEAM.

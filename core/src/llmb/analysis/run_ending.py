@@ -94,7 +94,7 @@ def _end_with_missing_steps(status: JobStatus, done: str, parser_error: str) -> 
         remedy = "fix the plugin, then `llmb parse` the log in the run's record"
         return Ending(state="failed", cause="completed", reason=f"{parser_error} ({done} read)", remedy=remedy)
     remedy = status.remedy or "see the end of the log: the framework stopped early, or printed no step times"
-    reason = f"it ended without an error after {done}"
+    reason = "; ".join(filter(None, (f"it ended without an error after {done}", status.reason)))
     return Ending(state="failed", cause="completed", reason=reason, remedy=remedy, search_logs=True)
 
 

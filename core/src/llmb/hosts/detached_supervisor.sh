@@ -46,10 +46,12 @@ signal_later() {
 
 # write_end EXIT_CODE CAUSE REASON: write `ended`. If the disk is full, use `room` and add that to the reason.
 write_end() {
-  local reason=${3//[[:cntrl:]]/ } error
-  error=$(write_atomically ended "$1"$'\t'"$2"$'\t'"$reason" 2>&1) && return
-  reason="${reason:+${reason:0:800}; }$directory: ${error##*: }"
-  printf '%s\t%s\t%s\n' "$1" "$2" "$reason" 1<>room && sync room && mv room ended
+  local end=$1$'\t'$2$'\t' reason=${3//[[:cntrl:]]/ } error
+  error=$(write_atomically ended "$end$reason" 2>&1) && return
+  end+="${reason:+${reason:0:800}; }$directory: ${error##*: }"
+  printf '%s\n' "$end" 1<>room && sync room && mv room ended && return
+  rm -f room # a file system that copies on write cannot overwrite, but it can remove
+  write_atomically ended "$end"
 } 2>/dev/null
 
 trap end_job TERM INT HUP
@@ -57,7 +59,8 @@ exec 7>arriving && flock 7 || exit 1
 start_time $$ own_start
 write_atomically started "$$ $own_start $(</proc/sys/kernel/random/boot_id)" || exit 1
 exec 9>&-
-printf '%4096s' '' | tr ' ' '\n' >room # newlines, which a reader of `ended` strips
+# newlines, which a reader of `ended` strips; btrfs needs 128 KiB to create and rename a file
+head -c 131072 /dev/zero | tr '\0' '\n' >room
 
 out_of_memory_kills() { sed -n 's/^oom_kill //p' /proc/vmstat; }
 kills_before=$(out_of_memory_kills)

@@ -1,0 +1,61 @@
+"""Real disks without space: one in memory, and one with a quota of btrfs, which limits root, too. Both need root."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+FULL, EXCEEDED = "No space left on device", "Disk quota exceeded"
+QUOTA_BYTES = 512 * 1024
+BTRFS_BYTES = 128 * 1024 * 1024
+"""The least that btrfs needs. Its file is sparse."""
+
+
+@contextmanager
+def small_disk(folder: Path, size: str = "512k") -> Iterator[Path]:
+    """Mount a disk of this size on an empty directory, until the block ends. Skip the test if that is impossible."""
+    with _mounted("-t", "tmpfs", "-o", f"size={size},mode=755", "llmb-test", str(folder)):
+        yield folder
+
+
+@contextmanager
+def quota(folder: Path) -> Iterator[Path]:
+    """Limit an empty directory to half a MiB, until the block ends. Skip the test if that is impossible."""
+    if not shutil.which("mkfs.btrfs"):
+        pytest.skip("btrfs-progs is not installed (see .ci/install-parts)")
+    disk = folder.with_name(f"{folder.name}.disk")
+    with disk.open("wb") as file:
+        file.truncate(BTRFS_BYTES)
+    subprocess.run(["mkfs.btrfs", "--quiet", disk], check=True, capture_output=True)
+    with _mounted("-o", "loop", str(disk), str(folder)):
+        for command in (["quota", "enable"], ["quota", "rescan", "-w"], ["qgroup", "limit", str(QUOTA_BYTES)]):
+            subprocess.run(["btrfs", *command, folder], check=True, capture_output=True)
+        yield folder
+
+
+LIMITS = {FULL: small_disk, EXCEEDED: quota}
+"""How to limit a directory, by the error that a program then gets."""
+
+
+@contextmanager
+def _mounted(*arguments: str) -> Iterator[None]:
+    if not shutil.which("mount") or subprocess.run(["mount", *arguments], capture_output=True).returncode:
+        pytest.skip("a disk may not be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", arguments[-1]], check=True)
+
+
+def fill(folder: Path) -> Path:
+    """Write a file until nothing more can be written, and return it."""
+    filler = folder / "filler"
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(b"x" * 4096)
+    return filler
