@@ -78,7 +78,8 @@ def fuzz_target(folder: Path, random: Random) -> list[str]:
     spec = {**_example(EXAMPLES[0]), "target": {"name": "eos"}}
     (folder / "spec.toml").write_text(tomli_w.dumps(spec))
     name = random.choice(("eos", "box", "bax", EVIL))
-    return [random.choice(("validate", "run")), str(folder / "spec.toml"), f"--target={name}"]
+    command = random.choice((["validate"], ["run", "--dry-run"]))
+    return [*command, str(folder / "spec.toml"), f"--target={name}"]
 
 
 def fuzz_log(folder: Path, random: Random) -> list[str]:

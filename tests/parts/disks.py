@@ -53,9 +53,13 @@ def _mounted(*arguments: str) -> Iterator[None]:
 
 
 def fill(folder: Path) -> Path:
-    """Write a file until nothing more can be written, and return it."""
-    filler = folder / "filler"
-    with suppress(OSError), filler.open("wb", buffering=0) as file:
-        while True:
-            file.write(b"x" * 4096)
+    """Write a file until nothing more can be written, and return it. (btrfs frees reserved space when it syncs.)"""
+    filler, size = folder / "filler", -1
+    with filler.open("wb", buffering=0) as file:
+        while size != file.tell():
+            size = file.tell()
+            with suppress(OSError):
+                while True:
+                    file.write(b"x" * 4096)
+            subprocess.run(["sync", "--file-system", filler], check=True)
     return filler
