@@ -47,14 +47,6 @@ def test_finished_runs_stay_visible_and_are_counted_with_their_verdicts(toy: Any
     assert "phase train, rank 0" in table[2]
 
 
-def test_a_task_shows_its_own_progress(toy: Any) -> None:
-    end = f"echo downloading 3 of 10 files; until [ -e {toy.gate} ]; do sleep 0.02; done"
-    screen = Screen.of_llmb("run", toy.spec(framework={"task": "data", "task_end": end}), env=toy.env)
-    screen.wait_for("preparing   toy data: downloading 3 of 10 files")
-    toy.gate.touch()
-    assert screen.end() == 0
-
-
 @pytest.fixture
 def slow_probe(toy: Any) -> dict[str, str]:
     """Return an environment in which checking the target waits for the gate."""

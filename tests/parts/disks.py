@@ -53,7 +53,7 @@ def _mounted(*arguments: str) -> Iterator[None]:
 
 
 def fill(folder: Path) -> Path:
-    """Write a file until nothing more can be written, and return it. (btrfs frees reserved space when it syncs.)"""
+    """Write a file until nothing more can be written, and return it. A sync of btrfs may free space."""
     filler, size = folder / "filler", -1
     with filler.open("wb", buffering=0) as file:
         while size != file.tell():

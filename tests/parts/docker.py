@@ -14,7 +14,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from parts.sshd import free_port
@@ -193,6 +194,16 @@ class Registry:
         self._process.terminate()
         self._process.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let the registry respond only after the block."""
+        assert self._process
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _answers(self) -> bool:
         try:

@@ -34,7 +34,7 @@ poll() {
     if [ "$state" = ended ]; then :; elif [ -e "$2/cancelled" ]; then
       output='being cancelled'
     elif [ -s "$2/out.log" ]; then
-      output=$(tail -c 200 "$2/out.log" 2>/dev/null)
+      output=$(tail -c 200 "$2/out.log" 2>/dev/null | tr '\r' '\n') # a progress bar returns to the start of its line
     fi
     output=${output##*$'\n'}
   fi

@@ -31,8 +31,10 @@ end_leftovers() {
   done
 }
 
-# last_line FILE: print the last line without control characters.
-last_line() { tail -n 1 "$1" 2>/dev/null | tr -d '\n' | tr '[:cntrl:]' ' '; }
+# last_line FILE: print the last line without control characters and without a progress bar before it.
+last_line() {
+  tail -n 1 "$1" 2>/dev/null | tr '\r' '\n' | grep . | tail -n 1 | tr -d '\n' | tr '[:cntrl:]' ' '
+}
 
 # forget_secrets DIRECTORY: remove the secrets of a job.
 forget_secrets() { rm -f "$1"/.secrets "$1"/..secrets.*.partial; }

@@ -8,14 +8,20 @@ fail() {
   exit 1
 }
 
-# git_error: print the error of the last git command without the advice that follows it.
-git_error() { grep -m 1 '^\(fatal\|error\):' "$partial.log" || tail -n 1 "$partial.log"; }
+# logged COMMAND...: run git, and keep its output, which is also the progress that llmb shows.
+logged() {
+  git -C "$partial" "$@" 2>&1 | tee "$partial.log"
+  return "${PIPESTATUS[0]}"
+}
+
+# git_error: print the error of the last git command without its progress and the advice that follows the error.
+git_error() { tr '\r' '\n' <"$partial.log" | grep -m 1 '^\(fatal\|error\):' || tail -n 1 "$partial.log"; }
 
 # fetch: fetch the commit alone, or all history if the server does not serve single commits or the commit is
 # abbreviated.
 fetch() {
-  git -C "$partial" fetch --quiet --depth 1 "$url" "$commit" 2>"$partial.log" ||
-    git -C "$partial" fetch --quiet "$url" '+refs/*:refs/fetched/*' 2>"$partial.log"
+  logged fetch --progress --depth 1 "$url" "$commit" ||
+    logged fetch --progress "$url" '+refs/*:refs/fetched/*'
 }
 
 command -v git >/dev/null || fail "git is not installed on $(hostname)"
@@ -23,6 +29,6 @@ mkdir -p "$(dirname "$folder")" || fail "cannot create $(dirname "$folder")"
 rm -rf "$partial" "$partial.log" || fail "cannot remove $partial" # left behind by a killed task
 git init --quiet "$partial" || fail "cannot create $partial"
 fetch || fail "$(git_error)"
-git -C "$partial" -c advice.detachedHead=false checkout --quiet --force --detach "$commit" 2>"$partial.log" ||
+logged -c advice.detachedHead=false checkout --progress --force --detach "$commit" ||
   fail "$(git_error)"
 rm -rf "$folder" "$partial.log" && mv -T "$partial" "$folder" || fail "cannot create $folder"

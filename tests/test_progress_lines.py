@@ -1,0 +1,87 @@
+"""Each long step of a run has a line on the terminal: image import, downloads, data preparation, copying logs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parts.docker import Registry
+from parts.git import Upstream
+from parts.screen import Screen
+from parts.sshd import Sshd
+
+
+def write_program(file: Path, text: str) -> None:
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"#!/bin/bash\n{text}\n")
+    file.chmod(0o755)
+
+
+def wait_for(gate: Path) -> str:
+    return f"until [ -e {shlex.quote(str(gate))} ]; do sleep 0.02; done"
+
+
+def test_a_download_of_a_repository_shows_the_progress_of_git(toy: Any, tmp_path: Path) -> None:
+    upstream = Upstream(tmp_path / "upstream")
+    server = "printf 'Compressing objects: 10%%\\rCompressing objects: 50%% (1/2)\\r' >&2"
+    write_program(tmp_path / "bin/pack", f'{server}\n{wait_for(toy.gate)}\nexec "$@"')
+    (tmp_path / "gitconfig").write_text(f"[uploadpack]\npackObjectsHook = {tmp_path}/bin/pack\n")
+    spec = toy.spec(framework={"repository": [upstream.url, upstream.commits[0]]})
+    screen = Screen.of_llmb("run", spec, env={**toy.env, "GIT_CONFIG_GLOBAL": f"{tmp_path}/gitconfig"}, columns=120)
+    screen.wait_for("preparing   repository: remote: Compressing objects: 50% (1/2)")
+    toy.gate.touch()
+    assert screen.end() == 0
+
+
+def test_the_creation_of_a_virtual_environment_shows_its_folder(toy: Any, tmp_path: Path) -> None:
+    write_program(
+        tmp_path / "bin/uv", f'{wait_for(toy.gate)}\nexec {shutil.which("uv") or sys.executable + " -m uv"} "$@"'
+    )
+    env = {**toy.env, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    screen = Screen.of_llmb("run", toy.spec(framework={"lock": "# no packages"}), env=env, columns=160)
+    screen.wait_for(f"creating {toy.home}/work/cache/venv/")
+    toy.gate.touch()
+    assert screen.end() == 0
+
+
+@pytest.mark.real
+def test_an_image_import_shows_its_progress(toy_docker: Any, docker: Any) -> None:
+    if shutil.which("docker-registry") is None:
+        pytest.skip("docker-registry is not installed")
+    with Registry() as registry:
+        image = f"{registry.address}/toy/tiny:3"
+        docker("tag", toy_docker.image, image)
+        docker("push", image)
+        docker("image", "rm", image)
+        with registry.paused():
+            screen = Screen.of_llmb("run", toy_docker.spec(workload={"image": image}), env=toy_docker.env, columns=120)
+            screen.wait_for(f"preparing   docker image {image}")
+        assert screen.end() == 0
+    docker("image", "rm", image)
+
+
+def test_the_preparation_of_data_shows_its_last_output(toy: Any) -> None:
+    end = f"echo downloading 3 of 10 files; {wait_for(toy.gate)}"
+    screen = Screen.of_llmb("run", toy.spec(framework={"task": "data", "task_end": end}), env=toy.env)
+    screen.wait_for("preparing   toy data: downloading 3 of 10 files")
+    toy.gate.touch()
+    assert screen.end() == 0
+
+
+@pytest.mark.real
+def test_copying_logs_over_a_slow_link_is_shown(toy: Any, tmp_path: Path) -> None:
+    """After the end of the job, each reading of a log takes half a second."""
+    work = tmp_path / "work"
+    slow = f'[ -z "$(ls {work}/runs/*/ended 2>/dev/null)" ] || sleep 0.5'
+    write_program(tmp_path / "bin/stat", f'{slow}\nexec {shutil.which("stat")} "$@"')
+    with Sshd(env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}) as server:
+        target = {"scheduler": "detached", "host": server.host, "workdir": str(work), "lock": f"{tmp_path}/lock"}
+        screen = Screen.of_llmb("run", toy.spec(target=target), env={**toy.env, **server.env})
+        screen.wait_for("copying logs")
+        assert screen.end() == 0
+        assert "copying logs" not in screen.text
