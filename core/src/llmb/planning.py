@@ -127,7 +127,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
 
     Raise SpecError with the errors of all hooks. A hook that needs the result of a failed hook is skipped.
     """
-    target = spec.target
+    target, task_plans = spec.target, task_plans or TaskPlans()
     run = with_target_settings(spec.run, target)
     framework, scheduler = registry.framework(run.framework), registry.scheduler(target.scheduler)
     job, script = None, None
@@ -136,7 +136,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
         with _collect(errors):
             scheduler.parse_log(run=run)
             check_printed_steps(run, framework.parse_log(run=run))  # for any window: a broken parser costs no job
-    environment, tasks = _prepare(framework, scheduler, run, target, errors)
+    environment, tasks = _prepare(framework, scheduler, run, target, task_plans, errors)
     with _collect(errors):
         job = framework.build_job(run=run)
     if environment and job:
@@ -150,7 +150,7 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     planned_tasks = []
     for task in tasks:
         with _collect(errors):
-            planned_tasks.append((task_plans or TaskPlans()).plan(task, target, scheduler))
+            planned_tasks.append(task_plans.plan(task, target, scheduler))
     if errors or job is None or script is None:
         raise SpecError(*(locate_in_target(error, spec.run, target) for error in errors))
     return RunPlan(spec=spec, job=job, script=script, tasks=tuple(planned_tasks))
@@ -170,6 +170,7 @@ def _prepare(
     scheduler: SchedulerHooks[Any],
     run: Run[Any],
     target: Target[Any],
+    task_plans: TaskPlans,
     errors: list[Fault],
 ) -> tuple[Environment | None, list[Task]]:
     """Return the run's environment, None if its hook fails, and the tasks that create environment and data."""
@@ -178,10 +179,10 @@ def _prepare(
     with _collect(errors):
         environment = with_target_secrets(framework.prepare_env(run=run), target)
         tasks += (repository_task(repository, target.cache) for repository in environment.repositories)
-        tasks += scheduler.prepare_env(environment=environment, target=target)
+        tasks += task_plans.prepare_env(environment, target, scheduler)
     with _collect(errors):
         dataset = framework.prepare_dataset(run=run)
-        tasks += scheduler.prepare_dataset(dataset=dataset, target=target).tasks if dataset is not None else ()
+        tasks += task_plans.prepare_dataset(dataset, target, scheduler) if dataset is not None else ()
     return environment, tasks
 
 

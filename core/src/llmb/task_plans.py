@@ -7,8 +7,9 @@ from typing import Any, Literal
 import attrs
 
 from llmb.hookspecs import SchedulerHooks
+from llmb.values.environment import Environment
 from llmb.values.frozen import FrozenMap
-from llmb.values.job import Job, Script, Task
+from llmb.values.job import Dataset, Job, Script, Task
 from llmb.values.run import Target
 from llmb.values.target_settings import with_settings
 from llmb.values.with_changes import with_changes
@@ -41,10 +42,34 @@ class TaskPlan:
 
 
 class TaskPlans:
-    """The plans of shared tasks. Equal tasks on equal targets share one plan, because scripts may be large."""
+    """The shared tasks of a sweep, and their plans.
+
+    Runs with equal environments, datasets and targets share their tasks. Equal tasks on equal targets share one plan,
+    because scripts may be large.
+    """
 
     def __init__(self) -> None:
+        self._environment: tuple[Environment, Target[Any], tuple[Task, ...]] | None = None
+        self._dataset: tuple[Dataset, Target[Any], tuple[Task, ...]] | None = None
         self._latest: dict[str, tuple[Task, Target[Any], TaskPlan]] = {}
+
+    def prepare_env(
+        self, environment: Environment, target: Target[Any], scheduler: SchedulerHooks[Any]
+    ) -> tuple[Task, ...]:
+        """Return the scheduler's tasks for an environment. The hook is called again if its arguments are others."""
+        if self._environment is None or self._environment[:2] != (environment, target):
+            tasks = scheduler.prepare_env(environment=environment, target=target)
+            self._environment = environment, target, tuple(tasks)
+        return self._environment[2]
+
+    def prepare_dataset(
+        self, dataset: Dataset, target: Target[Any], scheduler: SchedulerHooks[Any]
+    ) -> tuple[Task, ...]:
+        """Return the scheduler's tasks for a dataset. The hook is called again if its arguments are others."""
+        if self._dataset is None or self._dataset[:2] != (dataset, target):
+            tasks = scheduler.prepare_dataset(dataset=dataset, target=target).tasks
+            self._dataset = dataset, target, tasks
+        return self._dataset[2]
 
     def plan(self, task: Task, target: Target[Any], scheduler: SchedulerHooks[Any]) -> TaskPlan:
         """Return the plan of a task on this target."""

@@ -12,7 +12,6 @@ import sys
 import threading
 import traceback
 import types
-from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, Self, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
 
@@ -85,8 +84,8 @@ class _PluginOutput:
     """A replacement of ``sys.stdout`` while plugin code runs. Only threads with plugin code print on standard error."""
 
     lock: ClassVar = threading.Lock()
-    calls: ClassVar[Counter[int]] = Counter()
-    """Calls into plugins by thread. All objects share them, since a plugin may keep one, as in a logging handler."""
+    callers: ClassVar[list[int]] = []
+    """The thread of each call into a plugin. All objects share it: a plugin may keep one, as in a logging handler."""
 
     def __init__(self, stdout: Any) -> None:
         self.stdout = stdout
@@ -96,20 +95,19 @@ class _PluginOutput:
         """Redirect what this thread prints. `contextlib.redirect_stdout` is not for several threads."""
         with cls.lock:
             output = sys.stdout if isinstance(sys.stdout, cls) else cls(sys.stdout)
-            cls.calls[threading.get_ident()] += 1
+            cls.callers.append(threading.get_ident())
             sys.stdout = cast("TextIO", output)
         return output
 
     def end(self) -> None:
         """End what `begin` began in this thread."""
         with self.lock:
-            self.calls[threading.get_ident()] -= 1
-            if not any(self.calls.values()):
-                self.calls.clear()
+            self.callers.remove(threading.get_ident())
+            if not self.callers:
                 sys.stdout = self.stdout
 
     def __getattr__(self, name: str) -> Any:
-        in_plugin = self.calls[threading.get_ident()] > 0
+        in_plugin = threading.get_ident() in self.callers
         return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
 
 
@@ -138,17 +136,18 @@ class Plugin:
             return self._attributes[name]
         if not hasattr(self._manager.hook, name):
             raise AttributeError(f"{self.entry} has no hook or attribute {name!r}")
-        return functools.partial(self._call, name)
+        specification, caller = getattr(self._spec, name), getattr(self._manager.hook, name)
+        hook = caller if caller.get_hookimpls() else functools.partial(specification, self._plugin)
+        call = functools.partial(self._call, name, hook, specification)
+        setattr(self, name, call)  # found once, because a sweep calls the same hooks thousands of times
+        return call
 
     @property
     def hooks(self) -> tuple[str, ...]:
         """The names of the hooks that the plugin implements, sorted."""
         return tuple(sorted(caller.name for caller in self._manager.get_hookcallers(self._plugin) or ()))
 
-    def _call(self, name: str, /, **arguments: Any) -> Any:
-        specification = getattr(self._spec, name)
-        caller = getattr(self._manager.hook, name)
-        hook = caller if caller.get_hookimpls() else functools.partial(specification, self._plugin)
+    def _call(self, name: str, hook: Callable[..., Any], specification: Callable[..., Any], /, **arguments: Any) -> Any:
         with self.guard.running(f"{name}()"):
             result, problem = _checked_result(hook(**arguments), specification)
         if problem:
@@ -222,6 +221,8 @@ def _return_type(specification: Callable[..., Any]) -> Any:
 
 def _exhausted(value: Any, expected: Any) -> Any:
     """Return the value with its iterables read into tuples and dictionaries. Raise _WrongTypeError."""
+    if type(value) is expected:  # most results, without a look at the annotation
+        return value
     origin, inner = get_origin(expected) or expected, get_args(expected)
     if origin is types.UnionType:  # of a type and None
         return None if value is None else _exhausted(value, inner[0])

@@ -1,9 +1,13 @@
 """The settings of a recipe as a run uses them: with paths for words in braces, and as words of a command."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from llmb.values.run import Paths
+
+_WORD = re.compile(r"\{([^{}]*)\}")
+"""A word in braces."""
 
 
 def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = None) -> Any:
@@ -12,16 +16,14 @@ def with_paths(value: Any, paths: Paths, *, names: Mapping[str, str] | None = No
     ``{run}`` is the run's own folder, ``{cache}`` the folder that all runs share, and ``names`` are further words. The
     string "null" becomes None, because TOML has no null.
     """
-    known = {"run": paths.run, "cache": paths.cache, **(names or {})}
-    return _with_words(value, {f"{{{name}}}": path for name, path in known.items()})
+    return _with_words(value, {"run": paths.run, "cache": paths.cache, **(names or {})})
 
 
 def _with_words(value: Any, words: Mapping[str, str]) -> Any:
     kind = type(value)  # faster than isinstance, for the thousands of settings in a sweep
     if kind is str:
         if "{" in value:
-            for word, path in words.items():
-                value = value.replace(word, path)
+            value = _WORD.sub(lambda found: words.get(found[1], found[0]), value)
         return None if value == "null" else value
     if kind in (bool, int, float):
         return value

@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from llmb import Run, with_paths
-from llmb_megatron_bridge.script_values import script_values
 
 COMPARISON = re.compile(r"(<=|>=|<|>)\s*(\d+)")
 OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -24,9 +23,11 @@ OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def env_of_rules(run: Run[Any]) -> dict[str, str]:
-    """Return the variables of all rules that apply. ``{ep}`` in a variable is the value of that name."""
-    values = script_values(run)
+def env_of_rules(run: Run[Any], values: Mapping[str, Any]) -> dict[str, str]:
+    """Return the variables of all rules that apply. ``{ep}`` in a variable is the value of that name.
+
+    ``values`` are the `script_values` of the run.
+    """
     env: dict[str, str] = {}
     for rule in run.settings.get("env_rules", {}).values():
         if all(_holds(condition, values[name]) for name, condition in rule.get("when", {}).items()):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
@@ -36,6 +36,7 @@ from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.nsys_release import nsys_mounts, nsys_tasks
+from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
 
@@ -126,10 +127,12 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         """
         if errors := find_errors(run):
             raise SpecError(*errors)
-        vboost = Phase(name="vboost", command=VBOOST, ranks="node", measured=False, contained=False)
-        phases = (vboost, train_phase(run)) if run.options.vboost else (train_phase(run),)
-        mpi = run.settings.get("mpi")
-        return run.job(phases, env=_env(run), mounts=_mounts(run), files=_files(run), mpi=mpi, mpi_optional=True)
+        values, mpi = script_values(run), run.settings.get("mpi")
+        train = train_phase(run, values)
+        phases = (_vboost_phase(), train) if run.options.vboost else (train,)
+        return run.job(
+            phases, env=_env(run, values), mounts=_mounts(run), files=_files(run), mpi=mpi, mpi_optional=True
+        )
 
     @hookimpl
     def diagnose(self) -> Iterable[Signature]:
@@ -142,14 +145,18 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         return MegatronLog()
 
 
+def _vboost_phase() -> Phase:
+    return Phase(name="vboost", command=VBOOST, ranks="node", measured=False, contained=False)
+
+
 def _needs_token(run: Run[BridgeOptions]) -> bool:
     wanted = run.options.hf_token
     return bool(run.settings.get("hf_token", {}).get("required") if wanted is None else wanted)
 
 
-def _env(run: Run[BridgeOptions]) -> Mapping[str, str]:
+def _env(run: Run[BridgeOptions], values: Mapping[str, Any]) -> Mapping[str, str]:
     with_token = run.settings.get("hf_token", {}).get("env", {}) if _needs_token(run) else {}
-    env = {**run.settings["env"], **env_of_rules(run), **with_token}
+    env = {**run.settings["env"], **env_of_rules(run, values), **with_token}
     return FrozenMap(with_paths(env, run.paths))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llmb import Run
@@ -38,13 +39,12 @@ def script_values(run: Run[Any]) -> dict[str, Any]:
     }
 
 
-def passed_names(run: Run[Any]) -> set[str]:
-    """Return the names of the values that the script gets as arguments.
+def passed_names(run: Run[Any], values: Mapping[str, Any]) -> set[str]:
+    """Return the names of the values that the script gets as arguments. ``values`` are those of the run.
 
     Without ``passed`` in the recipe, the script gets all values. ``passed`` has the values that the publisher's
     launcher passes at this point, besides those of the job. The script gets each value that the spec changes, too.
     """
-    values = script_values(run)
     known = {name for name, value in values.items() if value is not None}
     if "passed" not in run.settings:
         return known

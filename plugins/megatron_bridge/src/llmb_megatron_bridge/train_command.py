@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from llmb import FrozenMap, Model, Nsys, Phase, Repository, Run, key_values, with_paths
-from llmb_megatron_bridge.script_values import passed_names, script_values
+from llmb_megatron_bridge.script_values import passed_names
 
 ARCHITECTURE = {
     "layers": ("model.num_layers",),
@@ -41,8 +42,11 @@ ARCHITECTURE = {
 WRAPPER = "numa_rank_wrapper.sh"
 
 
-def train_phase(run: Run[Any]) -> Phase:
-    """Return the training phase. The overrides of the spec come last, so they take precedence."""
+def train_phase(run: Run[Any], values: Mapping[str, Any]) -> Phase:
+    """Return the training phase. The overrides of the spec come last, so they take precedence.
+
+    ``values`` are the `script_values` of the run.
+    """
     fetched = Repository.of(run.settings)
     names = {"repository": fetched.folder(run.paths.cache)} if fetched else {}
     recipe = run.settings.get("overrides", {})
@@ -53,16 +57,16 @@ def train_phase(run: Run[Any]) -> Phase:
         *("bash", f"{run.paths.run}/{WRAPPER}"),
         *with_paths(run.settings["command"], run.paths, names=names),
         *run.settings["arguments"],
-        *_arguments(run),
+        *_arguments(run, values),
         *key_values(with_paths(overrides, run.paths, names=names)),
     )
     outputs = Nsys.of(run.settings).reports(run, report) if run.profile else ()
     return Phase(name="train", command=command, env=FrozenMap(_wrapper_env(run)), outputs=outputs)
 
 
-def _arguments(run: Run[Any]) -> list[str]:
+def _arguments(run: Run[Any], values: Mapping[str, Any]) -> list[str]:
     """Return the arguments of the script, in the order in which the recipe lists their names."""
-    values, passed = script_values(run), passed_names(run)
+    passed = passed_names(run, values)
     named = run.settings["argument_names"].items()
     return [word for name, option in named if name in passed for word in (option, _text(values[name]))]
 
