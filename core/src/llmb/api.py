@@ -15,7 +15,6 @@ from llmb.analysis.verdict import TOLERANCE
 from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.installed_names import framework_names
-from llmb.plugins.recipe_files import load_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
 from llmb.spec.choose_point import published_flops, published_point
@@ -119,19 +118,20 @@ def parse(
     window: Window | None = None,
     steps: int | None = None,
     run: int | None = None,
+    registry: PluginRegistry | None = None,
 ) -> ParsedLog:
     """Parse one run from its log, or from the logs of its ranks, as far as they are written.
 
     ``framework`` is a name or the path of a declared framework, by default that of ``recipe``. A recipe and a number of
     GPUs supply values that the log does not have, such as the global batch size. ``window`` is by default the usual
     window of the recipe or framework. ``steps`` overrides the number of steps that a complete log has according to the
-    log itself. ``run`` is one of several runs in the log, from 1, by default the last one. Raise LogError if a log
-    cannot be read or lacks the run, and PluginError for an unknown framework.
+    log itself. ``run`` is one of several runs in the log, from 1, by default the last one. ``registry`` is that of
+    `load`. Raise LogError if a log cannot be read or lacks the run, and PluginError for an unknown framework.
     """
     from llmb.parsing.parse_log import parse_run
 
     logs = [logs] if isinstance(logs, str | Path) else logs
-    registry = PluginRegistry()
+    registry = registry or PluginRegistry()
     name, known_run = _writer(framework, recipe, gpus, registry)
     return parse_run([Path(log) for log in logs], name, registry, window, steps, run, known_run)
 
@@ -145,6 +145,7 @@ def parse_paths(
     window: Window | None = None,
     steps: int | None = None,
     run: int | None = None,
+    registry: PluginRegistry | None = None,
 ) -> list[ParsedPath]:
     """Parse each path: a log as one run, a directory as all logs of the framework in it.
 
@@ -153,7 +154,7 @@ def parse_paths(
     """
     from llmb.parsing.directories import LogReader
 
-    registry = PluginRegistry()
+    registry = registry or PluginRegistry()
     name, known_run = _writer(framework, recipe, gpus, registry)
     reader = LogReader(
         framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
@@ -201,18 +202,19 @@ def metrics(
     variant: str | None = None,
     step_time_s: float | None = None,
     tflops_per_gpu: float | None = None,
+    registry: PluginRegistry | None = None,
 ) -> Metrics:
     """Compute the metrics of a published configuration from a step time in s, logged TFLOP/s per GPU, or both.
 
-    Raise RecipeError for an unpublished configuration, PluginError for an unknown framework, and LlmbError for values
-    outside 1e-6 to 1e7 s or 1e-6 to 1e6 TFLOP/s.
+    ``registry`` is that of `load`. Raise RecipeError for an unpublished configuration, PluginError for an unknown
+    framework, and LlmbError for values outside 1e-6 to 1e7 s or 1e-6 to 1e6 TFLOP/s.
     """
     from llmb.analysis.metrics import measure
 
     _check_ranges(step_time_s, tflops_per_gpu)
-    recipe = load_recipe(address)
+    registry = registry or PluginRegistry()
+    recipe = registry.recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus, variant)
-    registry = PluginRegistry()
     peak = known_peak_flops(gpu_type, dtype, known_accelerators(registry).get(gpu_type), recipe.framework, registry)
     return measure(
         seq_len=point.seq_len,
@@ -241,11 +243,12 @@ def grade(
     steps: int | None = None,
     repeats: bool = False,
     save: bool = False,
+    registry: PluginRegistry | None = None,
 ) -> Grade:
     """Judge the logs of one run's ranks against a published configuration; with ``repeats``, each path is one run.
 
-    A directory contains one log per rank. ``window`` is by default that of the recipe, and ``steps`` is the one of
-    `parse`. With ``save``, the logs are recorded as runs that are marked as imported. Raise RecipeError for an
+    A directory contains one log per rank. ``window`` is by default that of the recipe. ``steps`` and ``registry`` are
+    those of `parse`. With ``save``, the logs are recorded as runs that are marked as imported. Raise RecipeError for an
     unpublished configuration, PluginError for an unknown framework, LogError if a log cannot be read, and RecordError
     if a run cannot be recorded.
     """
@@ -258,11 +261,12 @@ def grade(
         raise LlmbError(
             Fault(key="tolerance", message=f"{tolerance:g} is out of range", expected="a fraction such as 0.05")
         )
-    found = load_recipe(recipe)
+    registry = registry or PluginRegistry()
+    found = registry.recipe(recipe)
     grader = Grader(
         recipe=found,
         point=published_point(found, gpu_type, dtype, gpus, variant),
-        registry=PluginRegistry(),
+        registry=registry,
         window=window or found.window,
         tolerance=tolerance,
         steps=steps,

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from llmb.analysis.flops import flops_per_sequence
-from llmb.recipes.read_recipe import read_recipe
+from llmb.recipes.read_recipe import parse_toml, read_recipe, with_shared
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
@@ -103,7 +103,8 @@ source = "another README"
 
 
 def read(text: str, shared: Mapping[str, str] = FrozenMap()) -> Recipe:
-    return read_recipe(text, address="acme/moe@1.0", framework="acme", file="moe.toml", shared=shared)
+    tables = with_shared(parse_toml(text, "moe.toml"), shared, "moe.toml")
+    return read_recipe(tables, address="acme/moe@1.0", framework="acme", file="moe.toml")
 
 
 def errors_of(text: str) -> tuple[Fault, ...]:
@@ -232,9 +233,10 @@ framework.env = { B200 = "1" }
 [fixes."1.0.2"]
 settings = []
 """
+    tables = parse_toml(HEAD + POINTS + more, "f.toml")
     env_of = {}
     for release in ("1.0", "1.0.1", "1.0.2", None):
-        recipe = read_recipe(HEAD + POINTS + more, address="a/b", framework="a", file="f.toml", release=release)
+        recipe = read_recipe(tables, address="a/b", framework="a", file="f.toml", release=release)
         env_of[recipe.release] = {point.gpu_type for point in recipe.points if "B200" in point.settings["env"]}
         assert recipe.releases == ("1.0", "1.0.1", "1.0.2")
     assert env_of == {"1.0": {"b200"}, "1.0.1": {"b200"}, "1.0.2": set()}

@@ -3,9 +3,11 @@
 The file ``NAME.toml`` or ``NAME@LINE.toml`` contains one release line of a recipe: a release, and the fixes of it.
 """
 
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -13,10 +15,35 @@ from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
 from llmb.plugins.load import choose
 from llmb.recipes.listing import release_numbers
-from llmb.recipes.read_recipe import read_recipe, read_releases
+from llmb.recipes.read_recipe import parse_toml, read_recipe, with_shared
+from llmb.recipes.releases import releases_of
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.recipe import Recipe
+
+
+class RecipeFiles:
+    """The recipe files that one command reads. A file is read and parsed once, however many recipes share it."""
+
+    def __init__(self) -> None:
+        self._tables: dict[Path, Mapping[str, Any]] = {}
+        self._shared: dict[Path, Mapping[str, str]] = {}
+        self._parse = functools.cache(parse_toml)
+
+    def read(self, file: Path) -> Mapping[str, Any]:
+        """Return the tables of a recipe, with those of the files that it shares. Raise RecipeError."""
+        if file not in self._tables:
+            tables = parse_toml(_text(file), str(file))
+            self._tables[file] = with_shared(tables, self._shared_texts(file.parent), str(file), self._parse)
+        return self._tables[file]
+
+    def _shared_texts(self, recipes: Path) -> Mapping[str, str]:
+        """Return the text of each shared file by its path below ``shared``, without the suffix: "models/qwen3-30b"."""
+        if recipes not in self._shared:
+            folder = recipes / "shared"
+            found = {each.relative_to(folder).with_suffix("").as_posix(): each for each in folder.rglob("*.toml")}
+            self._shared[recipes] = {name: _text(file) for name, file in found.items()}
+        return self._shared[recipes]
 
 
 def load_recipe(address: str) -> Recipe:
@@ -25,10 +52,12 @@ def load_recipe(address: str) -> Recipe:
     Raise RecipeError if there is no such recipe or its file is invalid, and PluginError if the framework is not
     installed.
     """
-    return find_recipe(address, find_plugins())
+    return find_recipe(address, find_plugins(), RecipeFiles())
 
 
-def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: bool = False) -> Recipe:
+def find_recipe(
+    address: str, installed: Sequence[PluginEntry], recipe_files: RecipeFiles, *, recorded: bool = False
+) -> Recipe:
     """Return a recipe like `load_recipe`, of these plugins.
 
     In a ``recorded`` run, an address that names no exact release means the oldest release that it fits. Only records of
@@ -53,7 +82,7 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
         from llmb.plugins.declared.recipes import build_declared_recipe
 
         return build_declared_recipe(plugin, name)
-    lines = [_read_line(each, file) for each, file in matching]
+    lines = [_read_line(each, file, recipe_files) for each, file in matching]
     found = _choose_release(sorted(lines, key=_age), wanted, oldest=recorded)
     if found is None:
         known = [f"{framework}/{name}@{release}" for line in lines for release in line.releases]
@@ -62,14 +91,8 @@ def find_recipe(address: str, installed: Sequence[PluginEntry], *, recorded: boo
     line, release = found
     only = len(lines) == 1 and not line.name and len(line.releases) == 1
     exact = f"{framework}/{name}" if only else f"{framework}/{name}@{release}"
-    return read_recipe(
-        _text(line.file),
-        address=exact,
-        framework=framework,
-        file=str(line.file),
-        shared=_shared(line.file),
-        release=release,
-    )
+    tables = recipe_files.read(line.file)
+    return read_recipe(tables, address=exact, framework=framework, file=str(line.file), release=release)
 
 
 def _declared_recipes(plugin: PluginEntry) -> tuple[str, ...]:
@@ -114,12 +137,15 @@ def exact_addresses(installed: Sequence[PluginEntry]) -> Iterator[str]:
 
     A file that cannot be read has its release line alone.
     """
+    recipe_files = RecipeFiles()
     for plugin in (each for each in installed if each.kind == "framework"):
         yield from (f"{plugin.name}/{name}" for name in _declared_recipes(plugin))
         for address, file in _files(plugin, installed):
             yield from (address, _name_of(address))
             with suppress(RecipeError):
-                yield from (f"{_name_of(address)}@{release}" for release in _read_line(address, file).releases)
+                yield from (
+                    f"{_name_of(address)}@{release}" for release in _read_line(address, file, recipe_files).releases
+                )
 
 
 @attrs.frozen
@@ -131,8 +157,8 @@ class _ReleaseLine:
     releases: tuple[str, ...]
 
 
-def _read_line(address: str, file: Path) -> _ReleaseLine:
-    releases = read_releases(_text(file), str(file), _shared(file))
+def _read_line(address: str, file: Path, recipe_files: RecipeFiles) -> _ReleaseLine:
+    releases = releases_of(recipe_files.read(file), str(file))
     return _ReleaseLine(address.partition("@")[2], file, releases)
 
 
@@ -163,12 +189,6 @@ def _files(plugin: PluginEntry, installed: Sequence[PluginEntry]) -> Iterator[tu
     for folder in filter(None, folders):
         for file in sorted(folder.glob("*.toml")):
             yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
-
-
-def _shared(file: Path) -> Mapping[str, str]:
-    """Return the text of each shared file by its path below ``shared``, without the suffix: "models/qwen3-30b"."""
-    folder = file.parent / "shared"
-    return {each.relative_to(folder).with_suffix("").as_posix(): _text(each) for each in folder.rglob("*.toml")}
 
 
 def _text(file: Path) -> str:

@@ -12,7 +12,7 @@ from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
 from llmb.plugins.guard import Plugin
 from llmb.plugins.load import choose, load
 from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
-from llmb.plugins.recipe_files import addresses_of, find_recipe
+from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
@@ -56,6 +56,7 @@ class PluginRegistry:
         self._named: dict[tuple[str, str], Plugin] = {}
         self._extensions: tuple[Plugin, ...] | None = None
         self._recipes: dict[str, Recipe] = {}
+        self._recipe_files = RecipeFiles()
         self._signatures: dict[str, list[Signature]] = {}
 
     @property
@@ -80,13 +81,13 @@ class PluginRegistry:
     def recipe(self, address: str) -> Recipe:
         """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
         if address not in self._recipes:
-            self._recipes[address] = find_recipe(address, self.installed)
+            self._recipes[address] = find_recipe(address, self.installed, self._recipe_files)
         return self._recipes[address]
 
     def recorded_address(self, address: str) -> str:
         """Return the exact address that an address in the record of a run means, or the same if there is no recipe."""
         try:
-            return find_recipe(address, self.installed, recorded=True).address
+            return find_recipe(address, self.installed, self._recipe_files, recorded=True).address
         except LlmbError:
             return address
 

@@ -1,7 +1,7 @@
 """Read a recipe: TOML text to a checked `Recipe`. docs/recipes.md describes the file."""
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -17,26 +17,17 @@ from llmb.values.model_rules import check_model
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import decode
 
-
-def read_releases(text: str, file: str, shared: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the releases in a recipe file, the oldest first. Raise RecipeError."""
-    return releases_of(with_shared(_parse_toml(text, file), shared, file), file)
+Parser = Callable[[str, str], Mapping[str, Any]]
+"""A function like `parse_toml`."""
 
 
 def read_recipe(
-    text: str,
-    *,
-    address: str,
-    framework: str,
-    file: str,
-    shared: Mapping[str, str] = FrozenMap(),
-    release: str | None = None,
+    tables: Mapping[str, Any], *, address: str, framework: str, file: str, release: str | None = None
 ) -> Recipe:
-    """Return the recipe in this TOML text at one release; None means the last.
+    """Return the recipe in the tables of a file at one release; None means the last.
 
-    ``shared`` has the texts of all shared files by name. Raise RecipeError with all errors, which name ``file``.
+    The tables are those of `with_shared`. Raise RecipeError with all errors, which name ``file``.
     """
-    tables = with_shared(_parse_toml(text, file), shared, file)
     releases = releases_of(tables, file)
     table, errors = decode(at_release(tables, release, file), RecipeTable, "")
     if table is None:
@@ -100,12 +91,15 @@ def _check_rows(rows: Mapping[PointKey, Sequence[PublishedRow]], points: Sequenc
             yield Fault(message=message, key=f"{row.place}.gpus", nearest=nearest)
 
 
-def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str) -> Mapping[str, Any]:
+def with_shared(
+    tables: Mapping[str, Any], shared: Mapping[str, str], file: str, parse: Parser | None = None
+) -> Mapping[str, Any]:
     """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
     The [[settings]] of a recipe are added to those of its shared files. ``shared`` has the texts of all shared files by
-    name. Raise RecipeError for an unknown name.
+    name, which ``parse`` parses, by default `parse_toml`. Raise RecipeError for an unknown name.
     """
+    parse = parse or parse_toml
     names = tables.get("shared", [])
     if not isinstance(names, list):
         expected = "a list of names of shared files"
@@ -118,7 +112,7 @@ def with_shared(tables: Mapping[str, Any], shared: Mapping[str, str], file: str)
             error = Fault(message=message, file=file, key=f"shared[{index}]", expected=expected, nearest=nearest)
             raise RecipeError(error)
         path = str(PurePath(file).with_name("shared") / f"{name}.toml")
-        below = _merge_files(below, _parse_toml(shared[name], path))
+        below = _merge_files(below, parse(shared[name], path))
     return _merge_files(below, {key: value for key, value in tables.items() if key != "shared"})
 
 
@@ -130,7 +124,7 @@ def _merge_files(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[
     return both
 
 
-def _parse_toml(text: str, file: str) -> dict[str, Any]:
+def parse_toml(text: str, file: str) -> dict[str, Any]:
     """Parse TOML text into tables. Raise RecipeError, which names the file, if the text is invalid."""
     try:
         return tomllib.loads(text)

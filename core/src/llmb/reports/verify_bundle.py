@@ -22,7 +22,6 @@ from llmb.judging.grade import Grader
 from llmb.judging.save_grade import GradedLog, imported_logs
 from llmb.logs.steps_csv import steps_csv
 from llmb.planning import plan_run
-from llmb.plugins.recipe_files import find_recipe
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
@@ -185,7 +184,7 @@ def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -
 def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
     """Return what an imported run was graded against."""
     run = import_run(record.directory / "run.toml", registry).run
-    recipe = find_recipe(run.recipe, registry.installed)
+    recipe = registry.recipe(run.recipe)
     return Grader(
         recipe=recipe,
         point=published_point(recipe, run.gpu_type, run.dtype, run.gpus, run.variant),

@@ -9,7 +9,7 @@ import pytest
 
 from llmb.plugins.entry_points import PluginEntry, declared_frameworks
 from llmb.plugins.packs import check_pack, read_accelerators
-from llmb.plugins.recipe_files import addresses_of, exact_addresses, find_recipe
+from llmb.plugins.recipe_files import RecipeFiles, addresses_of, exact_addresses, find_recipe
 from llmb.testing.baseline_checks import baselines_of, describe_point, inconsistent_baselines, names_document
 from llmb.testing.declared_checks import can_be_read, framework_failures, logs_of
 from llmb.testing.job_checks import check_jobs, check_mfus
@@ -50,10 +50,10 @@ class RecipePackContract(Contract):
 
     def recipes(self) -> Iterator[Recipe]:
         """Yield the valid recipes of the pack, each release once."""
-        seen = set[str]()
+        seen, files = set[str](), RecipeFiles()
         for address in exact_addresses(self.own):
             try:
-                recipe = find_recipe(address, self.own)
+                recipe = find_recipe(address, self.own, files)
             except LlmbError:
                 continue  # test_recipes_are_valid reports it
             if recipe.address not in seen:
@@ -82,9 +82,10 @@ class RecipePackContract(Contract):
     def test_recipes_are_valid(self) -> None:
         """Every recipe file can be read, and every release in it."""
         errors: list[str] = []
+        files = RecipeFiles()
         for address in exact_addresses(self.own):
             try:
-                find_recipe(address, self.own)
+                find_recipe(address, self.own, files)
             except LlmbError as error:
                 errors += [str(each) for each in error.faults]
         if errors:
@@ -146,7 +147,8 @@ class RecipePackContract(Contract):
     def _ambiguity(self, address: str) -> str:
         """Return the error of a command that uses the address, which names both places."""
         try:
-            find_recipe(address, _with_framework(self.registry.installed, address.partition("/")[0]))
+            installed = _with_framework(self.registry.installed, address.partition("/")[0])
+            find_recipe(address, installed, RecipeFiles())
         except LlmbError as error:
             return str(error)
         return f"{address}: another installed package has this recipe; rename the file"
