@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llmb.analysis.valid_range import STEP_TIME_S, TFLOPS_PER_GPU, possible
+from llmb.analysis.valid_range import check_ranges
 from llmb.analysis.verdict import TOLERANCE
 from llmb.plugins.addresses import absolute_address, framework_of
 from llmb.plugins.find_peak_flops import known_peak_flops
@@ -211,7 +211,7 @@ def metrics(
     """
     from llmb.analysis.metrics import measure
 
-    _check_ranges(step_time_s, tflops_per_gpu)
+    check_ranges(step_time_s, tflops_per_gpu)
     registry = registry or PluginRegistry()
     recipe = registry.recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus, variant)
@@ -286,18 +286,3 @@ def compare(a: str, b: str) -> RunComparison:
     if b == "baseline":
         return compare_with_baseline(select_runs(a))
     return compare_runs(select_runs(a), select_runs(b))
-
-
-def _check_ranges(step_time_s: float | None, tflops_per_gpu: float | None) -> None:
-    """Raise LlmbError if a value is out of range."""
-    given = (
-        ("step_time_s", step_time_s, STEP_TIME_S, "s"),
-        ("tflops_per_gpu", tflops_per_gpu, TFLOPS_PER_GPU, "TFLOP/s"),
-    )
-    faults = [
-        Fault(key=key, message=f"{value:g} {unit} is out of range", expected=f"{low:g} to {high:g} {unit}")
-        for key, value, (low, high), unit in given
-        if value is not None and possible(value, (low, high)) is None
-    ]
-    if faults:
-        raise LlmbError(*faults)

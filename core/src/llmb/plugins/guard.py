@@ -221,7 +221,7 @@ def _return_type(specification: Callable[..., Any]) -> Any:
 
 def _exhausted(value: Any, expected: Any) -> Any:
     """Return the value with its iterables read into tuples and dictionaries. Raise _WrongTypeError."""
-    if type(value) is expected:  # most results, without a look at the annotation
+    if type(value) is expected:  # most results; the annotation is not examined
         return value
     origin, inner = get_origin(expected) or expected, get_args(expected)
     if origin is types.UnionType:  # of a type and None
