@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 import os
 import signal
+import sys
 import uuid
 from collections.abc import Generator, Iterator
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
@@ -46,6 +49,30 @@ def _one_command_line() -> Iterator[None]:
     """Build the tree of commands once for all tests that run commands in this process. A process builds it once too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.main.get_command", functools.cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _metadata_read_once() -> Iterator[None]:
+    """Read the metadata of each distribution in this environment once, and not for each command in this process."""
+
+    def once(name: str) -> property:
+        read = getattr(metadata.Distribution, name).fget
+        known: dict[str, Any] = {}
+
+        def look_up(distribution: Any) -> Any:
+            path = str(getattr(distribution, "_path", ""))
+            if not path.startswith(sys.prefix):  # a distribution of a test, which may change
+                return read(distribution)
+            if path not in known:
+                known[path] = read(distribution)
+            return known[path]
+
+        return property(look_up)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("entry_points", "metadata"):
+            patch.setattr(metadata.PathDistribution, name, once(name), raising=False)
         yield
 
 

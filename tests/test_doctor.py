@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from parts.toy import TOY
 
 import llmb
 
@@ -26,8 +27,17 @@ def name_target(name: str, **table: Any) -> None:
     file.write_text(tomli_w.dumps({name: table}))
 
 
-def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any) -> None:
-    found = checks(toy, status=0)
+@pytest.fixture
+def framework(toy: Any) -> str:
+    """Return a folder with the toy framework, without the schedulers of the toy, which doctor would check too."""
+    folder = shutil.copytree(TOY, toy.folder / "framework", ignore=shutil.ignore_patterns("__pycache__"))
+    [points] = folder.glob("*.dist-info/entry_points.txt")
+    points.write_text(points.read_text().partition("[llmb.schedulers]")[0])
+    return str(folder)
+
+
+def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, framework: str) -> None:
+    found = checks(toy, status=0, PYTHONPATH=framework)
     assert all(found[name]["ok"] for name in ("records", "plugins", "local: reachable", "local: work directory"))
     assert "available: judged, tiny" in found["local: toy recipes"]["detail"]
     assert "llama2-tiny" in found["local: maxtext recipes"]["detail"]
@@ -36,7 +46,6 @@ def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any) -> None:
     assert "the job needs an MPI launcher" in lacking
     assert "unavailable: llama3.1-8b (the job needs 8 GPUs, but this machine has" in lacking
     assert found["local: nemo_launcher recipes"]["ok"] is None
-    assert re.search(r"^ *- +local: nemo_launcher recipes", toy.llmb("doctor").stdout, re.M)
     assert f"/work will be created in {toy.home.parent}, " in found["local: work directory"]["detail"]
     assert not (toy.home / "work").exists()
 
@@ -93,13 +102,12 @@ def install(folder: Path, name: str, kind: str, code: str) -> None:
     (folder / f"llmb_{name}.py").write_text(code)
 
 
-def test_broken_plugins_are_named_and_the_rest_is_checked(toy: Any, tmp_path: Path) -> None:
+def test_broken_plugins_are_named_and_the_rest_is_checked(toy: Any, framework: str, tmp_path: Path) -> None:
     site = tmp_path / "site"
     install(site, "broken", "framework", "1 / 0")
     failing = "    @hookimpl\n    def checks(self): return 1 / 0\n"
     install(site, "failing", "scheduler", f"from llmb import hookimpl\n{LOCAL}class Plugin(Local):\n{failing}")
-    path = os.pathsep.join([str(site), toy.env["PYTHONPATH"]])
-    found = checks(toy, status=1, PYTHONPATH=path)
+    found = checks(toy, status=1, PYTHONPATH=os.pathsep.join([str(site), framework]))
     assert "import of llmb_broken:Plugin failed: ZeroDivisionError" in found["plugin broken"]["detail"]
     assert "(llmb-failing 1.0): checks() failed: ZeroDivisionError" in found["failing: plugin"]["detail"]
     assert found["failing: work directory"]["ok"]
@@ -126,3 +134,4 @@ def test_the_table_has_a_line_for_each_check_with_the_remedy_below(toy: Any, tmp
     [missing] = [number for number, line in enumerate(lines) if line.startswith("missing")]
     assert "work directory" in lines[missing]
     assert "set target.workdir" in lines[missing + 1]
+    assert [line.split()[:2] for line in lines if "nemo_launcher recipes" in line] == [["-", "nemo_launcher"]]

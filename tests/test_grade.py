@@ -292,6 +292,7 @@ def test_the_screen_of_repeats(grade: Llmb, log: Callable[..., Path]) -> None:
 
 
 @pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.slow)], ids=["each seventh", "each"])
 @pytest.mark.parametrize(
     ("recipe", "folder", "failures"),
     [
@@ -300,8 +301,11 @@ def test_the_screen_of_repeats(grade: Llmb, log: Callable[..., Path]) -> None:
         ("megatron_bridge/llama3.1-70b@25.12", "megatron", slice(2, None, 3)),
     ],
 )
-def test_every_real_log_has_a_verdict_or_a_reason(llmb: Llmb, recipe: str, folder: str, failures: slice) -> None:
-    for path in [*SHARED.glob(f"{folder}/*.log"), *sorted(SHARED.glob("failure/*.log"))[failures]]:
+def test_every_real_log_has_a_verdict_or_a_reason(
+    llmb: Llmb, recipe: str, folder: str, failures: slice, step: int
+) -> None:
+    logs = [*sorted(SHARED.glob(f"{folder}/*.log")), *sorted(SHARED.glob("failure/*.log"))[failures]]
+    for path in logs[::step]:
         point = ("--recipe", recipe, "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
         answer = llmb("grade", path, *point, "--json")
         assert answer.status in (0, 1), path

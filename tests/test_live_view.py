@@ -96,17 +96,18 @@ sys.meta_path.insert(0, SlowImport())
     [
         ("run", "reading"),
         ("attach", "reading the records"),
-        ("doctor", "checking this machine"),
+        ("doctor box", "checking box"),
         ("validate", "checking"),
     ],
 )
 def test_on_a_slow_machine_a_command_shows_what_it_does_before_it_is_loaded(
-    toy: Any, command: str, activity: str
+    toy: Any, command: str, activity: str, write_target: Any
 ) -> None:
+    write_target("box", scheduler="local")
     (toy.folder / "sitecustomize.py").write_text(SLOW_IMPORT.format(gate=str(toy.gate)))
     paths = f"{toy.folder}:{toy.env.get('PYTHONPATH', '')}"
     spec = [str(toy.spec())] if command in ("run", "validate") else []
-    screen = Screen.of_llmb(command, *spec, env={**toy.env, "PYTHONPATH": paths})
+    screen = Screen.of_llmb(*command.split(), *spec, env={**toy.env, "PYTHONPATH": paths})
     screen.wait_for(activity)
     toy.gate.touch()
     screen.end()

@@ -24,7 +24,7 @@ ARGUMENTS = {
     "compare": ["missing", "baseline"],
     "doctor": ["missing"],
     "parse": [LOG, "--recipe", "maxtext/llama2-70b"],
-    "grade": [LOG],
+    "grade": ["missing.log"],
     "recipes": ["maxtext/llama2-tiny"],
     "metrics": ["maxtext/llama2-70b"],
     "new-plugin": ["no-name"],

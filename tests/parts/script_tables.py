@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import pytest
 import tomli_w
 
 import llmb
@@ -29,7 +30,9 @@ def dry_run(folder: Path, tables: dict[str, dict[str, Any]], *overrides: str) ->
     """Return the JSON of the one run in a dry run with these overrides."""
     file = folder / "spec.toml"
     file.write_text(tomli_w.dumps(tables))
-    with redirect_stdout(io.StringIO()) as out:
+    with redirect_stdout(io.StringIO()) as out, pytest.MonkeyPatch.context() as patch:
+        for name in ("SBATCH_ACCOUNT", "SLURM_ACCOUNT", "SBATCH_PARTITION", "SLURM_PARTITION"):
+            patch.delenv(name, raising=False)
         assert execute(["run", str(file), "--dry-run", "--json", *(f"--set={each}" for each in overrides)]) == 0
     [run] = json.loads(out.getvalue())["runs"]
     return dict(run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,17 @@ from .compose_config import composed
 
 LoadRun = Callable[..., "Run[Any]"]
 NAMES = ("llama3.1-8b", "llama3.1-70b", "llama3.1-405b", "grok1-314b", "nemotron4-340b")
-POINTS = [
-    (name, point.gpu_type, point.dtype, point.gpus)
-    for name in NAMES
-    for point in load_recipe(f"nemo_launcher/{name}").points
-]
+
+
+def points() -> Iterator[Any]:
+    """Yield all points. Those between the smallest and the largest of a GPU type and dtype are slow to compose."""
+    for name in NAMES:
+        points = load_recipe(f"nemo_launcher/{name}").points
+        for point in points:
+            alike = [each.gpus for each in points if (each.gpu_type, each.dtype) == (point.gpu_type, point.dtype)]
+            marks = () if point.gpus in (min(alike), max(alike)) else (pytest.mark.slow,)
+            yield pytest.param(name, point.gpu_type, point.dtype, point.gpus, marks=marks)
+
 
 # Values that result from the publisher's files and scripts (release 24.11), for all points of a recipe
 MODEL: dict[str, dict[str, Any]] = {
@@ -92,7 +98,7 @@ def errors_of(run: Run[Any]) -> dict[str | None, str]:
     return {fault.key: str(fault) for fault in raised.value.faults}
 
 
-@pytest.mark.parametrize(("name", "gpu_type", "dtype", "gpus"), POINTS)
+@pytest.mark.parametrize(("name", "gpu_type", "dtype", "gpus"), [*points()])
 def test_the_configuration_has_the_published_values(
     load_run: LoadRun, tmp_path: Path, name: str, gpu_type: str, dtype: str, gpus: int
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
 from parts.recorded_runs import PUBLISHED_S, record_runs
@@ -18,8 +19,11 @@ Render = Callable[..., str]
 @pytest.fixture
 def render() -> Render:
     """Return a function that writes the HTML report on runs."""
-    renderer = llmb.PluginRegistry().report_renderer(".html")
-    return lambda *runs: renderer(llmb.report(runs))
+    return write_page
+
+
+def write_page(*runs: str) -> str:
+    return llmb.PluginRegistry().report_renderer(".html")(llmb.report(runs))
 
 
 def step_times(factor: float, count: int = 50, *, seed: int = 1) -> Sequence[float]:
@@ -28,9 +32,32 @@ def step_times(factor: float, count: int = 50, *, seed: int = 1) -> Sequence[flo
     return [7 * PUBLISHED_S, *(factor * PUBLISHED_S * (1 + noise.gauss(0, 0.004)) for _ in range(count - 1))]
 
 
+@pytest.fixture(scope="session")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], str]:
+    """Record the campaign once for all tests, which only read it. Return its home, its ids and the report on it."""
+    home = tmp_path_factory.mktemp("campaign")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LLMB_HOME", str(home))
+        patch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+        ids = record_campaign()
+        return home, ids, write_page(*ids)
+
+
 @pytest.fixture
-def campaign() -> list[str]:
-    """Record runs of every kind: repeats, a pass, a fail, undecided, a failure, several sizes and dtypes."""
+def campaign(recorded: tuple[Path, list[str], str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the ids of runs of every kind."""
+    monkeypatch.setenv("LLMB_HOME", str(recorded[0]))
+    return recorded[1]
+
+
+@pytest.fixture
+def page(recorded: tuple[Path, list[str], str]) -> str:
+    """Return the report on runs of every kind."""
+    return recorded[2]
+
+
+def record_campaign() -> list[str]:
+    """Record repeats, a pass, a fail, undecided, a failure, several sizes and dtypes."""
     failure = llmb.Failure(cause="NCCL timeout", evidence="[rank37]: Watchdog caught <timeout>", line=4, remedy="a & b")
     return [
         *record_runs([step_times(1.003), step_times(1.006, seed=2)], provenance=NODES),

@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import Render
-
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("browser")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("report")]
 
 TEXTS = """() => [...document.querySelectorAll('svg')].map(svg => [...svg.querySelectorAll('text')].map(text => {
     const box = text.getBoundingClientRect();
@@ -65,17 +63,11 @@ def browser() -> Iterator[Any]:
         started.close()
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pages")
-
-
 @pytest.fixture
-def file(folder: Path, render: Render, request: pytest.FixtureRequest) -> Path:
-    """Write the report on all kinds of runs once."""
-    file = folder / "report.html"
-    if not file.exists():
-        file.write_text(render(*request.getfixturevalue("campaign")))
+def file(tmp_path: Path, page: str) -> Path:
+    """Write the report on all kinds of runs."""
+    file = tmp_path / "report.html"
+    file.write_text(page)
     return file
 
 

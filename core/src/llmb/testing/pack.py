@@ -139,8 +139,8 @@ class RecipePackContract(Contract):
 
     def _is_ambiguous(self, address: str) -> bool:
         """Check whether another installed package or pack has this recipe or its framework."""
-        framework = address.partition("/")[0]
-        others = [each for each in self.registry.installed if each not in self.own]
+        framework, own = address.partition("/")[0], self.own
+        others = [each for each in self.registry.installed if each not in own]
         is_there = address in addresses_of(_with_framework(others, framework))
         return is_there or bool(self._other_frameworks(framework))
 
