@@ -184,6 +184,7 @@ from .values.model import FlopFormula as FlopFormula
 from .values.model import Mamba as Mamba
 from .values.model import Model as Model
 from .values.model import MultiLatentAttention as MultiLatentAttention
+from .values.model import Packing as Packing
 from .values.model import Parallelism as Parallelism
 from .values.printable import printable_line as printable_line
 from .values.printable import printable_text as printable_text

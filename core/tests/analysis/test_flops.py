@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from llmb.analysis.flops import attention_flops, embedding_flops, flops_per_sequence, mlp_flops
-from llmb.values.model import FlopFormula, Mamba, Model, MultiLatentAttention
+from llmb.values.model import FlopFormula, Mamba, Model, MultiLatentAttention, Packing
 
 LLAMA2_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=32000, seq_len=4096)
 LLAMA3_8B = Model(layers=32, hidden=4096, ffn=14336, heads=32, query_groups=8, vocab=128256, seq_len=8192)
@@ -89,6 +89,16 @@ def test_a_sliding_window_counts_its_mean_length_since_0_5() -> None:
     assert attention_flops(windowed, "megatron-bridge-0.1") == attention_flops(SMALL, "causal")
     longer = attrs.evolve(SMALL, sliding_window=16)
     assert attention_flops(longer, "megatron-bridge-0.5") == attention_flops(SMALL, "causal")
+
+
+def test_frozen_weights_count_two_of_three_passes_and_scores_the_texts_that_share_a_sequence() -> None:
+    weights = 6 * (2 * 8 * 2 * (8 + 4) + 2 * 3 * 20 * 8 + 50 * 8)
+    scores = 12 * 2 * 8  # of each key, as without a mask
+    assert flops_per_sequence(SMALL, "megatron-bridge-lora") == pytest.approx(16 * (2 / 3 * weights + scores * 16))
+    packed = attrs.evolve(SMALL, packing=Packing(fill=0.75, length=5))
+    expected = 0.75 * 16 * (2 / 3 * weights + scores * 5)
+    assert flops_per_sequence(packed, "megatron-bridge-lora") == pytest.approx(expected)
+    assert flops_per_sequence(packed, "megatron-bridge-0.5") == flops_per_sequence(SMALL, "megatron-bridge-0.5")
 
 
 def test_experts_count_with_their_own_size_after_the_dense_layers() -> None:

@@ -20,6 +20,9 @@ from llmb.values.model import FlopFormula, Model, MultiLatentAttention
 _TRAINING = 3 * 2
 """FLOPs of training per multiply-add: forward and backward are 3 passes of 2 FLOPs each."""
 
+_FROZEN = 2 / 3
+"""Share of the passes of a frozen weight: it has no gradient, so the backward pass is one pass instead of two."""
+
 FLOPS_PER_PARAMETER = 6
 """FLOPs per parameter and token: 2 forward, 4 backward. Source: Kaplan et al. 2020, arXiv 2001.08361, section 2.1."""
 
@@ -33,6 +36,8 @@ class Convention:
     - ``windows``: a sliding window limits the scores. Otherwise each layer counts as full attention.
     - ``latent_experts``: experts of a transformer count with their latent size. Those of a hybrid always do.
     - ``gated_activations``: the activations for which a gated MLP counts three matrices; None means all.
+    - ``frozen_weights``: weights have no gradients, so they count twice instead of 3 times. Only the text of packed
+      sequences counts.
     """
 
     masked_scores: bool = True
@@ -40,6 +45,7 @@ class Convention:
     windows: bool = False
     latent_experts: bool = True
     gated_activations: tuple[str, ...] | None = None
+    frozen_weights: bool = False
 
 
 CONVENTIONS: Mapping[str, Convention] = FrozenMap(
@@ -55,6 +61,9 @@ CONVENTIONS: Mapping[str, Convention] = FrozenMap(
         "megatron-bridge-0.1": Convention(latent_experts=False, gated_activations=("silu",)),
         # The same file from 0.5.0 on (NeMo 26.06): GPT-OSS 120B counts 20 % more for each token.
         "megatron-bridge-0.5": Convention(windows=True),
+        # The same file for LoRA of Llama 3 70B on packed SQuAD, in 0.3.1 (NeMo 26.02.01) and later. The adapters do not
+        # count, and scores count without the mask.
+        "megatron-bridge-lora": Convention(masked_scores=False, frozen_weights=True),
     }
 )
 """The convention of each formula."""
@@ -65,15 +74,19 @@ def flops_per_sequence(model: Model, formula: FlopFormula, *, tp: int = 1) -> fl
 
     ``tp`` counts if the model has a ``vocab_divisor``, because the framework pads the vocabulary for its ranks.
     """
-    layers = count_layers(model)
-    per_token = (
-        attention_flops(model, formula, layers)
+    layers, convention = count_layers(model), CONVENTIONS[formula]
+    weights = (
+        projection_flops(model, formula, layers)
         + mamba_flops(model, layers)
         + mlp_flops(model, formula, layers)
         + mtp_projection_flops(model)
         + embedding_flops(model, tp)
     )
-    return model.seq_len * per_token
+    scores = score_flops(model, formula, layers)
+    if convention.frozen_weights:
+        fill = model.packing.fill if model.packing else 1
+        return model.seq_len * fill * (_FROZEN * weights + scores)
+    return model.seq_len * (weights + scores)
 
 
 @attrs.frozen
@@ -103,18 +116,30 @@ def attention_flops(model: Model, formula: FlopFormula, layers: LayerCounts | No
     With heads x head size = h, the formulas become 12 L h^2 (1 + q/a + s/h) for "full" and 12 L h^2 (1 + q/a + s/2h)
     for "causal", where q are the query groups and a the heads.
     """
+    return projection_flops(model, formula, layers) + score_flops(model, formula, layers)
+
+
+def projection_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+    """Return the FLOPs per token of the projections in all layers: to queries, keys and values, and of the output."""
+    count = (layers or count_layers(model)).attention
+    if model.mla is not None:
+        return _TRAINING * count * _mla_projections(model, model.mla)
+    return _TRAINING * count * _projections(model, CONVENTIONS[formula])
+
+
+def score_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+    """Return the FLOPs per token of the attention scores and of the weighted values in all layers."""
     convention = CONVENTIONS[formula]
     count = (layers or count_layers(model)).attention
     windowed = _windowed_layers(model) if convention.windows else 0
     if model.mla is not None:
-        projections: float = _mla_projections(model, model.mla)
         width: float = model.heads * (model.mla.head_size + model.mla.rope_head_size + model.mla.value_head_size)
     else:
-        projections = _projections(model, convention)
         width = 2 * model.heads * head_size(model)
-    full = model.seq_len / 2 if convention.masked_scores else model.seq_len
+    length = model.packing.length if model.packing and convention.frozen_weights else model.seq_len
+    full = length / 2 if convention.masked_scores else length
     keys = (count - windowed) * full + windowed * mean_window(model)
-    return _TRAINING * (count * projections + width * keys)
+    return _TRAINING * width * keys
 
 
 def head_size(model: Model) -> float:

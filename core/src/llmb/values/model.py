@@ -6,10 +6,12 @@ from typing import Any, Literal, Self
 import attrs
 
 from llmb.values.frozen import FrozenMap
-from llmb.values.scalars import NonEmptyStr, NonNegativeInt, PositiveFloat, PositiveInt
+from llmb.values.scalars import Fraction, NonEmptyStr, NonNegativeInt, PositiveFloat, PositiveInt
 from llmb.values.typed import typed_fields
 
-FlopFormula = Literal["full", "causal", "full-without-gqa", "megatron-bridge-0.1", "megatron-bridge-0.5"]
+FlopFormula = Literal[
+    "full", "causal", "full-without-gqa", "megatron-bridge-0.1", "megatron-bridge-0.5", "megatron-bridge-lora"
+]
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
@@ -47,6 +49,19 @@ class Mamba:
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
+class Packing:
+    """Short texts that share a sequence. A token attends to its own text alone.
+
+    ``length`` is the sum of the squared lengths of all texts divided by the sum of their lengths.
+    """
+
+    fill: Fraction
+    """Share of a sequence that contains text. The rest is padding."""
+    length: PositiveFloat
+    """Mean length of the text of a token, in tokens."""
+
+
+@attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class Model:
     """A decoder-only language model: a transformer, or a hybrid of Mamba, attention and MLP layers.
 
@@ -65,6 +80,8 @@ class Model:
 
     Vocabulary: ``flops_vocab`` is the vocabulary of the publisher's FLOP formula, if it differs from the model's. The
     framework pads the vocabulary to a multiple of ``vocab_divisor`` x tp, or not at all if it is None.
+
+    Data: ``packing`` describes how short texts fill a sequence. It is None if a text is as long as a sequence.
 
     With ``embedding_and_loss_as_layers``, the framework counts embedding and loss as one layer each when it divides the
     layers among pipeline stages (126 + 2 = 128). With ``uneven_stages``, some stages have one layer more than others.
@@ -122,6 +139,8 @@ class Model:
     """Vocabulary of the publisher's FLOP formula. Default: vocab."""
     vocab_divisor: PositiveInt | None = None
     """The framework pads the vocabulary to a multiple of this number x tp. Default: no padding."""
+    packing: Packing | None = None
+    """Short texts that share a sequence. Default: none."""
     embedding_and_loss_as_layers: bool = False
     """The framework counts embedding and loss as one layer each when it divides layers among pipeline stages."""
     uneven_stages: bool = False
