@@ -29,6 +29,7 @@ RECIPES = {
     "DeepSeek-V3": "deepseek-v3",
     "Nemotron-H 56B": "nemotron-h-56b",
     "Nemotron 3 Super": "nemotron3-super-120b",
+    "Llama 3 70B LoRA": "llama3-70b-lora",
 }
 OPERATORS: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,

@@ -96,18 +96,22 @@ RECENT_KEYS = (
     *BRIDGE_KEYS, "model.cuda_graph_scope", "model.expert_model_parallel_size", "model.expert_tensor_parallel_size",
     "model.recompute_modules", "model.moe_token_dispatcher_type", "model.moe_flex_dispatcher_backend",
     "model.pipeline_model_parallel_layout", "model.vocab_size", "comm_overlap.overlap_moe_expert_parallel_comm",
+    "dataset.seq_length", "dataset.dataset_name", "peft",
 )  # fmt: skip
 """The keys since release 26.06."""
 
 OF_LAUNCHER = ("--container_image", "--custom_mounts", "--account", "--partition", "--log_dir", "--time_limit")
 """Arguments that only the publisher's launcher uses: paths, accounts and limits of a site."""
 
+TRAINING = ("pretrain_", "finetune_")
+"""The groups of Megatron-Bridge, by the beginning of their names."""
+
 
 def condense_recent(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return one group for each workload and size, with one row for all numbers of GPUs that share the rest."""
     groups = {}
     for name, group in document["groups"].items():
-        if not name.startswith("pretrain_"):
+        if not name.startswith(TRAINING):
             continue
         first = group["points"][0]
         groups[name.removeprefix("pretrain_")] = {

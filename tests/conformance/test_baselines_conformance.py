@@ -1,6 +1,7 @@
 """Baselines of release 26.06: every published row that coincides with a point is stored.
 
-`megatron_bridge-published.csv` has the rows of Megatron-Bridge's performance tables at commit 4ab94dfa.
+The rows are those of Megatron-Bridge's performance tables at commit 4ab94dfa: of pre-training in
+`megatron_bridge-published.csv`, and of LoRA in `megatron_bridge-published-lora.csv`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ LINE = "@26.06"
 CONTAINERS = ("26.02", "26.08")
 ROWS = [
     row
-    for row in csv.DictReader((HERE / "megatron_bridge-published.csv").read_text().splitlines())
+    for name in ("megatron_bridge-published.csv", "megatron_bridge-published-lora.csv")
+    for row in csv.DictReader((HERE / name).read_text().splitlines())
     if CONTAINERS[0] <= row["container"] <= f"{CONTAINERS[1]}.99"
 ]
 NAMES = {

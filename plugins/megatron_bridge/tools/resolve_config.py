@@ -51,6 +51,8 @@ def environment(words: list[str]) -> dict[str, str]:
     variables = dict(executors.PERF_ENV_VARS)
     if arguments.gpu == "gb200":
         variables |= {"NCCL_NET_GDR_LEVEL": "PHB", "NCCL_NET_GDR_C2C": "1"}
+    if arguments.hf_token:
+        variables["TRANSFORMERS_OFFLINE"] = "0"
     if arguments.offline:
         variables["HF_HUB_OFFLINE"] = "1"
     executor = types.SimpleNamespace(env_vars=variables)

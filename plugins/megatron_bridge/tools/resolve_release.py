@@ -26,13 +26,18 @@ import llmb
 from llmb import load_recipe
 
 HERE = Path(__file__).parent
-OF_LAUNCHER = ("--container_image", "--custom_mounts", "--account", "--partition", "--log_dir", "--time_limit")
-"""Arguments for the launcher alone: paths, accounts and limits of a site."""
+OF_LAUNCHER = (
+    "--container_image", "--custom_mounts", "--account", "--partition", "--log_dir", "--time_limit", "--hf_token",
+)  # fmt: skip
+"""Arguments for the launcher alone: paths, accounts, limits and the token of a site."""
 
 OF_LLMB = ("NEMORUN_HOME", "HF_HOME", "PYTHONUNBUFFERED")
 """Variables of a job that are paths, or that NeMo-Run sets in another way."""
 
 PATHS = ("checkpoint.load", "logger.save_config_filepath")
+FOLDERS = {"--pretrained_checkpoint": "checkpoint.pretrained_checkpoint", "--dataset_root": "dataset.dataset_root"}
+"""Arguments that are folders of a site, and their keys of the configuration."""
+
 MANUAL_GC = ("train.manual_gc=true", "train.manual_gc_interval=100")
 """The overrides that the plugin of the launcher adds."""
 
@@ -65,9 +70,9 @@ def own_points() -> dict[tuple[Any, ...], tuple[str, str | None]]:
     return found
 
 
-def _model(names: Mapping[str, str]) -> tuple[str | None, str]:
-    """Return the name of the model and the variant of its configuration, which is v2 by default."""
-    return names.get("--model_recipe_name"), names.get("--config_variant", "v2")
+def _model(names: Mapping[str, str]) -> tuple[str | None, str, str]:
+    """Return the name of the model, the variant of its configuration (by default v2) and the kind of training."""
+    return names.get("--model_recipe_name"), names.get("--config_variant", "v2"), names.get("--task", "pretrain")
 
 
 def planned(point: Published, own: Mapping[tuple[Any, ...], tuple[str, str | None]]) -> Plan | None:
@@ -124,10 +129,12 @@ def compare(point: Published, plan: Plan, found: Mapping[Any, Any]) -> list[str]
     theirs, ours = found[point.commit, point.arguments], found[point.commit, words]
     if errors := [each["error"] for each in (theirs, ours) if "error" in each]:
         return errors
-    published = {name: value for name, value in named(point.arguments).items() if name not in OF_LAUNCHER}
+    of_site = (*OF_LAUNCHER, *FOLDERS)
+    published = {name: value for name, value in named(point.arguments).items() if name not in of_site}
     hours, minutes, seconds = map(int, named(point.arguments)["--time_limit"].split(":"))
-    kept = {name: value for name, value in named(words).items() if name not in PATHS}
-    configs = [{key: value for key, value in each["config"].items() if key not in PATHS} for each in (theirs, ours)]
+    kept = {name: value for name, value in named(words).items() if name not in (*PATHS, *FOLDERS)}
+    paths = {*PATHS, *FOLDERS.values()}
+    configs = [{key: value for key, value in each["config"].items() if key not in paths} for each in (theirs, ours)]
     return [
         *differences("argument", {**published, **named(MANUAL_GC)}, kept),
         *differences("variable", {**theirs["env"], **point.env}, env),

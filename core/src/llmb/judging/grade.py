@@ -155,7 +155,7 @@ class Grader:
 
     def _notes(self, logs: Sequence[ParsedLog]) -> tuple[str, ...]:
         """Return what a reader of the grade should know: a proxy, and what is special about the logs."""
-        proxy = proxy_note(self.point.model, self.recipe.model)
+        proxy = proxy_note(self.point.model, self.recipe.published_model(self.point))
         return tuple(dict.fromkeys(filter(None, (proxy, *(note for log in logs for note in _notes(log))))))
 
     def _explain_missing_times(self, graded: Sequence[GradedRun], verdict: Verdict | None) -> list[str]:

@@ -78,7 +78,7 @@ def assemble_run(
         gpus_per_node=gpus_per_node,
         steps=workload.steps or published_steps(recipe, spec.profile),
         architecture=model,
-        published_architecture=recipe.model,
+        published_architecture=recipe.published_model(point),
         seq_len=seq_len,
         parallelism=override_parallelism(point, model, spec.parallelism),
         flop_formula=recipe.flop_formula,
@@ -108,7 +108,7 @@ def _name(recipe: Recipe, point: Point, model: Model | None, workload: WorkloadT
     """Return the name of a run, which every view shows. It marks a proxy: a model that differs from the recipe's."""
     words = (
         recipe.address.partition("/")[2],
-        "proxy" if model != recipe.model else None,
+        "proxy" if model != recipe.published_model(point) else None,
         workload.gpu_type,
         workload.dtype,
         point.variant,

@@ -128,7 +128,7 @@ def choose_point(
             return _apply_rule(point, point.rule, spec, gpus_per_node, errors)
     if exact:
         return exact
-    usable = [each for each in points if each.model == recipe.model or spec.model.layers is not None]
+    usable = [each for each in points if each.model == recipe.published_model(each) or spec.model.layers is not None]
     if spec.parallelism.global_batch_size is not None and usable:
         below = [point for point in usable if point.gpus < gpus]
         return max(below, key=lambda point: point.gpus) if below else min(usable, key=lambda point: point.gpus)

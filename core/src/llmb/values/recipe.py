@@ -127,6 +127,10 @@ class Recipe:
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     copy: RecipeCopy | None = None
 
+    def published_model(self, point: Point) -> Model | None:
+        """Return the model that a point is a configuration of: its own, or for a proxy the recipe's."""
+        return self.model if point.proxy else point.model
+
     def find(self, gpu_type: str, dtype: str, gpus: int, *, variant: str | None = None) -> Point | None:
         """Return the point published for this combination, by default in the publisher's variant, or None."""
         wanted = (gpu_type, dtype, gpus)

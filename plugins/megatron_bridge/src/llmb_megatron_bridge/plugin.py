@@ -9,6 +9,7 @@ import attrs
 
 from llmb import (
     Dataset,
+    Duration,
     Environment,
     FrameworkHooks,
     FrozenMap,
@@ -36,9 +37,12 @@ from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.nsys_release import nsys_mounts, nsys_tasks
+from llmb_megatron_bridge.preparation_jobs import preparation_tasks
 from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
+
+COMPARABLE = {"comparable": True}  # neither the place of the weights nor their preparation changes the step time
 
 VBOOST = ("sudo", "nvidia-smi", "boost-slider", "--vboost", "1")
 """Command that gives the tensor cores priority for power. It needs root permission on the nodes."""
@@ -79,6 +83,14 @@ class BridgeOptions:
     """Whether the run needs HF_TOKEN; set it to false if `cache/huggingface` already contains the files.
     Default: the recipe's. Example: ``false``
     """
+    checkpoint: str | None = attrs.field(default=None, metadata=COMPARABLE)
+    """Folder of a Megatron checkpoint from which a run starts that fine-tunes. Default: a task converts the recipe's
+    model once, into the cache. Example: ``"/lustre/me/llama3-70b"``
+    """
+    preparation_time_limit: Duration | None = attrs.field(default=None, metadata=COMPARABLE)
+    """Time limit of each job that prepares the checkpoint and the data of such a run. Default: the recipe's.
+    Example: ``"3h"``
+    """
 
 
 class MegatronBridge(FrameworkHooks[BridgeOptions]):
@@ -98,7 +110,7 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
             "*nsys_analysis*",
             "*nccltrace*",
         ),
-        experiment=r"(pretrain_.+?)(?:_\d{1,2})?\.out$",  # between the user's account and the number of the restart
+        experiment=r"((?:pretrain|lora)_.+?)(?:_\d{1,2})?\.out$",  # between the user's account and the restart
     )
 
     rank_times_setting = 'framework.config = {"logger.timing_log_level" = 2, "logger.timing_log_option" = "all"}'
@@ -110,13 +122,16 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
         return Environment(
             base=run.image or Venv.shipped("llmb_megatron_bridge", run.settings),
             repositories=(fetched,) if fetched else (),
-            secrets=("HF_TOKEN",) if _needs_token(run) else (),
+            secrets=_secrets(run),
         )
 
     @hookimpl
     def prepare_dataset(self, run: Run[BridgeOptions]) -> Dataset | None:
-        """Return the tasks for files of the model, and for nsys and CUPTI of a capture. The data is synthetic."""
-        tasks = (*hub_tasks(run), *nsys_tasks(run), *cupti_tasks(run))
+        """Return the tasks for files of the model, for a checkpoint and its data, and for nsys and CUPTI of a capture.
+
+        Pre-training has synthetic data.
+        """
+        tasks = (*preparation_tasks(run, _secrets(run)), *hub_tasks(run), *nsys_tasks(run), *cupti_tasks(run))
         return Dataset(tasks=tasks) if tasks else None
 
     @hookimpl
@@ -154,6 +169,10 @@ def _needs_token(run: Run[BridgeOptions]) -> bool:
     return bool(run.settings.get("hf_token", {}).get("required") if wanted is None else wanted)
 
 
+def _secrets(run: Run[BridgeOptions]) -> tuple[str, ...]:
+    return ("HF_TOKEN",) if _needs_token(run) else ()
+
+
 def _env(run: Run[BridgeOptions], values: Mapping[str, Any]) -> Mapping[str, str]:
     with_token = run.settings.get("hf_token", {}).get("env", {}) if _needs_token(run) else {}
     env = {**run.settings["env"], **env_of_rules(run, values), **with_token}
@@ -161,15 +180,18 @@ def _env(run: Run[BridgeOptions], values: Mapping[str, Any]) -> Mapping[str, str
 
 
 def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
-    """Return the mounts of the scripts and, for a capture, of nsys and of CUPTI, a file in the folder of nsys.
+    """Return the mounts of the scripts, of the spec's checkpoint and, for a capture, of nsys and CUPTI.
 
-    Only the scripts of the repository are mounted, so that Python imports the library from the image.
+    CUPTI is a file in the folder of nsys. Only the scripts of the repository are mounted, so that Python imports the
+    library from the image.
     """
     fetched = Repository.of(run.settings)
     if fetched is None:
         return ()
     scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
-    return (Mount(source=scripts, target=scripts, read_only=True), *nsys_mounts(run), *cupti_mounts(run))
+    checkpoint = run.options.checkpoint
+    weights = (Mount(source=checkpoint, target=checkpoint, read_only=True),) if checkpoint else ()
+    return (Mount(source=scripts, target=scripts, read_only=True), *weights, *nsys_mounts(run), *cupti_mounts(run))
 
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llmb import FrozenMap, Model, Nsys, Phase, Repository, Run, key_values, with_paths
+from llmb_megatron_bridge.run_paths import path_names
 from llmb_megatron_bridge.script_values import passed_names
 
 ARCHITECTURE = {
@@ -47,8 +48,7 @@ def train_phase(run: Run[Any], values: Mapping[str, Any]) -> Phase:
 
     ``values`` are the `script_values` of the run.
     """
-    fetched = Repository.of(run.settings)
-    names = {"repository": fetched.folder(run.paths.cache)} if fetched else {}
+    names = path_names(run)
     recipe = run.settings.get("overrides", {})
     overrides = {**recipe, **_model_sizes(run), **_spec_overrides(run), **_capture(run), **run.options.config}
     report = f"{run.paths.run}/nsys_profile/profile_{run.id}"
@@ -56,7 +56,7 @@ def train_phase(run: Run[Any], values: Mapping[str, Any]) -> Phase:
         *(Nsys.of(run.settings).words(run, report) if run.profile else ()),
         *("bash", f"{run.paths.run}/{WRAPPER}"),
         *with_paths(run.settings["command"], run.paths, names=names),
-        *run.settings["arguments"],
+        *with_paths(run.settings["arguments"], run.paths, names=names),
         *_arguments(run, values),
         *key_values(with_paths(overrides, run.paths, names=names)),
     )
@@ -82,16 +82,23 @@ def overridable_sizes(run: Run[Any]) -> set[str]:
     """Return the sizes of a model that the script takes as arguments, or as overrides of the configuration."""
     named = set(run.settings["argument_names"])
     own_script = "layers" in named and "passed" not in run.settings  # of the plugin, without overrides
-    return named if own_script else named | set(ARCHITECTURE)
+    return named if own_script else named | set(_size_keys(run))
+
+
+def _size_keys(run: Run[Any]) -> Mapping[str, Sequence[str]]:
+    """Return the keys of the configuration for each size. A recipe states its own if a checkpoint fixes the others."""
+    keys: Mapping[str, Sequence[str]] = run.settings.get("size_keys", ARCHITECTURE)
+    return keys
 
 
 def _model_sizes(run: Run[Any]) -> dict[str, Any]:
     """Return the overrides for the sizes of a proxy. The script selects a published model by its name."""
     if not run.proxy:
         return {}
-    changed = [name for name in ARCHITECTURE if _size(run.model, name) != _size(run.published_model, name)]
+    keys = _size_keys(run)
+    changed = [name for name in keys if _size(run.model, name) != _size(run.published_model, name)]
     overridden = [name for name in changed if name in overridable_sizes(run) - set(run.settings["argument_names"])]
-    return {key: _config_value(name, _size(run.model, name)) for name in overridden for key in ARCHITECTURE[name]}
+    return {key: _config_value(name, _size(run.model, name)) for name in overridden for key in keys[name]}
 
 
 def _size(model: Model, name: str) -> Any:

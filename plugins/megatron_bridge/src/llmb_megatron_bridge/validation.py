@@ -39,7 +39,7 @@ DECIDED = {
 def find_errors(run: Run[Any]) -> list[Fault]:
     """Return all errors of a run, each with its key."""
     errors = [*_check_parallelism(run), *check_experts(run), *check_sequence(run), *_check_fp8_recipe(run)]
-    errors += _check_model(run)
+    errors += [*_check_model(run), *_check_checkpoint(run)]
     return [*errors, *_check_performance(run), *_check_config(run), *_check_profile(run), *_check_env(run)]
 
 
@@ -70,6 +70,18 @@ def _check_model(run: Run[Any]) -> Iterator[Fault]:
         if (table == "model" or name == "pipeline_layout") and name not in known:
             message = f"the script of {run.recipe} has no argument for it"
             yield Fault(message=message, key=key, expected="no such key")
+
+
+def _check_checkpoint(run: Run[Any]) -> Iterator[Fault]:
+    """Yield an error for a checkpoint that is no absolute path, or that the recipe does not start from."""
+    key, folder = "framework.checkpoint", run.options.checkpoint
+    if folder is None:
+        return
+    if "checkpoint" not in run.settings.get("folders", {}):
+        message = f"{run.recipe} starts from random weights"
+        yield Fault(message=message, key=key, expected="no such key")
+    elif not folder.startswith("/"):
+        yield Fault(message=f'invalid path "{folder}"', key=key, expected="an absolute path")
 
 
 def _check_fp8_recipe(run: Run[Any]) -> Iterator[Fault]:

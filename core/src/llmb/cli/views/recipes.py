@@ -159,7 +159,7 @@ def print_points(recipe: llmb.Recipe) -> None:
             str(point.gpus),
             str(point.parallelism.global_batch_size),
             str(point.parallelism.micro_batch_size),
-            _describe_parallelism(point, recipe.model),
+            _describe_parallelism(point, recipe),
             *_baseline_cells(point),
         )
         for point in _sorted(recipe.points)
@@ -220,12 +220,17 @@ def _baseline_cells(point: llmb.Point) -> tuple[str, ...]:
     )
 
 
-def _describe_parallelism(point: llmb.Point, published: llmb.Model | None) -> str:
-    """Return the degrees other than 1, the layers of a proxy, and its hidden size if that is not the published one."""
+def _describe_parallelism(point: llmb.Point, recipe: llmb.Recipe) -> str:
+    """Return the degrees other than 1, the layers of a proxy, and sizes that are not those of the recipe.
+
+    These are the hidden size of a proxy, and the length of the sequences of a complete model.
+    """
+    published = recipe.model
     degrees = {name: getattr(point.parallelism, name) for name in (*DEGREES, "fsdp")}
     used = [f"{name}{degree}" for name, degree in degrees.items() if degree not in (None, 1)]
     if not point.proxy or point.model is None:
-        return " ".join(used)
+        lengths = [f"s{point.seq_len}"] if point.seq_len != recipe.seq_len else []
+        return " ".join([*used, *lengths])
     sizes = [f"L{point.model.layers}"]
     sizes += [f"h{point.model.hidden}"] if published and point.model.hidden != published.hidden else []
     return " ".join([*used, "proxy", *sizes])
