@@ -14,6 +14,7 @@ from typing import Any
 import attrs
 import pytest
 import tomli_w
+import uv
 
 import llmb
 
@@ -88,9 +89,9 @@ def python_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str
     @functools.cache
     def install(requirement: str) -> str:
         folder = tmp_path_factory.mktemp("python")
-        venv.create(folder, symlinks=True, with_pip=True)
+        venv.create(folder, symlinks=True)
         python = str(folder / "bin/python")
-        command = [python, "-m", "pip", "install", "-q", requirement]
+        command = [uv.find_uv_bin(), "pip", "install", "--quiet", "--python", python, requirement]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"{requirement} cannot be installed: {done.stderr.strip().splitlines()[-1]}")

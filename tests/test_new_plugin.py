@@ -163,18 +163,24 @@ def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     assert "--from requires --kind declared, not pack" in done.err
 
 
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path]) -> EmptyEnvironment:
+    """Install core and the tools of an author once."""
+    made = EmptyEnvironment(tmp_path_factory.mktemp("author"))
+    made.install(f"{wheels['core']}[testing]", "mypy", "ruff", "build", "hatchling")
+    return made
+
+
 @pytest.mark.slow
 @pytest.mark.real
 @pytest.mark.xdist_group("wheels")
 @pytest.mark.parametrize("kind", PROJECTS)
 def test_a_project_passes_its_tests_without_changes(
-    tmp_path: Path, wheels: dict[str, Path], kind: llmb.PluginKind
+    tmp_path: Path, environment: EmptyEnvironment, kind: llmb.PluginKind
 ) -> None:
-    environment = EmptyEnvironment(tmp_path)
-    environment.install(f"{wheels['core']}[testing]", "mypy", "ruff", "build", "hatchling")
-    assert environment.llmb("new-plugin", "my_trainer", "--kind", kind).returncode == 0
+    assert environment.llmb("new-plugin", "my_trainer", "--kind", kind, "--into", str(tmp_path)).returncode == 0
     project = tmp_path / "llmb-my-trainer"
-    environment.install(project)
+    environment.install(project)  # in place of the project of another kind
     commands = [
         ["pytest", "-q"],
         ["ruff", "check", "."],
@@ -183,7 +189,8 @@ def test_a_project_passes_its_tests_without_changes(
     ]
     if kind != "pack":  # which has no code
         commands.append(["mypy", "src", "tests"])
+    env = {**environment.env, "MYPY_CACHE_DIR": str(environment.folder / "mypy")}
     for command in commands:
         words = [str(environment.python), "-m", *command]
-        done = subprocess.run(words, cwd=project, env=environment.env, capture_output=True, text=True, check=False)
+        done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stdout, done.stderr)

@@ -32,6 +32,7 @@ BUILD = (
     "--strict",
 )
 SOURCES = ("docs", "core/src")
+WIDTHS = (400, 1000, 1600)
 
 WIDER = """() => document.documentElement.scrollWidth > innerWidth ? [...document.querySelectorAll('.md-content *')]
     .filter(each => each.getBoundingClientRect().right > innerWidth + 1)
@@ -146,30 +147,25 @@ def test_every_link_inside_the_site_leads_somewhere(pages: dict[str, Links], sit
     assert broken == []
 
 
-def test_no_page_loads_anything_from_another_host(
-    pages: dict[str, Links], site: Path, browser: Any, address: str
+def test_every_page_is_readable_at_any_width_and_loads_nothing_from_another_host(
+    pages: dict[str, Links], browser: Any, address: str
 ) -> None:
+    errors: list[str] = []
     requested: list[str] = []
     view = browser.new_page()
+    view.on("pageerror", lambda error: errors.append(str(error)))
     view.on("request", lambda request: requested.append(request.url))
     for page in pages:
-        view.goto(address + page, wait_until="load")
-    view.close()
-    assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
-
-
-@pytest.mark.parametrize("width", [400, 1000, 1600])
-def test_every_page_is_readable_at_any_width(pages: dict[str, Links], browser: Any, address: str, width: int) -> None:
-    errors: list[str] = []
-    view = browser.new_page(viewport={"width": width, "height": 900})
-    view.on("pageerror", lambda error: errors.append(str(error)))
-    for page in pages:
-        assert view.goto(address + page).status == 200, page
+        assert view.goto(address + page, wait_until="load").status == 200, page
         assert view.locator("h1").count() == 1, page
-        assert view.evaluate(WIDER) == [], (page, width)
         assert "```" not in view.locator(".md-content").inner_text(), f"{page}: a block is shown as text"
+        for width in WIDTHS:
+            view.set_viewport_size({"width": width, "height": 900})
+            view.wait_for_function("width => innerWidth === width", arg=width)
+            assert view.evaluate(WIDER) == [], (page, width)
     view.close()
     assert errors == []
+    assert [url for url in requested if not url.startswith((address, "data:", "blob:"))] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmb import Run
+from llmb import Model, Run
 from llmb_megatron_bridge.plugin import MegatronBridge
 
 LoadRun = Callable[..., "Run[Any]"]
@@ -23,11 +23,11 @@ MODELS = {
 READ = """
 import json, sys
 from transformers import AutoConfig
-config = AutoConfig.from_pretrained(sys.argv[1])
 names = ("architectures", "num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads",
          "num_key_value_heads", "vocab_size", "max_position_embeddings", "rope_theta", "rms_norm_eps",
          "initializer_range", "tie_word_embeddings")
-print(json.dumps({name: getattr(config, name) for name in names}))
+configs = {name: AutoConfig.from_pretrained(name) for name in sys.argv[1:]}
+print(json.dumps({model: {name: getattr(config, name) for name in names} for model, config in configs.items()}))
 """
 
 
@@ -59,19 +59,22 @@ def test_the_first_release_reads_the_hub_with_a_token(load_run: LoadRun) -> None
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.parametrize("size", MODELS)
 def test_transformers_reads_the_cache_offline(
-    load_run: LoadRun, python_with: Callable[[str], str], tmp_path: Path, size: str
+    load_run: LoadRun, python_with: Callable[[str], str], tmp_path: Path
 ) -> None:
-    run = load_run(f"llama3.1-{size}", "gb300", "fp8", 128)
-    for path, text in cache_of(run).items():
+    runs = {size: load_run(f"llama3.1-{size}", "gb300", "fp8", 128) for size in MODELS}
+    for path, text in (file for run in runs.values() for file in cache_of(run).items()):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
     offline = {"PATH": os.environ["PATH"], "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
-    command = [python_with("transformers==4.57.1"), "-c", READ, MODELS[size]]
-    read = json.loads(subprocess.run(command, env=offline, capture_output=True, text=True, check=True).stdout)
+    command = [python_with("transformers==4.57.1"), "-c", READ, *MODELS.values()]
+    found = json.loads(subprocess.run(command, env=offline, capture_output=True, text=True, check=True).stdout)
+    for size, run in runs.items():
+        check_config(found[MODELS[size]], run.model)
 
-    model = run.model
+
+def check_config(read: dict[str, Any], model: Model) -> None:
+    """Check that transformers reads the sizes of the recipe's model."""
     assert read["architectures"] == ["LlamaForCausalLM"]
     assert (read["num_hidden_layers"], read["num_key_value_heads"]) == (model.layers, model.query_groups)
     assert (read["intermediate_size"], read["num_attention_heads"]) == (model.ffn, model.heads)
