@@ -23,6 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Cache the bytecode of the processes that tests start, whatever the environment contains."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache/bytecode")
+    os.environ["MPLCONFIGDIR"] = str(config.rootpath / ".pytest_cache/matplotlib")  # the index of all fonts
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # inherited from a background job of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
     settings.register_profile("busy", deadline=None)  # a busy machine may take long for an example
@@ -78,8 +79,9 @@ def _metadata_read_once() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Print no activity such as ``reading my.toml ...`` if a busy machine makes a command in this process slow."""
+    """Print no activity such as ``reading my.toml ...``, and no slow hook, if a busy machine makes a command slow."""
     monkeypatch.setattr("llmb.cli.views.progress.ACTIVITY_DELAY_S", 3600.0)
+    monkeypatch.setattr("llmb.plugins.slow_calls.SLOW_S", 3600.0)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 JOBS_TOGETHER = 4
-DEADLINE_S = 60
+DEADLINE_S = 180
 STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
 STAGE_OF_STATE = {
     "planned": "preparing",

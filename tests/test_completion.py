@@ -59,7 +59,7 @@ def test_bash_completes_with_the_script_that_llmb_prints() -> None:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert done.stdout.split() == ["k3x9f-tiny"], done.stderr

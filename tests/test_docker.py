@@ -27,7 +27,7 @@ def start_at_gate(toy: Any, **tables: dict[str, Any]) -> tuple[Any, str]:
 
 
 def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert out, err
     [run] = json.loads(out)["runs"]
     return dict(run)

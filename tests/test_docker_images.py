@@ -153,7 +153,7 @@ def test_the_progress_of_a_pull_is_shown(toy_docker: Any, monkeypatch: pytest.Mo
     running = toy_docker.start("run", toy_docker.spec(workload={"image": "other:1"}))
     assert toy_docker.wait_for_message(running, "preparing, docker image other:1: pulling other:1: 1 of 2 layers")
     toy_docker.gate.touch()
-    running.communicate(timeout=60)
+    running.communicate(timeout=180)
 
 
 def test_a_run_is_not_started_without_a_daemon(toy_docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def start_at_gate(toy: Any, **more: dict[str, Any]) -> tuple[Any, str]:
 
 
 def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert out, err
     [run] = json.loads(out)["runs"]
     return dict(run)

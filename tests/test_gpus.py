@@ -25,7 +25,7 @@ def start(toy: Any, name: str, gpus: int, **target: Any) -> Any:
 
 
 def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert out, err
     [run] = json.loads(out)["runs"]
     return dict(run)

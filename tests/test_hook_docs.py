@@ -99,7 +99,7 @@ def test_the_pieces_train(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "--set",
         "framework.hub=true",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "completed" in done.stdout
     assert [*acme.glob("work/runs/*/begun")]

@@ -69,7 +69,7 @@ def test_a_pipe_shows_what_llmb_does_if_that_takes_long(toy: Any, slow_probe: di
     process = toy.start("run", toy.spec(target={"scheduler": "detached"}), env=slow_probe)
     toy.wait_for_message(process, "checking this machine ...")
     toy.gate.touch()
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     assert process.returncode == 0
 
 

@@ -493,6 +493,6 @@ def test_an_unknown_framework_is_one_line_and_exit_2(llmb: Llmb, log: Path) -> N
 def test_a_log_can_be_piped_in(log: Path) -> None:
     words = [sys.executable, "-m", "llmb", "parse", "-", "--framework", "maxtext", "--csv"]
     with log.open("rb") as given, subprocess.Popen(["cat"], stdin=given, stdout=subprocess.PIPE) as pipe:
-        done = subprocess.run(words, stdin=pipe.stdout, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(words, stdin=pipe.stdout, capture_output=True, text=True, timeout=180, check=False)
 
     assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 6)

@@ -64,5 +64,5 @@ def test_cancel_stops_the_container(toy: Any, podman: Podman) -> None:
     toy.wait_for_journal("begin")
     [cancelled] = toy.runs("cancel", toy.wait_for_state("running"))
     assert cancelled["state"] == "cancelled"
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate(timeout=180)
     assert json.loads(out)["runs"] == [cancelled]

@@ -70,7 +70,7 @@ def test_there_are_commands() -> None:
 def test_commands_are_valid_bash() -> None:
     def complain(command: str) -> str:
         bash = ["bash", "-n"]
-        return subprocess.run(bash, input=command, capture_output=True, text=True, timeout=60, check=False).stderr
+        return subprocess.run(bash, input=command, capture_output=True, text=True, timeout=180, check=False).stderr
 
     assert {command: complaint for command in commands() if (complaint := complain(command))} == {}
 

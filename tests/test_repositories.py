@@ -102,7 +102,7 @@ def test_a_fetch_that_is_killed_is_repeated(toy: Any, upstream: Upstream, monkey
     job = int(toy.wait(lambda: once.exists() and once.read_text()))
     supervisor = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(supervisor, signal.SIGKILL)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=180)
     assert process.returncode == 0, out + err
     assert content(toy, upstream.commits[1]) == "version 1"
     assert not (fetched(toy, upstream.commits[1]) / "half").exists()

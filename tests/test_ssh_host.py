@@ -267,7 +267,7 @@ def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pyt
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -15,7 +15,7 @@ def ssh(server: Sshd, command: str) -> subprocess.CompletedProcess[str]:
         f"UserKnownHostsFile={server.ssh / 'known_hosts'}"  # OpenSSH reads the home directory of the account, not $HOME
     )
     words = ["ssh", "-F", str(server.ssh / "config"), "-o", known, server.host, command]
-    return subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=30)
+    return subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=180)
 
 
 def test_a_session_has_the_requested_environment(sshd: Sshd) -> None:

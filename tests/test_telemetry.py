@@ -52,7 +52,7 @@ def test_a_run_has_the_energy_of_its_steps(toy: Any) -> None:
     running = toy.start("run", toy.spec(framework=gate, **EVERY_SECOND), "--json")
     toy.wait(is_sampled(toy.home / "work", os.uname().nodename))
     toy.gate.touch()
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate(timeout=180)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
     check_energy(run)

@@ -158,7 +158,7 @@ def test_an_unwritable_output_is_an_error_but_a_closed_pipe_is_not(end: str, arg
         os.close(reader)
     try:
         done = subprocess.run(
-            command(*arguments), stdout=output, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            command(*arguments), stdout=output, stderr=subprocess.PIPE, text=True, timeout=180, check=False
         )
     finally:
         os.close(output)
@@ -170,7 +170,7 @@ def test_a_closed_output_is_an_error() -> None:
         ["bash", "-c", '"$@" >&-', "bash", *command("recipes")],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, "llmb: standard output is closed\n")

@@ -59,7 +59,7 @@ class Tmux:
     def call(self, *arguments: str) -> str:
         env = {name: value for name, value in os.environ.items() if name not in ("TMUX", "COLUMNS", "LINES")}
         done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments], env=env, capture_output=True, text=True, check=True, timeout=60
+            ["tmux", "-S", self._socket, *arguments], env=env, capture_output=True, text=True, check=True, timeout=180
         )
         return done.stdout
 

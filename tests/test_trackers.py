@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import uv
-from parts.sshd import free_port
+from parts.ports import free_port
 from parts.toy import TOY, wait_until
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -75,7 +75,7 @@ class MLflowServer:
     @staticmethod
     def _json(request: urllib.request.Request) -> dict[str, Any]:
         request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=180) as answer:
             return dict(json.load(answer))
 
 
@@ -170,7 +170,7 @@ def test_wandb_gets_each_run_of_a_workload_in_offline_mode(toy: Any) -> None:
     [result] = toy.runs("runs")
     [file] = (toy.folder / "wandb").glob(f"offline-run-*/run-{result['run_id']}.wandb")
     command = [wandb.python, "-c", READ_OFFLINE_RUN, str(file)]
-    logged = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout)
+    logged = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout)
     assert logged["config"]["recipe"] == "toy/tiny"
     assert [row["_step"] for row in logged["history"]] == list(range(1, result["steps_done"] + 1))
     assert all(row["time_s"] > 0 for row in logged["history"])

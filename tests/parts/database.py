@@ -11,7 +11,9 @@ import subprocess
 import time
 from pathlib import Path
 
-DEADLINE_S = 60.0
+from parts.ports import free_port
+
+DEADLINE_S = 180.0
 
 
 class Database:
@@ -20,9 +22,7 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / "database"
         self._password = secrets.token_hex(16)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = int(probe.getsockname()[1])
+        self._port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property

@@ -6,7 +6,7 @@ import contextlib
 import socket
 import threading
 
-from parts.sshd import free_port
+from parts.ports import free_port
 
 
 class Network:

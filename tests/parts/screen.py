@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pyte
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 
 
 class Screen:

@@ -18,8 +18,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from parts.database import Database
+from parts.ports import free_ports
 
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "sbatch", "squeue", "sacct", "unshare")
 CPUS_PER_NODE, MEMORY_MB, GPUS_PER_NODE = 64, 64000, 8
 
@@ -177,6 +178,7 @@ class Cluster:
             "SlurmdTimeout": 10,
             "KillWait": 2,
             "JobRequeue": 1,
+            "MinJobAge": 3600,  # tests find the jobs of the last hour in the queue
             "PreemptType": "preempt/partition_prio",
             "PreemptMode": "REQUEUE",
             "MpiDefault": "none",
@@ -290,14 +292,3 @@ def wait_until(condition: Callable[[], object], what: str, deadline_s: float = D
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.05)
-
-
-def free_ports(count: int) -> list[int]:
-    """Return free ports."""
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports

@@ -17,8 +17,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from parts.ports import free_port
+
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
-DEADLINE_S = 30.0
+DEADLINE_S = 120.0
 
 SETTINGS = {
     "PidFile": "none",
@@ -173,13 +175,6 @@ def make_key(file: Path, passphrase: str = "") -> None:
     """Create an ed25519 key, and its public key beside it."""
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", passphrase, "-C", "llmb-test", "-f", str(file)]
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-
-
-def free_port(address: str = "127.0.0.1") -> int:
-    """Return a free port."""
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])
 
 
 def wait_for_banner(address: str, port: int, process: subprocess.Popen[bytes]) -> None:

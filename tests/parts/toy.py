@@ -23,7 +23,7 @@ from llmb import FrozenMap
 TOY = Path(__file__).parents[1] / "toy"
 LOCAL_LIKE = ("choosy", "detached", "faulty")  # schedulers of the toy
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-DEADLINE_S = 60.0
+DEADLINE_S = 180.0
 TINY_IMAGE = "llmb-tiny:1"
 
 

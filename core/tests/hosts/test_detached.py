@@ -22,7 +22,7 @@ HOST = LocalHost()
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 30
+    end = time.monotonic() + 180
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.01)

@@ -27,7 +27,7 @@ esac
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 20
+    end = time.monotonic() + 180
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.01)

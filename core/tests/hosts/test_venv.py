@@ -30,7 +30,7 @@ TINY = Venv(
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 60
+    end = time.monotonic() + 180
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.02)

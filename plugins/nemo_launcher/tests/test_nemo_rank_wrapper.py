@@ -70,7 +70,7 @@ def test_a_process_left_behind_by_the_training_does_not_delay_the_end(load_run: 
                 env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
                 stdout=out,
                 check=False,
-                timeout=60,
+                timeout=180,
             )
     finally:
         os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)
