@@ -180,7 +180,7 @@ def test_a_project_passes_its_tests_without_changes(
 ) -> None:
     assert environment.llmb("new-plugin", "my_trainer", "--kind", kind, "--into", str(tmp_path)).returncode == 0
     project = tmp_path / "llmb-my-trainer"
-    environment.install(project)  # in place of the project of another kind
+    environment.install(project)  # replaces the project of another kind
     commands = [
         ["pytest", "-q"],
         ["ruff", "check", "."],
