@@ -155,6 +155,15 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
     assert llmb("bundle", "--verify", file).status == 0
 
 
+def test_a_bundle_that_tar_packs_again_is_still_valid(llmb: Llmb, run_id: str, tmp_path: Path) -> None:
+    file, again, folder = tmp_path / "b.tar.gz", tmp_path / "again.tar.gz", tmp_path / "unpacked"
+    assert llmb("bundle", run_id, "-o", file).status == 0
+    folder.mkdir()
+    subprocess.run(["tar", "xzf", file, "-C", folder], check=True)
+    subprocess.run(["tar", "czf", again, "-C", folder, "."], check=True)
+    assert llmb("bundle", "--verify", again).status == 0
+
+
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x", "runs/../../x"])
 def test_an_archive_that_is_no_bundle_is_rejected(llmb: Llmb, tmp_path: Path, name: str) -> None:
     answer = llmb("bundle", "--verify", pack(tmp_path / "b.tar.gz", {"manifest.json": b"{}", name: b""}))

@@ -35,6 +35,27 @@ def test_the_command_gets_the_result_as_json_once(toy: Any, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    ("command", "ok", "detail"),
+    [
+        (["bash", "-c", "true"], True, "a run that ends starts bash"),
+        (["no-such-program-here"], False, "no-such-program-here is not a command of this machine"),
+        ("mail me", False, "notify.command: invalid value; expected a list of words"),
+    ],
+)
+def test_doctor_reports_a_command_that_could_not_start(toy: Any, command: object, ok: bool, detail: str) -> None:
+    configure(command)
+    [check] = [each for each in llmb.doctor(workload=llmb.load(toy.spec("one"))) if each.name == "settings"]
+    assert (check.ok, detail in check.detail) == (ok, True)
+
+
+def test_an_invalid_file_is_reported_once_for_all_runs(toy: Any) -> None:
+    configure("mail me")
+    session = llmb.start(llmb.load(toy.spec("two", sweep={"env.LEVEL": ["a", "b"]})))
+    [found] = notes(session)
+    assert "notify.command" in found
+
+
+@pytest.mark.parametrize(
     ("command", "note"),
     [
         (["no-such-program-here"], "the notify command did not run: [Errno 2] No such file"),

@@ -9,11 +9,10 @@ import attrs
 import tomli_w
 
 import llmb
-from llmb.analysis.judge_repeats import Repeat
-from llmb.analysis.measuring_window import summarise
+from llmb.analysis.mean_step_time import summarise
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import find_steady_state
-from llmb.analysis.verdict import Candidate, judge_set
+from llmb.analysis.verdict import Candidate, Repeat, judge_set
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import read_result
 from llmb.spec.export import export_run

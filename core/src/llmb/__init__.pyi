@@ -2,8 +2,8 @@
 
 from .analysis.change import Call as Call
 from .analysis.goodput import WallTime as WallTime
-from .analysis.measuring_window import MeasuredWindow as MeasuredWindow
-from .analysis.measuring_window import Summary as Summary
+from .analysis.mean_step_time import MeasuredWindow as MeasuredWindow
+from .analysis.mean_step_time import Summary as Summary
 from .analysis.metrics import Comparison as Comparison
 from .analysis.metrics import Metrics as Metrics
 from .analysis.slow_ranks import RankComparison as RankComparison

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import pytest
 
 from llmb.analysis.change import compare_repeats, kept_indices
-from llmb.analysis.judge_repeats import Repeat
-from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.mean_step_time import MeasuredWindow
 from llmb.analysis.rank_test import mann_whitney_p
 from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.verdict import Repeat
 
 
 def run(window_s: float, *, steady_s: float | None = None) -> Repeat:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from llmb.analysis.measuring_window import summarise
+from llmb.analysis.mean_step_time import summarise
 from llmb.values.recipe import Window
 from llmb.values.steps import Step
 

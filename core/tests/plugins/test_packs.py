@@ -170,6 +170,27 @@ def test_a_signature_of_a_pack_is_a_cause_in_every_log(config: Path, tmp_path: P
     assert failure.cause == "a bus broke"
 
 
+def test_a_signature_of_a_pack_names_rank_host_and_who_can_fix_it(config: Path, tmp_path: Path) -> None:
+    write_framework(config)
+    table = {
+        "needle": "bus ",
+        "cause": "bus {} broke",
+        "origin": "infrastructure",
+        "pattern": r"bus (?P<detail>\d+) of (?P<host>\S+) broke under rank (?P<rank>\d+)",
+    }
+    write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
+    log = write(tmp_path, "a.log", "iter 1: 2.5 s\nERROR: bus 7 of node3 broke under rank 5\n")
+    failure = llmb.parse(log, framework="mylm").failure
+    assert failure
+    assert (failure.cause, failure.origin, failure.host, failure.rank) == ("bus 7 broke", "infrastructure", "node3", 5)
+
+
+def test_an_invalid_pattern_of_a_pack_is_an_error_of_its_file(config: Path) -> None:
+    file = write(config, "signatures.toml", '[[signatures]]\nneedle = "bus"\ncause = "a bus broke"\npattern = "("\n')
+    [error] = [each.error for each in llmb.list_plugins() if each.error]
+    assert error.startswith(f"{file}: signatures[0]: invalid Signature.pattern '('")
+
+
 def test_the_record_keeps_the_file_and_the_files_that_it_names(config: Path, tmp_path: Path) -> None:
     file = write_framework(config)
     [spec] = llmb.load(spec_of("mylm/mylm")).runs

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llmb import Notice, Step
-from llmb.analysis.measuring_window import summarise
+from llmb.analysis.mean_step_time import summarise
 from llmb.logs.step_series import StepSeries
 from llmb.parsing.parse_log import parse_run
 from llmb.plugins.registry import PluginRegistry

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from llmb import DoctorCheck, FrozenMap, Job, Phase, Target
-from llmb_slurm.job_checks import limit_s
+from llmb_slurm.doctor_checks.job import limit_s
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.plugin import Slurm
 

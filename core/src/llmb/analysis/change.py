@@ -8,8 +8,8 @@ from typing import Literal
 import attrs
 
 from llmb.analysis.confidence import Group, margin_of_change
-from llmb.analysis.judge_repeats import Repeat
 from llmb.analysis.rank_test import LEAST_VALUES, mann_whitney_p
+from llmb.analysis.verdict import Repeat
 
 Call = Literal["slower", "faster", "none"]
 

@@ -1,18 +1,162 @@
-"""Verdict on a run: a reason that prevents one, or else the comparison of its step time with the published one."""
+"""Verdict on a run: a reason that prevents one, or else the comparison of its repeats with the published step time.
+
+The margin separates a slow system from noise. A repeat does not count if its window differs from its own steady state,
+for example because a checkpoint was written in the window.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.judge_repeats import Judgement, Repeat, add_clause, judge_repeats
-from llmb.analysis.measuring_window import Summary
+from llmb.analysis.confidence import Group, margin_of_mean, repeats_to_settle
+from llmb.analysis.mean_step_time import MeasuredWindow, Summary
 from llmb.analysis.steady_state import LEAST_STEPS, SteadyState
+from llmb.values.job_status import Verdict
 from llmb.values.steps import Step
 
 TOLERANCE = 0.05
 """How far a step time may exceed the baseline by default, as a fraction."""
+
+ROUNDING = 1e-9
+"""Tolerance of floating point, so that a step time exactly at the limit passes."""
+
+LEAST_DIFFERENCE, DIFFERENCE_NOISES = 0.02, 3
+"""Relative difference of a window from the steady state that matters, at least, and in units of the noise."""
+
+UNKNOWN_NOISE = 0.01
+"""Relative noise of a step that is assumed if the log has too few steps to measure it."""
+
+MOST_REPEATS = 10
+"""Upper limit of the number of repeats that llmb recommends."""
+
+TOO_CLOSE = f"too close to the limit for {MOST_REPEATS} more repeats to settle it"
+
+
+@attrs.frozen(kw_only=True)
+class Repeat:
+    """The window of one run, and its steady state, which is None if the log has too few steps."""
+
+    window: MeasuredWindow
+    steady_state: SteadyState | None
+    name: str = "the run"
+
+    @property
+    def noise(self) -> float:
+        """The relative standard error of the mean over the window."""
+        if self.steady_state is None:
+            return UNKNOWN_NOISE / math.sqrt(self.window.count)
+        return self.steady_state.relative_noise(self.window.count)
+
+    @property
+    def difference(self) -> float:
+        """The relative difference of the window from the steady state; 0 if that is unknown."""
+        return self.window.step_time_s / self.steady_state.step_time_s - 1 if self.steady_state else 0.0
+
+    @property
+    def is_off(self) -> bool:
+        """True if the window does not represent the steady state."""
+        return abs(self.difference) > max(LEAST_DIFFERENCE, DIFFERENCE_NOISES * self.noise)
+
+
+@attrs.frozen(kw_only=True)
+class Judgement:
+    """A verdict and its reason. The other values are None if the step time was not judged.
+
+    ``interval`` is the ratio minus and plus its margin. ``more_repeats`` is how many more repeats would settle an
+    undecided verdict, 0 if too many, None if repeats would not help. ``left_out`` has the indices of repeats.
+    """
+
+    verdict: Verdict | None
+    reason: str
+    ratio: float | None = None
+    interval: tuple[float, float] | None = None
+    more_repeats: int | None = None
+    left_out: tuple[int, ...] = ()
+
+
+def judge_repeats(repeats: Sequence[Repeat], published_s: float, tolerance: float) -> Judgement:
+    """Judge at least one repeat against the published step time (s).
+
+    If the windows of all repeats are off their steady states, windows and steady states must give the same verdict.
+    """
+    kept = [repeat for repeat in repeats if not repeat.is_off]
+    windows = [(each.window.step_time_s, each.noise) for each in kept or repeats]
+    judgement = _judge_times(windows, published_s, tolerance)
+    if any(repeat.steady_state is None for repeat in repeats):
+        judgement = add_clause(judgement, "the noise is assumed, because a log has fewer than 8 step times")
+    if not kept:
+        return _compare_with_steady_states(judgement, repeats, published_s, tolerance)
+    left_out = tuple(index for index, repeat in enumerate(repeats) if repeat.is_off)
+    for index in left_out:
+        judgement = add_clause(judgement, f"{repeats[index].name} is left out: {describe_difference(repeats[index])}")
+    return attrs.evolve(judgement, left_out=left_out)
+
+
+def describe_difference(repeat: Repeat) -> str:
+    """Return how far a window is off its steady state, and the likely cause."""
+    window, steady = repeat.window, repeat.steady_state
+    if steady is None:
+        return ""
+    steps = f"step {window.last}" if window.first == window.last else f"steps {window.first} to {window.last}"
+    cause = "it may include a checkpoint" if repeat.difference > 0 else "its step times may be incomplete"
+    return (
+        f"the window ({steps}, {window.step_time_s:.4g} s) took {1 + repeat.difference:.3g} x the steady state "
+        f"({steady.step_time_s:.4g} s, steps {steady.first} to {steady.last}); {cause}"
+    )
+
+
+def add_clause(judgement: Judgement, clause: str) -> Judgement:
+    """Return the judgement with one more clause in its reason."""
+    return attrs.evolve(judgement, reason=f"{judgement.reason}; {clause}")
+
+
+def _judge_times(times: Sequence[tuple[float, float]], published_s: float, tolerance: float) -> Judgement:
+    """Judge the step times of repeats (s), each with its relative noise."""
+    group = Group(times_s=[time_s for time_s, _ in times], noises=[noise for _, noise in times])
+    ratio, limit = group.mean_s / published_s, 1 + tolerance
+    margin = ratio * margin_of_mean(group)
+    low, high = ratio - margin, ratio + margin
+    shown = [_format_ratio(value, limit) for value in (ratio, low, high)]
+    judgement = Judgement(
+        verdict="undecided",
+        reason=f"ratio {shown[0]}, between {shown[1]} and {shown[2]}; the limit is {limit:g}",
+        ratio=ratio,
+        interval=(low, high),
+    )
+    if high <= limit + ROUNDING:
+        doubt = f"faster by more than {100 * tolerance:g} %, check that the same work was done"
+        judgement = attrs.evolve(judgement, verdict="pass")
+        return add_clause(judgement, doubt) if ratio < 1 - tolerance - ROUNDING else judgement
+    if low > limit + ROUNDING:
+        return attrs.evolve(judgement, verdict="fail")
+    more = repeats_to_settle(group, abs(ratio - limit) / ratio, MOST_REPEATS)
+    advice = f"about {more} more repeat{'s' if more > 1 else ''} would settle it" if more else TOO_CLOSE
+    return attrs.evolve(add_clause(judgement, advice), more_repeats=more)
+
+
+def _compare_with_steady_states(
+    judgement: Judgement, repeats: Sequence[Repeat], published_s: float, tolerance: float
+) -> Judgement:
+    """Judge the steady states of repeats whose windows are all off, and compare the two verdicts."""
+    states = [repeat.steady_state for repeat in repeats if repeat.steady_state]
+    steady = _judge_times(
+        [(each.step_time_s, each.relative_noise(each.count)) for each in states], published_s, tolerance
+    )
+    difference = describe_difference(repeats[0])
+    if len(repeats) > 1:
+        difference = f"no window represents its steady state; in {repeats[0].name}, {difference}"
+    if steady.verdict == judgement.verdict:
+        return add_clause(judgement, difference)
+    return attrs.evolve(judgement, verdict="undecided", reason=difference, more_repeats=None)
+
+
+def _format_ratio(ratio: float, limit: float) -> str:
+    """Return a ratio with three decimals, or with four if it would look like the limit."""
+    text = f"{ratio:.3f}"
+    return f"{ratio:.4f}" if float(text) == limit and abs(ratio - limit) > ROUNDING else text
 
 
 @attrs.frozen(kw_only=True)

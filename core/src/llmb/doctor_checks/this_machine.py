@@ -1,11 +1,12 @@
-"""Checks of the machine on which llmb runs: its records and its plugins."""
+"""Checks of the machine on which llmb runs: its records, its plugins and the user's settings."""
 
 import os
 import shutil
 
+from llmb.drive.notify import read_command
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.disk_space import GB
-from llmb.paths import home_folder
+from llmb.paths import config_folder, home_folder
 from llmb.plugins.registry import PluginRegistry
 
 LEAST_FREE_GB = 1.0
@@ -13,8 +14,8 @@ LEAST_FREE_GB = 1.0
 
 
 def check_this_machine(registry: PluginRegistry) -> list[DoctorCheck]:
-    """Return the checks of records and plugins."""
-    return [_check_records(), *_check_plugins(registry)]
+    """Return the checks of records, plugins and settings."""
+    return [_check_records(), *_check_plugins(registry), *_check_settings()]
 
 
 def _check_records() -> DoctorCheck:
@@ -53,3 +54,18 @@ def _check_plugins(registry: PluginRegistry) -> list[DoctorCheck]:
         if each.error
     ]
     return broken or [DoctorCheck(name="plugins", ok=True, detail=f"{len(plugins)} installed, no errors")]
+
+
+def _check_settings() -> list[DoctorCheck]:
+    """Check the command of [notify], which would otherwise fail only once a run ends."""
+    file = config_folder() / "config.toml"
+    try:
+        command = read_command(file)
+    except (OSError, ValueError) as error:
+        return [DoctorCheck(name="settings", ok=False, detail=str(error), remedy=f"correct {file}")]
+    if not command:
+        return []
+    if shutil.which(command[0]) is None:
+        detail = f"{file}: notify.command: {command[0]} is not a command of this machine"
+        return [DoctorCheck(name="settings", ok=False, detail=detail, remedy="install it, or give its full path")]
+    return [DoctorCheck(name="settings", ok=True, detail=f"a run that ends starts {command[0]}")]

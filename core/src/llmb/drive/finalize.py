@@ -7,13 +7,20 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.judge_repeats import Judgement, Repeat, add_clause
-from llmb.analysis.measuring_window import Summary, is_measured, summarise
+from llmb.analysis.mean_step_time import Summary, is_measured, summarise
 from llmb.analysis.metrics import high_mfu_note, measure_run
 from llmb.analysis.run_ending import Ending, determine_ending
 from llmb.analysis.slow_ranks import RankComparison, compare_ranks, explain_missing_times
 from llmb.analysis.steady_state import SteadyState, find_steady_state
-from llmb.analysis.verdict import Candidate, describe_missing_window, find_objection, judge_set
+from llmb.analysis.verdict import (
+    Candidate,
+    Judgement,
+    Repeat,
+    add_clause,
+    describe_missing_window,
+    find_objection,
+    judge_set,
+)
 from llmb.drive.incidents import JobPast, add_incidents
 from llmb.logs.diagnose import diagnose
 from llmb.logs.last_messages import log_tail

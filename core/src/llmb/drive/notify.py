@@ -8,7 +8,6 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 
 from llmb.paths import config_folder
@@ -23,10 +22,14 @@ class Notifier:
 
     def __init__(self) -> None:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._command: list[str] | None = None  # not read yet
 
     def notify(self, result: RunResult) -> Iterator[str]:
         """Start the command with the result as JSON on its standard input. Yield a note if that fails."""
         try:
+            if self._command is None:
+                self._command = []  # an invalid file is reported once
+                self._command = read_command(config_folder() / "config.toml")
             if not self._command:
                 return
             with tempfile.TemporaryFile() as document:  # a pipe would block if the command does not read it
@@ -52,11 +55,6 @@ class Notifier:
             except subprocess.TimeoutExpired:
                 process.returncode = 0  # it continues without llmb, which Python would warn about
         self._running.clear()
-
-    @cached_property
-    def _command(self) -> list[str]:
-        """The words of the command, none if the user has set none. Raise OSError or ValueError for an invalid file."""
-        return read_command(config_folder() / "config.toml")
 
 
 def read_command(file: Path) -> list[str]:

@@ -10,9 +10,8 @@ from typing import Any
 import attrs
 
 from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
-from llmb.analysis.judge_repeats import Repeat
 from llmb.analysis.metrics import Comparison
-from llmb.analysis.verdict import Candidate, judge_set
+from llmb.analysis.verdict import Candidate, Repeat, judge_set
 from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord, runs_folder

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from llmb.analysis.judge_repeats import Judgement
 from llmb.analysis.steady_state import LEAST_STEPS
+from llmb.analysis.verdict import Judgement
 from llmb.judging.graded_run import GradedRun
 
 

@@ -9,12 +9,11 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.judge_repeats import Judgement
-from llmb.analysis.measuring_window import MeasuredWindow, summarise
+from llmb.analysis.mean_step_time import MeasuredWindow, summarise
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
-from llmb.analysis.verdict import describe_missing_window, find_objection, judge_set
+from llmb.analysis.verdict import Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.copied_logs import object_to_copies
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window
 from llmb.judging.read_logs import read_run

@@ -8,10 +8,9 @@ from typing import Literal
 
 import attrs
 
-from llmb.analysis.judge_repeats import Judgement, Repeat
-from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.mean_step_time import MeasuredWindow
 from llmb.analysis.steady_state import SteadyState
-from llmb.analysis.verdict import Candidate
+from llmb.analysis.verdict import Candidate, Judgement, Repeat
 from llmb.parsing.parse_log import ParsedLog
 
 MeasuredOver = Literal["window", "steady_state"]

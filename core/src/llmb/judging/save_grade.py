@@ -10,10 +10,10 @@ from typing import Any
 import attrs
 import tomli_w
 
-from llmb.analysis.judge_repeats import Judgement
-from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.mean_step_time import MeasuredWindow
 from llmb.analysis.metrics import Metrics
 from llmb.analysis.steady_state import SteadyState
+from llmb.analysis.verdict import Judgement
 from llmb.parsing.compressed import unpacked, unpacked_name
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.registry import PluginRegistry

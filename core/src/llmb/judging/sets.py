@@ -9,8 +9,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.judge_repeats import Judgement, Repeat
-from llmb.analysis.verdict import Candidate, judge_set
+from llmb.analysis.verdict import Candidate, Judgement, Repeat, judge_set
 from llmb.records.records_index import select_records
 from llmb.records.result import RunResult
 from llmb.records.run_filters import has_repeats_of

@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 
+from llmb.logs.signature_files import decode_signatures
 from llmb.plugins.entry_points import PACK_CONTENT, PluginEntry
 from llmb.values.errors import Fault, PluginError, located
 from llmb.values.failure import Signature
@@ -34,26 +35,6 @@ class AcceleratorTable:
     """GPUs of an NVLink domain, if a domain is wider than a node."""
     source: NonEmptyStr
     """The origin of the numbers."""
-
-
-@attrs.frozen(kw_only=True)
-class SignatureTable:
-    """[[signatures]] of signatures.toml: a cause of failure."""
-
-    needle: NonEmptyStr
-    """A text in the log that identifies the cause."""
-    cause: NonEmptyStr
-    """What went wrong."""
-    remedy: str = ""
-    """How to fix it."""
-
-
-@attrs.frozen(kw_only=True)
-class SignaturesFile:
-    """The file signatures.toml."""
-
-    signatures: tuple[SignatureTable, ...]
-    """The causes of failure."""
 
 
 def check_pack(pack: PluginEntry) -> tuple[str, ...]:
@@ -85,10 +66,10 @@ def read_accelerators(pack: PluginEntry) -> list[Accelerator]:
 def read_pack_signatures(pack: PluginEntry) -> list[Signature]:
     """Return the causes of failure of a pack. Raise PluginError with all errors of its file."""
     file, tables = _tables(pack, "signatures.toml")
-    value, errors = decode({"signatures": [], **tables}, SignaturesFile, "")
-    if value is None:
+    signatures, errors = decode_signatures(tables)
+    if errors:
         raise PluginError(*located(errors, str(file)))
-    return [Signature(needle=each.needle, cause=each.cause, remedy=each.remedy) for each in value.signatures]
+    return signatures
 
 
 def _tables(pack: PluginEntry, name: str) -> tuple[Path, Mapping[str, Any]]:

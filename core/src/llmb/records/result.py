@@ -9,7 +9,7 @@ from typing import Any, cast
 import attrs
 
 from llmb.analysis.goodput import WallTime
-from llmb.analysis.measuring_window import MeasuredWindow
+from llmb.analysis.mean_step_time import MeasuredWindow
 from llmb.analysis.metrics import Comparison, Metrics
 from llmb.analysis.slow_ranks import RankComparison
 from llmb.analysis.steady_state import SteadyState

@@ -14,10 +14,10 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.judge_repeats import Repeat, judge_repeats
-from llmb.analysis.measuring_window import summarise
+from llmb.analysis.mean_step_time import summarise
 from llmb.analysis.metrics import measure_run
 from llmb.analysis.steady_state import find_steady_state
+from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.judging.grade import Grader
 from llmb.judging.save_grade import GradedLog, imported_logs
 from llmb.logs.steps_csv import steps_csv
@@ -86,17 +86,21 @@ def verify_bundle(file: Path, *, allowed_signers: Path | None = None) -> BundleC
 
 
 def _unpack(file: Path) -> dict[str, bytes]:
-    """Return the files of a bundle. Raise LlmbError for anything that is not a plain file below the top."""
+    """Return the files of a bundle. Raise LlmbError for anything that is not a plain file or folder below the top.
+
+    `tar czf FILE .` packs an unpacked bundle again with folders, and with ``./`` before each name.
+    """
     files: dict[str, bytes] = {}
     left = MOST_BYTES
     try:
         with tarfile.open(file, "r:gz") as tar:
             for entry in tar:
                 path, left = PurePosixPath(entry.name), left - entry.size
-                if not entry.isreg() or path.is_absolute() or ".." in path.parts or entry.name in files or left < 0:
+                plain = entry.isreg() or entry.isdir()
+                if not plain or path.is_absolute() or ".." in path.parts or str(path) in files or left < 0:
                     raise LlmbError(f"{file} is not a bundle of llmb: unexpected entry {entry.name!r}")
-                content = tar.extractfile(entry)
-                files[entry.name] = content.read() if content else b""
+                if content := tar.extractfile(entry):
+                    files[str(path)] = content.read()
     except (OSError, tarfile.TarError, EOFError) as error:
         raise LlmbError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return files

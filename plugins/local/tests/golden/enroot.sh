@@ -393,7 +393,11 @@ fail() {
 
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
-  local last login="log in with \`$engine login ${image%%/*}\`"
+  local last registry='' login
+  case ${image%"${image#*/}"} in # the first part and "/"; without a registry, an image is from the default one
+    *.*/ | *:*/ | localhost/) registry=" ${image%%/*}" ;;
+  esac
+  login="log in with \`$engine login$registry\`"
   [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials"
   shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)

@@ -25,6 +25,7 @@ from llmb_slurm.choose_runtime import choose_runtime
 from llmb_slurm.containers import container_options, image_file
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.sbatch_directives import LOG, directives
+from llmb_slurm.srun_options import srun_options
 
 if TYPE_CHECKING:
     import jinja2
@@ -51,7 +52,7 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
         image=image,
         image_file=image_file(image, target.cache) if image else None,
         container=container,
-        launch=shlex.join(launch_options(job, target)),
+        launch=shlex.join(srun_options(job, target)),
         used_ranks={*(phase.ranks for phase in job.phases), *(["node"] if job.sidecars else [])},
         sidecars=[(each, shlex.join(each.command)) for each in job.sidecars],
         phases=[_phase(phase, job, contained=bool(container)) for phase in job.phases],
@@ -62,17 +63,6 @@ def batch_script(job: Job, target: Target[SlurmOptions]) -> str:
 def provenance_script() -> str:
     """Return the script by which a job describes where it runs, a file of its own: batch scripts stay short."""
     return script_template(resource_text("llmb_slurm", "provenance.sh.j2")).render()
-
-
-def launch_options(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
-    """Return the options of srun that start and end the ranks of every phase."""
-    options = target.options
-    mpi = options.mpi or job.mpi
-    return (
-        f"--wait={options.wait}",
-        f"--kill-on-bad-exit={int(options.kill_on_bad_exit)}",
-        *((f"--mpi={mpi}",) if mpi else ()),
-    )
 
 
 @functools.cache

@@ -33,10 +33,10 @@ from llmb import (
 )
 from llmb_slurm.cancel import cancel_jobs
 from llmb_slurm.choose_runtime import choose_runtime
-from llmb_slurm.cluster_checks import checks
 from llmb_slurm.containers import import_task
+from llmb_slurm.doctor_checks.cluster import checks
+from llmb_slurm.doctor_checks.job import check_job
 from llmb_slurm.history import query_history
-from llmb_slurm.job_checks import check_job
 from llmb_slurm.job_script import batch_script, phase_logs, provenance_script
 from llmb_slurm.log_messages import ForeignSlurmMessages, SlurmMessages
 from llmb_slurm.options import SlurmOptions

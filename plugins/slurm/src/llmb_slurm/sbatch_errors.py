@@ -10,6 +10,11 @@ REMEDIES = (
     ("GPUs not found", GPU_REQUEST),
     ("without GPU resources", f"{GPU_REQUEST}; for a recipe without GPUs, set target.partition to one for such jobs"),
     ("generic resource", GPU_REQUEST),
+    (
+        "violates accounting/qos policy",
+        "lower target.max_jobs, the GPUs or workload.time_limit, or set target.qos to one with higher limits; "
+        "`sacctmgr show qos format=name,maxjobspu,maxsubmitpu,maxtrespu,maxwall` lists them",
+    ),
     ("account", f"set target.account and target.partition to a pair that you may use; {MINE}"),
     ("partition", "set target.partition to a partition that `sinfo` lists"),
     ("qos", f"set target.qos to one that you may use; {MINE}"),

@@ -37,7 +37,7 @@ class Enroot:
         file = image_file(environment.base, target.cache)
         image = environment.base
         settings = assignments(engine="enroot", image=image.pinned, source=enroot_address(image), file=file)
-        functions = [bash_file("runtimes/engine_errors.sh"), squashfs_functions()]
+        functions = [bash_file("runtimes/error_remedies.sh"), squashfs_functions()]
         task = Task(
             key=f"enroot-{content_key(file)}",
             kind=f"enroot image {environment.base.ref}",
@@ -62,7 +62,7 @@ class Enroot:
         words = [word for mount in job.container_mounts(target.cache) for word in ("--mount", _mount(mount))]
         options = f"start_options=({shlex.join([*words, *target.options.container.options])})"
         cache = f"mkdir -p {shlex.quote(target.cache)}"
-        files = ("engine_errors.sh", "container_secrets.sh", "enroot_start.sh")
+        files = ("error_remedies.sh", "container_secrets.sh", "enroot_start.sh")
         return "\n".join([settings, options, cache, *(bash_file(f"runtimes/{name}") for name in files)])
 
 

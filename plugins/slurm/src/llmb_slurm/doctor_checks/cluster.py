@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Host, Script, Target
-from llmb_slurm.node_checks import partitions, setting
+from llmb_slurm.doctor_checks.nodes import partitions, setting
 from llmb_slurm.options import SlurmOptions
 
 MAX_CLOCK_DIFFERENCE_S = 30

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
-from llmb_slurm.node_checks import check_nodes, check_nvlink_domain, partitions
+from llmb_slurm.doctor_checks.nodes import check_nodes, check_nvlink_domain, partitions
 from llmb_slurm.options import SlurmOptions
 
 LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
