@@ -137,6 +137,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
         f"on {socket.gethostname()} as alice in /home/alice/x with {TOKEN}",
         "gpu-a17:812:813 [0] NCCL INFO Bootstrap: Using eth0:10.20.30.41<0>",
         "srun: error: gpu-b3: task 3: Exited with exit code 1",
+        "[fd00:12::7]:29500 at 12:30:59 in c10::Error from ::1",
         "MASTER_ADDR=10.20.30.41 mail bob@site.example, nvidia-curand-cu12==10.3.9.90, 127.0.0.1",
     ]
     log.write_text("\n".join([*lines, log.read_text()]))
@@ -146,12 +147,23 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
     file = tmp_path / "b.tar.gz"
     assert llmb("bundle", run_id, "-o", file, "--redact").status == 0
     every = b"\n".join(unpack(file).values())
-    names = (f" {socket.gethostname()} ", "n001 ", "/home/alice", TOKEN, "gpu-a17", "gpu-b3", "10.20.30.41", "bob@site")
+    names = (
+        f" {socket.gethostname()} ",
+        "n001 ",
+        "/home/alice",
+        TOKEN,
+        "gpu-a17",
+        "gpu-b3",
+        "10.20.30.41",
+        "fd00:12::7",
+        "bob@site",
+    )
     for name in names:
         assert re.findall(rb".*(?<![a-z])%s.*" % re.escape(name.encode()), every) == []
     assert b"n0012" in every
     assert b"nvidia-curand-cu12==10.3.9.90, 127.0.0.1" in every
     assert b"eth0:ip-1<0>" in every
+    assert b"[ip-2]:29500 at 12:30:59 in c10::Error from ::1," in every
     assert llmb("bundle", "--verify", file).status == 0
 
 

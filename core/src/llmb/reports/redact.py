@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import ipaddress
 import re
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,9 @@ ADDRESSES = {
 }
 """Addresses that are replaced wherever they are. A version with four parts after == is no IP address."""
 
+IPV6_LIKE = re.compile(rb"(?<![\w:.-])(?!c10::)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
+"""Texts that may be IPv6 addresses, also after a bracket. ``c10::`` is a namespace of PyTorch."""
+
 NOT_IN_NAME = "A-Za-z0-9_-"
 SHORTEST = 2
 """The least characters of a name that is replaced. Shorter ones occur in any word."""
@@ -33,7 +37,7 @@ SHORTEST = 2
 class Redactor:
     """Replaces names by numbered words, such as ``host-1``: the same name by the same word in all files.
 
-    The names are those of specs and results, those that known lines of logs contain, users in paths below /home, IPv4
+    The names are those of specs and results, those that known lines of logs contain, users in paths below /home, IP
     addresses except those of this machine, and e-mail addresses.
     """
 
@@ -53,6 +57,7 @@ class Redactor:
             hosts |= {name.decode() for pattern in LOGGED_HOSTS for name in pattern.findall(data)}
             for kind, pattern in ADDRESSES.items():
                 addresses[kind] |= {name.decode() for name in pattern.findall(data)}
+            addresses["ip"] |= {text for name in IPV6_LIKE.findall(data) if _is_ipv6(text := name.decode())}
         words: dict[bytes, bytes] = {}
         for kind, names in (("user", users), ("host", hosts - {"localhost", "127"}), *addresses.items()):
             known = sorted(name for name in names if len(name) >= SHORTEST)
@@ -100,3 +105,11 @@ def _own_name() -> str:
     with suppress(OSError, KeyError):
         return getpass.getuser()
     return ""
+
+
+def _is_ipv6(text: str) -> bool:
+    """Return True for an IPv6 address except those of this machine. A time such as 12:30:59 is none."""
+    with suppress(ValueError):
+        address = ipaddress.IPv6Address(text)
+        return not address.is_loopback and not address.is_unspecified
+    return False
