@@ -27,7 +27,7 @@ ADDRESSES = {
 """Addresses that are replaced wherever they are. A version with four parts after == is no IP address."""
 
 IPV6_LIKE = re.compile(rb"(?<![\w:.-])(?!c10::)[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?![\w:])")
-"""Texts that may be IPv6 addresses, also after a bracket. ``c10::`` is a namespace of PyTorch."""
+"""Texts that may be IPv6 addresses, also after a bracket. ``c10::`` is a namespace of C++ in many logs."""
 
 NOT_IN_NAME = "A-Za-z0-9_-"
 SHORTEST = 2
@@ -108,7 +108,7 @@ def _own_name() -> str:
 
 
 def _is_ipv6(text: str) -> bool:
-    """Return True for an IPv6 address except those of this machine. A time such as 12:30:59 is none."""
+    """Return True for an IPv6 address except those of this machine. A time such as 12:30:59 is no address."""
     with suppress(ValueError):
         address = ipaddress.IPv6Address(text)
         return not address.is_loopback and not address.is_unspecified
