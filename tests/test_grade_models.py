@@ -29,6 +29,9 @@ KINDS = [
 
 STEP_S = 12.0
 
+LORA_FLOPS = 735e12 / 2643 * 4096
+"""FLOPs of a sequence of LoRA that the published 735 TFLOP/s and 2,643 tokens/s per GPU imply."""
+
 
 @pytest.fixture
 def llmb(capsys: pytest.CaptureFixture[str]) -> Llmb:
@@ -43,10 +46,10 @@ def flops_of(model: str, tp: int) -> float:
     return max(float(row["flops_per_sequence"]) for row in rows)  # proxies have less
 
 
-def write_log(path: Path, tflops: float) -> Path:
+def write_log(path: Path, tflops: float, step_s: float = STEP_S) -> Path:
     lines = [
         f" [2026-07-30 10:00:00] iteration {step:8}/      50 | consumed samples: {step:12} | elapsed time per "
-        f"iteration (ms): {1000 * STEP_S:.1f} | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} | "
+        f"iteration (ms): {1000 * step_s:.1f} | throughput per GPU (TFLOP/s/GPU): {tflops:.1f} | "
         f"learning rate: 1.0E-04 | global batch size: {step:5} | lm loss: {12 - step / 50:.6E} | loss scale: 1.0 | "
         "grad norm: 1.0 | number of skipped iterations:   0 | number of nan iterations:   0 |\n"
         for step in range(1, 51)
@@ -73,3 +76,24 @@ def test_a_log_is_judged_with_the_flops_of_its_model(
     assert metrics["mfu"] == metrics["mfu_logged"] == pytest.approx(metrics["mfu_computed"], rel=1e-2)
     assert not [note for note in grade["notes"] if "FLOP" in note]
     assert (grade["verdict"] is None) == (metrics["baseline"] is None)
+
+
+def test_a_log_of_lora_is_judged_with_the_flops_that_the_published_result_implies(llmb: Llmb, tmp_path: Path) -> None:
+    """Expect the published step time: 6.2 s, from 2,643 tokens/s per GPU."""
+    step_s = 32 * 4096 / (8 * 2643)
+    log = write_log(tmp_path / "train.log", LORA_FLOPS * 32 / (step_s * 8 * 1e12), step_s)
+    options = (
+        "--recipe",
+        "megatron_bridge/llama3-70b-lora@26.06",
+        "--gpu-type",
+        "h100",
+        "--dtype",
+        "fp8",
+        "--gpus",
+        "8",
+    )
+    grade = llmb("grade", log, *options, "--json").json
+    metrics = grade["metrics"]
+    assert metrics["flops_per_sequence"] == pytest.approx(LORA_FLOPS, rel=3e-3)
+    assert metrics["mfu_logged"] == pytest.approx(735e12 / 1979e12, rel=1e-3)
+    assert (grade["verdict"], grade["notes"]) == ("pass", [])

@@ -54,6 +54,12 @@ def here(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_an_experiment_that_fine_tunes_has_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "log-me-account.lora_llama3_70b_fp8_cs_gpus8_tp2_0.out").write_text(training())
+    [row] = csv.DictReader(io.StringIO(llmb(tmp_path, ".", "--csv").stdout))
+    assert "lora_llama3_70b_fp8_cs_gpus8_tp2" in row.values()
+
+
 def llmb(here: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return run_llmb(["parse", *arguments, "--framework", "megatron_bridge"], cwd=here)
 

@@ -53,6 +53,24 @@ def test_every_published_point_has_the_arguments_and_variables_of_its_launch_scr
     assert (points[0].commit, points[0].env) == ("abc", {"NCCL_IB_QPS_PER_CONNECTION": "4"})
 
 
+def test_a_workload_that_fine_tunes_has_a_checkpoint_below_the_folder_of_the_installation(
+    launcher: ModuleType, tmp_path: Path
+) -> None:
+    folder = tmp_path / "collection/tiny"
+    folder.mkdir(parents=True)
+    (folder / "metadata.yaml").write_text(METADATA.replace("pretrain", "finetune"))
+    script = LAUNCH.replace("pretrain_tiny", "finetune_tiny").replace(
+        "--offline", "--hf_token ${HF_TOKEN:?} --load $PWD"
+    )
+    (folder / "launch.sh").write_text(script)
+    (tmp_path / "scratch").mkdir()
+    [first, *_] = launcher.published_points(tmp_path / "collection", tmp_path / "scratch")
+    assert first.workload == "finetune_tiny"
+    assert (
+        first.arguments[first.arguments.index("--load") + 1] == "$LLMB_INSTALL/workloads/finetune_tiny/Megatron-Bridge"
+    )
+
+
 RESOLVER = """#!{python}
 import json, sys
 results = [{{"config": {{"words": len(words)}}, "env": {{"NCCL_NVLS_ENABLE": "0"}}}} for words in json.load(sys.stdin)]
