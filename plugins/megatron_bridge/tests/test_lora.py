@@ -39,7 +39,7 @@ def test_a_run_starts_from_the_converted_checkpoint_and_reads_packed_squad(load_
     arguments = arguments_of(run)
     assert (arguments["--task"], arguments["--data"]) == ("lora", "squad_packed")
     assert arguments["--pretrained_checkpoint"] == "/w/cache/checkpoints/meta-llama-3-70b"
-    assert arguments["--dataset_root"] == "/w/cache/datasets/packed-squad-llama-3-4096"
+    assert arguments["--dataset_root"] == "/w/cache/datasets/packed-squad-llama-3-4096-1"
     assert MegatronBridge().prepare_env(run).secrets == ("HF_TOKEN",)
 
 
@@ -71,6 +71,13 @@ def test_each_length_of_sequences_has_a_dataset(load_run: LoadRun) -> None:
     assert shorter.key != usual.key
     assert "training_2048.npy" in shorter.check
     assert "training_4096.npy" in usual.check
+
+
+def test_context_parallelism_needs_texts_of_even_parts(load_run: LoadRun) -> None:
+    run = load_run(RECIPE, "gb300", "bf16", 16, parallelism={"cp": 2})
+    task = tasks_of(run)["packed SQuAD"]
+    assert "_pad_seq_to_mult4/training_4096.npy" in task.check
+    assert arguments_of(run)["--dataset_root"].endswith("-4096-4")
 
 
 def test_both_jobs_may_run_at_the_same_time_and_all_runs_share_them(load_run: LoadRun) -> None:
@@ -127,22 +134,22 @@ def test_a_run_with_cached_files_needs_no_token(load_run: LoadRun) -> None:
 def test_the_length_of_a_sequence_is_the_only_size_that_a_spec_may_change(load_run: LoadRun) -> None:
     run = load_run(RECIPE, "h100", "fp8", 8, model={"seq_len": 2048})
     assert "model.seq_length=2048" in MegatronBridge().build_job(run).phases[-1].command
-    assert arguments_of(run)["--dataset_root"].endswith("-2048")
+    assert arguments_of(run)["--dataset_root"].endswith("-2048-1")
     with pytest.raises(SpecError, match=r"model.ffn: the script of \S+ has no argument for it"):
         MegatronBridge().build_job(load_run(RECIPE, "h100", "fp8", 8, model={"ffn": 14336}))
 
 
 PACKAGES = {
     "megatron/bridge/data/utils.py": "def hf_train_valid_test_datasets_provider(samples, config, tokenizer):\n"
-    "    text = f'{config.seq_length} {config.packed} {config.dataset_kwargs} {tokenizer}'\n"
+    "    text = f'{config.seq_length} {config.packed} {config.pad_seq_to_mult} {config.dataset_kwargs} {tokenizer}'\n"
     "    open(f'{config.dataset_root}/test.jsonl', 'w').write(text)\n",
     "megatron/bridge/training/tokenizers/config.py": "class TokenizerConfig:\n"
     "    def __init__(self, **named): self.named = named\n",
     "megatron/bridge/training/tokenizers/tokenizer.py": "def build_tokenizer(config):\n"
     "    return config.named['tokenizer_model']\n",
     "scripts/utils/datasets.py": "import types\n"
-    "def create_squad_dataset_config(dataset_root, seq_length, packed):\n"
-    "    return types.SimpleNamespace(dataset_root=dataset_root, seq_length=seq_length, packed=packed)\n",
+    "def create_squad_dataset_config(dataset_root, seq_length, packed, pad_seq_to_mult):\n"
+    "    return types.SimpleNamespace(**locals())\n",
     "numpy/random.py": "def seed(number): assert number == 5678\n",
     "numpy/__init__.py": "from . import random\n",
 }
@@ -156,9 +163,9 @@ def test_the_dataset_is_packed_by_the_functions_that_the_training_calls(
         file = tmp_path / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    arguments = (tmp_path / "scripts", "meta-llama/Meta-Llama-3-70B", "4096", tmp_path)
+    arguments = (tmp_path / "scripts", "meta-llama/Meta-Llama-3-70B", "4096", "1", tmp_path)
     command = [sys.executable, packed_squad.__file__, *map(str, arguments)]
     subprocess.run(command, check=True, env={"PYTHONPATH": str(tmp_path)})
     assert (tmp_path / "test.jsonl").read_text() == (
-        "4096 True {'pad_to_max_length': True} meta-llama/Meta-Llama-3-70B"
+        "4096 True 1 {'pad_to_max_length': True} meta-llama/Meta-Llama-3-70B"
     )

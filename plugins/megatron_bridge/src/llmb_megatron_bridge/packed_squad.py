@@ -1,7 +1,8 @@
 """Write the packed SQuAD dataset of a model with the functions of Megatron-Bridge that its training calls.
 
-``python packed_squad.py SCRIPTS MODEL SEQ_LEN FOLDER``: SCRIPTS is scripts/performance of Megatron-Bridge's repository,
-MODEL the model at Hugging Face that has the tokenizer. The script needs internet access, or the files in HF_HOME.
+``python packed_squad.py SCRIPTS MODEL SEQ_LEN MULTIPLE FOLDER``: SCRIPTS is scripts/performance of Megatron-Bridge's
+repository, MODEL the model at Hugging Face that has the tokenizer. Each text is padded to a multiple of MULTIPLE
+tokens. The script needs internet access, or the files in HF_HOME.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ SEED = 5678
 """The seed of the recipe's training, which shuffles the texts before it packs them."""
 
 
-def main(scripts: str, model: str, seq_len: str, folder: str) -> None:
+def main(scripts: str, model: str, seq_len: str, multiple: str, folder: str) -> None:
     """Download SQuAD, divide it into training, validation and test, and pack it into sequences of this length."""
     sys.path.insert(0, scripts)
     import numpy as np
@@ -22,7 +23,9 @@ def main(scripts: str, model: str, seq_len: str, folder: str) -> None:
     from utils.datasets import create_squad_dataset_config
 
     tokenizer = build_tokenizer(TokenizerConfig(tokenizer_type="HuggingFaceTokenizer", tokenizer_model=model))
-    config = create_squad_dataset_config(dataset_root=folder, seq_length=int(seq_len), packed=True)
+    config = create_squad_dataset_config(
+        dataset_root=folder, seq_length=int(seq_len), packed=True, pad_seq_to_mult=int(multiple)
+    )
     config.dataset_kwargs = {"pad_to_max_length": True}
     np.random.seed(SEED)
     hf_train_valid_test_datasets_provider([0, 0, 0], config, tokenizer)

@@ -55,7 +55,7 @@ def _job(run: Run[Any], key: str, table: Mapping[str, Any], secrets: tuple[str, 
         phases=(
             _phase("clear", "rm", "-rf", "--", partial, result),
             create,
-            _phase("move", "mv", "--", partial, result),
+            _phase("move", "mv", "-T", "--", partial, result),
         ),
         nodes=1,
         tasks_per_node=1,

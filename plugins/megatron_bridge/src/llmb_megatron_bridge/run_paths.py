@@ -8,13 +8,16 @@ from llmb import Repository, Run, with_paths
 
 
 def path_names(run: Run[Any]) -> dict[str, str]:
-    """Return the words in braces: the repository, the length of a sequence, and the recipe's own folders.
+    """Return the words in braces: the repository, the sequences, and the recipe's own folders.
 
-    The option ``checkpoint`` of the spec replaces the folder of the recipe.
+    ``text_multiple`` is the number by which the length of each text in a packed sequence is divisible: context
+    parallelism divides a text into two parts for each rank. The option ``checkpoint`` of the spec replaces the folder
+    of the recipe.
     """
     fetched = Repository.of(run.settings)
     names = {"repository": fetched.folder(run.paths.cache)} if fetched else {}
-    names["seq_len"] = str(run.seq_len)
+    cp = run.parallelism.cp
+    names |= {"seq_len": str(run.seq_len), "text_multiple": str(2 * cp if cp > 1 else 1)}
     folders = dict(run.settings.get("folders", {}))
     if run.options.checkpoint:
         folders["checkpoint"] = run.options.checkpoint
