@@ -73,7 +73,7 @@ def test_a_failed_download_is_not_complete_and_fetches_only_what_is_missing(
     assert (tmp_path / "datasets/c4" / TEXTS).read_text() == f"content of {TEXTS}"
 
 
-def test_a_hub_without_an_answer_is_named(task: Task) -> None:
+def test_the_error_names_a_hub_that_does_not_respond(task: Task) -> None:
     failed = bash(task.work)
     assert failed.returncode
     assert "does not list the files of datasets/allenai/c4" in failed.stderr.splitlines()[-1]

@@ -66,7 +66,7 @@ def test_a_step_line_of_every_version(version: str, cut: int) -> None:
     assert step.time_s == (2.457 if version == "DGX Cloud benchmarking" else None)
 
 
-def test_the_time_of_a_step_follows_from_the_tokens_that_a_gpu_takes_in_it() -> None:
+def test_the_step_time_follows_from_the_tokens_per_gpu() -> None:
     first = LINE.replace("step: 10", "step:  1")
     found = steps(read(first, LINE, LINE.replace("10", "20"), parser=TorchTitanLog(tokens_per_step=2 * 8192)))
     assert [step.time_s for step in found] == [2 * 8192 / 6667] * 3
@@ -113,34 +113,34 @@ def test_a_validation_is_no_step() -> None:
     assert [step.loss for step in steps(read(LINE, VALIDATION))] == [8.1234]
 
 
-def test_a_line_that_is_cut_off_says_what_is_whole_in_it() -> None:
-    whole, _, _ = LINE.partition("9.04%")
-    [step] = steps(read(whole, end=""))
+def test_a_line_that_is_cut_off_yields_its_complete_values() -> None:
+    cut, _, _ = LINE.partition("9.04%")
+    [step] = steps(read(cut, end=""))
     assert step.tflops_per_gpu == 386.1
     assert "mfu_percent" not in step.figures
 
 
-def test_a_loss_that_is_nan_is_told() -> None:
+def test_a_loss_that_is_nan_is_reported() -> None:
     assert Notice(kind="nan", text="the loss of step 10 is NaN") in read(LINE.replace("8.1234", "   nan"))
 
 
-@pytest.mark.parametrize(("asked", "told"), [(100, [100, 10]), (15, [15, 10])])
-def test_a_log_says_how_many_steps_there_will_be_and_at_its_end_how_many_it_printed(
-    asked: int, told: list[int]
+@pytest.mark.parametrize(("steps_to_run", "totals"), [(100, [100, 10]), (15, [15, 10])])
+def test_the_total_is_that_of_the_start_and_at_the_end_the_last_printed_step(
+    steps_to_run: int, totals: list[int]
 ) -> None:
-    found = read(START.format(asked), LINE, END)
-    assert [each.value for each in found if isinstance(each, Notice) and each.kind == "total steps"] == told
+    found = read(START.format(steps_to_run), LINE, END)
+    assert [each.value for each in found if isinstance(each, Notice) and each.kind == "total steps"] == totals
     assert Notice(kind="finished") in found
 
 
 @pytest.mark.parametrize(
     "line", ["step: 10 tps: , mfu: 3%", "step: nan tps: 1 mfu: 3%", f"step: {10**23} tps: 1 mfu: 3%"]
 )
-def test_a_line_whose_numbers_are_none_is_no_step(line: str) -> None:
+def test_a_line_with_an_invalid_number_is_no_step(line: str) -> None:
     assert read(line) == []
 
 
-def test_a_garbled_log_is_read_as_far_as_it_can_be() -> None:
+def test_a_garbled_log_raises_no_error() -> None:
     log, dice = "\n".join((START.format(100), *VERSIONS.values(), END)), random.Random(1)
     for _ in range(250):
         place, elsewhere = dice.randrange(len(log)), dice.randrange(len(log))

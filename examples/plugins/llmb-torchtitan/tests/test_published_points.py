@@ -194,7 +194,7 @@ def test_the_software_in_the_image_is_that_of_the_publisher(plan_run: PlanRun, p
     assert isinstance(task.work, llmb.Job)
     assert task.work.environment == llmb.Environment(base=run.job.environment.base)
     [phase] = task.work.phases
-    torch = {"TORCH": "torch==2.11.0 torchvision==0.26.0 torchaudio==2.11.0", "TORCH_BACKEND": "cu130"}
+    torch = {"TORCH": "torch==2.11.0 torchvision==0.26.0 torchaudio==2.11.0"}
     main = {"DEEPEP_COMMIT": "567632dd59810d77b3cc05553df953cc0f779799", "NVSHMEM": "3.6.5", "CCCL": "v2.8.1"}
     hybrid = {"DEEPEP_COMMIT": "7febc6e25660af0f54d95dd781ecdcd62265ecca", "RDMA_CORE": "v60.0"}
     torchao = {"TORCHAO_COMMIT": "7bfc8da876a4360d4108e6882e0fda6ec4cb601d"}
