@@ -16,7 +16,8 @@ def log(text: str) -> None:
 
 def main() -> None:
     config = tomllib.loads(Path(sys.argv[sys.argv.index("--job.config_file") + 1]).read_text())
-    training, degrees = config["training"], config["parallelism"].values()
+    training = config["training"]
+    degrees = (degree for name, degree in config["parallelism"].items() if not name.startswith("expert"))
     assert Path(config["model"]["hf_assets_path"]).parts[-3:] == ("tests", "assets", "tokenizer")
     ranks = 1
     for degree in degrees:
