@@ -11,9 +11,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
+from parts.examples import SOURCES, write_metadata
 from parts.forked import run_llmb
 from parts.pages import Session, blocks
 from parts.recorded_runs import PUBLISHED_S, record_runs
+from parts.repository import ROOT
 
 LAUNCHER_EXIT = "srun: error: {host}: task {task}: Exited with exit code {code}\n"
 
@@ -23,6 +25,18 @@ def own_script(session: Session) -> None:
     for block in blocks("docs/tutorials/training-script.md"):
         if block.title in ("train.py", "mylm.toml"):
             session.perform(block)
+
+
+def example_plugins(session: Session) -> None:
+    """Install the example plugins for the commands of the page."""
+    site = write_metadata(session.folder / ".site")
+    session.env = {**session.env, "PYTHONPATH": os.pathsep.join(map(str, [site, *SOURCES]))}
+
+
+def titan_log(session: Session) -> None:
+    """Write the log of a complete run with torchtitan on 256 GPUs, in the format of NVIDIA's fork."""
+    [source] = ROOT.glob("examples/plugins/llmb-torchtitan/tests/logs/dgx-cloud-26.06-format.log")
+    (session.folder / "log-torchtitan_256gpus_1_0.out").write_bytes(source.read_bytes())
 
 
 def nemo_log(session: Session) -> None:
