@@ -157,6 +157,15 @@ def test_a_point_may_have_a_smaller_model_and_settings_of_its_own() -> None:
     assert isinstance(other.settings["env"], FrozenMap)
 
 
+def test_a_point_of_the_complete_model_may_have_other_sequences() -> None:
+    recipe = read((HEAD + POINTS).replace("proxy = true\n", "").replace("layers = 2, seq_len", "seq_len"))
+    point, proxy = recipe.find("h100", "bf16", 8), read(HEAD + POINTS).find("h100", "bf16", 8)
+    assert point is not None
+    assert proxy is not None
+    assert (point.seq_len, recipe.published_model(point)) == (1024, attrs.evolve(recipe.model, seq_len=1024))
+    assert recipe.published_model(proxy) == recipe.model
+
+
 def test_a_recipe_is_a_value() -> None:
     assert hash(read(HEAD + POINTS + BASELINES)) == hash(read(HEAD + POINTS + BASELINES))
 
