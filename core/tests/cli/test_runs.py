@@ -50,6 +50,7 @@ def test_an_invalid_filter_names_the_closest_one(llmb: Llmb) -> None:
         ("state=complete", "did you mean 'completed'?"),
         ("gpus", "invalid filter 'gpus'; expected key=value"),
         ("since=yesterday", "invalid since 'yesterday'; expected 7d or 2026-11-01"),
+        ("since=99999999999d", "invalid since '99999999999d': before the year 1; expected 7d or 2026-11-01"),
     ):
         answer = llmb("runs", argument)
         assert (answer.status, answer.out) == (2, "")

@@ -11,7 +11,8 @@ import pytest
 
 from llmb.paths import home_folder
 from llmb.records.record import RunRecord, runs_folder
-from llmb.records.records_index import _stamp, find_runs, list_runs
+from llmb.records.records_index import _stamp, find_runs, list_runs, select_records
+from llmb.records.run_filters import has_repeats_of
 from llmb.state_machine.events import Ended, Running
 from llmb.values.errors import SpecError
 
@@ -232,3 +233,8 @@ def test_runs_are_sorted_with_missing_values_last(records: list[RunRecord]) -> N
     assert find_runs(limit=10**30).run_ids == ("run2", "run1", "run0")
     with pytest.raises(SpecError, match=r"unknown sort key 'step'; expected created, .* mean 'step_time'"):
         find_runs(sort="step")
+
+
+def test_the_repeats_of_any_number_of_runs_are_found(records: list[RunRecord]) -> None:
+    first_repeats = [f"run{number}" for number in range(300_000)]  # SQLite accepts 250,000 variables at most
+    assert select_records([has_repeats_of(first_repeats)]).results() == []

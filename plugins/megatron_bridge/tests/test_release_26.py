@@ -213,8 +213,9 @@ def test_the_first_dense_layers_are_an_argument_of_some_scripts(load_run: LoadRu
 def test_a_size_that_the_model_has_no_part_for_is_rejected(
     load_run: LoadRun, recipe: str, tables: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(SpecError, match=message):
+    with pytest.raises(SpecError, match=message) as error:
         load_run(f"{recipe}@26.06", "gb200", "fp8", 256, **tables)
+    assert len(error.value.faults) == 1
 
 
 VARIANTS = [

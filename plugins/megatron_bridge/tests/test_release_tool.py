@@ -82,7 +82,7 @@ def commit(folder: Path, *files: str, submodule: str = "") -> str:
     """Return the commit of a new repository with these files, and with Megatron-LM at ``submodule``."""
 
     def git(*arguments: str) -> str:
-        identity = ("-c", "user.name=me", "-c", "user.email=me@localhost")
+        identity = ("-c", "user.name=me", "-c", "user.email=me@localhost", "-c", "commit.gpgsign=false")
         done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
         return done.stdout.strip()
 

@@ -20,7 +20,7 @@ from llmb.values.frozen import FrozenMap
 
 SEE_FIRST_RANK: Final = "read the messages of this process before this line"
 
-LAST_LINES: Final = 256 << 10
+TAIL_BYTES: Final = 256 << 10
 """Bytes at the end of a log in which the last line of a rank is searched."""
 
 _Line = tuple[Path, bytes, int]
@@ -149,7 +149,7 @@ class Diagnosis:
 
     def _last_lines(self) -> Iterator[_Line]:
         """Yield the lines at the ends of the logs that are no reports and no stack traces."""
-        for path, start in tail_starts(self.paths, self.starts, LAST_LINES).items():
+        for path, start in tail_starts(self.paths, self.starts, TAIL_BYTES).items():
             with path.open("rb") as file:
                 file.seek(start)
                 tail = file.read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -46,7 +47,7 @@ def parse_filters(filters: Sequence[str]) -> list[Condition]:
 
 def has_repeats_of(first_repeats: Sequence[str]) -> Condition:
     """Return the condition that a run is one of the repeats of these runs."""
-    return Condition(f"first_repeat in ({', '.join('?' * len(first_repeats))})", tuple(first_repeats))
+    return Condition("first_repeat in (select value from json_each(?))", (json.dumps(first_repeats),))
 
 
 def check_sort_key(key: str) -> None:
@@ -93,20 +94,22 @@ def _parse_range(text: str) -> tuple[int, int]:
 
 def _parse_moment(key: str, text: str) -> str:
     """Return a time as records contain it."""
-    moment = _time_of_age(text) or as_sortable_time(text)
+    moment = _time_of_age(key, text) or as_sortable_time(text)
     if not moment:
         raise SpecError(Fault(message=f"invalid {key} {text!r}", expected="7d or 2026-11-01"))
     return moment
 
 
-def _time_of_age(text: str) -> str:
-    """Return the time that is so long ago, or "" if the text is no age or no calendar has that time."""
+def _time_of_age(key: str, text: str) -> str:
+    """Return the time that is so long ago, or "" if the text is no age. Raise SpecError before the year 1."""
     if not (match := AGE.fullmatch(text)):
         return ""
     try:
         return _as_text(datetime.now(UTC) - timedelta(**{UNITS[match[2]]: int(match[1])}))
     except OverflowError:
-        return ""
+        raise SpecError(
+            Fault(message=f"invalid {key} {text!r}: before the year 1", expected="7d or 2026-11-01")
+        ) from None
 
 
 def as_storable_text(text: str) -> str:

@@ -7,17 +7,19 @@ from llmb.planning import RunPlan, plan
 from llmb.spec.read_toml import read_document
 from llmb.spec.resolve import resolve
 from llmb.testing.any_scheduler import ContractRegistry, target_table
-from llmb.values.errors import SpecError
+from llmb.values.errors import Fault, SpecError
 
 
 def plan_tables(tables: Mapping[str, Mapping[str, Any]]) -> RunPlan:
     """Return the plan of a spec with one run. A scheduler that accepts every job replaces the table [target].
 
-    Raise SpecError with the errors of the spec.
+    Raise SpecError with the errors of the spec, or if lists make several runs of it.
     """
     registry = ContractRegistry()
     workload, errors = resolve(read_document({**tables, "target": target_table()}), registry)
     if errors:
         raise SpecError(*errors)
+    if (count := len(workload.runs)) != 1:
+        raise SpecError(Fault(message=f"the tables make {count} runs", expected="one value instead of each list"))
     [run] = plan(workload, registry=registry)
     return run
