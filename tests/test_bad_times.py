@@ -171,7 +171,7 @@ def test_a_work_directory_without_permission_is_an_error_of_one_line(toy: Any, o
     assert done.returncode == 4
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"llmb: cannot write in the work directory {work}")
-    assert "Permission denied; fix this, or set target.workdir to another directory" in last
+    assert "Permission denied; fix this, or `llmb run SPEC --set target.workdir=/path/to/folder`" in last
     assert "Traceback" not in done.stderr
     assert toy.runs("runs") == []
 

@@ -64,7 +64,7 @@ def test_an_unwritable_work_directory_is_an_error_before_anything_is_recorded(to
     bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{blocked}/work"}))
     assert bad.returncode == 4
     assert bad.stderr.startswith(f"llmb: cannot write in the work directory {blocked}/work on this machine: mkdir: ")
-    assert bad.stderr.endswith(": Not a directory; fix this, or set target.workdir to another directory\n")
+    assert bad.stderr.endswith(": Not a directory; fix this, or `llmb run SPEC --set target.workdir=/path/to/folder`\n")
     assert toy.records == []
 
 

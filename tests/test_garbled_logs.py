@@ -20,7 +20,7 @@ def test_the_error_is_the_reason_of_the_run_and_its_log_is_kept_and_the_others_c
     garbled, whole = json.loads(done.stdout)["runs"]
     assert (done.returncode, whole["state"], garbled["state"]) == (1, "completed", "failed"), done.stderr
     assert garbled["reason"].endswith(f"{TOLD} (2 of 5 steps read)")
-    assert "`llmb parse`" in garbled["failure"]["remedy"]
+    assert f"`llmb parse {garbled['directory']}/logs --framework toy`" in garbled["failure"]["remedy"]
     [log] = (Path(garbled["directory"]) / "logs").iterdir()
     assert "toy step 5" in log.read_text()
 

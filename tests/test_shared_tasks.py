@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -140,4 +141,8 @@ def test_llmb_logs_prints_the_cause_of_a_run_without_a_log(toy: Any, capsys: pyt
 def test_a_failed_task_with_a_known_cause_has_a_remedy(toy: Any) -> None:
     run = toy.run(framework=task(end="echo cp: No space left on device >&2; exit 1"))
 
-    assert run["failure"]["remedy"].startswith("free space in the run's directory")
+    _, show, _, again, _ = run["failure"]["remedy"].split("`")
+    assert show == f"llmb show {run['run_id']}"
+    assert toy.llmb(*shlex.split(show)[1:]).returncode == 0
+    done = toy.llmb(*shlex.split(again)[1:], "--dry-run")
+    assert (done.returncode, "/path/to/folder/runs/" in done.stdout) == (0, True), done.stderr

@@ -250,11 +250,14 @@ def test_a_job_that_would_pend_forever_is_cancelled(
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ({"partition": "nosuch"}, "set target.partition to a partition that `sinfo` lists"),
-        ({"account": "nosuch"}, "set target.account and target.partition to a pair that you may use"),
-        ({"constraint": "nosuch"}, "set target.constraint"),
-        ({"qos": "nosuch"}, "set target.qos"),
-        ({"sbatch": {"no-such-option": True}}, "check [target.sbatch]"),
+        ({"partition": "nosuch"}, "/run.toml --set target.partition=NAME` with a partition that `sinfo` lists"),
+        (
+            {"account": "nosuch"},
+            "/run.toml --set target.account=NAME --set target.partition=NAME` with a pair that you may use",
+        ),
+        ({"constraint": "nosuch"}, "/run.toml --set target.constraint=NAME`"),
+        ({"qos": "nosuch"}, "/run.toml --set target.qos=NAME`"),
+        ({"sbatch": {"no-such-option": True}}, "correct [target.sbatch]; `sbatch --help`"),
     ],
 )
 def test_a_rejected_job_fails_with_the_message_of_sbatch_and_a_remedy(

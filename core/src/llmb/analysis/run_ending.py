@@ -91,9 +91,12 @@ def _find_cause(reported: Cause, all_steps: bool, messages: Set[NoticeKind]) -> 
 
 def _end_with_missing_steps(status: JobStatus, done: str, parser_error: str) -> Ending:
     if parser_error:
-        remedy = "fix the plugin, then `llmb parse` the log in the run's record"
+        remedy = "fix the plugin, then run `llmb parse LOGS --framework FRAMEWORK`"
         return Ending(state="failed", cause="completed", reason=f"{parser_error} ({done} read)", remedy=remedy)
-    remedy = status.remedy or "see the end of the log: the framework stopped early, or printed no step times"
+    remedy = (
+        status.remedy
+        or "see the end of the log (`llmb logs RUN`): the framework stopped early, or printed no step times"
+    )
     reason = "; ".join(filter(None, (f"it ended without an error after {done}", status.reason)))
     return Ending(state="failed", cause="completed", reason=reason, remedy=remedy, search_logs=True)
 

@@ -21,6 +21,7 @@ from llmb.analysis.verdict import (
     find_objection,
     judge_set,
 )
+from llmb.drive.fill_remedy import fill_remedy
 from llmb.drive.incidents import JobPast, add_incidents
 from llmb.logs.diagnose import diagnose
 from llmb.logs.last_messages import log_tail
@@ -72,7 +73,7 @@ def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast,
         metrics=metrics,
         verdict=judgement.verdict,
         reason=judgement.reason if completed else ending.reason,
-        failure=None if completed else _find_failure(plan, logs, ending, past.status.reason, registry),
+        failure=None if completed else fill_remedy(_find_failure(plan, logs, ending, past, registry), plan, record),
         notes=tuple(filter(None, own_notes)),
         refused=ending.cause == "refused",
         steps_done=logs.series.count,
@@ -160,11 +161,12 @@ def _judge(run: Run[Any], candidate: Candidate, summary: Summary) -> Judgement:
     return judgement
 
 
-def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, reported: str, registry: PluginRegistry) -> Failure:
+def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, registry: PluginRegistry) -> Failure:
     """Return the cause found in the logs, else the scheduler's, with the end of the log as evidence.
 
-    If the scheduler ``reported`` no reason either, the cause is unknown.
+    If the scheduler reported no reason either, the cause is unknown.
     """
+    reported = past.status.reason
     stated = Failure(
         cause=ending.reason,
         origin=CAUSES[ending.cause].origin if ending.cause in CAUSES else None,

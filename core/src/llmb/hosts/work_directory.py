@@ -41,7 +41,7 @@ check_all || exit {UNSAFE}
     reason = (result.stderr.strip().splitlines() or [f"exit code {result.exit_code}"])[-1]
     if result.exit_code == UNSAFE:
         raise TargetError(f"the work directory {workdir} on {host_name} is not safe: {reason}")
-    advice = "fix this, or set target.workdir to another directory"
+    advice = "fix this, or `llmb run SPEC --set target.workdir=/path/to/folder`"
     raise TargetError(f"cannot write in the work directory {workdir} on {host_name}: {reason}; {advice}")
 
 

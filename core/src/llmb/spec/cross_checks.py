@@ -35,7 +35,7 @@ def find_conflicts(
     ``run`` is None if the published point is unknown; then only keys that do not depend on the point are checked.
     """
     overrides = [*_check_overrides(run, framework)] if run and framework and not overlaps(suspects, ("model",)) else []
-    suspects = {*suspects, *(error.key for error in overrides)}
+    suspects = {*suspects, *(error.key for error in overrides if error.key)}
     checks = [*_checks_of_steps(spec, recipe), *(_checks_of_run(run, spec) if run else ())]
     return [*(error for keys, errors in checks if not overlaps(suspects, keys) for error in errors), *overrides]
 

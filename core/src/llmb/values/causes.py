@@ -36,7 +36,7 @@ class CauseEntry:
     """
 
     text: str
-    remedy: str = "see the end of the log"
+    remedy: str = "see the end of the log: `llmb logs RUN`"
     state: Literal["failed", "cancelled", "timeout", "lost"] = "failed"
     origin: Literal["infrastructure", "user"] | None = None
     prefix: str = ""
@@ -53,13 +53,13 @@ CAUSES: Mapping[Cause, CauseEntry] = {
     ),
     "preempted": CauseEntry(
         "the scheduler took the job's nodes for another one",
-        "run it again where jobs are not preempted",
+        "run it again where jobs are not preempted: `llmb run SPEC`",
         search_logs=True,
         origin="infrastructure",
     ),
     "node failure": CauseEntry(
         "a node of the job failed",
-        "run it again; if it fails again, exclude that node",
+        "run it again (`llmb run SPEC`); if it fails again, exclude that node",
         search_logs=True,
         origin="infrastructure",
     ),
@@ -71,17 +71,18 @@ CAUSES: Mapping[Cause, CauseEntry] = {
         search_logs=True,
         origin="user",
     ),
-    "cancelled": CauseEntry("the job was cancelled", "run it again", state="cancelled"),
+    "cancelled": CauseEntry("the job was cancelled", "run it again: `llmb run SPEC`", state="cancelled"),
     "deadline": CauseEntry(
         "the job's deadline passed",
-        "run it again with a later deadline, or a shorter time limit",
+        "run it again with a later deadline, or a shorter time limit: `llmb run SPEC --set workload.time_limit=30m`",
         search_logs=True,
         origin="user",
     ),
     "launch failure": CauseEntry("the scheduler could not launch the job", search_logs=True, origin="infrastructure"),
     "directory lost": CauseEntry(
         "the job's directory disappeared",
-        "check that target.workdir stays mounted on all nodes and that nothing cleans it up, then run it again",
+        "check that target.workdir stays mounted on all nodes and that nothing cleans it up, then run it again: "
+        "`llmb run SPEC`",
         is_crash=True,
         origin="infrastructure",
     ),
@@ -98,7 +99,7 @@ CAUSES: Mapping[Cause, CauseEntry] = {
         prefix="it would never have started: ",
         origin="user",
     ),
-    "lost": CauseEntry("the end of the job is unknown", "run it again with `llmb run` on its run.toml", state="lost"),
+    "lost": CauseEntry("the end of the job is unknown", "run it again: `llmb run SPEC`", state="lost"),
     "failed": CauseEntry("the job failed", is_crash=True, search_logs=True),
 }
 """All causes of an unsuccessful end. If messages in the logs name several causes, the first one here counts."""

@@ -32,19 +32,27 @@ UNSATISFIABLE = re.compile(
 )
 """Reasons for which a job stays pending forever unless its options change."""
 
+MINE = "that you may use; `sacctmgr show assoc user=$USER format=account,partition,qos` lists them"
+
 REMEDIES = {
-    "partitionnodelimit": "run on fewer GPUs, or set target.partition to one with more nodes",
-    "partitiontimelimit": "lower workload.time_limit, or set target.partition to one that allows it",
-    "badconstraints": "check target.constraint, nodelist, exclude and mem: no node of the partition satisfies them",
-    "accountnotallowed": "set target.account or target.partition",
-    "invalidaccount": "set target.account",
-    "qosnotallowed": "set target.qos or target.partition",
-    "invalidqos": "set target.qos",
-    "reservationdeleted": "set target.reservation",
+    "partitionnodelimit": "run on fewer GPUs, or `llmb run SPEC --set target.partition=NAME` with one with more nodes; "
+    "`sinfo -o '%P %D'` lists both",
+    "partitiontimelimit": "lower workload.time_limit (`llmb run SPEC --set workload.time_limit=30m`), or name a "
+    "partition that allows it in target.partition; `sinfo -o '%P %l'` lists both",
+    "badconstraints": "correct target.constraint, nodelist, exclude and mem: no node of the partition satisfies them; "
+    "`sinfo -o '%P %N %m %f'` lists what the nodes have",
+    "accountnotallowed": f"`llmb run SPEC --set target.account=NAME` with one {MINE}",
+    "invalidaccount": f"`llmb run SPEC --set target.account=NAME` with one {MINE}",
+    "qosnotallowed": f"`llmb run SPEC --set target.qos=NAME` with one {MINE}",
+    "invalidqos": f"`llmb run SPEC --set target.qos=NAME` with one {MINE}",
+    "reservationdeleted": "`llmb run SPEC --set target.reservation=NAME` with one that `scontrol show res` lists",
 }
 
 NOT_LAUNCHED = "check that all nodes share target.workdir and can write there; otherwise contact the site"
-NOT_BOOTED = "a node did not boot; run again, and if it fails again, add that node to target.exclude"
+NOT_BOOTED = (
+    "a node did not boot; run again, and if it fails again, exclude that node: "
+    "`llmb run SPEC --set target.exclude=NODE`"
+)
 
 
 def job_stage(row: JobRow) -> Literal["pending", "running", "ended"]:

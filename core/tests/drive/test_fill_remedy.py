@@ -1,0 +1,55 @@
+"""Remedies of a run: its names in the commands, and nothing that a shell interprets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from llmb.drive.fill_remedy import fill_remedy
+from llmb.planning import RunPlan
+from llmb.records.record import RunRecord
+from llmb.testing import plan_tables
+from llmb.values.failure import Failure
+
+RECORD = RunRecord(Path("/home/me/it's/runs/abcde"))
+RUN_TOML = "'/home/me/it'\"'\"'s/runs/abcde/run.toml'"
+
+
+@pytest.fixture(scope="module")
+def plan() -> RunPlan:
+    workload = {"recipe": "maxtext/llama2-70b", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+    return plan_tables({"workload": {**workload, "image": "nvcr.io/nvidia/jax:24"}})
+
+
+def remedy(plan: RunPlan, text: str, **more: Any) -> str:
+    return fill_remedy(Failure(cause="c", remedy=text, **more), plan, RECORD).remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("run `llmb run SPEC --set a=1`", f"run `llmb run {RUN_TOML} --set a=1`"),
+        ("`llmb recipes ADDRESS` prints it", "`llmb recipes maxtext/llama2-70b` prints it"),
+        ("`docker pull IMAGE`, `docker login REGISTRY`", "`docker pull nvcr.io/nvidia/jax:24`, `docker login nvcr.io`"),
+        ("`enroot import docker://REGISTRY#NAME`", "`enroot import docker://REGISTRY#NAME`"),
+        ("`srun --container-image=IMAGE PROGRAM`", "`srun --container-image=IMAGE PROGRAM`"),
+        ("set PATH, NODE and SPEC", "set PATH, NODE and SPEC"),
+    ],
+)
+def test_the_names_of_the_run_are_filled_in(plan: RunPlan, text: str, filled: str) -> None:
+    assert remedy(plan, text) == filled
+
+
+def test_the_node_and_the_path_come_from_the_log(plan: RunPlan) -> None:
+    evidence = "OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt/step_100'"
+    assert remedy(plan, "`ls -d PATH`", evidence=evidence) == "`ls -d /home/me/ckpt/step_100`"
+    assert remedy(plan, "`ls -d PATH`", evidence="cannot copy /a/b to /c/d") == "`ls -d PATH`"
+    assert remedy(plan, "`llmb run SPEC --set target.exclude=NODE`", host="node07").endswith("target.exclude=node07`")
+
+
+@pytest.mark.parametrize("name", ["-oProxyCommand=x", "a;reboot", "$(x)", "a b", "`x`"])
+def test_names_in_a_log_add_nothing_to_a_command(plan: RunPlan, name: str) -> None:
+    found = remedy(plan, "`ssh NODE ls PATH`", host=name, evidence=f"No such file: '/data/{name}/x'")
+    assert found in ("`ssh NODE ls PATH`", "`ssh NODE ls /data/-oProxyCommand=x/x`")
