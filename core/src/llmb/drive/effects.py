@@ -12,6 +12,7 @@ from functools import partial
 
 import attrs
 
+from llmb.drive.fill_remedy import describe_rejection
 from llmb.drive.finalize import finalize_run
 from llmb.drive.incidents import JobPast
 from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
@@ -180,7 +181,8 @@ class EffectRunner:
         for unit in units:
             handle = handles[unit.id]
             if handle.refused:
-                self.notes.append(f"{unit.id}: {'; '.join(filter(None, (handle.refused, handle.remedy)))}")
+                run = self.runs[unit.id]
+                self.notes.append(f"{unit.id}: {describe_rejection(handle, run.plan, run.record)}")
             yield unit, submission(handle)
 
     def finalize(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:

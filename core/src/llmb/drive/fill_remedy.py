@@ -12,6 +12,7 @@ from llmb.planning import RunPlan
 from llmb.records.record import RunRecord
 from llmb.values.environment import Image
 from llmb.values.failure import Failure
+from llmb.values.job_status import JobHandle
 
 COMMAND = re.compile(r"`[^`]+`")
 NAME = re.compile(
@@ -36,6 +37,12 @@ def fill_remedy(failure: Failure, plan: RunPlan, record: RunRecord) -> Failure:
         return NAME.sub(lambda name: names.get(name[0]) or name[0], command[0])
 
     return attrs.evolve(failure, remedy=COMMAND.sub(fill, failure.remedy))
+
+
+def describe_rejection(handle: JobHandle, plan: RunPlan, record: RunRecord) -> str:
+    """Return the reason for which the scheduler rejected a job, and the remedy."""
+    failure = fill_remedy(Failure(cause=handle.refused, remedy=handle.remedy), plan, record)
+    return "; ".join(filter(None, (failure.cause, failure.remedy)))
 
 
 def _names(failure: Failure, plan: RunPlan, record: RunRecord) -> Mapping[str, str]:
