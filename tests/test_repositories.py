@@ -126,6 +126,15 @@ def test_a_failed_fetch_is_one_line(toy: Any, upstream: Upstream, url: str | Non
     assert "\n" not in cause
 
 
+def test_a_damaged_upstream_has_its_error_although_git_prints_null_bytes(toy: Any, upstream: Upstream) -> None:
+    commit = upstream.commits[1]
+    blob = upstream.git("rev-parse", f"{commit}:scripts/train.py")
+    (upstream.folder / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    cause = toy.run(framework=asking(upstream, commit))["failure"]["cause"]
+    assert f"cannot fetch {commit} of {upstream.url}: " in cause
+    assert "error: " in cause or "fatal: " in cause
+
+
 def test_a_dry_run_shows_it_among_the_preparation(toy: Any, upstream: Upstream) -> None:
     spec = toy.spec(framework=asking(upstream, upstream.commits[0]))
     [task] = json.loads(toy.llmb("run", spec, "--dry-run", "--json").stdout)["preparations"].values()

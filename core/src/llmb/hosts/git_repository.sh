@@ -14,8 +14,9 @@ logged() {
   return "${PIPESTATUS[0]}"
 }
 
-# git_error: print the error of the last git command without its progress and the advice that follows the error.
-git_error() { tr '\r' '\n' <"$partial.log" | grep -m 1 '^\(fatal\|error\):' || tail -n 1 "$partial.log"; }
+# git_error: print the error of the last git command without its progress and the advice that follows the error. Some
+# errors of servers contain null bytes, for which grep would print nothing.
+git_error() { tr '\r\0' '\n' <"$partial.log" | grep -m 1 '^\(fatal\|error\):' || tail -n 1 "$partial.log"; }
 
 # fetch: fetch the commit alone, or all history if the server does not serve single commits or the commit is
 # abbreviated.
