@@ -15,6 +15,7 @@ from llmb.values.error_text import counted, format_choices, nearest_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.model import Parallelism
 from llmb.values.recipe import Point, Recipe, ScalingRule
+from llmb.values.with_changes import with_changes
 
 SET_BATCH = ", or set parallelism.global_batch_size"
 """The advice for GPUs without a published point: a run with its own batch size needs none."""
@@ -155,7 +156,7 @@ def _apply_rule(
     errors += wrong
     if wrong:
         return None
-    return attrs.evolve(point, gpus=gpus, parallelism=point.parallelism.with_degrees(degrees), baseline=None)
+    return with_changes(point, gpus=gpus, parallelism=point.parallelism.with_degrees(degrees), baseline=None)
 
 
 def published_degree(point: Point, name: str, gpus_per_node: int) -> int | str | None:

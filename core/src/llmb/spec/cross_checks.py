@@ -56,7 +56,7 @@ def _checks_of_run(run: Run[Any], spec: SpecTables) -> Iterator[tuple[tuple[str,
     """Yield the errors of each check, with the keys that the check reads."""
     yield ("model",), check_model(run.architecture)
     yield ("model",), check_model_keys(stated_keys(spec.model), run.architecture)
-    is_own_layout = any(attrs.astuple(spec.parallelism))
+    is_own_layout = bool(stated_keys(spec.parallelism))
     for keys, check in DIVISION_CHECKS:
         errors = check(run.architecture, run.parallelism, run.gpus)
         yield keys, errors if is_own_layout else map(_of_published_layout, errors)

@@ -67,8 +67,8 @@ def expand(document: Document) -> tuple[list[Combination], list[Fault]]:
     if (runs := _count_runs(base, axes)) > MOST_RUNS:
         error = Fault(message=f"the sweep has {runs:,} runs", key="workload", expected=f"at most {MOST_RUNS:,}")
         return [], [*errors, document.source_map.locate(error)]
-    product = itertools.product(*(axis.choices() for axis in axes))
-    return [_combine(base, choice, document.source_map) for choice in product], errors
+    product, source_map = itertools.product(*(axis.choices() for axis in axes)), document.source_map
+    return [_combine(base, choice, source_map) for choice in product], errors
 
 
 def _count_runs(base: dict[str, Any], axes: list[_Axis]) -> int:
@@ -134,9 +134,9 @@ def _combine(base: dict[str, Any], choice: tuple[tuple[str, Any, Place], ...], o
     tables = base
     for key, value, _ in choice:
         tables = _with_value(tables, key.split("."), value)
-    places = {**origins.places, **{key: place for key, _, place in choice}}
+    places = FrozenMap({**origins.places, **{key: place for key, _, place in choice}}, deep=True)
     swept = FrozenMap((key, value) for key, value, _ in choice)
-    return Combination(tables, attrs.evolve(origins, places=FrozenMap(places)), swept)
+    return Combination(tables, SourceMap(file=origins.file, places=places), swept)
 
 
 def _with_value(table: dict[str, Any], names: list[str], value: Any) -> dict[str, Any]:

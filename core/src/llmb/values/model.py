@@ -8,6 +8,7 @@ import attrs
 from llmb.values.frozen import FrozenMap
 from llmb.values.scalars import Fraction, NonEmptyStr, NonNegativeInt, PositiveFloat, PositiveInt
 from llmb.values.typed import typed_fields
+from llmb.values.with_changes import with_changes
 
 FlopFormula = Literal[
     "full", "causal", "full-without-gqa", "megatron-bridge-0.1", "megatron-bridge-0.5", "megatron-bridge-lora"
@@ -181,9 +182,9 @@ class Parallelism:
         Another number of stages drops a published layout.
         """
         vp = {"vp": None} if degrees.get("vp") == 1 else {}
-        changed = attrs.evolve(self, **{**degrees, **vp})
+        changed = with_changes(self, **{**degrees, **vp})
         keeps_layout = (changed.pp, changed.vp) == (self.pp, self.vp) or "pipeline_layout" in degrees
-        return changed if keeps_layout else attrs.evolve(changed, pipeline_layout=None)
+        return changed if keeps_layout else with_changes(changed, pipeline_layout=None)
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

@@ -1,5 +1,6 @@
 """Types of single values, such as PositiveInt and Duration: what each of them accepts."""
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -92,9 +93,8 @@ def accepting(
 def matching(expected: str, pattern: str) -> ValueType:
     """Return the type of all strings that match a regular expression completely."""
     schema = {"type": "string", "pattern": f"^(?:{pattern})$"}
-    return accepting(
-        expected, lambda value: isinstance(value, str) and re.fullmatch(pattern, value) is not None, schema=schema
-    )
+    match = functools.lru_cache(maxsize=1024)(functools.partial(re.fullmatch, pattern))  # runs share most names
+    return accepting(expected, lambda value: isinstance(value, str) and match(value) is not None, schema=schema)
 
 
 def _is_integer(value: Any) -> bool:

@@ -6,7 +6,7 @@ from typing import Any, Self
 import attrs
 
 from llmb.values.errors import Fault
-from llmb.values.frozen import FrozenMap
+from llmb.values.frozen import FrozenMap, freeze
 from llmb.values.recipe import RecipeCopy
 from llmb.values.run import Run, Target
 from llmb.values.scalars import PositiveInt
@@ -24,7 +24,7 @@ class SourceMap:
     """
 
     file: str | None = None
-    places: Mapping[str, tuple[str | None, str]] = attrs.field(factory=FrozenMap)
+    places: Mapping[str, tuple[str | None, str]] = attrs.field(factory=FrozenMap, converter=freeze)
 
     def locate(self, error: Fault) -> Fault:
         """Return the error with its file, and with its key as written. An error with a file is returned unchanged."""
