@@ -7,9 +7,8 @@ become FrozenMap or the attrs class, integers become float, and durations become
 
 import functools
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import repeat
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -176,11 +175,9 @@ def _list(cls: Any, inner: tuple[Any, ...], *, has_any_length: bool) -> ValueTyp
     accepted = (list, tuple, set, frozenset) if make in (set, frozenset) else (list, tuple)
 
     def convert(value: Any) -> Any:
-        if not isinstance(value, accepted):
+        if not isinstance(value, accepted) or (fixed is not None and len(fixed) != len(value)):
             raise InvalidValueError.of(value, expected)
-        if fixed is not None and len(fixed) != len(value):
-            raise InvalidValueError.of(value, expected)
-        return make(_convert_items(value, fixed or repeat(item), "[{}]".format))
+        return make(_convert_items(value, fixed or item, "[{}]".format))
 
     return ValueType(expected, convert)
 
@@ -194,23 +191,27 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
         if not isinstance(value, Mapping):
             raise InvalidValueError.of(value, expected)
         names = list(value)
-        keys = _convert_items(names, repeat(key), lambda index: f".{names[index]}")
-        items = _convert_items(value.values(), repeat(item), lambda index: f".{names[index]}")
+        keys = _convert_items(names, key, lambda index: f".{names[index]}")
+        items = _convert_items(value.values(), item, lambda index: f".{names[index]}")
         return FrozenMap(zip(keys, items, strict=True), deep=True, checked_by=convert)
 
     return ValueType(expected, convert)
 
 
-def _convert_items(values: Iterable[Any], kinds: Iterable[ValueType], key_of: Callable[[int], str]) -> list[Any]:
+def _convert_items(
+    values: Collection[Any], kinds: ValueType | Sequence[ValueType], key_of: Callable[[int], str]
+) -> list[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
+    if isinstance(kinds, ValueType):
+        if kinds.exact and {kinds.exact}.issuperset(map(type, values)):  # without a call for each item
+            return list(values)
+        kinds = [kinds] * len(values)
+    pairs = tuple(zip(values, kinds, strict=True))
     try:
-        return [
-            value if type(value) is kind.exact else kind.convert(value)
-            for value, kind in zip(values, kinds, strict=False)
-        ]
+        return [value if type(value) is kind.exact else kind.convert(value) for value, kind in pairs]
     except InvalidValueError:
         errors: list[Fault] = []
-        for index, (value, kind) in enumerate(zip(values, kinds, strict=False)):
+        for index, (value, kind) in enumerate(pairs):
             try:
                 kind.convert(value)
             except InvalidValueError as error:
@@ -223,7 +224,7 @@ def _any(value: Any) -> Any:
     if isinstance(value, str | int | float):
         return value
     if isinstance(value, list | tuple):
-        return tuple(_convert_items(value, repeat(value_type(Any)), "[{}]".format))
+        return tuple(_convert_items(value, value_type(Any), "[{}]".format))
     if isinstance(value, Mapping):
         return value_type(Mapping[str, Any]).convert(value)
     raise InvalidValueError.of(value, describe(Any))
