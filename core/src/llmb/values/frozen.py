@@ -53,6 +53,9 @@ class FrozenMap(Mapping[K, V_co]):
         """Return the view of the dict, for the same reason as `items`."""
         return self._items.values()
 
+    def __eq__(self, other: object) -> bool:
+        return self._items == other._items if isinstance(other, FrozenMap) else super().__eq__(other)
+
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
 

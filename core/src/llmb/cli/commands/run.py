@@ -91,7 +91,7 @@ def _as_dict(plan: llmb.RunPlan, shared: Mapping[str, llmb.TaskPlan], existing: 
 
 def _differences(task: llmb.TaskPlan, shared: llmb.TaskPlan) -> dict[str, Any]:
     """Return what differs from the shared task of the same key, such as the script on another target."""
-    if task == shared:
+    if task is shared or task == shared:
         return {}
     common = shared.as_dict()
     return {key: value for key, value in task.as_dict().items() if value != common[key]}
