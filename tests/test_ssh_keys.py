@@ -15,7 +15,10 @@ from llmb import TargetError
 pytestmark = pytest.mark.real
 
 
-def test_an_encrypted_key_in_the_agent_is_accepted(client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("setting", ["", 'IdentityAgent "{}"', "IdentityAgent SSH_AUTH_SOCK", "IdentityAgent $OURS"])
+def test_an_encrypted_key_in_the_agent_is_accepted(
+    setting: str, client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     socket_file = client.folder / "agent"
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_file)], stdout=subprocess.DEVNULL)
     try:
@@ -23,7 +26,10 @@ def test_an_encrypted_key_in_the_agent_is_accepted(client: Sshd, connect: Any, m
         while subprocess.run(["ssh-add", "-q", str(client.key)], env=env, stderr=subprocess.DEVNULL).returncode == 2:
             assert agent.poll() is None
         subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
+        with (client.ssh / "config").open("a") as config:
+            config.write(f"\nHost *\n  {setting.format(socket_file)}\n" if setting else "")
+        named = "{}" in setting
+        monkeypatch.setenv("OURS" if "OURS" in setting else "SSH_AUTH_SOCK", "/nowhere" if named else str(socket_file))
         assert connect().run("echo there").stdout == "there\n"
     finally:
         agent.terminate()

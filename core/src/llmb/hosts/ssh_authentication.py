@@ -2,6 +2,7 @@
 
 import base64
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from paramiko import (
     SSHException,
     Transport,
 )
+from paramiko.agent import AgentSSH
 from paramiko.auth_strategy import AuthStrategy
 from paramiko.pkey import UnknownKeyType
 
@@ -31,6 +33,7 @@ class PublicKeys(AuthStrategy):
         self._user = username
         self._named = [Path(os.path.expanduser(name)) for name in ssh_config.get("identityfile", ())]
         self._named_only = ssh_config.get("identitiesonly", "no").lower() == "yes"
+        self._agent_socket = _find_agent_socket(ssh_config.get("identityagent", "SSH_AUTH_SOCK"))
         self._encrypted: list[Path] = []
         self._tried = 0
 
@@ -39,7 +42,7 @@ class PublicKeys(AuthStrategy):
 
         Raise TargetError, with the reason and a remedy, if the server accepts none.
         """
-        agent = _agent()
+        agent = _connect_agent(self._agent_socket)
         try:
             for key in self._keys(agent):
                 self._tried += 1
@@ -119,12 +122,31 @@ def _raise_unless_rejected(error: AuthenticationException, transport: Transport,
         raise TargetError(f"no response to the login within {transport.auth_timeout:g} s") from error
 
 
-def _agent() -> Agent | None:
-    if not os.environ.get("SSH_AUTH_SOCK"):
+class _AgentAt(Agent):
+    """The agent at a socket. paramiko's own agent is always the one that SSH_AUTH_SOCK names."""
+
+    def __init__(self, socket_file: str) -> None:
+        AgentSSH.__init__(self)  # not Agent's, which connects
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.connect(socket_file)
+        self._connect(connection)  # type: ignore[attr-defined]  # the stubs lack what subclasses call
+
+
+def _find_agent_socket(setting: str) -> str:
+    """Return the path that ``IdentityAgent`` means: a path, the name of a variable, or "" for no agent."""
+    if setting.lower() == "none":
+        return ""
+    if setting == "SSH_AUTH_SOCK" or setting.startswith("$"):
+        return os.environ.get(setting.strip("${}"), "")
+    return os.path.expanduser(setting)
+
+
+def _connect_agent(socket_file: str) -> Agent | None:
+    if not socket_file:
         return None
     try:
-        return Agent()
-    except SSHException:  # the socket belongs to another program
+        return _AgentAt(socket_file)
+    except (OSError, SSHException):  # the agent is gone, or the socket belongs to another program
         return None
 
 
