@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
-from llmb import Job, Run, SpecError, Task
-from llmb_megatron_bridge import packed_squad
+from llmb import Job, Paths, Run, SpecError, Task
 from llmb_megatron_bridge.plugin import MegatronBridge
 
 LoadRun = Callable[..., "Run[Any]"]
@@ -140,32 +140,59 @@ def test_the_length_of_a_sequence_is_the_only_size_that_a_spec_may_change(load_r
 
 
 PACKAGES = {
-    "megatron/bridge/data/utils.py": "def hf_train_valid_test_datasets_provider(samples, config, tokenizer):\n"
-    "    text = f'{config.seq_length} {config.packed} {config.pad_seq_to_mult} {config.dataset_kwargs} {tokenizer}'\n"
-    "    open(f'{config.dataset_root}/test.jsonl', 'w').write(text)\n",
-    "megatron/bridge/training/tokenizers/config.py": "class TokenizerConfig:\n"
-    "    def __init__(self, **named): self.named = named\n",
-    "megatron/bridge/training/tokenizers/tokenizer.py": "def build_tokenizer(config):\n"
-    "    return config.named['tokenizer_model']\n",
-    "scripts/utils/datasets.py": "import types\n"
-    "def create_squad_dataset_config(dataset_root, seq_length, packed, pad_seq_to_mult):\n"
-    "    return types.SimpleNamespace(**locals())\n",
-    "numpy/random.py": "def seed(number): assert number == 5678\n",
-    "numpy/__init__.py": "from . import random\n",
+    "megatron/bridge/data/utils.py": """
+from pathlib import Path
+def hf_train_valid_test_datasets_provider(samples, config, tokenizer):
+    name = tokenizer.replace("/", "--")
+    packed = Path(config.dataset_root, "packed", f"{name}_pad_seq_to_mult{config.pad_seq_to_mult}")
+    packed.mkdir(parents=True)
+    for name in ("training", "validation"):
+        (packed / f"{name}_{config.seq_length}.npy").write_text(str(config.packed))
+    Path(config.dataset_root, "test.jsonl").write_text(str(config.dataset_kwargs))
+""",
+    "megatron/bridge/training/tokenizers/config.py": """
+class TokenizerConfig:
+    def __init__(self, tokenizer_type, tokenizer_model):
+        self.tokenizer_model = tokenizer_model
+""",
+    "megatron/bridge/training/tokenizers/tokenizer.py": """
+def build_tokenizer(config):
+    return config.tokenizer_model
+""",
+    "utils/datasets.py": """
+import types
+def create_squad_dataset_config(dataset_root, seq_length, packed, pad_seq_to_mult):
+    return types.SimpleNamespace(**locals())
+""",
+    "numpy/__init__.py": "from . import random",
+    "numpy/random.py": "def seed(number): assert number == 5678",
 }
-"""The functions of Megatron-Bridge at commit f07871e2 that the script calls, with their arguments."""
+"""The functions of Megatron-Bridge at commit f07871e2 that the script calls, with their arguments and files."""
 
 
-def test_the_dataset_is_packed_by_the_functions_that_the_training_calls(
-    tmp_path: Path,
-) -> None:
+def is_complete(task: Task) -> bool:
+    return subprocess.run(["bash", "-c", task.check], check=False).returncode == 0
+
+
+def test_the_job_packs_the_dataset_even_after_an_interrupted_one(load_run: LoadRun, tmp_path: Path) -> None:
     for name, text in PACKAGES.items():
-        file = tmp_path / name
+        file = tmp_path / "packages" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    arguments = (tmp_path / "scripts", "meta-llama/Meta-Llama-3-70B", "4096", "1", tmp_path)
-    command = [sys.executable, packed_squad.__file__, *map(str, arguments)]
-    subprocess.run(command, check=True, env={"PYTHONPATH": str(tmp_path)})
-    assert (tmp_path / "test.jsonl").read_text() == (
-        "4096 True 1 {'pad_to_max_length': True} meta-llama/Meta-Llama-3-70B"
-    )
+    paths = Paths(run=str(tmp_path / "run"), cache=str(tmp_path / "cache"))
+    task = tasks_of(attrs.evolve(load_run(RECIPE, "h100", "fp8", 8), paths=paths))["packed SQuAD"]
+    for path, text in job_of(task).files.items():
+        Path(path).parent.mkdir(parents=True)
+        Path(path).write_text(text)
+    interrupted = tmp_path / "cache/datasets/packed-squad-llama-3-4096-1.partial/packed"
+    interrupted.mkdir(parents=True)
+
+    assert not is_complete(task)
+    for phase in job_of(task).phases:
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "packages")}
+        subprocess.run(phase.command, check=True, env=env)
+        assert all(Path(file).stat().st_size for file in phase.outputs)
+    assert is_complete(task)
+    folder = tmp_path / "cache/datasets/packed-squad-llama-3-4096-1"
+    assert (folder / "test.jsonl").read_text() == "{'pad_to_max_length': True}"
+    assert not interrupted.parent.exists()
