@@ -12,7 +12,7 @@ import tomli_w
 from parts import docker as docker_parts
 from parts import slurm as slurm_parts
 from parts.sshd import SSHD, Sshd
-from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_processes_in
+from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_processes_in, process_ids
 from parts.wheels import EXAMPLES, PRODUCT, build
 
 SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session"}
@@ -29,9 +29,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_goes_on(tmp_path: Path) -> Iterator[None]:
+def _nothing_goes_on(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "tmp_path" not in request.fixturenames:
+        yield
+        return
+    folder, older = request.getfixturevalue("tmp_path"), process_ids()
     yield
-    end_processes_in(tmp_path)
+    end_processes_in(folder, older=older)
 
 
 @pytest.fixture

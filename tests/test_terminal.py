@@ -101,7 +101,7 @@ def test_piped_output_has_no_escapes_and_no_trailing_blanks(name: str) -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=["no-color", "dumb"])
 def test_colours_can_be_turned_off(env: dict[str, str]) -> None:
-    shown = on_terminal(80, "doctor", **env)
+    shown = on_terminal(80, "doctor", str(ROOT / "examples/quickstart.toml"), **env)
     assert "ok" in shown
     assert not re.search(r"\x1b\[(?:\d+;)*3[0-7]", shown)
 

@@ -239,11 +239,16 @@ class ContainerRuns(ToyRuns):
         return super().spec(name, **{**tables, **{name: keys | tables.get(name, {}) for name, keys in usual.items()}})
 
 
-def end_processes_in(folder: Path) -> None:
+def process_ids() -> set[str]:
+    """Return the ids of all processes of this machine."""
+    return set(filter(str.isdigit, os.listdir("/proc")))
+
+
+def end_processes_in(folder: Path, *, older: set[str]) -> None:
     """Kill all processes below a test's folder. A failed test may leave processes that wait forever."""
-    for process in Path("/proc").glob("[0-9]*"):
+    for process in process_ids() - older:
         try:
-            if (process / "cwd").readlink().is_relative_to(folder):
-                os.kill(int(process.name), signal.SIGKILL)
+            if Path(f"/proc/{process}/cwd").readlink().is_relative_to(folder):
+                os.kill(int(process), signal.SIGKILL)
         except OSError:
             continue  # the process has just ended
