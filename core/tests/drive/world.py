@@ -66,7 +66,7 @@ class Scenario:
 
     def run_plan(self, run_id: str) -> RunPlan:
         steps = self.plans()[run_id].steps
-        run: Any = SimpleNamespace(id=run_id, name=run_id, steps=steps)
+        run: Any = SimpleNamespace(id=run_id, name=run_id, steps=steps, framework="toy", recipe="toy/tiny")
         return RunPlan(
             spec=SimpleNamespace(run=run, target=TARGET),  # type: ignore[arg-type]  # enough of a run for the core
             job=JOB,
