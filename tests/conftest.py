@@ -60,6 +60,12 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
+def maxtext_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return one home for all trainings of MaxText on this machine, so that llmb creates their environment once."""
+    return tmp_path_factory.mktemp("maxtext")
+
+
+@pytest.fixture(scope="session")
 def sshd_session() -> Iterator[Sshd]:
     """Start an SSH server for all tests."""
     if SSHD is None:

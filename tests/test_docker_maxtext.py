@@ -43,21 +43,16 @@ def end(process: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("maxtext")
-
-
-@pytest.fixture(scope="module")
-def outside(home: Path) -> dict[str, Any]:
+def outside(maxtext_home: Path) -> dict[str, Any]:
     """Run the quickstart in its virtual environment."""
-    return end(start(home))
+    return end(start(maxtext_home))
 
 
 @pytest.fixture(scope="module")
-def engine(home: Path, outside: dict[str, Any], docker_session: Docker) -> Iterator[Docker]:
+def engine(maxtext_home: Path, outside: dict[str, Any], docker_session: Docker) -> Iterator[Docker]:
     """Start Docker with an image of that environment, its Python and its libraries."""
     assert outside["state"] == "completed"
-    [venv] = (home / "work/cache/venv").glob("venv-*")
+    [venv] = (maxtext_home / "work/cache/venv").glob("venv-*")
     import_venv(venv, IMAGE, {**os.environ, **docker_session.env})
     yield docker_session
     docker_session("image", "rm", IMAGE)
@@ -69,10 +64,10 @@ def columns_and_steps(run: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_without_an_image(
-    home: Path, outside: dict[str, Any], engine: Docker
+    maxtext_home: Path, outside: dict[str, Any], engine: Docker
 ) -> None:
-    running = start(home, *IN_IMAGE, **engine.env)
-    log = wait_for_log(home, b"completed step: 1,")
+    running = start(maxtext_home, *IN_IMAGE, **engine.env)
+    log = wait_for_log(maxtext_home, b"completed step: 1,")
     engine.kill()
     seen = log.stat().st_size
     deadline = time.monotonic() + 120

@@ -27,7 +27,7 @@ from parts.sshd import Sshd  # the same
 
 MISSING = {"slurm": missing_for_slurm, "docker": missing_for_docker}
 OF_NETWORK = re.compile(r"^(UV|PIP)_|CERT|PROXY|proxy")  # a login node has these too
-NOT_OURS = ("XDG_", "LLMB_", "SLURM_", "SBATCH_", "VIRTUAL_ENV", "PYTHONPATH", "DOCKER_")
+NOT_OURS = ("XDG_", "LLMB_", "SLURM_", "SBATCH_", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "DOCKER_")
 
 
 def main() -> int:
