@@ -16,6 +16,7 @@ STEP = f"0: slurmstepd: error: *** STEP 12.0 ON node1 CANCELLED AT {STAMP} ***\n
 EXITED = "srun: error: node1: task 3: Exited with exit code 3\n"
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.16 GiB.\n"
 ERROR = 'Traceback (most recent call last):\n  File "train.py", line 3, in <module>\n    main()\nValueError: no data\n'
+CAUGHT = ERROR.replace("in <module>", "in upload")
 IGNORED = f"Exception ignored in: <function Pool.__del__ at 0x7f0>\n{ERROR}"
 IN_A_THREAD = f"Exception in thread Thread-3 (_pin_memory_loop):\n{ERROR}"
 TRACKER = """\
@@ -98,6 +99,8 @@ ON_EACH_RANK = {
         + "".join(f"{rank:>2}: shutting down {number}\n" for rank in range(1, 16) for number in range(20)),
         6 + 3 * 16,
     ),
+    "without labels": (ERROR + "another rank goes on\n" * 190, 9),
+    "python -m": (ERROR.replace("in <module>", "in _run_module_as_main") + "another rank goes on\n" * 190, 9),
     "messages between": ((ERROR + "to debug, set a variable\n" * 3) * 8, 9),
 }
 
@@ -132,7 +135,7 @@ def test_the_last_exception_of_a_chain_is_the_cause(llmb: Llmb, tmp_path: Path) 
         IGNORED,
         IN_A_THREAD,
         IN_A_THREAD.replace("ValueError: no data", "EOFError") + TRACKER * 2,
-        ERROR + "training goes on\n" * 10,
+        CAUGHT + "training goes on\n" * 10,
         SUCCEEDED + LIMIT,  # it hung at its exit
         SUCCEEDED + OOM + ERROR + EXITED,  # it failed at its exit
         "".join(f"4: {line}" for line in f"Import of apex failed with: {ERROR}".splitlines(True)),

@@ -46,6 +46,10 @@ import of an optional module."""
 
 _CHAINED = re.compile(rb"During handling of the above exception|The above exception was the direct cause")
 
+_OUTERMOST_FRAMES = (b", in <module>", b", in _run_module_as_main")
+"""Ends of the first frame of an exception that nothing caught. The traceback of a caught one begins where it is caught.
+"""
+
 _TRACKER = b'multiprocessing/resource_tracker.py"'
 """Part of a stack frame of the process that cleans up for others. Its exceptions mean nothing."""
 
@@ -80,19 +84,23 @@ _REPORT = re.compile(
 
 @attrs.frozen
 class TailLine:
-    """A line without its line end, the byte where the line begins, and its kind. Stack traces are left out."""
+    """A line without its line end, the byte where the line begins, and its kind. Stack traces are left out.
+
+    ``uncaught`` is True for an exception that ended its process according to its traceback.
+    """
 
     offset: int
     line: bytes
     label: bytes
     kind: Literal["error", "ignored error", "report", "text"]
+    uncaught: bool = False
 
 
 @attrs.frozen
 class LoggedError:
     """The line of an exception or a fatal message.
 
-    ``ended_rank`` is True if almost no line of the same rank follows it.
+    ``ended_rank`` is True if almost no line of the same rank follows it, or if nothing caught the exception.
     """
 
     offset: int
@@ -136,7 +144,7 @@ def _errors_of(lines: Sequence[TailLine]) -> Iterator[LoggedError]:
     allowed = float(AT_THE_END)
     for line in reversed(lines[-RECENT:]):
         if line.kind == "error":
-            yield LoggedError(line.offset, line.line, ended_rank=allowed >= 0)
+            yield LoggedError(line.offset, line.line, ended_rank=line.uncaught or allowed >= 0)
             allowed += AT_THE_END
         elif line.kind == "text":
             allowed -= 1
@@ -150,6 +158,7 @@ class _Rank:
 
     code_follows: bool = False
     frames: bool = False
+    uncaught: bool = False
     of_tracker: bool = False
     reported: bool = False
     last_error: int | None = None
@@ -174,6 +183,7 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
     rank.code_follows = is_trace
     if is_trace or is_code or not text.strip():
         if b'File "' in text and is_trace:
+            rank.uncaught = rank.uncaught or (not rank.frames and text.endswith(_OUTERMOST_FRAMES))
             rank.frames, rank.of_tracker = True, _TRACKER in text
         return
     stripped = text.strip()
@@ -188,8 +198,8 @@ def _read_line(offset: int, line: bytes, label: bytes, text: bytes, rank: _Rank,
         elif _REPORT.match(stripped):
             kind = "report"
         rank.reported = _REPORTED.search(stripped) is not None
-        kept.append(TailLine(offset, line.strip(), label, kind))
-    rank.frames = rank.of_tracker = False
+        kept.append(TailLine(offset, line.strip(), label, kind, uncaught=rank.uncaught))
+    rank.frames = rank.uncaught = rank.of_tracker = False
 
 
 def _unlabelled(line: bytes) -> bytes:
