@@ -120,6 +120,12 @@ def test_a_checkpoint_must_fit_the_recipe(
         MegatronBridge().build_job(load_run(recipe, *point, framework={"checkpoint": folder}))
 
 
+def test_an_override_of_the_dataset_has_no_effect_and_is_an_error(load_run: LoadRun) -> None:
+    run = load_run(RECIPE, "h100", "fp8", 8, framework={"config": {"dataset.seed": 3}})
+    with pytest.raises(SpecError, match=r"framework.config.dataset.seed: the script replaces the dataset"):
+        MegatronBridge().build_job(run)
+
+
 def test_the_jobs_may_get_more_time(load_run: LoadRun) -> None:
     tasks = tasks_of(load_run(RECIPE, "h100", "fp8", 8, framework={"preparation_time_limit": "3h"}))
     assert {job_of(task).time_limit_s for task in tasks.values()} == {3 * 3600}

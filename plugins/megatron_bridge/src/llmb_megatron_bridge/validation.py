@@ -112,6 +112,8 @@ def _check_config(run: Run[Any]) -> Iterator[Fault]:
         table = bare.partition(".")[0]
         if fault := forbid_key(bare, DECIDED, key=key):
             yield fault
+        elif table == "dataset" and "--data" in run.settings.get("arguments", ()):
+            yield Fault(message="the script replaces the dataset after the overrides", key=key, expected="no such key")
         elif tables and table not in tables:
             message = f"unknown table in the configuration of release {run.release}"
             expected = f"a key of one of {', '.join(tables)}"
