@@ -7,7 +7,7 @@ from typing import Any
 from llmb import Environment, FrozenMap, Job, Phase, Run, Task, assignments, content_key, resource_text
 
 SCRIPT = "build_software.sh"
-SPACE_GB = 30.0  # an estimate: PyTorch with its libraries, and the builds
+SPACE_GB = 10.0  # 2 GB in a build for H100; torchao and HybridEP also need the sources of CUTLASS and NCCL
 TIME_LIMIT_S = 3600  # of the publisher's own job
 
 
