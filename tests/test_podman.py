@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from parts.docker import Podman, write_tiny_root
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("podman")]  # its image is imported once
 
 IMAGE = "localhost/llmb-tiny:1"
 

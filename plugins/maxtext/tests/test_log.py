@@ -23,6 +23,8 @@ GOLDEN = HERE / "logs" / "maxtext-0.2.5-cpu.log"
 SHARED = HERE.parents[3] / "shared" / "logs"
 REAL = sorted(SHARED.glob("maxtext/*.log"))
 ALL = [GOLDEN, *REAL]
+VARIED = [GOLDEN, *(log for log in REAL if log.name[:2] in ("01", "07", "21"))]
+VARIED_THEN_ALL = [pytest.param(log, marks=() if log in VARIED else pytest.mark.slow, id=log.stem) for log in ALL]
 
 SOME = """\
 # completed step: 0, seconds: 36.350, TFLOP/s/device: 28.423, loss: 1.966
@@ -269,7 +271,7 @@ def test_the_log_that_turned_nan() -> None:
 # The same log, by other ways
 
 
-@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", VARIED_THEN_ALL)
 def test_line_ends_do_not_matter(log: Path) -> None:
     data = log.read_bytes()
 
@@ -277,7 +279,7 @@ def test_line_ends_do_not_matter(log: Path) -> None:
     assert last_run(data.replace(b"\n", b"\r")) == last_run(data)
 
 
-@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", VARIED_THEN_ALL)
 @pytest.mark.parametrize("label", ["N: ", "  N: ", "[defaultN]:", "node-N: "])
 def test_a_label_before_each_line_does_not_matter(log: Path, label: str) -> None:
     data = log.read_bytes()
@@ -285,7 +287,7 @@ def test_a_label_before_each_line_does_not_matter(log: Path, label: str) -> None
     assert last_run(interleaved(data, 1, label)) == last_run(data)
 
 
-@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", VARIED_THEN_ALL)
 @pytest.mark.parametrize("label", ["", "N: "], ids=["not labelled", "labelled"])
 @pytest.mark.parametrize(("ranks", "late"), [(2, 0), (2, 1), (3, 1), (3, 7)])
 def test_ranks_in_one_log_give_the_steps_of_one(log: Path, label: str, ranks: int, late: int) -> None:
@@ -294,7 +296,7 @@ def test_ranks_in_one_log_give_the_steps_of_one(log: Path, label: str, ranks: in
     assert last_run(interleaved(data, ranks, label, late)) == last_run(data)
 
 
-@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", VARIED_THEN_ALL)
 def test_ranks_in_logs_of_their_own_give_the_steps_of_one(log: Path) -> None:
     data, parser = log.read_bytes(), MaxTextLog()
     found = [item for rank in range(3) for item in parser.feed(data, f"rank{rank}.log")] + list(parser.close())
@@ -305,8 +307,7 @@ def test_ranks_in_logs_of_their_own_give_the_steps_of_one(log: Path) -> None:
 
 @pytest.mark.parametrize("label", ["", "N: "], ids=["not labelled", "labelled"])
 @pytest.mark.parametrize("ranks", [1, 2, 3])
-@pytest.mark.parametrize("log", [log for log in ALL if log == GOLDEN or log.name[:2] in ("01", "07", "21")],
-                         ids=lambda path: path.stem)  # fmt: skip
+@pytest.mark.parametrize("log", VARIED, ids=lambda path: path.stem)
 def test_a_profile_run_before_a_log_does_not_count(log: Path, ranks: int, label: str) -> None:
     data = interleaved(log.read_bytes(), ranks, label, late=1)
     first = steps(data)[0].step
@@ -329,7 +330,7 @@ def test_a_rewind_to_a_checkpoint_continues_the_run() -> None:
     assert list(last_run(b"".join(lines))) == list(range(12))
 
 
-@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", VARIED_THEN_ALL)
 @given(places=st.lists(st.integers(min_value=0), max_size=30))
 def test_how_the_bytes_are_cut_does_not_matter(log: Path, places: Sequence[int]) -> None:
     data = log.read_bytes()
@@ -346,7 +347,7 @@ def test_how_interleaved_ranks_are_cut_does_not_matter(places: Sequence[int], ra
     assert list(last_run(*cut(data, places))) == [0, 1, 2, 4, 5]
 
 
-@pytest.mark.parametrize("log", ALL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", VARIED_THEN_ALL)
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_the_size_of_the_blocks_does_not_matter(log: Path, size: int) -> None:
     data = log.read_bytes()[-50_000:]

@@ -26,6 +26,7 @@ from llmb_nemo_launcher.log import NeMoLog
 SHARED = Path(__file__).parents[4] / "shared" / "logs"
 REAL = sorted(SHARED.glob("nemo/*.log"))
 SOME = [log for log in REAL if log.name[:2] in ("01", "13", "21", "37", "43")]
+SOME_THEN_ALL = [pytest.param(log, marks=() if log in SOME else pytest.mark.slow, id=log.stem) for log in REAL]
 MIB = 1 << 20
 
 # first and last step, its time; status; further: mean of the last ten, steps of the mean, TFLOP/s, tokens/s
@@ -121,7 +122,7 @@ def test_a_real_log_has_these_values(log: Path) -> None:
         assert getattr(last, name) == expected[name]
 
 
-@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", SOME_THEN_ALL)
 def test_line_ends_do_not_matter(log: Path) -> None:
     data = log.read_bytes()
 
@@ -129,7 +130,7 @@ def test_line_ends_do_not_matter(log: Path) -> None:
     assert last_run(data.replace(b"\n", b"\r")) == last_run(data)
 
 
-@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", SOME_THEN_ALL)
 @pytest.mark.parametrize("label", ["N: ", "  N: ", "[defaultN]:", "node-N: "])
 def test_a_label_before_each_line_does_not_matter(log: Path, label: str) -> None:
     data = log.read_bytes()
@@ -137,7 +138,7 @@ def test_a_label_before_each_line_does_not_matter(log: Path, label: str) -> None
     assert last_run(labelled(data, label)) == last_run(data)
 
 
-@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", SOME_THEN_ALL)
 @pytest.mark.parametrize(("ranks", "late"), [(2, 0), (2, 1), (3, 1), (3, 7)])
 def test_labelled_ranks_in_one_log_give_the_steps_of_one(log: Path, ranks: int, late: int) -> None:
     data = log.read_bytes()
@@ -145,7 +146,7 @@ def test_labelled_ranks_in_one_log_give_the_steps_of_one(log: Path, ranks: int, 
     assert last_run(labelled(data, "N: ", ranks, late)) == last_run(data)
 
 
-@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", SOME_THEN_ALL)
 def test_ranks_in_logs_of_their_own_give_the_steps_of_one(log: Path) -> None:
     data, parser = log.read_bytes(), NeMoLog()
     found = [item for rank in range(3) for item in parser.feed(data, f"rank{rank}.log")] + list(parser.close())
@@ -162,7 +163,7 @@ def test_how_the_bytes_are_cut_does_not_matter(log: Path, places: Sequence[int])
     assert repr(parse(*cut(data, places))) == parsed_in_one_piece(log)
 
 
-@pytest.mark.parametrize("log", REAL, ids=lambda path: path.stem)
+@pytest.mark.parametrize("log", SOME_THEN_ALL)
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_the_size_of_the_blocks_does_not_matter(log: Path, size: int) -> None:
     data = log.read_bytes()[-30_000:]
