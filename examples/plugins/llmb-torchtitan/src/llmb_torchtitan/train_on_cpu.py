@@ -1,7 +1,7 @@
 """Start torchtitan's training without a GPU.
 
-torchtitan 0.2 takes the CPU for a CUDA device, because PyTorch names no accelerator. This module names the CPU, and
-replaces three functions that PyTorch or Triton implement only for GPUs. Model, training loop and log stay unchanged.
+torchtitan 0.2 selects CUDA if PyTorch reports no accelerator. This module selects the CPU, and replaces three functions
+that PyTorch or Triton implement only for GPUs. Model, training loop and log stay unchanged.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def _check_steps(run: Run[Any]) -> Iterator[Fault]:
         key = "framework.config.metrics.log_freq"
         yield Fault(message=f"invalid value {value}", key=key, expected="a positive integer")
     elif run.steps % interval:
-        message = f"torchtitan prints every {interval}th step, so not the last of {run.steps} steps"
+        message = f"torchtitan prints a line every {interval} steps, so none for step {run.steps}, the last one"
         yield Fault(message=message, key="workload.steps", expected=f"a multiple of {interval}")
 
 
