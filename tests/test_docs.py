@@ -23,9 +23,10 @@ def test_the_readme_mentions_every_command() -> None:
     assert [command for command in commands if f"`llmb {command}" not in README] == []
 
 
-def test_the_readme_names_the_keys_of_a_run() -> None:
-    paragraph = README.partition("With `--json`")[2].partition("Ctrl-C")[0]
-    assert re.findall(r"`(\w+)`", paragraph) == list(RunResult.from_dict({}).as_dict())
+def test_the_page_on_json_names_the_keys_of_a_run() -> None:
+    table = (ROOT / "docs/json.md").read_text().partition("<!-- keys of a run -->")[2].partition('"sets"')[0]
+    cells = re.findall(r"^\| (`[^|]*) \|", table, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(cells))) == set(RunResult.from_dict({}).as_dict())
 
 
 def test_ci_runs_the_commands_of_the_readme() -> None:

@@ -36,6 +36,15 @@ def test_an_encrypted_key_in_the_agent_is_accepted(
         agent.wait()
 
 
+def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) -> None:
+    authority, user = client.folder / "authority", client.user
+    make_key(authority)
+    command = ["ssh-keygen", "-q", "-s", str(authority), "-I", user, "-n", user, f"{client.key}.pub"]
+    subprocess.run(command, check=True)
+    (client.folder / "authorized_keys").write_text(f"cert-authority {authority.with_suffix('.pub').read_text()}")
+    assert connect().run("echo there").stdout == "there\n"
+
+
 def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
     (client.ssh / "known_hosts").unlink()
     with pytest.raises(TargetError) as raised:

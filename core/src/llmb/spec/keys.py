@@ -41,7 +41,9 @@ class WorkloadTable:
     steps: PositiveInt | None = None
     """Training steps. Default: the recipe's. Example: ``100``"""
     repeats: PositiveInt | None = None
-    """Number of runs with the same values, each with its own verdict. Default: 1. Example: ``3``"""
+    """Number of runs with the same values. Each has its own verdict, and all together have one. Default: 1.
+    Example: ``3``
+    """
     image: ImageAddress | None = None
     """Container image instead of the recipe's image or virtual environment. Default: the recipe's. Example:
     ``"nvcr.io/nvidia/nemo:24.12"``
@@ -182,7 +184,9 @@ class TargetTable:
     """
 
     scheduler: str
-    """A plugin; `llmb plugins` lists the installed ones. Example: ``"slurm"``"""
+    """A plugin; `llmb plugins` lists the installed ones. Required here or in the table that `name` or `--target`
+    names. Example: ``"slurm"``
+    """
     name: str | None = None
     """A table of the targets file, whose keys are added to those of the spec. Example: ``"eos"``"""
     host: str | None = None
