@@ -25,8 +25,8 @@ QUICKSTART = str(ROOT / "examples/quickstart.toml")
 pytestmark = [
     pytest.mark.real,
     pytest.mark.slow,
-    pytest.mark.xdist_group("training"),
-]  # one training at a time
+    pytest.mark.xdist_group("maxtext"),
+]  # the environment is created once
 
 
 def start(home: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:

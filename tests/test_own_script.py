@@ -56,7 +56,7 @@ def torch_source() -> dict[str, str]:
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.xdist_group("training")
+@pytest.mark.xdist_group("torch")
 def test_two_ranks_train_on_this_machine(cache: Path) -> None:
     run = run_example(cache, "target.lock=" + json.dumps(str(cache / "machine.lock")))
     assert (run["state"], run["recipe"]) == ("completed", "mylm/mylm")
@@ -69,7 +69,7 @@ def test_two_ranks_train_on_this_machine(cache: Path) -> None:
 
 @pytest.mark.real
 @pytest.mark.slow
-@pytest.mark.xdist_group("training")
+@pytest.mark.xdist_group("torch")
 @pytest.mark.usefixtures("slurm")
 def test_a_rank_on_each_of_two_nodes_trains_on_slurm(cache: Path) -> None:
     target = {"scheduler": "slurm", "workdir": str(cache / "work"), "gpus_per_node": 1, "exclusive": False}

@@ -18,8 +18,8 @@ from parts.wheels import PRODUCT, ROOT, EmptyEnvironment
 pytestmark = [
     pytest.mark.real,
     pytest.mark.slow,
-    pytest.mark.xdist_group("training"),
-]  # a machine trains one model at a time
+    pytest.mark.xdist_group("maxtext"),
+]  # the environment is created once
 
 
 def llmb(*arguments: str, home: Path, timeout_s: float = 500) -> subprocess.CompletedProcess[str]:

@@ -16,8 +16,8 @@ import tomli_w
 pytestmark = [
     pytest.mark.real,
     pytest.mark.slow,
-    pytest.mark.xdist_group("training"),
-]  # a machine trains one model at a time
+    pytest.mark.xdist_group("torch"),
+]  # the environment is created once; the lock of the machine lets one model train at a time
 
 TINY: dict[str, dict[str, Any]] = {
     "workload": {"recipe": "megatron_bridge/llama3-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 1},
