@@ -167,3 +167,24 @@ def test_a_window_beyond_the_framework_s_own_numbers_is_rejected(
     assert told == (
         [f"measure.window: window {window} is outside the run: {framework} counts steps {steps}"] if steps else []
     )
+
+
+SWEEP: dict[str, Any] = {
+    "workload": {"recipe": "nemo_launcher/llama3.1-8b", "gpu_type": "h100", "dtype": "bf16", "gpus": [8, 16]},
+    "target": {"scheduler": "slurm", "host": "cluster", "workdir": "/scratch"},
+}
+
+
+def test_each_image_of_a_sweep_has_its_own_import() -> None:
+    images = ["registry.example/a:1", "registry.example/b:1"]
+    planned = plan(llmb.load({**SWEEP, "sweep": {"workload.image": images}}))
+    imported = [next(task.key for task in each.tasks if task.task.kind == "container image") for each in planned]
+    assert len(imported) == 4
+    assert ["image-a" in key for key in imported] == ["registry.example/a:1" in str(each.run.image) for each in planned]
+    assert len(set(imported)) == len(images)
+
+
+def test_a_sweep_over_runtimes_rejects_each_run_of_the_wrong_one() -> None:
+    with pytest.raises(llmb.SpecError) as rejected:
+        plan(llmb.load({**SWEEP, "sweep": {"target.runtime": ["venv", "pyxis", "none"]}}))
+    assert [fault.key for fault in rejected.value.faults] == ["sweep.target.runtime[0]"]
