@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
-import sys
 import unicodedata
 from pathlib import Path
 
 import pytest
+from parts.terminal import Terminal
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\x1b(0\u202eevil\u2066\x7f\x08\x0d\x00"
 IN_TOML = "".join(f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each for each in EVIL[:-1])
@@ -57,23 +56,9 @@ def folder(tmp_path: Path) -> Path:
 
 def on_terminal(*arguments: str) -> str:
     """Return what ``llmb`` writes to a terminal that supports no colours."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        command = [sys.executable, "-m", "llmb", *arguments]
-        os.execve(sys.executable, command, {**os.environ, "TERM": "dumb", "NO_COLOR": "1"})
-    written = b""
-    while block := read(terminal):
-        written += block
-    os.close(terminal)
-    os.waitpid(pid, 0)
-    return written.decode().replace("\r\n", "\n")
-
-
-def read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # so Linux reports the end
-        return b""
+    with Terminal() as terminal:
+        terminal.run_llmb(arguments, env={**os.environ, "TERM": "dumb", "NO_COLOR": "1"})
+    return terminal.written
 
 
 def controls(text: str) -> set[str]:

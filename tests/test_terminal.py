@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
-import pty
 import re
-import struct
 import subprocess
 import sys
-import termios
 from functools import cache
 from pathlib import Path
 
 import pytest
 from parts.forked import run_llmb
+from parts.terminal import Terminal
 
 import llmb
 
@@ -42,26 +38,11 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "llmb", *arguments]
 
 
-def read_terminal(terminal: int) -> bytes:
-    """Return the next output of a program, or nothing if it has closed the terminal."""
-    try:
-        return os.read(terminal, 65536)
-    except OSError as error:
-        if error.errno == errno.EIO:  # so Linux reports the end
-            return b""
-        raise
-
-
 def on_terminal(width: int, *arguments: str, **env: str) -> str:
     """Return the output of ``llmb`` on a terminal with so many columns."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-        os.execvpe(sys.executable, command(*arguments), {**os.environ, "TERM": "xterm", **env})
-    written = b"".join(iter(lambda: read_terminal(terminal), b""))
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    return written.decode().replace("\r\n", "\n")
+    with Terminal(width, 40) as terminal:
+        assert terminal.run_llmb(arguments, env={**os.environ, "TERM": "xterm", **env}) == 0
+    return terminal.written
 
 
 def numbers(text: str) -> set[str]:

@@ -17,20 +17,17 @@ the last command). ``run ids: a b`` at the top of a page are the ids of the runs
 from __future__ import annotations
 
 import os
-import pty
 import re
 import shlex
 import subprocess
 import sys
-import termios
-import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import attrs
-from parts.forked import run_llmb, run_llmb_into
+from parts.forked import run_llmb
 from parts.repository import ROOT
+from parts.terminal import Terminal
 
 COMMENT = re.compile(r"<!-- (.*?) -->")
 SHELL_SYNTAX = re.compile(r"[|<>&;$`~]|^(?!llmb )")
@@ -125,33 +122,6 @@ def _trimmed(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines())
 
 
-class _Terminal:
-    """A terminal of 80 columns, with what was written to it."""
-
-    def __enter__(self) -> _Terminal:
-        self._master, self.slave = pty.openpty()
-        termios.tcsetwinsize(self.slave, (50, 80))
-        self._parts: list[bytes] = []
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
-        return self
-
-    def _read(self) -> None:
-        with suppress(OSError):  # raised once no process has the terminal open
-            while part := os.read(self._master, 65536):
-                self._parts.append(part)
-
-    def __exit__(self, *_: object) -> None:
-        os.close(self.slave)
-        self._reader.join()
-        os.close(self._master)
-
-    def text(self) -> str:
-        """Return what was written, without the codes of colours and without notes on a slow machine."""
-        shown = ESCAPE.sub("", b"".join(self._parts).decode().replace("\r\n", "\n"))
-        return SLOW_NOTE.sub("", shown)
-
-
 @attrs.define
 class Session:
     """A reader's terminal: a folder, an environment, and the ids of the runs that the page shows."""
@@ -191,7 +161,7 @@ class Session:
     def _execute(self, command: str) -> tuple[int, str]:
         """Run a command on a terminal of 80 columns. Return its exit code, and what the terminal shows."""
         command = self._adapted(command).partition("  #")[0]
-        with _Terminal() as terminal:
+        with Terminal() as terminal:
             if SHELL_SYNTAX.search(command) or self.replaced:
                 env = {**self.env, "PATH": f"{Path(sys.executable).parent}:{self.env['PATH']}"}
                 words = ["bash", "-c", command]
@@ -200,8 +170,8 @@ class Session:
                 exit_code = done.returncode
             else:
                 words = shlex.split(command.replace("\\\n", ""))[1:]
-                exit_code = run_llmb_into([os.ttyname(terminal.slave)] * 2, words, env=self.env, cwd=self.folder)
-        return exit_code, terminal.text()
+                exit_code = terminal.run_llmb(words, env=self.env, cwd=self.folder)
+        return exit_code, SLOW_NOTE.sub("", ESCAPE.sub("", terminal.written))
 
     def _adapted(self, text: str) -> str:
         """Replace what this machine has under another name, and the ids of runs."""
