@@ -43,5 +43,5 @@ class Terminal:
 
     @property
     def written(self) -> str:
-        """What was written, once the block has ended."""
+        """The text that was written, once the block has ended."""
         return b"".join(self._parts).decode().replace("\r\n", "\n")
