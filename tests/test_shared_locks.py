@@ -33,8 +33,9 @@ def test_a_lock_that_is_a_link_is_not_followed(toy: Any, lock: Path, name: str, 
     assert victim.read_text() == "precious\n"
 
 
-def test_names_beside_the_lock_are_not_run_as_commands(toy: Any, lock: Path) -> None:
-    for name in ("turn-a[$(touch pwned)]", "turn-08", "turn-", "turn-1;touch pwned", "turn-99999999999999999999"):
+@pytest.mark.parametrize("names", [["a[$(touch pwned)]"], ["", "08", "1;touch pwned", "99999999999999999999"]])
+def test_names_beside_the_lock_are_not_run_as_commands(toy: Any, lock: Path, names: list[str]) -> None:
+    for name in (f"turn-{each}" for each in names):
         lock.with_name(f"{lock.name}.{name}").touch()
     assert toy.run()["state"] == "completed"
     assert not list(toy.folder.rglob("pwned"))

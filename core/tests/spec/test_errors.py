@@ -324,6 +324,31 @@ def test_a_secret_in_env_is_rejected_and_never_printed(spec: Any, name: str) -> 
     assert "hush-hush" not in "".join(map(str, found.values()))
 
 
+@pytest.mark.parametrize(
+    ("tables", "key", "message"),
+    [
+        ({"framework": {"config": {"api_key": "hush-hush"}}}, "framework.config.api_key", "secrets are not allowed"),
+        (
+            {"framework": {"config": {"login": [{"password": "hush-hush"}]}}},
+            "framework.config.login[0].password",
+            "secrets are not allowed",
+        ),
+        (
+            {"framework": {"config": {"hub": "https://me:hush-hush@box"}}},
+            "framework.config.hub",
+            "a URL with a password",
+        ),
+        ({"target": {"hub_token": "hush-hush"}}, "target.hub_token", "unknown key"),
+    ],
+)
+def test_a_secret_in_any_table_is_rejected_and_never_printed(
+    spec: Any, tables: dict[str, Any], key: str, message: str
+) -> None:
+    found = spec.usual(**tables).errors()
+    assert message in found[key].message
+    assert "hush-hush" not in "".join(map(str, found.values()))
+
+
 @pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEY_CACHE"])
 def test_a_name_that_only_resembles_a_secret_is_accepted(spec: Any, name: str) -> None:
     [run] = spec.usual(env={name: "x"}).runs()
