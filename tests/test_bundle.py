@@ -137,6 +137,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
         f"on {socket.gethostname()} as alice in /home/alice/x with {TOKEN}",
         "gpu-a17:812:813 [0] NCCL INFO Bootstrap: Using eth0:10.20.30.41<0>",
         "srun: error: gpu-b3: task 3: Exited with exit code 1",
+        "in /lustre/home/carla/y and site-packages/home/utils",
         "[fd00:12::7]:29500 at 12:30:59 in c10::Error from ::1",
         "MASTER_ADDR=10.20.30.41 mail bob@site.example, nvidia-curand-cu12==10.3.9.90, 127.0.0.1",
     ]
@@ -156,6 +157,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
         "gpu-b3",
         "10.20.30.41",
         "fd00:12::7",
+        "carla",
         "bob@site",
     )
     for name in names:
@@ -163,6 +165,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
     assert b"n0012" in every
     assert b"nvidia-curand-cu12==10.3.9.90, 127.0.0.1" in every
     assert b"eth0:ip-1<0>" in every
+    assert b"site-packages/home/utils" in every
     assert b"[ip-2]:29500 at 12:30:59 in c10::Error from ::1" in every
     assert llmb("bundle", "--verify", file).status == 0
 

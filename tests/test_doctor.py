@@ -131,7 +131,7 @@ def test_the_table_has_a_line_for_each_check_with_the_remedy_below(toy: Any, tmp
     (tmp_path / "file").touch()
     name_target("box", scheduler="local", workdir=str(tmp_path / "file" / "work"))
     lines = toy.llmb("doctor", "box").stdout.splitlines()
-    [missing] = [number for number, line in enumerate(lines) if line.startswith("missing")]
-    assert "work directory" in lines[missing]
-    assert "set target.workdir" in lines[missing + 1]
+    [failed] = [number for number, line in enumerate(lines) if line.startswith("failed")]
+    assert "work directory" in lines[failed]
+    assert "set target.workdir" in lines[failed + 1]
     assert [line.split()[:2] for line in lines if "nemo_launcher recipes" in line] == [["-", "nemo_launcher"]]

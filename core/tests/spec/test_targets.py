@@ -45,6 +45,13 @@ def test_keys_of_the_spec_override_those_of_the_file(spec: Any, write_targets: A
     assert placed.target.workdir == "/set"
 
 
+def test_a_table_of_the_spec_and_of_the_file_are_merged_by_key(spec: Any, write_targets: Any) -> None:
+    write_targets('[eos]\nscheduler = "slurm"\nworkdir = "/w"\nsbatch = { licenses = "a", switches = 1 }')
+    tables = '[target]\nname = "eos"\n[target.sbatch]\ncontiguous = true\nswitches = 2'
+    [placed] = spec.write(WORKLOAD + tables).load().runs
+    assert dict(placed.target.options.sbatch) == {"licenses": "a", "switches": 2, "contiguous": True}
+
+
 @pytest.mark.parametrize(
     ("stated", "gpus", "known"), [({"gpus_per_node": 4}, 16, 4), ({"gpus_per_node": 4}, 2, 2), ({}, 16, 8)]
 )

@@ -179,7 +179,7 @@ def find_objection(
 ) -> Judgement | None:
     """Return the first reason that prevents a verdict on a run's step time, or None.
 
-    The verdict is None if the run cannot be compared with a baseline, and undecided if it could be but does not count.
+    The verdict is None if no baseline applies, and undecided if one does but the run does not count.
     ``differences`` are the keys in which the run differs from the published configuration.
     """
     if profiled or not published:

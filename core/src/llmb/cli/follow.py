@@ -71,7 +71,8 @@ def print_attach_command(session: llmb.Session) -> None:
     """Print how to follow the runs that have not ended, if there are any."""
     unfinished = [result for result in session.results if not result.ended]
     if waiting := sum(result.state in ("planned", "preparing") for result in unfinished):
-        output.print_progress(f"not submitted yet: {waiting} runs; they continue only while llmb follows them")
+        runs = "1 run; it continues" if waiting == 1 else f"{waiting} runs; they continue"
+        output.print_progress(f"not submitted yet: {runs} only while llmb follows {'it' if waiting == 1 else 'them'}")
     if unfinished:
         output.print_progress(f"detached; follow with: {_attach_command(unfinished)}")
 

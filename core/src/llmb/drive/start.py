@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any
 
 import attrs
 
@@ -19,11 +17,11 @@ from llmb.hosts.work_directory import check_work_directory
 from llmb.planning import RunPlan, plan
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import SweepRecorder
+from llmb.records.provenance import provenance_of_run
 from llmb.records.record import RunRecord, runs_folder
 from llmb.spec.export import export_run
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.workload import Workload
-from llmb.version import VERSION
 
 
 def start(
@@ -64,7 +62,7 @@ def start(
         records = [
             RunRecord(
                 runs_folder() / each.run.id,
-                _spec_tables(each, first_repeat, first_run, registry),
+                export_run(each.spec, provenance_of_run(each, first_repeat, first_run, registry)),
                 each.spec.recipe_copy.files if each.spec.recipe_copy else {},
             )
             for each, first_repeat, first_run in zip(plans, first_repeats, first_runs, strict=True)
@@ -97,23 +95,3 @@ def _first_run_ids(plans: Sequence[RunPlan]) -> list[str]:
     """Return for each run the id of the sweep's first run on the same target."""
     first: dict[tuple[str, ...], str] = {}
     return [first.setdefault(group_key(each.target), each.run.id) for each in plans]
-
-
-def _spec_tables(each: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:
-    """Return the tables of a new run's run.toml.
-
-    Repeats name the first of them, so that they are judged together. Runs with a ``target.max_jobs`` name the first run
-    of their sweep, so that their jobs are counted together.
-    """
-    wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
-    used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
-    image = each.run.image
-    provenance = {
-        "llmb": VERSION,
-        "plugins": {entry.distribution: entry.version for entry in used if entry.distribution},
-        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
-        **({"image_digest": image.digest} if image and image.digest else {}),
-        **({"first_repeat": first_repeat} if each.spec.repeats > 1 else {}),
-        **({"first_run": first_run} if each.target.max_jobs else {}),
-    }
-    return export_run(each.spec, provenance)

@@ -13,6 +13,9 @@ import attrs
 
 from llmb.hookspecs import KINDS
 from llmb.paths import config_folder
+from llmb.plugins.addresses import is_file_address
+from llmb.values.error_text import unknown_name
+from llmb.values.errors import Fault, PluginError
 
 PACK: Final = "pack"
 """The kind of a plugin that is only data: a folder with recipes, declared frameworks, accelerators or signatures."""
@@ -158,3 +161,29 @@ def _accepted_versions(requirements: Iterable[str]) -> str:
         except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
             continue
     return ""
+
+
+def choose_entry(kind: str, name: str, installed: Sequence[PluginEntry]) -> PluginEntry:
+    """Return the installed plugin of this kind and name. Raise PluginError if it does not exist, or exists twice.
+
+    The name of a framework may also be the path of a file that declares it.
+    """
+    if kind == "framework" and is_file_address(name):
+        return attrs.evolve(framework_file(Path(name)), name=name)
+    entries = [entry for entry in installed if (entry.kind, entry.name) == (kind, name)]
+    if not entries:
+        raise PluginError(_not_installed(kind, name, installed))
+    if len(entries) > 1:
+        providers = " and ".join(entry.provider for entry in entries)
+        remedy = "remove" if any(entry.path for entry in entries) else "uninstall"
+        raise PluginError(f"{kind} plugin {name!r} is provided by {providers}; {remedy} all except one")
+    return entries[0]
+
+
+def _not_installed(kind: str, name: str, installed: Sequence[PluginEntry]) -> Fault:
+    """Describe a missing plugin without naming a distribution: on an index, anyone may own a misspelt name."""
+    names = sorted({entry.name for entry in installed if entry.kind == kind})
+    message = f"{kind} plugin {name!r} is not installed"
+    if others := {entry.kind for entry in installed if entry.name == name} - {"extension"}:
+        message = f"{name!r} is a {others.pop()}, not a {kind}"
+    return unknown_name(message, name, names)

@@ -12,8 +12,7 @@ from typing import Any
 import attrs
 
 from llmb.plugins.addresses import is_file_address, split_address
-from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
-from llmb.plugins.load import choose
+from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.recipes.listing import release_numbers
 from llmb.recipes.read_recipe import parse_toml, read_recipe, with_shared
 from llmb.recipes.releases import releases_of
@@ -72,7 +71,7 @@ def find_recipe(
                 nearest=nearest_name(address, addresses_of(installed), cutoff=0.4),
             )
         )
-    plugin = choose("framework", framework, installed)
+    plugin = choose_entry("framework", framework, installed)
     files = list(_files(plugin, installed))
     name, _, wanted = name.partition("@")
     matching = [(each, file) for each, file in files if _name_of(each) == f"{framework}/{name}"]

@@ -8,9 +8,9 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, ReportRenderer, SchedulerHooks
-from llmb.plugins.entry_points import PACK, PluginEntry, find_plugins
+from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.plugins.guard import Plugin
-from llmb.plugins.load import choose, load
+from llmb.plugins.load import load
 from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning
@@ -133,7 +133,7 @@ class PluginRegistry:
         A plugin whose hook fails is left out with a warning, because a failed run needs its result nevertheless.
         """
         if framework not in self._signatures:
-            named = [choose("framework", framework, self.installed)]
+            named = [choose_entry("framework", framework, self.installed)]
             schedulers = [entry for entry in self.installed if entry.kind == "scheduler"]
             found = [each for entry in (*named, *schedulers) for each in self._signatures_of(entry)]
             found += self._call_extensions(lambda extension: extension.diagnose())
@@ -143,7 +143,9 @@ class PluginRegistry:
 
     def _signatures_of(self, entry: PluginEntry) -> Iterable[Signature]:
         try:
-            return cast("Iterable[Signature]", self._load(choose(entry.kind, entry.name, self.installed)).diagnose())
+            return cast(
+                "Iterable[Signature]", self._load(choose_entry(entry.kind, entry.name, self.installed)).diagnose()
+            )
         except PluginError as error:
             _warn_left_out(error)
             return ()
@@ -182,7 +184,7 @@ class PluginRegistry:
         error = None
         try:
             hooks = check_pack(entry) if entry.kind == PACK else self._load(entry).hooks
-            choose(entry.kind, entry.name, self.installed)
+            choose_entry(entry.kind, entry.name, self.installed)
         except PluginError as found:
             error = str(found)
         return PluginInfo(
@@ -197,7 +199,7 @@ class PluginRegistry:
     def _load_named(self, kind: str, name: str) -> Plugin:
         """Choose and load a plugin. A sweep names the same few plugins thousands of times."""
         if (kind, name) not in self._named:
-            self._named[kind, name] = self._load(choose(kind, name, self.installed))
+            self._named[kind, name] = self._load(choose_entry(kind, name, self.installed))
         return self._named[kind, name]
 
     def _load(self, entry: PluginEntry) -> Plugin:
@@ -226,7 +228,7 @@ class PluginRegistry:
             loaded = []
             for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "extension"):
                 try:
-                    loaded.append(self._load(choose("extension", name, self.installed)))
+                    loaded.append(self._load(choose_entry("extension", name, self.installed)))
                 except PluginError as error:
                     _warn_left_out(error)
             self._extensions = tuple(loaded)

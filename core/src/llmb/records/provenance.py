@@ -1,8 +1,14 @@
-"""Provenance: the machines and the software on which a job ran, as the job reports them."""
+"""Provenance: the origin of a run, and the machines and the software on which its job ran, as the job reports them."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from llmb.planning import RunPlan
+from llmb.plugins.registry import PluginRegistry
+from llmb.version import VERSION
 
 
 def parse_provenance(data: bytes, secrets: Container[str] = ()) -> Mapping[str, str | list[str] | dict[str, str]]:
@@ -24,3 +30,22 @@ def parse_provenance(data: bytes, secrets: Container[str] = ()) -> Mapping[str, 
         key: next(iter(each)) if len(each) == 1 else list(each) for key, each in values.items()
     }
     return found | ({"env": env} if env else {})
+
+
+def provenance_of_run(each: RunPlan, first_repeat: str, first_run: str, registry: PluginRegistry) -> dict[str, Any]:
+    """Return the origin of a new run for its run.toml: versions, the time, and the runs that belong to it.
+
+    Repeats name the first of them, so that they are judged together. Runs with a ``target.max_jobs`` name the first run
+    of their sweep, so that their jobs are counted together.
+    """
+    wanted = {("framework", each.run.framework), ("scheduler", each.target.scheduler)}
+    used = [entry for entry in registry.installed if (entry.kind, entry.name) in wanted or entry.kind == "extension"]
+    image = each.run.image
+    return {
+        "llmb": VERSION,
+        "plugins": {entry.distribution: entry.version for entry in used if entry.distribution},
+        "created": datetime.now(UTC).isoformat(timespec="microseconds"),
+        **({"image_digest": image.digest} if image and image.digest else {}),
+        **({"first_repeat": first_repeat} if each.spec.repeats > 1 else {}),
+        **({"first_run": first_run} if each.target.max_jobs else {}),
+    }

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-HOME = re.compile(rb"(?<![A-Za-z0-9._-])/(?:home|Users)/([A-Za-z0-9._-]+)")
+HOME = re.compile(rb"(?<![A-Za-z0-9._/-])(?:/[A-Za-z0-9._-]+){0,2}/(?:home|Users)/([A-Za-z0-9._-]+)")
+"""The user in the path of a home directory, which may be on a shared file system such as /lustre/home."""
+
 LOGGED_HOSTS = (
     re.compile(rb"^(?:\s*\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
     re.compile(rb"^(?:\s*\d+: )?\w+: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),

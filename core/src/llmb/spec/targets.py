@@ -105,11 +105,11 @@ class NamedTargets:
 def _merge(named: Mapping[str, Any], target: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the table of a target over a named one, and the dotted keys that only the named one has.
 
-    The tables ``env`` and ``mounts`` of both are merged by key.
+    Tables of both, such as ``env``, are merged by key.
     """
     merged, added = {**named, **target}, [key for key in named if key not in target]
-    for key in ("env", "mounts"):
-        table, own = named.get(key), target.get(key)
+    for key, table in named.items():
+        own = target.get(key)
         if isinstance(table, dict) and isinstance(own, dict):
             merged[key] = {**table, **own}
             added += (mount_key(each) if key == "mounts" else f"{key}.{each}" for each in table if each not in own)

@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from llmb.planning import plan_run
-from llmb.plugins.load import choose
+from llmb.plugins.entry_points import choose_entry
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
@@ -70,7 +70,7 @@ class JobContract(PluginContract):
 
     def test_recipes_are_valid(self) -> None:
         """Every recipe file can be read."""
-        entry = choose(self.kind, self.plugin_name, self.registry.installed)
+        entry = choose_entry(self.kind, self.plugin_name, self.registry.installed)
         errors = []
         for address in addresses_of([entry]):
             try:

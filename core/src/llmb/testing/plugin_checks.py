@@ -8,8 +8,7 @@ from typing import Any, ClassVar, NoReturn
 
 import pytest
 
-from llmb.plugins.entry_points import PluginEntry
-from llmb.plugins.load import choose
+from llmb.plugins.entry_points import PluginEntry, choose_entry
 from llmb.testing.any_scheduler import ContractRegistry
 from llmb.values.errors import LlmbError
 
@@ -48,7 +47,7 @@ class Contract:
     @property
     def entry(self) -> PluginEntry:
         """The entry point of the plugin."""
-        return choose(self.kind, self.plugin_name, self.registry.installed)
+        return choose_entry(self.kind, self.plugin_name, self.registry.installed)
 
 
 class PluginContract(Contract):

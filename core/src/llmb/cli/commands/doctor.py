@@ -12,7 +12,7 @@ from llmb.cli import output
 from llmb.cli.completion import complete_target
 from llmb.cli.options import AsJson
 
-MARKS = {True: ("ok", "green"), False: ("missing", "red"), None: ("-", "")}
+MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
 """The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""
 
 DETAIL_WIDTH = 30

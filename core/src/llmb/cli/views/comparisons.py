@@ -89,8 +89,4 @@ def _print_differences(differences: Sequence[llmb.Difference], points: int) -> N
 
 def _describe_key(key: str) -> str:
     """Return a key as users read it, such as ``image`` or ``env NCCL_IB_SL``."""
-    return (
-        key.removeprefix("workload.").replace("env.", "env ", 1)
-        if key.startswith("env.")
-        else key.removeprefix("workload.")
-    )
+    return key.replace("env.", "env ", 1) if key.startswith("env.") else key.removeprefix("workload.")
