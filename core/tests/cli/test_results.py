@@ -264,6 +264,7 @@ undecided  ratio 1.039, between 1.027 and 1.052; the limit is 1.05
   measured      15.30 s, step 50 (the window of this run)
   steady state  15.28 s, steps 4 to 50; no spikes, drift +0.1 %
   tokens/s      66,298    MFU 46.56 %    days to 1T tokens 174.6
+  TFLOP/s       460.5 per GPU
   record        /home/me/.local/share/llmb/runs/k3x9f
 """
 

@@ -44,6 +44,12 @@ def metric_rows(metrics: llmb.Metrics | None) -> list[tuple[str, str]]:
     return [(name, value) for name, value in rows if value]
 
 
+def tflops_row(metrics: llmb.Metrics | None) -> tuple[str, str]:
+    """Return the model TFLOP/s per GPU, as far as they are known."""
+    tflops = _tflops(metrics) if metrics else ""
+    return "TFLOP/s", f"{tflops} per GPU" if tflops else ""
+
+
 def metric_notes(metrics: llmb.Metrics | None) -> list[str]:
     """Return notes on a missing or doubtful MFU."""
     if metrics is None:

@@ -10,7 +10,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.views.attempts import job_rows
 from llmb.cli.views.failures import failure_rows
-from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows
+from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows, tflops_row
 from llmb.cli.views.numbers import counted
 from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
@@ -77,8 +77,9 @@ def _metric_rows(result: llmb.RunResult) -> list[tuple[str, str]]:
     steady = ("steady state", describe_steady_state(result.steady_state) if result.steady_state else "")
     if result.state == "completed" and result.window:
         window = window_row(result.window, "the window of this run")
+        rates = (rates_row(result.metrics), tflops_row(result.metrics))
         notes = [("note", note) for note in metric_notes(result.metrics)]
-        return _filled(published_row(result.metrics), window, steady, rates_row(result.metrics), *notes)
+        return _filled(published_row(result.metrics), window, steady, *rates, *notes)
     rows = metric_rows(result.metrics)
     if result.metrics is None or result.window_complete is not False:
         return rows
