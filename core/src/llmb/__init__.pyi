@@ -99,8 +99,6 @@ from .reports.report import report as report
 from .reports.runs_csv import runs_csv as runs_csv
 from .reports.verify_bundle import BundleCheck as BundleCheck
 from .reports.verify_bundle import verify_bundle as verify_bundle
-from .scripts.exported_variables import exported_variables_probe as exported_variables_probe
-from .scripts.exported_variables import unpassed_variables_note as unpassed_variables_note
 from .scripts.job_functions import assignments as assignments
 from .scripts.job_functions import environment_function as environment_function
 from .scripts.job_functions import job_functions as job_functions
@@ -109,6 +107,8 @@ from .scripts.job_functions import script_template as script_template
 from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
+from .scripts.unpassed_variables import exported_variables_probe as exported_variables_probe
+from .scripts.unpassed_variables import unpassed_variables_note as unpassed_variables_note
 from .spec.schemas import SchemaKind as SchemaKind
 from .spec.schemas import json_schema as json_schema
 from .spec.starter_workload import starter_workload as starter_workload

@@ -13,7 +13,7 @@ from llmb import Progress
 from llmb.cli.views.live_area import LiveArea
 from llmb.cli.views.live_rows import RunRow, table_of_runs
 from llmb.cli.views.live_view import LiveView
-from llmb.cli.views.notices import clock
+from llmb.cli.views.numbers import format_clock
 from llmb.cli.views.progress import PlainView, describe_progress
 
 
@@ -47,7 +47,7 @@ def test_an_ended_run_shows_no_step() -> None:
 
 @pytest.mark.parametrize(("seconds", "shown"), [(0.2, "0:00"), (59.6, "1:00"), (3599, "59:59"), (7384, "2:03:04")])
 def test_time_left_reads_as_a_clock(seconds: float, shown: str) -> None:
-    assert clock(seconds) == shown
+    assert format_clock(seconds) == shown
 
 
 def table(*rows: RunRow, activity: str = "", width: int = 80, height: int = 23) -> list[str]:

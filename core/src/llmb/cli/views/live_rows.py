@@ -9,8 +9,7 @@ import attrs
 from rich.text import Text
 
 import llmb
-from llmb.cli.views.notices import clock
-from llmb.cli.views.numbers import counted
+from llmb.cli.views.numbers import counted, format_clock
 from llmb.cli.views.sweep import shorten_id
 from llmb.cli.views.tables import GAP
 from llmb.cli.views.verdicts import STYLES as VERDICT_STYLES
@@ -140,7 +139,7 @@ def _cells(row: RunRow) -> dict[str, Text]:
         "step": Text(step.rjust(len(f"{row.steps} of {row.steps}")) if step and row.steps else step),
         "s/step": Text("" if row.step_time_s is None else f"{row.step_time_s:.4g}"),
         "MFU %": Text("" if row.mfu is None else f"{100 * row.mfu:.1f}" if row.mfu <= 1 else "wrong"),
-        "left": Text("" if row.left_s is None else clock(row.left_s)),
+        "left": Text("" if row.left_s is None else format_clock(row.left_s)),
         "verdict": Text(row.verdict, VERDICT_STYLES.get(row.verdict, "")),
     }
     return {**cells, DETAIL: Text(_one_line(row.detail))}

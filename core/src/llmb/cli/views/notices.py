@@ -20,10 +20,3 @@ def describe_notice(event: llmb.Event) -> str:
 def describe_skipped(event: llmb.Skipped) -> str:
     """Return one line: the run, and the beginning of the error. The complete error is raised at the end."""
     return f"{event.run_id}: skipped, {event.reason.removeprefix(f'{event.run_id}: ').partition(chr(10))[0]}"
-
-
-def clock(seconds: float) -> str:
-    """Return a duration in seconds as ``1:02:03`` or ``2:03``."""
-    minutes, second = divmod(round(seconds), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

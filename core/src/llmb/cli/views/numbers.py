@@ -1,4 +1,4 @@
-"""Numbers as they are printed, in tables and in sentences."""
+"""Numbers and durations as they are printed, in tables and in sentences."""
 
 from __future__ import annotations
 
@@ -15,3 +15,10 @@ def format_number(value: float | None, unit: str = "") -> str:
 def counted(number: int, noun: str) -> str:
     """Return a count such as ``1 GPU`` or ``8 GPUs``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def format_clock(seconds: float) -> str:
+    """Return a duration in seconds as ``1:02:03`` or ``2:03``."""
+    minutes, second = divmod(round(seconds), 60)
+    hours, minute = divmod(minutes, 60)
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"

@@ -11,7 +11,8 @@ from typing import Protocol
 
 import llmb
 from llmb.cli import output
-from llmb.cli.views.notices import clock, describe_notice, describe_skipped
+from llmb.cli.views.notices import describe_notice, describe_skipped
+from llmb.cli.views.numbers import format_clock
 
 PLAIN_PARTS = 10
 """Plain lines per run while it trains: one for each tenth of the steps."""
@@ -177,5 +178,5 @@ def describe_progress(progress: llmb.Progress) -> str:
         if progress.mfu is not None:
             parts.append(f"MFU {100 * progress.mfu:.1f} %" if progress.mfu <= 1 else "MFU above 100 % (wrong peak)")
     if progress.left_s is not None:
-        parts.append(f"{clock(progress.left_s)} left")
+        parts.append(f"{format_clock(progress.left_s)} left")
     return f"{progress.run_id}: {', '.join(parts)}"
