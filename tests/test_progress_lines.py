@@ -41,7 +41,7 @@ def test_the_creation_of_a_virtual_environment_shows_its_folder(toy: Any, tmp_pa
     held = f"case $1 in */cache/venv/*) {wait_for(toy.gate)} ;; esac"
     write_program(tmp_path / "bin/dirname", f'{held}\nexec {shutil.which("dirname")} "$@"')
     env = {**toy.env, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
-    screen = Screen.of_llmb("run", toy.spec(framework={"lock": "# no packages"}), env=env, columns=160)
+    screen = Screen.of_llmb("run", toy.spec(framework={"lock": "# no packages"}), env=env, columns=300)
     screen.wait_for(f"creating {toy.home}/work/cache/venv/")
     toy.gate.touch()
     assert screen.end() == 0
