@@ -86,10 +86,12 @@ def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Turn a skip for a missing real part into a failure if real parts are required."""
+    """Turn a skip for a missing real part into a failure if real parts are required, except for parts of the kernel."""
     report = yield
     if report.skipped and item.get_closest_marker("real") and os.environ.get(REQUIRE_REAL):
-        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if "the kernel has no" in reason:  # nothing that could be installed
+            return report
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} needs a real part that is not here: {reason}"
     return report
