@@ -26,7 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["MPLCONFIGDIR"] = str(config.rootpath / ".pytest_cache/matplotlib")  # the index of all fonts
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # inherited from a background job of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    settings.register_profile("busy", deadline=None)  # a busy machine may take long for an example
+    # A busy machine may take long for an example. CI tries the same examples each time, all others new ones.
+    settings.register_profile("busy", deadline=None, derandomize=bool(os.environ.get(REQUIRE_REAL)))
     settings.load_profile("busy")
 
 

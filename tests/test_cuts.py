@@ -93,8 +93,12 @@ def parsed(framework: str, log: bytes, block: int) -> dict[str, Any]:
     return json.loads(re.sub(r'"evidence": "[^"]*"', '"evidence": ""', json.dumps(document)))  # type: ignore[no-any-return]  # JSON
 
 
+ERROR_IN_STEP = f"{STEPS[0].format(n=0, s=1)}{ENDS[0]}\n"
+
+
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @settings(max_examples=30)
+@example(log=ERROR_IN_STEP, block=64)
 @given(
     log=st.lists(st.one_of(lines, lines, ending_lines), max_size=12).map("".join),
     block=st.sampled_from([64, 1000, 5000]),

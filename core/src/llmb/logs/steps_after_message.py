@@ -43,8 +43,8 @@ class LastSteps:
         """Return a byte in the line after which at most ``most`` of these steps come, or 0 if there is no step.
 
         New parsers read its block again: in groups of lines, because a call for each line is slow, and then the group
-        line by line. If the line began in the block before, the result is the first byte of the block. If a parser
-        numbers its steps at the end of the log, the log is read again.
+        line by line. A line may have begun in a block before. If a parser numbers its steps at the end of the log, the
+        log is read again.
         """
         if not self._steps:
             return 0
@@ -58,13 +58,23 @@ class LastSteps:
         for place in range(0, len(lines), _GROUP):
             in_block.add(parser.feed(b"".join(lines[place : place + _GROUP])), place)
         if len(in_block._steps) < in_block._count:
-            return begin
+            return _line_begin(path, begin)
         oldest, place = in_block._steps[0]  # as numbered by a parser that began here
         parser = new_parser()
         parser.feed(b"".join(lines[:place]))
         while place < len(lines) and oldest not in _numbers(parser.feed(lines[place])):
             place += 1
-        return begin + sum(map(len, lines[:place]))
+        return begin + sum(map(len, lines[:place])) if place else _line_begin(path, begin)
+
+
+def _line_begin(path: Path, offset: int) -> int:
+    """Return the first byte of the line that contains this byte, as far back as the longest line reaches."""
+    before = max(0, offset - _LONGEST_LINE)
+    with path.open("rb") as file:
+        file.seek(before)
+        text = file.read(offset - before)
+    end = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
+    return before + end if end else offset if before else 0
 
 
 def find_last_steps(path: Path, new_parser: NewParser, most: int = STEPS_OF_GRACE) -> int:
