@@ -173,8 +173,9 @@ class RunContract(SchedulerJobs):
         """cancel() ends all processes of a job, and no other job."""
         with self.live_jobs() as jobs:
             job, neighbour = jobs.job("cancelled", {"train": LOCK_AND_WAIT}), jobs.job("other", {"train": AWAIT_GATE})
-            jobs.submit(job, neighbour)
-            jobs.await_file(job, "ready")
+            jobs.submit(job)
+            jobs.await_file(job, "ready")  # before the other job, which may be the first one to get the machine
+            jobs.submit(neighbour)
             jobs.cancel(job)
             jobs.check_cause(job, jobs.await_end(job), "cancelled")
             if not jobs.is_lock_free(job, "lock"):
