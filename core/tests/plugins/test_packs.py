@@ -188,7 +188,7 @@ def test_a_signature_of_a_pack_names_rank_host_and_who_can_fix_it(config: Path, 
 def test_an_invalid_pattern_of_a_pack_is_an_error_of_its_file(config: Path) -> None:
     file = write(config, "signatures.toml", '[[signatures]]\nneedle = "bus"\ncause = "a bus broke"\npattern = "("\n')
     [error] = [each.error for each in llmb.list_plugins() if each.error]
-    assert error.startswith(f"{file}: signatures[0]: invalid Signature.pattern '('")
+    assert error.startswith(f"{file}: signatures[0].pattern: invalid Signature.pattern '('")
 
 
 def test_the_record_keeps_the_file_and_the_files_that_it_names(config: Path, tmp_path: Path) -> None:

@@ -7,60 +7,28 @@ import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import attrs
 
 from llmb.values.errors import Fault
 from llmb.values.failure import Signature
-from llmb.values.scalars import NonEmptyStr
 from llmb.values.typed import decode
 
 SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
 
 
 @attrs.frozen(kw_only=True)
-class SignatureTable:
-    """[[signatures]] of signatures.toml: a cause of failure."""
-
-    needle: NonEmptyStr
-    """A text in the log that identifies the cause."""
-    cause: NonEmptyStr
-    """What went wrong."""
-    remedy: str = ""
-    """How to fix it."""
-    origin: Literal["infrastructure", "user", ""] = ""
-    """Who can fix it."""
-    primary: bool = True
-    """False if the text usually follows from another failure."""
-    report: bool = False
-    """True if the text only states that a process ended, as a launcher's last lines do."""
-    pattern: str = ""
-    """A regular expression whose match begins in the line of ``needle``. Its groups ``rank``, ``host`` and ``detail``
-    name the process that failed and complete the cause."""
-    source: str = ""
-    """The origin of the text."""
-
-
-@attrs.frozen(kw_only=True)
 class SignaturesFile:
-    """The file signatures.toml."""
+    """The file signatures.toml of a pack."""
 
-    signatures: tuple[SignatureTable, ...]
-    """The causes of failure."""
+    signatures: tuple[Signature, ...] = ()
 
 
-def decode_signatures(tables: Mapping[str, Any]) -> tuple[list[Signature], list[Fault]]:
+def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...], tuple[Fault, ...]]:
     """Return the signatures of a pack's file, or all errors of the file."""
-    value, wrong = decode({"signatures": [], **tables}, SignaturesFile, "")
-    errors = list(wrong)
-    found: list[Signature] = []
-    for index, each in enumerate(value.signatures if value else ()):
-        try:
-            found.append(Signature(**attrs.asdict(each)))
-        except ValueError as error:  # an invalid pattern
-            errors.append(Fault(message=str(error), key=f"signatures[{index}]"))
-    return found, errors
+    value, errors = decode(tables, SignaturesFile, "")
+    return (value.signatures if value else ()), tuple(errors)
 
 
 @functools.cache

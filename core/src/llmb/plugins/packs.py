@@ -69,7 +69,7 @@ def read_pack_signatures(pack: PluginEntry) -> list[Signature]:
     signatures, errors = decode_signatures(tables)
     if errors:
         raise PluginError(*located(errors, str(file)))
-    return signatures
+    return list(signatures)
 
 
 def _tables(pack: PluginEntry, name: str) -> tuple[Path, Mapping[str, Any]]:

@@ -42,7 +42,7 @@ class Signature:
 
     needle: NonEmptyStr
     cause: NonEmptyStr
-    remedy: str
+    remedy: str = ""
     primary: bool = True
     report: bool = False
     origin: Literal["infrastructure", "user", ""] = ""
