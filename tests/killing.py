@@ -24,8 +24,9 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from parts.deadline import DEADLINE_S
+
 JOBS_TOGETHER = 4
-DEADLINE_S = 180
 STAGES = ("preparing", "before the start", "after the start", "running", "finishing")
 STAGE_OF_STATE = {
     "planned": "preparing",
@@ -197,7 +198,7 @@ def start(job: dict[str, Any]) -> int:
     """Fork one ``llmb``."""
     if pid := os.fork():
         return pid
-    signal.alarm(job.get("deadline_s", DEADLINE_S))
+    signal.alarm(DEADLINE_S)
     os.environ.update(job["env"])
     for stream, name in ((1, "out"), (2, "err")):
         os.dup2(os.open(f"{job['output']}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)

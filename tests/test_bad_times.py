@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from parts import disks
+from parts.deadline import DEADLINE_S
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 
@@ -52,7 +53,7 @@ def test_after_a_disk_filled_up_during_a_run_attach_completes_the_run(toy: Any, 
     filler = disks.fill(small_disk)
     before = content(small_disk / "runs")
     toy.gate.touch()
-    _, err = running.communicate(timeout=180)
+    _, err = running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 2
     line = err.splitlines()[-1]
     assert line.startswith("llmb: cannot write the record ")
@@ -86,7 +87,7 @@ def test_a_full_work_disk_at_the_end_of_a_job_does_not_lose_its_result(toy: Any,
     spec = toy.spec(target={"workdir": str(limited_work)}, framework={"gate": str(toy.gate), "gate_step": 5})
     running = toy.start("run", spec, "--json")
     fill_after_step(5, limited_work, toy)
-    [run] = json.loads(running.communicate(timeout=180)[0])["runs"]
+    [run] = json.loads(running.communicate(timeout=DEADLINE_S)[0])["runs"]
     assert run["state"] == "completed"
 
 
@@ -96,7 +97,7 @@ def test_a_full_work_disk_is_the_reason_and_not_the_framework(
     options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
     running = toy.start("run", toy.spec(target={"workdir": str(limited_work)}, framework=options), "--json")
     fill_after_step(2, limited_work, toy)
-    [run] = json.loads(running.communicate(timeout=180)[0])["runs"]
+    [run] = json.loads(running.communicate(timeout=DEADLINE_S)[0])["runs"]
     assert run["state"] == "failed"
     assert str(limited_work) in run["reason"]
     assert request.node.callspec.params["limited_work"] in run["reason"]
@@ -135,7 +136,7 @@ class Ordinary:
 
     def llmb(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [*self._prefix, *self._toy.command(*arguments)]
-        return subprocess.run(command, env=self._toy.env, capture_output=True, text=True, timeout=180)
+        return subprocess.run(command, env=self._toy.env, capture_output=True, text=True, timeout=DEADLINE_S)
 
 
 @pytest.fixture
@@ -228,7 +229,7 @@ def test_a_framework_that_runs_out_of_memory(toy: Any, little_memory: Path) -> N
     spec = toy.spec(framework={"end": "memory", "end_step": 3})
     enter = f'echo $$ >{little_memory}/cgroup.procs; exec "$@"'
     command = ["bash", "-c", enter, "bash", *toy.command("run", spec)]
-    done = subprocess.run(command, env=toy.env, capture_output=True, text=True, timeout=180)
+    done = subprocess.run(command, env=toy.env, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 1, done.stderr
     assert line_of(done.stdout, "cause").startswith("out of memory: phase train, rank 0: killed by signal 9")
     assert "toy step 3" in line_of(done.stdout, "log")

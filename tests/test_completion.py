@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.forked import run_llmb
 
 LINES = {
@@ -59,7 +60,7 @@ def test_bash_completes_with_the_script_that_llmb_prints() -> None:
         env={**os.environ, "PATH": path},
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.stdout.split() == ["k3x9f-tiny"], done.stderr

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 pytestmark = pytest.mark.real
 
@@ -27,7 +28,7 @@ def start_at_gate(toy: Any, **tables: dict[str, Any]) -> tuple[Any, str]:
 
 
 def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     [run] = json.loads(out)["runs"]
     return dict(run)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.docker import Docker, Registry
 
 pytestmark = pytest.mark.real
@@ -153,7 +154,7 @@ def test_the_progress_of_a_pull_is_shown(toy_docker: Any, monkeypatch: pytest.Mo
     running = toy_docker.start("run", toy_docker.spec(workload={"image": "other:1"}))
     assert toy_docker.wait_for_message(running, "preparing, docker image other:1: pulling other:1: 1 of 2 layers")
     toy_docker.gate.touch()
-    running.communicate(timeout=180)
+    running.communicate(timeout=DEADLINE_S)
 
 
 def test_a_run_is_not_started_without_a_daemon(toy_docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.docker import Docker
 from parts.image import import_venv
 
@@ -36,7 +37,7 @@ def start(home: Path, *arguments: str, **env: str) -> subprocess.Popen[str]:
 
 
 def end(process: subprocess.Popen[str]) -> dict[str, Any]:
-    out, err = process.communicate(timeout=550)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, out + err
     [run] = json.loads(out)["runs"]
     return dict(run)
@@ -70,7 +71,7 @@ def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_with
     log = wait_for_log(maxtext_home, b"completed step: 1,")
     engine.kill()
     seen = log.stat().st_size
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + DEADLINE_S
     while log.stat().st_size == seen and time.monotonic() < deadline:
         time.sleep(0.1)
     assert log.stat().st_size > seen  # training continues without a daemon
@@ -89,7 +90,7 @@ def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_with
 
 def wait_for_log(home: Path, text: bytes) -> Path:
     """Return the log of the newest run once it contains a text."""
-    deadline = time.monotonic() + 300
+    deadline = time.monotonic() + DEADLINE_S
     while time.monotonic() < deadline:
         newest = max((home / "work/runs").iterdir(), key=lambda each: each.stat().st_mtime)
         log = newest / "logs/train.0.0.log"

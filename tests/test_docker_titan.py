@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.deadline import DEADLINE_S
 from parts.docker import Docker, copy_libraries, copy_program, import_image, write_tiny_root
 from parts.examples import SOURCES, write_metadata
 
@@ -185,7 +186,7 @@ def run(tmp_path: Path, docker_session: Docker, software: dict[str, str]) -> Any
         spec["target"] |= {"workdir": str(tmp_path / "work"), "lock": str(tmp_path / "lock")}
         (tmp_path / "spec.toml").write_text(tomli_w.dumps(spec))
         command = [sys.executable, "-m", "llmb", "run", str(tmp_path / "spec.toml"), "--json"]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
         assert done.stdout, done.stderr
         [found] = json.loads(done.stdout)["runs"]
         return dict(found)

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 import llmb
 
@@ -121,7 +122,7 @@ def test_a_directory_that_disappears_is_the_reason_and_not_the_framework(toy: An
 def test_a_second_cancel_does_not_wait_for_the_grace_of_the_first(toy: Any) -> None:
     spec = toy.spec(framework={"gate": str(toy.gate), "ignore_term": True}, target={"grace_s": 1000})
     session = llmb.start(llmb.load(spec))
-    end = time.monotonic() + 180
+    end = time.monotonic() + DEADLINE_S
 
     def cancel_again(_pause_s: float) -> None:
         assert time.monotonic() < end

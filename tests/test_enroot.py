@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.enroot import SQUASHFS, Enroot
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its binds are real, and need root")
@@ -49,7 +50,7 @@ def start_at_gate(toy: Any, **more: dict[str, Any]) -> tuple[Any, str]:
 
 
 def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     [run] = json.loads(out)["runs"]
     return dict(run)

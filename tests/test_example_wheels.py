@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.deadline import DEADLINE_S
 from parts.sshd import Sshd
 from parts.wheels import EXAMPLES, ROOT, EmptyEnvironment
 
@@ -73,7 +74,7 @@ def test_their_own_tests_pass_there(installed: EmptyEnvironment) -> None:
         env=installed.env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert done.returncode == 0, done.stdout

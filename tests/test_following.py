@@ -7,6 +7,7 @@ import shutil
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 import llmb
 
@@ -27,9 +28,9 @@ def test_logs_are_printed_as_they_grow_while_another_process_follows_the_run(toy
     followed = toy.start("logs", run_id, "-f")
     assert [followed.stdout.readline().split()[:3] for _ in range(3)] == [["toy", "step", str(n)] for n in (1, 2, 3)]
     toy.gate.touch()
-    rest, _ = followed.communicate(timeout=180)
+    rest, _ = followed.communicate(timeout=DEADLINE_S)
     assert [line.split()[2] for line in rest.splitlines()] == ["4", "5"]
-    assert (followed.returncode, running.wait(timeout=180)) == (0, 0)
+    assert (followed.returncode, running.wait(timeout=DEADLINE_S)) == (0, 0)
     running.communicate()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 FOUR = {"machine_gpus": 4, "max_parallel": 3}
 
@@ -25,7 +26,7 @@ def start(toy: Any, name: str, gpus: int, **target: Any) -> Any:
 
 
 def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     [run] = json.loads(out)["runs"]
     return dict(run)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 import llmb
 
@@ -99,7 +100,7 @@ def test_the_pieces_train(acme: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "--set",
         "framework.hub=true",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "completed" in done.stdout
     assert [*acme.glob("work/runs/*/begun")]

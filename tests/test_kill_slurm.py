@@ -94,7 +94,6 @@ class Case:
             "env": env,
             "output": str(self.toy.folder / arguments[0]),
             "ssh": True,
-            "deadline_s": 300,
             **more,
         }
 

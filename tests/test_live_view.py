@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.screen import Screen
 
 ONE_AT_A_TIME = {"sweep": {"env.LEVEL": ["a", "b", "c"]}}
@@ -69,7 +70,7 @@ def test_a_pipe_shows_what_llmb_does_if_that_takes_long(toy: Any, slow_probe: di
     process = toy.start("run", toy.spec(target={"scheduler": "detached"}), env=slow_probe)
     toy.wait_for_message(process, "checking this machine ...")
     toy.gate.touch()
-    process.communicate(timeout=180)
+    process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0
 
 

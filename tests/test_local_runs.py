@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.reserved_files import replaceable_files
 
 TOKEN = "very-secret-7d1f9c"
@@ -45,7 +46,7 @@ def pid_of(work: Path, words: str) -> int:
 
 
 def end(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     return list(json.loads(out)["runs"])
 
@@ -123,7 +124,7 @@ def test_ctrl_c_detaches_and_the_run_continues(toy: Any) -> None:
     toy.wait_for_journal("begin")
     run_id = toy.wait_for_state("running")
     os.killpg(running.pid, signal.SIGINT)
-    _, err = running.communicate(timeout=180)
+    _, err = running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 130
     assert f"llmb attach {run_id}" in err
     assert "Traceback" not in err
@@ -409,7 +410,7 @@ def test_a_secret_reaches_the_job_and_is_written_nowhere(
     toy.wait_for_journal("begin")
     commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
     toy.gate.touch()
-    out, err = running.communicate(timeout=180)
+    out, err = running.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     expected = hashlib.sha256(TOKEN.encode()).hexdigest()
     assert expected in (toy.work(run["run_id"]) / "token.sha256").read_text()

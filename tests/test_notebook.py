@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.recorded_runs import record_runs
 
 import llmb
@@ -19,7 +20,7 @@ EXECUTE = """
 import sys, nbformat
 from nbclient import NotebookClient
 notebook = nbformat.read(sys.argv[1], as_version=4)
-NotebookClient(notebook, timeout=120).execute()
+NotebookClient(notebook, timeout=float(sys.argv[3])).execute()
 nbformat.write(notebook, sys.argv[2])
 """
 
@@ -29,9 +30,9 @@ def test_the_notebook_runs_and_plots_scaling(tmp_path: Path) -> None:
     record_runs([[7.0] * 10])
     record_runs([[7.7] * 10], workload={"gpus": 128})
     out = tmp_path / "executed.ipynb"
-    command = [sys.executable, "-c", EXECUTE, str(NOTEBOOK), str(out)]
+    command = [sys.executable, "-c", EXECUTE, str(NOTEBOOK), str(out), str(DEADLINE_S)]
     env = {**os.environ, "MPLCONFIGDIR": str(tmp_path), "IPYTHONDIR": str(tmp_path)}
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=180)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stderr
     cells: dict[str, Any] = {cell["id"]: cell for cell in json.loads(out.read_text())["cells"]}
     data = {

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.pages import blocks
 from parts.repository import ROOT
 
@@ -42,7 +43,7 @@ def run_example(cache: Path, *overrides: str) -> dict[str, Any]:
     words = [word for each in overrides for word in ("--set", each)]
     env = {**os.environ, **torch_source(), "LLMB_HOME": str(cache)}
     command = [sys.executable, "-m", "llmb", "run", str(EXAMPLE / "spec.toml"), *words, "--json"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=DEADLINE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     [run] = json.loads(done.stdout)["runs"]
     return dict(run)

@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from parts.command_line import Answer, Llmb, command_line
+from parts.deadline import DEADLINE_S
 
 STEP_KEYS = ["step", "time_s", "loss", "tflops_per_gpu", "tokens_per_s_per_gpu"]
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB."
@@ -493,6 +494,6 @@ def test_an_unknown_framework_is_one_line_and_exit_2(llmb: Llmb, log: Path) -> N
 def test_a_log_can_be_piped_in(log: Path) -> None:
     words = [sys.executable, "-m", "llmb", "parse", "-", "--framework", "maxtext", "--csv"]
     with log.open("rb") as given, subprocess.Popen(["cat"], stdin=given, stdout=subprocess.PIPE) as pipe:
-        done = subprocess.run(words, stdin=pipe.stdout, capture_output=True, text=True, timeout=180, check=False)
+        done = subprocess.run(words, stdin=pipe.stdout, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
 
     assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 6)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.docker import Podman, write_tiny_root
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("podman")]  # its image is imported once
@@ -64,5 +65,5 @@ def test_cancel_stops_the_container(toy: Any, podman: Podman) -> None:
     toy.wait_for_journal("begin")
     [cancelled] = toy.runs("cancel", toy.wait_for_state("running"))
     assert cancelled["state"] == "cancelled"
-    out, _ = running.communicate(timeout=180)
+    out, _ = running.communicate(timeout=DEADLINE_S)
     assert json.loads(out)["runs"] == [cancelled]

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from parts.deadline import DEADLINE_S
+
 import llmb
 from llmb.cli.app import COMMANDS
 
@@ -70,7 +72,9 @@ def test_there_are_commands() -> None:
 def test_commands_are_valid_bash() -> None:
     def complain(command: str) -> str:
         bash = ["bash", "-n"]
-        return subprocess.run(bash, input=command, capture_output=True, text=True, timeout=180, check=False).stderr
+        return subprocess.run(
+            bash, input=command, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        ).stderr
 
     assert {command: complaint for command in commands() if (complaint := complain(command))} == {}
 

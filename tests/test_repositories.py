@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.git import GIT, Upstream
 
 
@@ -102,7 +103,7 @@ def test_a_fetch_that_is_killed_is_repeated(toy: Any, upstream: Upstream, monkey
     job = int(toy.wait(lambda: once.exists() and once.read_text()))
     supervisor = int(Path(f"/proc/{job}/stat").read_text().rpartition(")")[2].split()[1])
     os.kill(supervisor, signal.SIGKILL)
-    out, err = process.communicate(timeout=180)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, out + err
     assert content(toy, upstream.commits[1]) == "version 1"
     assert not (fetched(toy, upstream.commits[1]) / "half").exists()

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.deadline import DEADLINE_S
 from parts.reserved_files import replaceable_files
 
 pytestmark = pytest.mark.real
@@ -120,7 +121,7 @@ def test_a_job_whose_submission_was_lost_is_found_in_the_queue(toy_slurm: Any) -
     running = toy_slurm.start("attach", record.name, "--json")
     toy_slurm.wait_for_state("queued")
     toy_slurm.cluster.order("scancel", taken)
-    out, _ = running.communicate(timeout=180)
+    out, _ = running.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
     assert toy_slurm.jobs()[record.name] == [run["job_id"]]
@@ -157,7 +158,7 @@ def test_two_processes_share_a_task(toy_slurm: Any) -> None:
     toy_slurm.wait(lambda: len(toy_slurm.records) == 2)
     toy_slurm.task_gate.touch()
     for each in both:
-        out, err = each.communicate(timeout=180)
+        out, err = each.communicate(timeout=DEADLINE_S)
         assert json.loads(out)["runs"][0]["state"] == "completed", err
     assert len(toy_slurm.journal("task-begin")) == 1
 
@@ -210,7 +211,7 @@ def test_a_pending_run_shows_its_reason(toy_slurm: Any) -> None:
     assert toy_slurm.wait_for_message(running, "queued, JobHeldUser")
     job_id = (toy_slurm.work(record.name) / "job_id").read_text().strip()
     toy_slurm.cluster.order("scontrol", "release", job_id)
-    running.communicate(timeout=180)
+    running.communicate(timeout=DEADLINE_S)
     assert running.returncode == 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from parts import disks
+from parts.deadline import DEADLINE_S
 from parts.slurm import Cluster
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
@@ -75,7 +76,7 @@ def test_the_end_of_a_purged_job_comes_from_accounting_once_it_responds(
         attached = toy_slurm.start("attach", run_id, "--json")
         assert any("waiting for Slurm's accounting, which does not respond" in line for line in attached.stderr)
         cluster.start_accounting()
-        out, _ = attached.communicate(timeout=180)
+        out, _ = attached.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
 
@@ -137,7 +138,7 @@ def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: 
         assert any("cannot query Slurm" in line and "retrying" in line for line in lines)
         toy_slurm.gate.touch()
         cluster.start_controller()
-        out, _ = running.communicate(timeout=180)
+        out, _ = running.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
 

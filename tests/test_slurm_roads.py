@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.deadline import DEADLINE_S
 from parts.slurm import Cluster, missing
 from parts.sshd import SSHD, Sshd
 
@@ -38,7 +39,7 @@ class LargeRecipe:
 
     def run(self) -> dict[str, Any]:
         process = self.toy.start("run", str(self.spec), "--json", env=self.env)
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=DEADLINE_S)
         assert out, err
         return dict(json.loads(out)["runs"][0])
 
@@ -159,7 +160,7 @@ def test_maxtext_trains_on_two_nodes_over_ssh(toy_slurm: Any, cluster_over_ssh: 
     measure = {"window": [10, 19]}
     spec.write_text(tomli_w.dumps({"workload": workload, "target": target, "measure": measure}))
     process = toy_slurm.start("run", str(spec), "--json")
-    out, err = process.communicate(timeout=550)
+    out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed", run

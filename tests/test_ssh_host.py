@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from parts.command_line import error_line
+from parts.deadline import DEADLINE_S
 from parts.network import Network
 from parts.sshd import Sshd
 
@@ -267,7 +268,7 @@ def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pyt
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + 180
+    end = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
@@ -288,7 +289,7 @@ def in_the_middle(host: Any, folder: Path, act: Callable[[], None]) -> None:
     while not begun.exists():
         thread.join(0.01)
     act()
-    thread.join(30)
+    thread.join(DEADLINE_S)
     (folder / "gate").touch()
     assert not thread.is_alive()
     [error] = failed

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.network import Network
 from parts.screen import Screen
 from parts.sshd import Sshd
@@ -103,7 +104,7 @@ def test_a_detached_run_continues_and_is_followed_by_another_process(remote: Rem
     [record] = remote.toy.records
     follower = remote.start("logs", record.name, "-f")
     remote.toy.gate.touch()
-    out, err = follower.communicate(timeout=180)
+    out, err = follower.communicate(timeout=DEADLINE_S)
     assert out == (record / "logs/train.0.0.log").read_text(), err
     [run] = remote.runs("attach", record.name)
     check_completed(run, remote)
@@ -132,7 +133,7 @@ def test_secrets_are_in_a_file_that_only_the_owner_can_read(remote: Remote, monk
     lines = [Path(f"/proc/{pid}/cmdline") for pid in os.listdir("/proc") if pid.isdigit()]
     assert not any(TOKEN.encode() in _bytes(line) for line in lines)
     remote.toy.gate.touch()
-    out, err = running.communicate(timeout=180)
+    out, err = running.communicate(timeout=DEADLINE_S)
     check_completed(json.loads(out)["runs"][0], remote)
     assert TOKEN not in out + err
 
@@ -178,7 +179,7 @@ def test_llmb_shows_that_it_connects_to_a_host_that_responds_late(remote: Remote
         screen.wait_for("connecting to cluster ...")
         assert not remote.toy.records, "the host has not responded"
         network.mend()
-        check_completed(json.loads(connecting.communicate(timeout=180)[0])["runs"][0], remote)
+        check_completed(json.loads(connecting.communicate(timeout=DEADLINE_S)[0])["runs"][0], remote)
         assert screen.end() == 0
 
 
@@ -191,7 +192,7 @@ def test_llmb_waits_for_a_server_that_restarts(remote: Remote) -> None:
     remote.server.start()
     assert "cluster" in remote.toy.wait_for_message(running, "responds again")
     remote.toy.gate.touch()
-    check_completed(json.loads(running.communicate(timeout=180)[0])["runs"][0], remote)
+    check_completed(json.loads(running.communicate(timeout=DEADLINE_S)[0])["runs"][0], remote)
     assert len(remote.toy.journal("begin")) == 1
 
 
@@ -206,7 +207,7 @@ def test_llmb_waits_for_a_network_that_is_cut(remote: Remote) -> None:
         remote.toy.gate.touch()
         remote.toy.wait_for_journal("end")
         network.mend()
-        check_completed(json.loads(running.communicate(timeout=180)[0])["runs"][0], remote)
+        check_completed(json.loads(running.communicate(timeout=DEADLINE_S)[0])["runs"][0], remote)
 
 
 def test_llmb_waits_for_a_network_that_is_cut_before_the_first_submission(

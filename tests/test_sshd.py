@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.sshd import Sshd
 
 pytestmark = pytest.mark.real
@@ -15,7 +16,7 @@ def ssh(server: Sshd, command: str) -> subprocess.CompletedProcess[str]:
         f"UserKnownHostsFile={server.ssh / 'known_hosts'}"  # OpenSSH reads the home directory of the account, not $HOME
     )
     words = ["ssh", "-F", str(server.ssh / "config"), "-o", known, server.host, command]
-    return subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=180)
+    return subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE_S)
 
 
 def test_a_session_has_the_requested_environment(sshd: Sshd) -> None:

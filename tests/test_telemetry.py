@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 STAND_IN = Path(__file__).parents[1] / "core/tests/scripts/nvidia-smi"
 EVERY_SECOND = {"telemetry": {"interval": "1s"}}
@@ -52,7 +53,7 @@ def test_a_run_has_the_energy_of_its_steps(toy: Any) -> None:
     running = toy.start("run", toy.spec(framework=gate, **EVERY_SECOND), "--json")
     toy.wait(is_sampled(toy.home / "work", os.uname().nodename))
     toy.gate.touch()
-    out, _ = running.communicate(timeout=180)
+    out, _ = running.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
     check_energy(run)

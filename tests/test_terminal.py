@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.forked import run_llmb
 from parts.terminal import Terminal
 
@@ -139,7 +140,7 @@ def test_an_unwritable_output_is_an_error_but_a_closed_pipe_is_not(end: str, arg
         os.close(reader)
     try:
         done = subprocess.run(
-            command(*arguments), stdout=output, stderr=subprocess.PIPE, text=True, timeout=180, check=False
+            command(*arguments), stdout=output, stderr=subprocess.PIPE, text=True, timeout=DEADLINE_S, check=False
         )
     finally:
         os.close(output)
@@ -151,7 +152,7 @@ def test_a_closed_output_is_an_error() -> None:
         ["bash", "-c", '"$@" >&-', "bash", *command("recipes")],
         stderr=subprocess.PIPE,
         text=True,
-        timeout=180,
+        timeout=DEADLINE_S,
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, "llmb: standard output is closed\n")

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.toy import wait_until
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")]
@@ -59,7 +60,12 @@ class Tmux:
     def call(self, *arguments: str) -> str:
         env = {name: value for name, value in os.environ.items() if name not in ("TMUX", "COLUMNS", "LINES")}
         done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments], env=env, capture_output=True, text=True, check=True, timeout=180
+            ["tmux", "-S", self._socket, *arguments],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=DEADLINE_S,
         )
         return done.stdout
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import uv
+from parts.deadline import DEADLINE_S
 from parts.ports import free_port
 from parts.toy import TOY, wait_until
 
@@ -33,7 +34,7 @@ class Example:
         command = [self.python, str(self._script), *arguments]
         settings = {**toy.env, "PYTHONPATH": str(TOY), **OFFLINE, **env}
         done = subprocess.run(
-            command, env=settings, cwd=toy.folder, capture_output=True, text=True, timeout=300, check=False
+            command, env=settings, cwd=toy.folder, capture_output=True, text=True, timeout=DEADLINE_S, check=False
         )
         assert done.returncode == 0, done.stderr + done.stdout
 
@@ -41,7 +42,7 @@ class Example:
 def uv_command(arguments: list[str]) -> str:
     env = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     done = subprocess.run(
-        [uv.find_uv_bin(), *arguments], env=env, capture_output=True, text=True, timeout=600, check=False
+        [uv.find_uv_bin(), *arguments], env=env, capture_output=True, text=True, timeout=DEADLINE_S, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -75,7 +76,7 @@ class MLflowServer:
     @staticmethod
     def _json(request: urllib.request.Request) -> dict[str, Any]:
         request.add_header("Content-Type", "application/json")
-        with urllib.request.urlopen(request, timeout=180) as answer:
+        with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
             return dict(json.load(answer))
 
 
@@ -100,11 +101,11 @@ def server(mlflow: Example, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         )
     found = MLflowServer(f"http://127.0.0.1:{port}")
     try:
-        wait_until(found.is_ready, "the MLflow server", seconds=300)  # Python compiles 600 MB of packages first
+        wait_until(found.is_ready, "the MLflow server")
         yield found
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(DEADLINE_S)
 
 
 def values(items: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -170,7 +171,7 @@ def test_wandb_gets_each_run_of_a_workload_in_offline_mode(toy: Any) -> None:
     [result] = toy.runs("runs")
     [file] = (toy.folder / "wandb").glob(f"offline-run-*/run-{result['run_id']}.wandb")
     command = [wandb.python, "-c", READ_OFFLINE_RUN, str(file)]
-    logged = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=180, check=True).stdout)
+    logged = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S, check=True).stdout)
     assert logged["config"]["recipe"] == "toy/tiny"
     assert [row["_step"] for row in logged["history"]] == list(range(1, result["steps_done"] + 1))
     assert all(row["time_s"] > 0 for row in logged["history"])

@@ -11,9 +11,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from parts.deadline import DEADLINE_S
 from parts.ports import free_port
-
-DEADLINE_S = 180.0
 
 
 class Database:

@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from parts.deadline import DEADLINE_S
 from parts.ports import free_port
 
 PROGRAMS = ("dockerd", "containerd", "docker", "busybox")
-DEADLINE_S = 180.0
 
 CONTAINERD = """version = 2
 root = "{folder}/containerd/root"

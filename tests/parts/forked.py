@@ -14,7 +14,8 @@ from importlib import import_module
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-DEADLINE_S = 300.0
+from parts.deadline import DEADLINE_S
+
 PACKAGES = ("llmb", "llmb_local", "llmb_maxtext", "llmb_megatron_bridge", "llmb_nemo_launcher", "llmb_slurm")
 LIBRARIES = ("jinja2", "packaging.requirements", "platformdirs.unix", "rich.console", "rich.live", "rich.table")
 

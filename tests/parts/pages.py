@@ -25,6 +25,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import attrs
+from parts.deadline import DEADLINE_S
 from parts.forked import run_llmb
 from parts.repository import ROOT
 from parts.terminal import Terminal
@@ -166,7 +167,7 @@ class Session:
                 env = {**self.env, "PATH": f"{Path(sys.executable).parent}:{self.env['PATH']}"}
                 words = ["bash", "-c", command]
                 streams = {"stdin": subprocess.DEVNULL, "stdout": terminal.slave, "stderr": terminal.slave}
-                done = subprocess.run(words, cwd=self.folder, env=env, check=False, timeout=600, **streams)
+                done = subprocess.run(words, cwd=self.folder, env=env, check=False, timeout=DEADLINE_S, **streams)
                 exit_code = done.returncode
             else:
                 words = shlex.split(command.replace("\\\n", ""))[1:]

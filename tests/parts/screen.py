@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 import pyte
-
-DEADLINE_S = 180.0
+from parts.deadline import DEADLINE_S
 
 
 class Screen:

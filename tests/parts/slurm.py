@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from parts.database import Database
+from parts.deadline import DEADLINE_S
 from parts.ports import free_ports
 
-DEADLINE_S = 180.0
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "sbatch", "squeue", "sacct", "unshare")
 CPUS_PER_NODE, MEMORY_MB, GPUS_PER_NODE = 64, 64000, 8
 
@@ -286,9 +286,9 @@ class Cluster:
                 continue
 
 
-def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+def wait_until(condition: Callable[[], object], what: str) -> None:
     """Wait until a condition is true."""
-    end = time.monotonic() + deadline_s
+    end = time.monotonic() + DEADLINE_S
     while not condition():
         assert time.monotonic() < end, f"waited in vain for {what}"
         time.sleep(0.05)

@@ -17,10 +17,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from parts.deadline import DEADLINE_S
 from parts.ports import free_port
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
-DEADLINE_S = 120.0
 
 SETTINGS = {
     "PidFile": "none",

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
+from parts.deadline import DEADLINE_S
 from parts.forked import run_llmb
 from parts.slurm import Cluster
 
@@ -23,13 +24,12 @@ from llmb import FrozenMap
 TOY = Path(__file__).parents[1] / "toy"
 LOCAL_LIKE = ("choosy", "detached", "faulty")  # schedulers of the toy
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
-DEADLINE_S = 180.0
 TINY_IMAGE = "llmb-tiny:1"
 
 
-def wait_until(condition: Callable[[], Any], what: str = "", *, seconds: float = DEADLINE_S) -> Any:
+def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
     """Wait until a condition is true, and return its value."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + DEADLINE_S
     while not (found := condition()):
         assert time.monotonic() < end, f"waited in vain for {what or condition}"
         time.sleep(0.02)
@@ -197,7 +197,7 @@ class SlurmRuns(ToyRuns):
     def drive(self, session: Any, *steps: tuple[Callable[[], Any], Callable[[], Any]]) -> dict[str, Any]:
         """Follow the one run of a session to its end, before the deadline."""
         waiting = list(steps)
-        end = time.monotonic() + 2 * DEADLINE_S
+        end = time.monotonic() + DEADLINE_S
 
         def wait(_seconds: float) -> None:
             assert time.monotonic() < end, f"the run does not end: {session.results}"

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import uv
+from parts.deadline import DEADLINE_S
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = [ROOT / "core", *sorted(path.parent for path in ROOT.glob("plugins/*/pyproject.toml"))]
@@ -48,7 +49,7 @@ class EmptyEnvironment:
         run(UV, "pip", "install", "--quiet", "--python", str(self.python), *map(str, what))
 
     def llmb(
-        self, *arguments: str, env: Mapping[str, str] | None = None, timeout_s: float = 120
+        self, *arguments: str, env: Mapping[str, str] | None = None, timeout_s: float = DEADLINE_S
     ) -> subprocess.CompletedProcess[str]:
         """Run the installed ``llmb`` outside of this repository."""
         return subprocess.run(
@@ -63,5 +64,5 @@ class EmptyEnvironment:
 
 
 def run(*command: str) -> None:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert done.returncode == 0, f"{command}: {done.stderr}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 from llmb.hosts import detached
 from llmb.hosts.local_host import LocalHost
@@ -22,7 +23,7 @@ HOST = LocalHost()
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 180
+    end = time.monotonic() + DEADLINE_S
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.01)

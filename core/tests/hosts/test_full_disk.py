@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from parts import disks
+from parts.deadline import DEADLINE_S
 
 from llmb import JobHandle, JobStatus, Script, Venv, cancel_detached, poll_detached, submit_detached, venv_task
 from llmb.hosts.local_host import LocalHost
@@ -27,7 +28,7 @@ esac
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 180
+    end = time.monotonic() + DEADLINE_S
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.01)

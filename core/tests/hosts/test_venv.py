@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import uv
+from parts.deadline import DEADLINE_S
 
 from llmb import JobHandle, Script, Task, Venv, poll_detached, submit_detached, venv_task
 from llmb.hosts import venv as venvs
@@ -30,7 +31,7 @@ TINY = Venv(
 
 
 def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + 180
+    end = time.monotonic() + DEADLINE_S
     while not (found := condition()):
         assert time.monotonic() < end
         time.sleep(0.02)

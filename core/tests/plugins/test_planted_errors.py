@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 import pytest
+from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.plugins import guard, load, slow_calls
@@ -259,14 +260,14 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
         with guard.Guard(entry).running("build_job()"):
             print("begin")
             began.set()
-            may_end.wait(60)
+            may_end.wait(DEADLINE_S)
             print("end")
 
     first = threading.Thread(target=run_hook, args=[first_may_end])
     second = threading.Thread(target=run_hook, args=[second_may_end])
     for thread in (first, second):
         thread.start()
-        began.wait(60)
+        began.wait(DEADLINE_S)
         began.clear()
     print("during the hooks")
     for thread, may_end in ((first, first_may_end), (second, second_may_end)):

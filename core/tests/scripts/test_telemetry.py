@@ -9,12 +9,12 @@ import time
 from pathlib import Path
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 from llmb import resource_text
 from llmb.analysis.telemetry import summarise_telemetry
 
 STAND_IN = Path(__file__).parent / "nvidia-smi"
-DEADLINE_S = 180.0
 
 
 @pytest.fixture

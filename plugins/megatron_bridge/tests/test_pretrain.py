@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import tomli_w
+from parts.deadline import DEADLINE_S
 
 pytestmark = [
     pytest.mark.real,
@@ -48,7 +49,7 @@ class Trainings:
         words = [word for override in overrides for word in ("--set", override)]
         done = subprocess.run(
             [sys.executable, "-m", "llmb", "run", str(self.spec), *words, "--json"],
-            env=self.env, capture_output=True, text=True, timeout=560, check=False,
+            env=self.env, capture_output=True, text=True, timeout=DEADLINE_S, check=False,
         )  # fmt: skip
         assert done.returncode in (0, 1), done.stderr
         [run] = json.loads(done.stdout)["runs"]

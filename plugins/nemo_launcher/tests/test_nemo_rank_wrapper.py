@@ -11,6 +11,7 @@ from typing import Any
 
 import attrs
 import pytest
+from parts.deadline import DEADLINE_S
 
 from llmb import Job, Run
 from llmb_nemo_launcher.plugin import NeMoLauncher
@@ -70,7 +71,7 @@ def test_a_process_left_behind_by_the_training_does_not_delay_the_end(load_run: 
                 env={"LLMB_NODE_RANK": "0", "PATH": "/usr/bin:/bin"},
                 stdout=out,
                 check=False,
-                timeout=180,
+                timeout=DEADLINE_S,
             )
     finally:
         os.kill(int((tmp_path / "left").read_text()), signal.SIGKILL)

@@ -136,5 +136,5 @@ def test_ranks_see_the_variables_of_the_job_not_those_of_the_login(tmp_path: Pat
 def test_a_host_ends_its_part_when_the_first_host_was_killed(tmp_path: Path) -> None:
     (tmp_path / "nodes/1").mkdir(parents=True)
     (tmp_path / "ended").write_text("137\tcancelled\t\n")
-    part = subprocess.run(["bash", "-c", script(tmp_path, "a", "b")], cwd=tmp_path / "nodes/1", timeout=30)
+    part = subprocess.run(["bash", "-c", script(tmp_path, "a", "b")], cwd=tmp_path / "nodes/1", timeout=300)
     assert part.returncode == 143
