@@ -5,8 +5,8 @@ from typing import Any
 
 import attrs
 
+from llmb.doctor_checks.planned_runs import check_workload
 from llmb.doctor_checks.recipes import RecipeChecks
-from llmb.doctor_checks.runs import check_workload
 from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
 from llmb.doctor_checks.this_machine import check_this_machine
 from llmb.hookspecs import DoctorCheck

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from llmb.doctor_checks.runs import check_job
+from llmb.doctor_checks.planned_runs import check_job
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import tasks_without_secrets
