@@ -2,7 +2,7 @@
 
 A line is split at ``...`` into parts. The parts are searched one after the other, each behind the one before it. The
 text between two numbers has no alternatives, so the earliest match of a part is always the right one, and nothing is
-searched again. In a part, blanks and numbers are possessive, and numbers have at most `LONGEST_NUMBER` digits. The time
+searched again. In a part, blanks and numbers are possessive, and numbers have at most 40 digits. The time
 is therefore proportional to the length of the log line, for every possible line of [log].
 """
 
@@ -16,7 +16,6 @@ import attrs
 
 from llmb.values.errors import Fault, SpecError
 
-LONGEST_NUMBER: Final = 40
 SHORTEST_NEEDLE: Final = 2
 SKIP: Final = "..."
 
