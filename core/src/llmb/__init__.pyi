@@ -104,11 +104,11 @@ from .scripts.job_functions import environment_function as environment_function
 from .scripts.job_functions import job_functions as job_functions
 from .scripts.job_functions import lock_function as lock_function
 from .scripts.job_functions import script_template as script_template
+from .scripts.network_variables import exported_variables_probe as exported_variables_probe
+from .scripts.network_variables import unpassed_variables_note as unpassed_variables_note
 from .scripts.nsys import Nsys as Nsys
 from .scripts.squashfs import squashfs_check as squashfs_check
 from .scripts.squashfs import squashfs_functions as squashfs_functions
-from .scripts.unpassed_variables import exported_variables_probe as exported_variables_probe
-from .scripts.unpassed_variables import unpassed_variables_note as unpassed_variables_note
 from .spec.schemas import SchemaKind as SchemaKind
 from .spec.schemas import json_schema as json_schema
 from .spec.starter_workload import starter_workload as starter_workload

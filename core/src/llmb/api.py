@@ -18,7 +18,8 @@ from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
 from llmb.spec.choose_point import published_flops, published_point
-from llmb.spec.read_toml import apply_overrides, parse_toml, read_document, read_toml
+from llmb.spec.overrides import apply_overrides
+from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log

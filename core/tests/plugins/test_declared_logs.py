@@ -12,7 +12,7 @@ from llmb import StepSeries
 from llmb.plugins.declared.file import LogTable
 from llmb.plugins.declared.log_format import compile_format
 from llmb.plugins.declared.log_parser import DeclaredLog
-from llmb.plugins.declared.log_values import RunSizes
+from llmb.plugins.declared.step_values import RunSizes
 from llmb.values.typed import decode
 
 SIZES = RunSizes(gpus=8, global_batch_size=128, seq_len=1024)

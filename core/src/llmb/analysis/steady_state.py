@@ -44,6 +44,9 @@ MOST_CORRELATION = 0.9
 STABLE_DRIFT = 0.02
 """The drift up to which the position of a window in the run does not matter."""
 
+LEAST_DIFFERENCE, DIFFERENCE_NOISES = 0.02, 3
+"""Relative difference of a window from the steady state that matters, at least, and in units of the noise."""
+
 
 @attrs.frozen(kw_only=True)
 class Spike:
@@ -81,6 +84,11 @@ class SteadyState:
         equivalent = (1 + self.autocorrelation) / (1 - self.autocorrelation)
         noise = self.step_time_std_s / self.step_time_s * math.sqrt(min(equivalent, count) / count)
         return max(noise, abs(self.drift) / 2) if abs(self.drift) > STABLE_DRIFT else noise
+
+    def differs_from(self, step_time_s: float, count: int) -> bool:
+        """Check whether a window with this mean of ``count`` steps does not represent the steady state."""
+        difference = abs(step_time_s / self.step_time_s - 1)
+        return difference > max(LEAST_DIFFERENCE, DIFFERENCE_NOISES * self.relative_noise(count))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb parse --json`` prints."""

@@ -23,9 +23,6 @@ TOLERANCE = 0.05
 ROUNDING = 1e-9
 """Tolerance of floating point, so that a step time exactly at the limit passes."""
 
-LEAST_DIFFERENCE, DIFFERENCE_NOISES = 0.02, 3
-"""Relative difference of a window from the steady state that matters, at least, and in units of the noise."""
-
 UNKNOWN_NOISE = 0.01
 """Relative noise of a step that is assumed if the log has too few steps to measure it."""
 
@@ -58,7 +55,8 @@ class Repeat:
     @property
     def is_off(self) -> bool:
         """True if the window does not represent the steady state."""
-        return abs(self.difference) > max(LEAST_DIFFERENCE, DIFFERENCE_NOISES * self.noise)
+        steady, window = self.steady_state, self.window
+        return steady is not None and steady.differs_from(window.step_time_s, window.count)
 
 
 @attrs.frozen(kw_only=True)

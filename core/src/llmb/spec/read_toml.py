@@ -1,7 +1,7 @@
-"""Read a workload spec from TOML or tables, and apply ``--set``. Nothing is interpreted here."""
+"""Read a workload spec from TOML or tables. Nothing is interpreted here."""
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,6 @@ import attrs
 from llmb.values.errors import Fault, SpecError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.workload import SourceMap
-
-FROM_SET = "--set"
 
 
 @attrs.frozen
@@ -40,15 +38,6 @@ def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Docu
         expected = "at least a [workload] and a [target] table"
         raise SpecError(Fault(message="the spec is empty", file=file, expected=expected))
     return Document(file, flatten_sweep(_copy(tables)))
-
-
-def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
-    """Set the keys of ``--set``. An invalid one is added to the document's errors."""
-    for override in overrides:
-        try:
-            _apply_override(document, override)
-        except SpecError as error:
-            document.errors.extend(error.faults)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -129,49 +118,3 @@ def _copy(value: Any) -> Any:
 
 def _unreadable(path: Path, message: str, expected: str | None = None) -> SpecError:
     return SpecError(Fault(message=message, file=str(path), expected=expected))
-
-
-def _apply_override(document: Document, override: str) -> None:
-    key, equals, value = override.partition("=")
-    if not equals or not key.strip():
-        missing = "key" if equals else "value"
-        raise SpecError(Fault(message=f"{override!r} has no {missing}", file=FROM_SET, expected="key=value"))
-    tables = flatten_sweep(_nest(key.strip(), _parse_value(value)))
-    document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
-
-
-def _nest(key: str, value: Any) -> dict[str, Any]:
-    """Return the tables of a dotted key with this value. TOML splits the key, because its parts may be quoted."""
-    try:
-        tables = tomllib.loads(f"{key} = 0")
-    except tomllib.TOMLDecodeError:
-        tables = {}
-    table = tables
-    while len(table) == 1:
-        [(part, below)] = table.items()
-        if not isinstance(below, dict):
-            table[part] = value
-            return tables
-        table = below
-    raise SpecError(Fault(message=f"{key!r} is not a dotted key", file=FROM_SET, expected="table.key=value"))
-
-
-def _parse_value(text: str) -> Any:
-    """Parse a value as TOML, else return the text itself. A list around it rejects comments and further lines."""
-    try:
-        tables = _parse(f"value = [{text}]")
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text
-    return tables["value"][0] if len(tables) == 1 and len(tables["value"]) == 1 else text
-
-
-def _merge(tables: dict[str, Any], over: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Put ``over`` into the tables. Return the dotted keys of the new values."""
-    changed = []
-    for key, value in over.items():
-        if isinstance(value, dict) and isinstance(tables.get(key), dict):
-            changed += _merge(tables[key], value, f"{prefix}{key}.")
-        else:
-            tables[key] = value
-            changed.append(prefix + key)
-    return changed

@@ -10,7 +10,7 @@ import attrs
 from llmb.plugins.declared.file import LogTable
 from llmb.plugins.declared.log_fields import LogFields, compile_fields
 from llmb.plugins.declared.log_lines import LogLine, compile_line
-from llmb.plugins.declared.log_values import NUMBERS, check_names
+from llmb.plugins.declared.number_names import NUMBERS, check_names
 from llmb.values.errors import Fault, SpecError
 
 

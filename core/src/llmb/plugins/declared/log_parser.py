@@ -9,7 +9,7 @@ import attrs
 
 from llmb.logs.lines import LineParser
 from llmb.plugins.declared.log_format import LogFormat
-from llmb.plugins.declared.log_values import (
+from llmb.plugins.declared.step_values import (
     RunSizes,
     as_number,
     clock_s,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from llmb.logs.ansi_escapes import without_escapes
 from llmb.logs.rank_labels import LABEL
+from llmb.plugins.declared.guess_names import name_numbers
 from llmb.plugins.declared.log_lines import LogLine, compile_line
 from llmb.plugins.declared.log_shapes import Shape, find_shapes
-from llmb.plugins.declared.log_values import KNOWN
-from llmb.plugins.declared.number_names import name_numbers
+from llmb.plugins.declared.number_names import KNOWN
 from llmb.values.errors import SpecError
 
 

@@ -1,48 +1,20 @@
-"""The names of numbers in [log], and the step that the numbers of a line make."""
+"""The step that the numbers of a line make."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, Final
 
 import attrs
 
-from llmb.values.error_text import nearest_name
-from llmb.values.errors import Fault
+from llmb.plugins.declared.number_names import CLOCKS, KNOWN, TFLOPS_PER_GPU, TIMES, TOKENS_PER_S_PER_GPU
 from llmb.values.run import Run
 from llmb.values.steps import MOST_STEPS
 
 DAY_S: Final = 86400
-
-TIMES: Final[Mapping[str, float]] = {"time_s": 1, "time_ms": 1e3, "time_us": 1e6, "time_min": 1 / 60}
-"""Names of the step time, with the units in a second."""
-
-RATES: Final = ("steps_per_s", "samples_per_s")
-"""Names of rates that are the inverse of the step time."""
-
-CLOCKS: Final[Mapping[str, float]] = {"clock": 1, "clock_s": 1, "clock_ms": 1e3}
-"""Names of the time of day, with the units in a second."""
-
-TFLOPS_PER_GPU: Final[Mapping[str, float]] = {"tflops_per_gpu": 1, "gflops_per_gpu": 1e3, "flops_per_gpu": 1e12}
-TOKENS_PER_S_PER_GPU: Final[Mapping[str, float]] = {"tokens_per_s_per_gpu": 1, "ktokens_per_s_per_gpu": 1e-3}
-OF_ALL_GPUS: Final = ("tflops", "tokens_per_s")
-NUMBERS: Final = ("step", "samples")
-"""Names of the step number."""
-
-KNOWN: Final = (
-    *(*NUMBERS, *TIMES, *RATES, *CLOCKS, *TFLOPS_PER_GPU, *TOKENS_PER_S_PER_GPU, *OF_ALL_GPUS),
-    *("loss", "total_steps"),
-)
-"""The names with a meaning. Any other name is a metric of the user's own."""
-
-SAME_VALUE: Final = (TIMES, CLOCKS, TFLOPS_PER_GPU, TOKENS_PER_S_PER_GPU)
-"""Names of one value in several units. A line has at most one of each group."""
-
-NEARLY_EQUAL: Final = 0.8
-"""The similarity from which a name is taken for a misspelt known one."""
 
 _DATE: Final = re.compile(rb"(\d{4})[-/](\d{2})[-/](\d{2})[ T_]")
 
@@ -59,31 +31,6 @@ class RunSizes:
     def of(cls, run: Run[Any]) -> RunSizes:
         """Return the sizes of a run."""
         return cls(gpus=run.gpus, global_batch_size=run.parallelism.global_batch_size, seq_len=run.seq_len)
-
-
-def check_names(names: Sequence[str], key: str) -> list[Fault]:
-    """Return an error for each name that is nearly that of a known value, and for several names of one value."""
-    return [*_check_similar(names, key), *_check_units(names, key)]
-
-
-def _check_units(names: Sequence[str], key: str) -> Iterator[Fault]:
-    for group in SAME_VALUE:
-        if len(found := [f"{{{name}}}" for name in names if name in group]) > 1:
-            message = f"{' and '.join(found)} are one value in several units"
-            yield Fault(message=message, key=key, expected="one of them, and a name of your own for another number")
-
-
-def _check_similar(names: Sequence[str], key: str) -> list[Fault]:
-    nearest = {name: nearest_name(name, KNOWN, cutoff=NEARLY_EQUAL) for name in names if name not in KNOWN}
-    return [
-        Fault(
-            message=f"{name} is too similar to {known}",
-            key=key,
-            expected=f"{known}, or a clearly different name for a metric of your own",
-        )
-        for name, known in nearest.items()
-        if known and not known.startswith(f"{name}_")
-    ]
 
 
 def as_number(name: str, text: bytes) -> float:

@@ -1,0 +1,117 @@
+"""A name for each number of a step line, guessed from the words next to it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from llmb.plugins.declared.log_shapes import Shape
+from llmb.plugins.declared.number_names import KNOWN, SAME_VALUE, check_names
+
+LONGEST_NAME: Final = 40
+
+_PER_GPU: Final = re.compile(r"gpu|device|chip|rank|\btps\b")
+_PER_SECOND: Final = r"(?:/ ?s(?:ec|econds?)?\b|_per_s(?:ec|econd)?\b| per (?:sec|second)\b|p/s)"
+_RATES: Final = {
+    "tokens": re.compile(rf"(?:(?:tok|token)s?{_PER_SECOND})|\btps\b|\btgs\b"),
+    "samples_per_s": re.compile(rf"(?:samples?|seqs?|sequences?|img|images?){_PER_SECOND}"),
+    "steps_per_s": re.compile(rf"(?:\bit|iters?|iterations?|steps?){_PER_SECOND}"),
+}
+_TFLOPS: Final = re.compile(r"(?<![a-z])t(?:era)?flop")
+_TIME: Final = re.compile(r"(?<![a-z])(?:times?|timing|seconds?|secs?|elapsed|duration|took|dt|latency)(?![a-z])")
+_OTHER_TIME: Final = re.compile(r"(?<![a-z])(?:eta|remaining|left|total|data|forward|backward|optimizer|load|loading)")
+_OTHER_LOSS: Final = re.compile(r"val|eval|test|aux|balanc")
+_VALIDATION: Final = re.compile(r"(?<![a-z])(?:val|valid|validation|eval|evaluation|test)(?![a-z])")
+_UNITS: Final = {"ms": "time_ms", "msec": "time_ms", "us": "time_us", "min": "time_min", "s": "time_s"}
+_SINCE_1970: Final = {"time_s": 1e9, "time_ms": 1e12}
+"""Numbers from which a time is one of day, since 1970."""
+
+_UNIT: Final = re.compile(r"(?<![a-z])(msec|ms|us|min|s)(?![a-z])")
+
+
+def name_numbers(shape: Shape) -> dict[int, str]:
+    """Return the name of each number of a step line, by its column.
+
+    Numbers with a meaning get their known name, and others a name of their own from the words before them. Constants,
+    counters and times of day have no name.
+    """
+    columns = [column for column in range(len(shape.texts) - 1) if shape.values(column)]
+    names = _counters(shape, columns)
+    for _, column, name in sorted(_known_names(shape, columns)):
+        if column not in names and not _is_taken(name, names.values()):
+            names[column] = name
+    for column in columns:
+        name = _own_name(shape.label(column))
+        if column not in names and name and name not in names.values() and _is_metric(shape, column):
+            names[column] = name
+    return dict(sorted(names.items()))
+
+
+def _counters(shape: Shape, columns: list[int]) -> dict[int, str]:
+    """Return the names of the step number and of the number of steps behind it."""
+    step = shape.step
+    if step is None:
+        return {}
+    is_total = len(shape.rows) == 1 or not shape.rises(step + 1) if step + 1 in columns else False
+    has_total = is_total and shape.texts[step + 1].strip() in ("/", "of")
+    return {step: "step", step + 1: "total_steps"} if has_total else {step: "step"}
+
+
+def _is_taken(name: str, names: Iterable[str]) -> bool:
+    """Check whether a line has a number of this name, or the same value in another unit."""
+    same = next((group for group in SAME_VALUE if name in group), {name: 1})
+    return any(each in same for each in names)
+
+
+def _is_metric(shape: Shape, column: int) -> bool:
+    """Check whether a number is no constant, no counter that rises on every line, and no result of a validation.
+
+    Of a single line, every integer may be a constant or a counter. Only some lines have results of a validation.
+    """
+    return not (shape.is_constant(column) or shape.rises(column) or _VALIDATION.search(shape.label(column).lower()))
+
+
+def _known_names(shape: Shape, columns: list[int]) -> Iterator[tuple[int, int, str]]:
+    """Yield each number that may have a known name: its precedence, its column and the name."""
+    for column in columns:
+        label, unit = shape.label(column).lower(), shape.words_after(column).lower()
+        around = f"{label} {unit}"
+        if column == shape.step:
+            continue
+        if rate := _name_rate(around):
+            yield 0, column, rate
+        elif _TFLOPS.search(around):
+            is_sum = re.search(r"total|global|aggregate|cluster", around)
+            yield 0, column, "tflops" if is_sum else "tflops_per_gpu"
+        elif re.search(r"(?:loss|nll)[\"'\])]*\s*[:=]?\s*$", label) and not _OTHER_LOSS.search(label):
+            yield 0 if re.match(r"\W*(?:loss|nll)", label) else 1, column, "loss"
+        elif time := _name_time(label, unit):
+            since_1970 = time in _SINCE_1970 and min(shape.values(column)) > _SINCE_1970[time]
+            name = time.replace("time", "clock") if since_1970 else time
+            yield 0 if re.search("step|iter", label) else 1, column, name
+
+
+def _name_rate(around: str) -> str:
+    found = next((name for name, pattern in _RATES.items() if pattern.search(around)), "")
+    if found == "tokens":
+        return "tokens_per_s_per_gpu" if _PER_GPU.search(around) else "tokens_per_s"
+    return found
+
+
+def _name_time(label: str, unit: str) -> str:
+    """Return the name of the step time with its unit, or "" for any other number."""
+    is_per_step = re.fullmatch(r"(?:ms|us|s)/(?:step|iter|it)", unit)
+    if not (_TIME.search(label) or is_per_step) or _OTHER_TIME.search(label):
+        return ""
+    found = _UNIT.search(re.split(r"[^a-z]", unit)[0]) or _UNIT.search(label.replace("_", " "))
+    return _UNITS[found[1]] if found else "time_s"
+
+
+def _own_name(label: str) -> str:
+    """Return a name of the user's own from the words of a label, or "" if it has none."""
+    name = re.sub(r"[^a-z0-9]+", "_", label.lower()).strip("_")
+    if name in KNOWN or check_names([name], ""):
+        name += "_value"
+    is_name = re.fullmatch(r"[a-z][a-z0-9_]+", name) and len(name) <= LONGEST_NAME
+    return name if is_name and not check_names([name], "") and name not in KNOWN else ""
