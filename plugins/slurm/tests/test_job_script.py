@@ -271,6 +271,34 @@ def test_ranks_see_the_variables_of_the_job_not_those_of_the_node(tmp_path: Path
     assert done.stdout == f"/of/the job {'/left' if place == 'outside' else ''} 3 3\n"
 
 
+NVIDIA_HOOK = """#!/bin/bash
+case "$*" in *--container-image=*) ;; *) exit 0 ;; esac
+[ "${NVIDIA_VISIBLE_DEVICES:-all}" = void ] || { echo "Command not found: nvidia-container-cli" >&2; exit 1; }
+"""
+"""A stand-in for srun on a node without a driver: pyxis passes the environment of the job to enroot, whose hook
+98-nvidia.sh prefers it to that of the image, which requests all GPUs."""
+
+
+@pytest.mark.skipif(Path("/proc/driver/nvidia").exists(), reason="needs a machine without NVIDIA's driver")
+@pytest.mark.parametrize(("gpus", "exit_code"), [(0, 0), (8, 1)])
+def test_an_image_that_requests_gpus_starts_on_a_node_without_driver_only_if_the_job_needs_none(
+    tmp_path: Path, gpus: int, exit_code: int
+) -> None:
+    programs, directory = tmp_path / "bin", tmp_path / "job"
+    programs.mkdir()
+    directory.mkdir()
+    for name, text in {"srun": NVIDIA_HOOK, "scontrol": "#!/bin/sh\necho node1\n", "squeue": "#!/bin/sh\n"}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    script = Slurm().build_job(job(directory=str(directory), environment=IMAGE, gpus_per_node=gpus), target()).text
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node1"}
+    (directory / "slurm.log").touch()
+    (directory / "job.sh").write_text(script)
+    done = subprocess.run(["bash", "job.sh"], env=env, cwd=directory, capture_output=True, text=True)
+    assert done.returncode == exit_code, done.stderr
+    assert ("nvidia-container-cli" in done.stderr) == bool(exit_code)
+
+
 def test_a_job_describes_its_node_and_the_software_of_its_first_rank(tmp_path: Path) -> None:
     files = Slurm().build_job(job(directory=str(tmp_path)), target()).files
     script = tmp_path / "provenance.sh"
