@@ -76,6 +76,18 @@ def test_the_name_of_the_cluster_is_removed_from_the_job_id(sbatch: Any) -> None
     assert sbatch.calls == ["sbatch"]
 
 
+def test_a_job_gets_the_proxies_of_the_host_and_no_other_setting_of_its_user(
+    sbatch: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("https_proxy", "NO_PROXY", "HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS"):
+        monkeypatch.setenv(name, "set")
+    sbatch.program("sbatch", f"compgen -e >{sbatch.folder}/exported; echo 17")
+    sbatch.submit()
+    exported = (sbatch.folder / "exported").read_text().split()
+    assert {"PATH", "https_proxy", "NO_PROXY"} <= {*exported}
+    assert [name for name in ("HF_TOKEN", "UV_INDEX_URL", "SBATCH_QOS") if name in exported] == []
+
+
 def test_a_rejected_job_can_be_submitted_again(sbatch: Any) -> None:
     sbatch.program("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
     refused = sbatch.submit()
