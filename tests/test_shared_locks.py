@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +64,22 @@ def test_nothing_is_written_in_the_directory_of_a_task_of_another_user(toy: Any)
     shutil.rmtree(task)
     attached = toy.llmb("attach")  # as if the other user had removed it
     assert attached.returncode == 0, attached.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")
+def test_a_failed_task_of_another_user_can_be_moved_away_to_try_again(toy: Any) -> None:
+    failing = toy.spec(framework={"task": "data", "task_end": "exit 3"}, target={"shared": True})
+    assert toy.llmb("run", failing).returncode == 1
+    [task] = (toy.home / "work/tasks").iterdir()
+    os.chown(task, NOBODY, NOBODY)
+    spec = toy.spec(framework={"task": "data"}, target={"shared": True})
+    blocked = toy.llmb("run", spec)
+    assert blocked.returncode == 4
+    assert f"{task} belongs to nobody, whose job ended without creating this" in blocked.stderr
+    _, move, _, resume, *_ = blocked.stderr.split("`")
+    subprocess.run(["bash", "-c", move], check=True)
+    assert toy.llmb(*shlex.split(resume)[1:]).returncode == 0
+    assert len([each for each in task.parent.iterdir() if each.owner() == "nobody"]) == 1
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")

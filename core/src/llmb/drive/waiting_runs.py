@@ -25,17 +25,25 @@ OF_ANOTHER_USER = 73
 """Exit code of ``check_owner``."""
 
 _CHECK_OWNER = """
-check_owner() { # directory...: fail if another user created one of them
-  local each
+check_owner() { # directory...: fail if another user created one of them, and print how to create the item oneself
+  local each user move
   for each; do
     [ -e "$each" ] || [ -L "$each" ] || continue
     if [ -L "$each" ] || [ ! -O "$each" ]; then
-      echo "$each belongs to $(stat -c %U -- "$each"), who may be creating this for a run of the same kind" >&2
+      user=$(stat -c %U -- "$each")
+      move=$(printf '`mv -T %q %q`' "$each" "$each.$(date +%Y%m%d-%H%M%S)")
+      if [ -e "$each/ended" ]; then
+        echo "$each belongs to $user, whose job ended without creating this; move it away on the target: $move" >&2
+      else
+        echo "$each belongs to $user, who may be creating this for a run of the same kind; wait until it is complete," \
+          "or if the job of $user has ended, move it away on the target: $move" >&2
+      fi
       return 73
     fi
   done
 }
 """
+"""A job writes the file ``ended`` when it ends, and its next submission removes the file."""
 
 
 def add_references(waiting: Iterable[tuple[Script, str]], host: Host) -> None:
