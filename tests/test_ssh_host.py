@@ -188,6 +188,13 @@ def test_a_failed_proxy_command_is_reported(client: Sshd, connect: Any) -> None:
         connect().run("true")
 
 
+def test_the_last_message_of_a_failed_proxy_command_is_reported(client: Sshd, connect: Any) -> None:
+    client.write_config(ProxyCommand="sh -c 'echo trying >&2; echo no ticket for cluster: run kinit >&2; exit 1'")
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    assert error_line(raised).endswith("; the command printed: no ticket for cluster: run kinit")
+
+
 def test_a_refused_connection_is_reported(client: Sshd, connect: Any) -> None:
     client.stop()
     with pytest.raises(TargetError) as raised:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,25 +18,32 @@ from llmb import TargetError
 pytestmark = pytest.mark.real
 
 
+@contextmanager
+def running_agent(socket_file: Path, key: Path) -> Iterator[None]:
+    """Run an agent that has a key."""
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_file)], stdout=subprocess.DEVNULL)
+    try:
+        env = os.environ | {"SSH_AUTH_SOCK": str(socket_file)}
+        while subprocess.run(["ssh-add", "-q", str(key)], env=env, stderr=subprocess.DEVNULL).returncode == 2:
+            assert agent.poll() is None
+        yield
+    finally:
+        agent.terminate()
+        agent.wait()
+
+
 @pytest.mark.parametrize("setting", ["", 'IdentityAgent "{}"', "IdentityAgent SSH_AUTH_SOCK", "IdentityAgent $OURS"])
 def test_an_encrypted_key_in_the_agent_is_accepted(
     setting: str, client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     socket_file = client.folder / "agent"
-    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket_file)], stdout=subprocess.DEVNULL)
-    try:
-        env = os.environ | {"SSH_AUTH_SOCK": str(socket_file)}
-        while subprocess.run(["ssh-add", "-q", str(client.key)], env=env, stderr=subprocess.DEVNULL).returncode == 2:
-            assert agent.poll() is None
+    with running_agent(socket_file, client.key):
         subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
         with (client.ssh / "config").open("a") as config:
             config.write(f"\nHost *\n  {setting.format(socket_file)}\n" if setting else "")
         named = "{}" in setting
         monkeypatch.setenv("OURS" if "OURS" in setting else "SSH_AUTH_SOCK", "/nowhere" if named else str(socket_file))
         assert connect().run("echo there").stdout == "there\n"
-    finally:
-        agent.terminate()
-        agent.wait()
 
 
 def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) -> None:
@@ -42,6 +52,39 @@ def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) ->
     command = ["ssh-keygen", "-q", "-s", str(authority), "-I", user, "-n", user, f"{client.key}.pub"]
     subprocess.run(command, check=True)
     (client.folder / "authorized_keys").write_text(f"cert-authority {authority.with_suffix('.pub').read_text()}")
+    assert connect().run("echo there").stdout == "there\n"
+
+
+@pytest.mark.parametrize("key", ["file", "agent"])
+def test_a_certificate_file_is_used_with_its_key(
+    key: str, client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority, user = client.folder / "authority", client.user
+    make_key(authority)
+    sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", user, "-n", user, f"{client.key}.pub"]
+    subprocess.run(sign, check=True)
+    certificate = (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    (client.folder / "authorized_keys").write_text(f"cert-authority {authority.with_suffix('.pub').read_text()}")
+    with pytest.raises(TargetError, match="the server rejected the key"):
+        connect().run("true")
+    client.write_config(CertificateFile="~/.ssh/site.cert")
+    assert certificate.exists()
+    if key == "file":
+        assert connect().run("echo there").stdout == "there\n"
+        return
+    socket_file = client.folder / "agent"
+    with running_agent(socket_file, client.key):
+        client.key.unlink()
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket_file))
+        assert connect().run("echo there").stdout == "there\n"
+
+
+def test_a_key_is_accepted_without_the_certificate_that_the_server_does_not_trust(client: Sshd, connect: Any) -> None:
+    make_key(client.folder / "authority")
+    command = ["ssh-keygen", "-q", "-s", str(client.folder / "authority"), "-I", "x", f"{client.key}.pub"]
+    subprocess.run(command, check=True)
+    (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    client.write_config(CertificateFile="~/.ssh/site.cert")
     assert connect().run("echo there").stdout == "there\n"
 
 

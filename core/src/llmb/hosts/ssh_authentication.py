@@ -11,6 +11,7 @@ from paramiko import (
     Agent,
     AuthenticationException,
     BadAuthenticationType,
+    Message,
     PKey,
     SSHConfig,
     SSHException,
@@ -18,7 +19,7 @@ from paramiko import (
 )
 from paramiko.agent import AgentSSH
 from paramiko.auth_strategy import AuthStrategy
-from paramiko.pkey import UnknownKeyType
+from paramiko.pkey import PublicBlob, UnknownKeyType
 
 from llmb.values.errors import TargetError
 
@@ -33,6 +34,7 @@ class PublicKeys(AuthStrategy):
         self._user = username
         self._named = [Path(os.path.expanduser(name)) for name in ssh_config.get("identityfile", ())]
         self._named_only = ssh_config.get("identitiesonly", "no").lower() == "yes"
+        self._certificate = _read_certificate(ssh_config.get("certificatefile", ""))
         self._agent_socket = _find_agent_socket(ssh_config.get("identityagent", "SSH_AUTH_SOCK"))
         self._encrypted: list[Path] = []
         self._tried = 0
@@ -44,7 +46,7 @@ class PublicKeys(AuthStrategy):
         """
         agent = _connect_agent(self._agent_socket)
         try:
-            for key in self._keys(agent):
+            for key in self._with_certificate(self._keys(agent)):
                 self._tried += 1
                 try:
                     further_methods = transport.auth_publickey(self._user, key)
@@ -82,6 +84,16 @@ class PublicKeys(AuthStrategy):
         if not self._named:
             yield from from_files
 
+    def _with_certificate(self, keys: Iterator[PKey]) -> Iterator[PKey]:
+        """Yield each key, and before it the same key with the certificate that CertificateFile has for it."""
+        for key in keys:
+            if self._certificate and _certifies(self._certificate, key):
+                own = key.public_blob
+                key.public_blob = self._certificate
+                yield key
+                key.public_blob = own
+            yield key
+
     def _load(self, file: Path, held: dict[bytes, Any]) -> PKey | None:
         """Return the agent's key for a file, else the key in the file, else None, as OpenSSH skips unusable files.
 
@@ -109,6 +121,21 @@ class PublicKeys(AuthStrategy):
         return TargetError(
             f"the server rejected {keys} of user {self._user}; add the public key to ~/.ssh/authorized_keys there"
         )
+
+
+def _read_certificate(name: str) -> PublicBlob | None:
+    """Return the certificate in a file, or None, as OpenSSH ignores a file that it cannot read."""
+    try:
+        return PublicBlob.from_file(os.path.expanduser(name)) if name else None
+    except (OSError, ValueError):
+        return None
+
+
+def _certifies(certificate: PublicBlob, key: PKey) -> bool:
+    """Check whether a certificate contains this public key, which follows its type and a nonce."""
+    content, public = Message(certificate.key_blob), Message(key.asbytes())
+    content.get_string(), content.get_string(), public.get_string()
+    return content.get_remainder().startswith(public.get_remainder())
 
 
 def _raise_unless_rejected(error: AuthenticationException, transport: Transport, tried: int) -> None:

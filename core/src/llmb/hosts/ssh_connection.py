@@ -1,9 +1,11 @@
 """An SSH connection like that of ``ssh HOST``: its settings, jump hosts, host key check, and one-line errors."""
 
 import logging
+import os
 import socket
 import subprocess
-from typing import Any
+import tempfile
+from typing import IO, Any
 
 import fabric
 from paramiko import ChannelException, SSHException, Transport
@@ -18,6 +20,7 @@ from llmb.values.scalars import HOST, is_host
 
 CONNECT_TIMEOUT_S = 15  # for each of: the connection, the server's greeting, the login
 KEEPALIVE_S = 30
+MESSAGE_BYTES = 1000  # the most that is read of a proxy command's last message
 
 
 def connect(host: str) -> "Connection":
@@ -44,6 +47,8 @@ def connect(host: str) -> "Connection":
 class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no types
     """A fabric connection with verified host keys, OpenSSH's rules for jump hosts, and a timeout for every step."""
 
+    _proxy_log: IO[bytes] | None = None
+
     def open(self) -> None:
         """Connect. Raise TargetError, which names this host or the jump host that failed, if that is impossible."""
         try:
@@ -66,6 +71,9 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         except (TargetError, OSError, SSHException, EOFError, ValueError) as error:
             self.close()
             raise self._connection_error(error) from error
+        finally:
+            if self._proxy_log:
+                self._proxy_log.close()
         self.transport.set_keepalive(KEEPALIVE_S)
 
     def close(self) -> None:
@@ -94,7 +102,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         Raise TargetError if the jump host cannot be reached or cannot reach the host.
         """
         if isinstance(self.gateway, str):
-            return _proxy_socket(self.gateway)
+            return self._start_proxy(self.gateway)
         self.gateway.open()
         try:
             return self.gateway.transport.open_channel("direct-tcpip", (self.host, self.port), ("", 0))
@@ -102,6 +110,24 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             raise UnreachableError(
                 f"the jump host {self.gateway.original_host} cannot reach it: {error.text}"
             ) from error
+
+    def _start_proxy(self, command: str) -> socket.socket:
+        """Start a proxy command and return a socket connected to its standard input and output.
+
+        The command ends when the socket is closed. Its standard error goes to a file that has no name.
+        """
+        self._proxy_log = tempfile.TemporaryFile()  # noqa: SIM115  # `open` closes it
+        ours, theirs = socket.socketpair()
+        with theirs:
+            subprocess.run(
+                ["/bin/sh", "-c", f"exec 3<&0; (exec {command}) <&3 3<&- &"],  # from the user's own ~/.ssh/config
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=self._proxy_log,
+                start_new_session=True,
+                check=False,
+            )
+        return ours
 
     @property
     def label(self) -> str:
@@ -115,9 +141,20 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             return error  # from a jump host
         reason = str(error) if isinstance(error, TargetError) else _reason(error, self.connect_timeout)
         proxy = f" (through ProxyCommand {self.gateway})" if isinstance(self.gateway, str) else ""
+        if printed := self._last_proxy_message():
+            reason += f"; the command printed: {printed}"
         rejected = isinstance(error, TargetError) and not isinstance(error, UnreachableError)
         kind = _NotConnectedError if rejected else _NoRouteError
         return kind(f"cannot connect to {self.label}{proxy}: {reason}")
+
+    def _last_proxy_message(self) -> str:
+        """Return the last line that the proxy command printed on standard error, or ""."""
+        if not self._proxy_log:
+            return ""
+        end = self._proxy_log.seek(0, os.SEEK_END)
+        self._proxy_log.seek(max(0, end - MESSAGE_BYTES))
+        lines = self._proxy_log.read().decode(errors="replace").split("\n")
+        return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
 class _NotConnectedError(TargetError):
@@ -156,21 +193,3 @@ def _transport(sock: Any, known: KnownHost, **more: Any) -> Transport:
     first = [kind for kind in known.key_types if kind in options.key_types]
     options.key_types = [*first, *(kind for kind in options.key_types if kind not in first)]
     return transport
-
-
-def _proxy_socket(command: str) -> socket.socket:
-    """Start a proxy command and return a socket connected to its standard input and output.
-
-    The command ends when the socket is closed.
-    """
-    ours, theirs = socket.socketpair()
-    with theirs:
-        subprocess.run(
-            ["/bin/sh", "-c", f"exec 3<&0; (exec {command}) <&3 3<&- &"],  # from the user's own ~/.ssh/config
-            stdin=theirs.fileno(),
-            stdout=theirs.fileno(),
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            check=False,
-        )
-    return ours
