@@ -133,5 +133,5 @@ def test_the_table_has_a_line_for_each_check_with_the_remedy_below(toy: Any, tmp
     lines = toy.llmb("doctor", "box").stdout.splitlines()
     [failed] = [number for number, line in enumerate(lines) if line.startswith("failed")]
     assert "work directory" in lines[failed]
-    assert "set target.workdir" in lines[failed + 1]
+    assert "set `workdir = " in lines[failed + 1]
     assert [line.split()[:2] for line in lines if "nemo_launcher recipes" in line] == [["-", "nemo_launcher"]]

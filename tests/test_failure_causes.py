@@ -79,7 +79,7 @@ MADE = {
     ),
     "exit code of srun only": (
         "starting\n" + exited("3", 2) + exited("0-2,4-7", 143, "node08"),
-        "unknown: a task failed (exit code 2)", 3, "node07",
+        "unknown: a rank failed (exit code 2)", 3, "node07",
     ),
     "ECC error and its consequences": (
         labelled(5, "RuntimeError: CUDA error: uncorrectable ECC error encountered")
@@ -247,7 +247,7 @@ def test_an_unknown_cause_shows_the_last_line_of_the_first_rank_that_failed(llmb
     log.write_text(labelled(0, "rank 0 waits") + labelled(3, "no data", "giving up") + exited("3", 2) + exited("0", 1))
     failure = llmb("parse", log, "--framework", "maxtext", "--json").json["failure"]
 
-    assert (failure["cause"], failure["rank"], failure["host"]) == ("unknown: a task failed (exit code 2)", 3, "node07")
+    assert (failure["cause"], failure["rank"], failure["host"]) == ("unknown: a rank failed (exit code 2)", 3, "node07")
     assert (failure["evidence"], failure["line"], failure["origin"]) == ("3: giving up", 3, None)
 
 

@@ -302,7 +302,7 @@ def test_a_job_that_cannot_take_the_lock_fails_with_the_reason(toy: Any) -> None
     run = toy.run(target={"lock": str(toy.folder / "file/lock")})
     assert run["state"] == "failed"
     assert (
-        f"cannot write the lock {toy.folder}/file/lock.queue; make it writable, or set target.lock"
+        f"cannot write the lock {toy.folder}/file/lock.queue; make it writable, or set `lock = "
         in run["failure"]["cause"]
     )
 

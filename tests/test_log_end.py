@@ -60,8 +60,8 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
         (JOB.replace(" ***\n", " DUE TO JOB REQUEUE ***\n"), "the scheduler took the job's nodes for another one"),
         ("srun: error: Node failure on node7\n", "a node of the job failed"),
         ("slurmstepd: error: Detected 1 oom_kill event in StepId=12.0.\n", "the host is out of memory"),
-        (EXITED, "unknown: a task failed (exit code 3)"),
-        (EXITED.replace("Exited with exit code 3", "Segmentation fault"), "a task crashed (segmentation fault)"),
+        (EXITED, "unknown: a rank failed (exit code 3)"),
+        (EXITED.replace("Exited with exit code 3", "Segmentation fault"), "a rank crashed (segmentation fault)"),
         (OOM, "the accelerator is out of memory"),
         ("slurmstepd: error: pyxis: couldn't start container\n", "the container could not be started"),
         (ERROR.splitlines(keepends=True)[-1], "a process failed with ValueError"),
@@ -233,7 +233,7 @@ def test_a_log_with_the_last_of_a_known_number_of_steps_is_complete(llmb: Llmb, 
         (LIMIT + OOM, "the accelerator is out of memory", 2),
         (ERROR + STEP, "a process failed with ValueError", 4),
         (STEP + ERROR, "the job was cancelled", 1),
-        (EXITED + STEP, "unknown: a task failed (exit code 3)", 1),  # srun ended the others
+        (EXITED + STEP, "unknown: a rank failed (exit code 3)", 1),  # srun ended the others
         (ERROR + EXITED + STEP, "a process failed with ValueError", 4),
     ],
 )

@@ -40,7 +40,7 @@ COMMANDS = {
     "help": ["--help"],
     "help-topics": ["help"],
     "help-spec": ["help", "spec"],
-    "help-exit-status": ["help", "exit-status"],
+    "help-exit-codes": ["help", "exit-codes"],
     "help-targets": ["help", "targets"],
     "recipes": ["recipes"],
     "recipe": ["recipes", "maxtext/llama2-70b"],
@@ -196,7 +196,7 @@ def show(arguments: list[str], width: int, monkeypatch: pytest.MonkeyPatch) -> s
     return shown.partition("#!/usr/bin/env bash")[0]  # the script of a dry run has golden files of its own
 
 
-SAME_AT_ANY_WIDTH = ("no-arguments", "help-topics", "help-spec", "help-exit-status", "help-targets")
+SAME_AT_ANY_WIDTH = ("no-arguments", "help-topics", "help-spec", "help-exit-codes", "help-targets")
 SCREENS_TO_TEST = [
     (name, width) for name in COMMANDS for width in WIDTHS if width == 80 or name not in SAME_AT_ANY_WIDTH
 ]

@@ -59,7 +59,7 @@ def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
 @pytest.mark.parametrize(
     ("tables", "name", "detail", "remedy"),
     [
-        ({"target": {"partition": "nosuch"}}, "partition", "nosuch does not exist", "set target.partition to one of"),
+        ({"target": {"partition": "nosuch"}}, "partition", "nosuch does not exist", 'set `partition = "'),
         ({"target": {"partition": "away"}}, "partition", "away: 2 nodes", "away is down"),
         (
             {"target": {"partition": "closed", "account": "proj1"}},
@@ -119,7 +119,7 @@ def test_nodes_that_are_down_do_not_count(toy_slurm: Any, slurm: Any) -> None:
 def test_a_cluster_without_blocks_and_imex_cannot_run_on_an_nvlink_domain(toy_slurm: Any) -> None:
     checks = diagnosed(toy_slurm, workload={"gpu_type": "gb200"}, target={"gpus_per_node": 4})
     domain = checks["NVLink domain"]
-    assert (domain.ok, domain.remedy.partition(",")[0]) == (False, "set target.segment = false")
+    assert (domain.ok, domain.remedy.partition(",")[0]) == (False, "set `segment = false` in [target]")
     assert "no blocks of nodes for batch (TopologyPlugin is topology/none); the job needs 1 x 4 nodes" in domain.detail
     assert checks["IMEX"].ok is None
     assert checks["IMEX"].detail.startswith("cannot be checked here")

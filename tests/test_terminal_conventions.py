@@ -67,6 +67,6 @@ def test_the_spec_in_the_help_is_valid() -> None:
 
 
 def test_an_unknown_topic_names_the_nearest_one() -> None:
-    done = run_llmb(["help", "exit-statu"])
+    done = run_llmb(["help", "exit-code"])
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is no topic 'exit-statu'; did you mean exit-status?" in done.stderr
+    assert "there is no topic 'exit-code'; did you mean exit-codes?" in done.stderr

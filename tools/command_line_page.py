@@ -21,7 +21,7 @@ INTRODUCTION = """\
 `llmb --help` lists the commands, and `llmb COMMAND --help` prints the options of one. These options are valid before a
 command:
 """
-EXIT_STATUS = """\
+EXIT_CODES = """\
 ## Exit codes
 
 ```text
@@ -36,8 +36,8 @@ def page() -> str:
     for title, names in GROUPS.items():
         parts.append(f"## {title}\n")
         parts += [_section(name, group.commands[name], context) for name in names]
-    status = llmb.resource_text("llmb.cli.commands.topics", "exit-status.txt")
-    return "\n".join([*parts, f"{EXIT_STATUS}{status}```\n"])
+    codes = llmb.resource_text("llmb.cli.commands.topics", "exit-codes.txt")
+    return "\n".join([*parts, f"{EXIT_CODES}{codes}```\n"])
 
 
 def _section(name: str, command: Any, parent: Any) -> str:

@@ -77,9 +77,19 @@ def check(workdir: Path, *, shared: bool) -> str:
         (OWNER, 0o775, "", ""),  # the user's own group, to which the user may have given a umask of 002
         (OWNER, 0o777, "all users can write to {}; run `chmod o-w {}`", "all users can write to {}"),
         (OWNER, 0o1777, "all users can write to {}; run `chmod o-w {}`", "all users can write to {}"),
-        ((NOBODY, TEAM), 0o2775, "the group 4242 can write to {}; run `chmod g-w {}`, or set target.shared", ""),
+        (
+            (NOBODY, TEAM),
+            0o2775,
+            "the group 4242 can write to {}; run `chmod g-w {}`, or set `shared = true` in [target]",
+            "",
+        ),
         ((NOBODY, OTHER), 0o775, "can write to {}; run `chmod g-w {}`", "to which you do not belong, can write to {}"),
-        ((OTHER, TEAM), 0o2775, "{} belongs to UNKNOWN; set target.workdir to a directory of your own", ""),
+        (
+            (OTHER, TEAM),
+            0o2775,
+            '{} belongs to UNKNOWN; set `workdir = "/path/to/folder"` in [target] to a folder of your own',
+            "",
+        ),
         ((OTHER, TEAM), 0o2777, "{} belongs to UNKNOWN", "all users can write to {}; run `chmod o-w {}`"),
         ((0, 0), 0o755, "{} belongs to root", "Permission denied"),
     ],

@@ -118,7 +118,7 @@ def test_directives(name: str, options: dict[str, Any], lines: list[str]) -> Non
 def test_a_job_without_gpus_requests_one_if_the_runs_use_gpus(
     gpu_types: tuple[str, ...], options: dict[str, Any], gpus: list[str]
 ) -> None:
-    """A data job or an import runs in the partition of the runs, which may reject jobs without GPUs."""
+    """A task runs in the partition of the runs, which may reject jobs without GPUs."""
     gpu_target = attrs.evolve(target(**options), gpu_types=gpu_types)
     lines = Slurm().build_job(job(gpus_per_node=0), gpu_target).text.splitlines()
     assert [line.removeprefix("#SBATCH ") for line in lines if line.startswith("#SBATCH --g")] == gpus

@@ -96,8 +96,6 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
         ("Resources", ""),
         ("BeginTime", ""),
         ("Dependency", ""),
-        ("JobHeldUser", ""),
-        ("JobHeldAdmin", ""),
         ("PartitionDown", ""),
         ("QOSMaxJobsPerUserLimit", ""),
         ("AssocGrpCpuLimit", ""),
@@ -117,6 +115,16 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
 def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause: str) -> None:
     status = squeue(f"8|PENDING|0|0|0|(null)|{reason}|")
     assert (status.state, status.reason, status.cause, status.unsatisfiable) == ("pending", reason, cause, bool(cause))
+
+
+@pytest.mark.parametrize(
+    ("reason", "remedy"), [("JobHeldUser", "`scontrol release 8`"), ("JobHeldAdmin", "only an administrator ")]
+)
+def test_the_reason_of_a_held_job_names_what_releases_it(reason: str, remedy: str) -> None:
+    status = squeue(f"8|PENDING|0|0|0|(null)|{reason}|")
+    assert status.reason.startswith(f"{reason}; ")
+    assert remedy in status.reason
+    assert not status.unsatisfiable
 
 
 def test_a_state_of_a_later_version_counts_as_running() -> None:

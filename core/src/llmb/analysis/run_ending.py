@@ -69,7 +69,10 @@ def determine_ending(
         by = f" by {cancelled_by}" if cancelled_by else ""
         return Ending(state="cancelled", cause=cause, reason=f"cancelled{by} after {done}")
     if nan:
-        remedy = "check dtype, learning rate and data; a run that diverges measures nothing"
+        remedy = (
+            "compare with another dtype (`llmb run SPEC --set workload.dtype=bf16`), and check learning rate and data; "
+            "a run that diverges measures nothing"
+        )
         ending = Ending(state="failed", cause=cause, reason=f"the loss was NaN ({done} done)", remedy=remedy)
     elif all_steps and (cause in ("completed", "timeout") or (only_exit_left and CAUSES[cause].is_crash)):
         return Ending(state="completed", cause=cause, reason=_describe_exit(status, cause, steps_requested))

@@ -53,7 +53,7 @@ EXAMPLES = {
     "new-plugin": "llmb new-plugin my_trainer --from train.log",
     "schema": "llmb schema --output llmb.schema.json",
     "doctor": "llmb doctor workload.toml",
-    "help": "llmb help exit-status",
+    "help": "llmb help exit-codes",
 }
 """An example of each command, which ends its help. ``3n4fr`` and ``k7x2p`` are the beginnings of run ids."""
 

@@ -22,7 +22,7 @@ def check_work_directory(group: TargetGroup) -> DoctorCheck:
         return DoctorCheck(name="work directory", ok=False, detail=reason, remedy=remedy)
     found = group.host.run(script)
     if found.exit_code:
-        remedy = "set target.workdir to a directory that you can write and that all nodes share"
+        remedy = 'set `workdir = "/path/to/folder"` in [target]: a folder that you can write and that all nodes share'
         return DoctorCheck(name="work directory", ok=False, detail=f"cannot write {workdir}", remedy=remedy)
     created = "" if found.stdout == workdir else f" will be created in {found.stdout}"
     free_gb = free_space_gb(workdir, group.host)

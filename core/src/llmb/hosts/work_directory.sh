@@ -8,17 +8,17 @@ check_access() {
   read -r owner group mode < <(stat -L -c '%u %g %a' -- "$1") || return 1
   quoted=$(printf %q "$1")
   if [ "$owner" != "$EUID" ] && [ -z "$shared" ]; then
-    echo "$1 belongs to $(stat -L -c %U -- "$1"); set target.workdir to a directory of your own, or target.shared = true if you trust its users" >&2
+    echo "$1 belongs to $(stat -L -c %U -- "$1"); set \`workdir = \"/path/to/folder\"\` in [target] to a folder of your own, or \`shared = true\` if you trust its users" >&2
   elif ((8#$mode & 2)); then
-    echo "all users can write to $1; run \`chmod o-w $quoted\`, or set target.workdir to another directory" >&2
+    echo "all users can write to $1; run \`chmod o-w $quoted\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
   elif ! ((8#$mode & 16)) || [ "$group" = "$(id -g)" ]; then
     return 0
   elif [ -z "$shared" ]; then
-    echo "the group $(stat -L -c %G -- "$1") can write to $1; run \`chmod g-w $quoted\`, or set target.shared = true if you trust this group" >&2
+    echo "the group $(stat -L -c %G -- "$1") can write to $1; run \`chmod g-w $quoted\`, or set \`shared = true\` in [target] if you trust this group" >&2
   elif [[ " $(id -G) " = *" $group "* ]]; then
     return 0
   else
-    echo "the group $(stat -L -c %G -- "$1"), to which you do not belong, can write to $1; run \`chmod g-w $quoted\`, or set target.workdir to another directory" >&2
+    echo "the group $(stat -L -c %G -- "$1"), to which you do not belong, can write to $1; run \`chmod g-w $quoted\`, or set \`workdir = \"/path/to/folder\"\` in [target]" >&2
   fi
   return 1
 }

@@ -18,7 +18,7 @@ from llmb.logs.timestamps import time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
-SEE_FIRST_RANK: Final = "read the messages of this process before this line"
+SEE_FIRST_RANK: Final = "find the first error of this process: `grep -rniE -m 3 'error|exception' LOGS`"
 
 TAIL_BYTES: Final = 256 << 10
 """Bytes at the end of a log in which the last line of a rank is searched."""

@@ -15,7 +15,9 @@ from llmb.values.errors import Fault
 from llmb.values.failure import Signature
 from llmb.values.typed import decode
 
-SEE_TRACEBACK: Final = "see the traceback in the log; later errors of other processes follow from this one"
+SEE_TRACEBACK: Final = (
+    "read the first traceback, from which the others follow: `grep -rn -m 1 -A 40 'Traceback (most' LOGS`"
+)
 
 
 @attrs.frozen(kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -17,6 +18,7 @@ from llmb.analysis.steady_state import SteadyState, find_steady_state
 from llmb.analysis.valid_range import stated
 from llmb.hookspecs import FrameworkHooks
 from llmb.logs.files import blocks_of
+from llmb.logs.fill_commands import fill_commands
 from llmb.logs.log_status import LogStatus
 from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
@@ -32,6 +34,9 @@ from llmb.values.failure import Failure
 from llmb.values.recipe import Window
 from llmb.values.run import Run
 from llmb.values.steps import Step
+
+NAMED_LOGS = 4
+"""The most logs that a command of a remedy names. Of more, it names the folders."""
 
 
 @attrs.frozen(kw_only=True)
@@ -169,6 +174,7 @@ def parse_run(
             plain = {path: stack.enter_context(up_to_run(text, run, new_parser)) for path, text in plain.items()}
             series, last_steps, ranks = _read_steps(framework, plain, known_run)
         status, failure = classify_log_end(name, registry, series, last_steps, steps_asked)
+        failure = failure and fill_commands(failure, _names(name, plain))
         return ParsedLog(
             paths=tuple(paths),
             framework=name,
@@ -182,6 +188,14 @@ def parse_run(
             runs_in_log=runs,
             rank_times=compare_ranks(ranks.by_process(map(str, paths))),
         )
+
+
+def _names(framework: str, plain: Mapping[Path, Path]) -> Mapping[str, str]:
+    """Return the names for the commands of a remedy, as words of a shell. Such commands cannot search packed logs."""
+    if any(path != text for path, text in plain.items()):
+        return {"FRAMEWORK": shlex.quote(framework)}
+    logs = plain if len(plain) <= NAMED_LOGS else {path.parent for path in plain}
+    return {"FRAMEWORK": shlex.quote(framework), "LOGS": shlex.join(sorted(map(str, logs)))}
 
 
 def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:

@@ -26,6 +26,9 @@ Cause = Literal[
 ]
 
 
+CORRECT_TARGET = "correct [target]; `llmb doctor SPEC` checks it"
+
+
 @attrs.frozen
 class CauseEntry:
     """Texts for a cause, and the state of a run that ends for this cause.
@@ -86,16 +89,16 @@ CAUSES: Mapping[Cause, CauseEntry] = {
         is_crash=True,
         origin="infrastructure",
     ),
-    "refused": CauseEntry("the scheduler rejected the job", "correct [target]", origin="user"),
+    "refused": CauseEntry("the scheduler rejected the job", CORRECT_TARGET, origin="user"),
     "impossible": CauseEntry(
         "the scheduler can never start the job",
-        "correct [target]",
+        CORRECT_TARGET,
         prefix="it would never have started: ",
         origin="user",
     ),
     "dependency": CauseEntry(
         "the job waits for a job that cannot end as required",
-        "correct [target]",
+        CORRECT_TARGET,
         prefix="it would never have started: ",
         origin="user",
     ),

@@ -93,7 +93,10 @@ def test_a_job_is_rejected_if_a_host_does_not_see_its_directory() -> None:
     host = Blind()
     [handle] = submit_jobs([script], host).values()
     assert handle.refused == "b does not see /home/me/runs/job"
-    assert handle.remedy == "set target.workdir to a directory that all of target.hosts share"
+    assert (
+        handle.remedy
+        == "name a folder that all of target.hosts share: `llmb run SPEC --set target.workdir=/path/to/folder`"
+    )
     assert host.scripts == ["[ -e /home/me/runs/job/nodes/1/host ] || echo job"]
 
 

@@ -249,7 +249,7 @@ held=() descriptors=()
 # open_shared FILE: open a lock file that other users share, as file descriptor $opened.
 open_shared() {
   open_lock "$1" && return
-  record_failure "$lock_error, or set target.lock to another file"
+  record_failure "$lock_error, or set \`lock = \"/path/to/file\"\` in [target]"
   exit 1
 }
 

@@ -74,7 +74,7 @@ def _template() -> jinja2.Template:
 def _phase(phase: Phase, job: Job, *, contained: bool) -> Mapping[str, object]:
     options = f'"${{{RANKS[phase.ranks]}[@]}}"'
     if not phase.measured and not job.gpus_per_node:
-        options += " --wait=0"  # the ranks of a data job are independent, so one may end long before another
+        options += " --wait=0"  # the ranks of a task are independent, so one may end long before another
     if contained and phase.contained:
         options += ' "${container[@]}"'
     return {

@@ -32,13 +32,19 @@ UNSATISFIABLE = re.compile(
 )
 """Reasons for which a job stays pending forever unless its options change."""
 
+HELD = {
+    "JobHeldUser": "release it with `scontrol release {job_id}`",
+    "JobHeldAdmin": "only an administrator of the cluster can release it",
+}
+"""Reasons for which a job waits for a person, with what releases the job."""
+
 MINE = "that you may use; `sacctmgr show assoc user=$USER format=account,partition,qos` lists them"
 
 REMEDIES = {
     "partitionnodelimit": "run on fewer GPUs, or `llmb run SPEC --set target.partition=NAME` with one with more nodes; "
     "`sinfo -o '%P %D'` lists both",
-    "partitiontimelimit": "lower workload.time_limit (`llmb run SPEC --set workload.time_limit=30m`), or name a "
-    "partition that allows it in target.partition; `sinfo -o '%P %l'` lists both",
+    "partitiontimelimit": "`llmb run SPEC --set workload.time_limit=30m`, or with a partition that allows "
+    "more: `llmb run SPEC --set target.partition=NAME`; `sinfo -o '%P %l'` lists both",
     "badconstraints": "correct target.constraint, nodelist, exclude and mem: no node of the partition satisfies them; "
     "`sinfo -o '%P %N %m %f'` lists what the nodes have",
     "accountnotallowed": f"`llmb run SPEC --set target.account=NAME` with one {MINE}",
@@ -48,7 +54,10 @@ REMEDIES = {
     "reservationdeleted": "`llmb run SPEC --set target.reservation=NAME` with one that `scontrol show res` lists",
 }
 
-NOT_LAUNCHED = "check that all nodes share target.workdir and can write there; otherwise contact the site"
+NOT_LAUNCHED = (
+    "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
+    "if it is one, contact the site"
+)
 NOT_BOOTED = (
     "a node did not boot; run again, and if it fails again, exclude that node: "
     "`llmb run SPEC --set target.exclude=NODE`"
@@ -92,6 +101,8 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
     elif "launch" in row.reason.lower():  # "launch failed requeued held": only an operator can release the job
         cause = "launch failure"
     reason = row.reason if row.state == "PENDING" else row.state.capitalize()
+    if reason in HELD:
+        reason = f"{reason}; {HELD[reason].format(job_id=row.job_id)}"
     return JobStatus(
         state="pending",
         job_id=row.job_id,

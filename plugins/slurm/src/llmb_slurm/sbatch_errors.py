@@ -35,7 +35,8 @@ REMEDIES = (
     ),
     (
         "time limit",
-        "`llmb run SPEC --set workload.time_limit=30m`, or name a partition that allows more in target.partition; "
+        "`llmb run SPEC --set workload.time_limit=30m`, or with a partition that allows more: "
+        "`llmb run SPEC --set target.partition=NAME`; "
         "`sinfo -o '%P %l'` lists both",
     ),
     ("dependency", "correct target.dependency; `squeue --me` lists your jobs"),

@@ -12,7 +12,7 @@ from llmb.cli.options import OptionsError
 
 TOPICS = {
     "spec": "the tables of a workload spec",
-    "exit-status": "the exit codes, for scripts",
+    "exit-codes": "what each exit code means, for scripts",
     "targets": "machines and clusters, and how llmb reaches them",
 }
 """The topics, each with what it is about."""
@@ -22,7 +22,7 @@ def help_topic(
     context: typer.Context,
     topic: Annotated[
         str | None,
-        typer.Argument(metavar="TOPIC", help="spec, exit-status, targets, or a command."),
+        typer.Argument(metavar="TOPIC", help="spec, exit-codes, targets, or a command."),
     ] = None,
 ) -> None:
     """Explain a topic, or a command."""

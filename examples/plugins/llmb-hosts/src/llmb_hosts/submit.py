@@ -9,7 +9,7 @@ import attrs
 
 from llmb import FrozenMap, Host, JobHandle, Script, submit_detached
 
-REMEDY = "set target.workdir to a directory that all of target.hosts share"
+REMEDY = "name a folder that all of target.hosts share: `llmb run SPEC --set target.workdir=/path/to/folder`"
 
 
 def submit_jobs(scripts: Sequence[Script], host: Host) -> Mapping[str, JobHandle]:

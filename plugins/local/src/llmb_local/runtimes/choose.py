@@ -66,5 +66,5 @@ def _best_engine(target: Target[LocalOptions]) -> RuntimeName:
                 return name
     raise TargetError(
         "the run needs a container engine, but docker, podman and enroot are not installed on this machine; "
-        "install one, or set target.runtime to none and prepare the environment of the commands yourself"
+        "install one, or use `llmb run SPEC --set target.runtime=none` with an environment of your own"
     )

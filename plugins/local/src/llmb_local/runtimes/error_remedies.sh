@@ -9,39 +9,39 @@ fail() {
 
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
-  local last registry='' login
+  local last registry='' login free_space="$engine system prune"
   case ${image%"${image#*/}"} in # the first part and "/"; without a registry, an image is from the default one
     *.*/ | *:*/ | localhost/) registry=" ${image%%/*}" ;;
   esac
   login="log in with \`$engine login$registry\`"
-  [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials"
+  [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials" free_space='rm -rf ~/.cache/enroot'
   shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
   case $1 in
     *"could not select device driver"* | *"unresolvable CDI devices"* | *"not found: nvidia-container-cli"*)
       echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
     *"nvidia-container-cli: "*)
-      echo "the NVIDIA driver reports an error; check that nvidia-smi works on this machine: $last" ;;
+      echo "the NVIDIA driver reports an error; check \`nvidia-smi\` on this machine: $last" ;;
     *"command not found"*)
-      echo "$engine is not installed on this machine; install it, or set target.runtime to an installed engine" ;;
+      echo "$engine is not installed on this machine; install it, or set \`runtime = \"podman\"\` in [target], or to another engine that is installed" ;;
     *"permission denied"*socket* | *"permission denied"*docker.sock*)
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
       echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
     *"no space left on device"*)
-      echo "the disk on which $engine keeps its images is full; free space, for example with \`$engine system prune\`" ;;
+      echo "the disk on which $engine keeps its images is full; free space, for example with \`$free_space\`" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
       echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
     *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
-      echo "invalid image name; check workload.image" ;;
+      echo "invalid image name; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload]" ;;
     *"manifest unknown"* | *"not found"* | *"no such image"* | *"name unknown"* | *"image not known"*)
-      echo "the image $image does not exist; check workload.image" ;;
+      echo "the image $image does not exist; set \`image = \"REGISTRY/NAME:TAG\"\` in [workload] to one that does" ;;
     *"no such host"* | *"could not resolve host"* | *"i/o timeout"* | *"connection refused"* | *"network is unreachable"* | *"name resolution"* | *"deadline exceeded"* | *"TLS handshake timeout"* | *"Client.Timeout"*)
       echo "cannot reach the registry of $image; check the network and its proxies: $last" ;;
     *"bind source path does not exist"* | *"statfs "*"no such file"* | *"failed to mount"*"no such file"*)
       echo "a path of [mounts] does not exist; create it, or correct [mounts]: $last" ;;
     *"rlimit"*)
-      echo "this machine does not allow the limits in target.container.ulimits; set target.container.ulimits to {}, or to lower limits" ;;
+      echo "this machine does not allow the limits in target.container.ulimits; set \`ulimits = {}\` in [target.container], or lower limits" ;;
     *) echo "$last" ;;
   esac
 }

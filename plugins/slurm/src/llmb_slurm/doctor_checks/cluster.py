@@ -7,10 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Host, Script, Target
-from llmb_slurm.doctor_checks.nodes import partitions, setting
+from llmb_slurm.doctor_checks.nodes import or_set_in_target, partitions, set_in_target, setting
 from llmb_slurm.options import SlurmOptions
+from llmb_slurm.sbatch_errors import MINE
+from llmb_slurm.sbatch_errors import remedy as sbatch_remedy
 
 MAX_CLOCK_DIFFERENCE_S = 30
+CORRECT = "correct what sbatch names, in [target]; `sbatch --help` lists the options of this version of Slurm"
 
 
 def checks(target: Target[SlurmOptions], host: Host, scripts: Sequence[Script] = ()) -> Iterator[DoctorCheck]:
@@ -37,7 +40,7 @@ def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     lines = result.stdout.strip().splitlines() or [result.stderr.strip()]
     if result.exit_code:
         detail = f"sbatch would reject the job: {lines[-1].removeprefix('sbatch: ')}"
-        return DoctorCheck(name="submission", ok=False, detail=detail, remedy="correct [target], or use fewer GPUs")
+        return DoctorCheck(name="submission", ok=False, detail=detail, remedy=sbatch_remedy(lines[-1]) or CORRECT)
     return DoctorCheck(name="submission", ok=True, detail="sbatch --test-only accepts the jobs")
 
 
@@ -55,7 +58,7 @@ def _enroot(facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="enroot", ok=None, detail=detail)
     if not facts.get("mksquashfs"):
         detail = f"{facts['enroot']}, but mksquashfs is missing, which imports images"
-        remedy = "have the site install squashfs-tools on the nodes"
+        remedy = "have the site run `sudo apt install squashfs-tools`, or the same for its system, on the nodes"
         return DoctorCheck(name="enroot", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="enroot", ok=True, detail=facts["enroot"])
 
@@ -63,7 +66,9 @@ def _enroot(facts: Mapping[str, str]) -> DoctorCheck:
 def _slurm(facts: Mapping[str, str]) -> DoctorCheck:
     version = facts.get("slurm", "")
     if not version:
-        remedy = "set target.host to a login node of the cluster that has sbatch on its PATH"
+        remedy = (
+            'set `host = "LOGIN-NODE"` in [target]: a host of the cluster on which `command -v sbatch` prints a path'
+        )
         return DoctorCheck(name="Slurm", ok=False, detail="Slurm's commands are not installed", remedy=remedy)
     if "unreachable" in facts:
         detail = f"{version}: {facts['unreachable']}"
@@ -84,21 +89,24 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
     missing = [name for name in names if name not in existing]
     if missing:
         detail = f"{missing[0]} does not exist" if missing[0] else "the cluster has no default partition"
-        remedy = f"set target.partition to one of {', '.join(sorted(existing))}"
+        remedy = set_in_target("partition", sorted(existing))
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     detail = "; ".join(_described(name, existing[name]) for name in names)
     if down := [name for name in names if not existing[name].startswith("up|")]:
-        remedy = f"{down[0]} is down; try again later, or set target.partition to another partition"
+        others = sorted(name for name, fact in existing.items() if fact.startswith("up|"))
+        remedy = f"run again once `sinfo -p {down[0]}` reports it up" + or_set_in_target("partition", others)
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     if closed := next(filter(None, (_closed(name, target) for name in names)), ""):
-        remedy = "set target.partition, target.account or target.qos to what you may use there"
+        remedy = f"set partition, account or qos in [target] to one {MINE}"
         return DoctorCheck(name="partition", ok=False, detail=closed, remedy=remedy)
     if (
         _runs_use_gpus(target)
         and options.gpu_request != "none"
         and not any("gpu" in existing[name].rpartition("|")[2] for name in names)
     ):
-        remedy = 'set target.gpu_request = "none" if Slurm does not manage GPUs, or target.partition to one with GPUs'
+        others = sorted(name for name, fact in existing.items() if "gpu" in fact.rpartition("|")[2])
+        remedy = 'set `gpu_request = "none"` in [target] if Slurm does not manage GPUs'
+        remedy += or_set_in_target("partition", others)
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="partition", ok=True, detail=detail)
 
@@ -139,7 +147,7 @@ def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
     if not accounts:
         return DoctorCheck(name="account", ok=True, detail="Slurm reports no accounts")
     if options.account and options.account not in accounts:
-        remedy = f"set target.account to one of {', '.join(accounts)}"
+        remedy = set_in_target("account", accounts)
         detail = f"you may not use the account {options.account}"
         return DoctorCheck(name="account", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="account", ok=True, detail=options.account or f"the default of {', '.join(accounts)}")
@@ -148,7 +156,7 @@ def _account(facts: Mapping[str, str], options: SlurmOptions) -> DoctorCheck:
 def _pyxis(facts: Mapping[str, str]) -> DoctorCheck:
     if facts.get("pyxis") == "yes":
         return DoctorCheck(name="pyxis", ok=True, detail="srun supports container images")
-    remedy = 'have the site install pyxis, or set target.runtime to "venv" or "none" for recipes without an image'
+    remedy = 'have the site install pyxis; for recipes without an image, set `runtime = "venv"` in [target]'
     return DoctorCheck(name="pyxis", ok=False, detail="srun does not support container images", remedy=remedy)
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
-from llmb_slurm.doctor_checks.nodes import check_nodes, check_nvlink_domain, partitions
+from llmb_slurm.doctor_checks.nodes import check_nodes, check_nvlink_domain, or_set_in_target, partitions
 from llmb_slurm.options import SlurmOptions
 
 LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
@@ -36,8 +36,19 @@ def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> Doc
     wanted = f"{-(-job.time_limit_s // 60)} minutes"
     fits = {name: (limit_s(text) or job.time_limit_s) >= job.time_limit_s for name, text in limits.items()}
     detail = f"{wanted}; {', '.join(f'{name} allows {text}' for name, text in limits.items())}"
-    remedy = "" if any(fits.values()) else "lower workload.time_limit, or set target.partition to another partition"
+    remedy = "" if any(fits.values()) else _lower_limit(facts, limits, job.time_limit_s)
     return DoctorCheck(name="time limit", ok=not remedy, detail=detail, remedy=remedy)
+
+
+def _lower_limit(facts: Mapping[str, str], limits: Mapping[str, str], wanted_s: int) -> str:
+    """Return the lines of the spec with which a job fits: the highest time limit, or another partition."""
+    highest_s = max(limit_s(text) or 0 for text in limits.values())
+    others = sorted(
+        key.partition(".")[2]
+        for key, fact in facts.items()
+        if key.startswith("partition.") and (limit_s(fact.split("|")[1]) or wanted_s) >= wanted_s
+    )
+    return f'set `time_limit = "{highest_s // 60}m"` in [workload]' + or_set_in_target("partition", others)
 
 
 def limit_s(text: str) -> int | None:
@@ -61,7 +72,7 @@ def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="MPI", ok=None, detail=f"`srun --mpi=list` lists no types; the job needs {wanted}")
     if wanted in known:
         return DoctorCheck(name="MPI", ok=True, detail=f"srun supports {wanted}")
-    remedy = f"have the site install Slurm's plugin for {wanted}, or set target.mpi to a type that suits the image"
+    remedy = f"have the site install Slurm's plugin for {wanted}" + or_set_in_target("mpi", known)
     return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
 
 

@@ -13,6 +13,8 @@ from llmb_slurm.options import SlurmOptions
 GPU_NAME = re.compile(r"(?<![a-z0-9])[a-z]{1,2}[0-9]{2,3}[a-z]?(?![a-z0-9])")
 """The name of a GPU type in the name of a gres, such as h100 in ``nvidia_h100_80gb_hbm3``."""
 
+MORE_NODES = "use fewer GPUs, or a partition with more such nodes; `sinfo -o '%P %D %G'` lists them"
+
 UNUSABLE = re.compile(r"(?i)(down|drain|fail|future|unk|maint|reboot|power(ed|ing)_down|no_respond)|.*\*$")
 """States of nodes on which no job starts. An asterisk marks a node that does not respond."""
 
@@ -40,6 +42,17 @@ class Nodes:
         """The names of GPU types in the name of the resource, such as h100."""
         names = re.findall(r"(?:^|,)gpu:([^:,(]+):\d", self.gres)
         return {found for name in names for found in GPU_NAME.findall(name.lower().replace("_", "-"))}
+
+
+def set_in_target(key: str, values: Sequence[str]) -> str:
+    """Return the line of the spec that sets a key to the first of these values, with the other values."""
+    others = f", or to {', '.join(values[1:])}" if len(values) > 1 else ""
+    return f'set `{key} = "{values[0]}"` in [target]{others}' if values else f"set {key} in [target]"
+
+
+def or_set_in_target(key: str, values: Sequence[str]) -> str:
+    """Return the same as an alternative to another remedy, or "" if there is no value."""
+    return f", or {set_in_target(key, values)}" if values else ""
 
 
 def partitions(target: Target[SlurmOptions]) -> list[str]:
@@ -76,7 +89,8 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     large = [each for each in typed if each.gpus >= per_node]
     if sum(each.count for each in large) < job.nodes:
         detail = f"{name} has {sum(each.count for each in large)} nodes with {per_node} GPUs or more; {needs}"
-        return _too_few(detail, "set target.gpus_per_node to the GPUs of these nodes, or target.partition")
+        most_gpus = max((each.gpus for each in typed), default=0)
+        return _too_few(detail, f"set `gpus_per_node = {most_gpus}` in [target], or partition to one with such nodes")
     usable = sum(each.count for each in large if each.usable)
     total = sum(each.count for each in large)
     if usable < job.nodes:
@@ -88,7 +102,7 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {usable} nodes{described}; {needs}")
 
 
-def _too_few(detail: str, remedy: str = "use fewer GPUs, or set target.partition to another partition") -> DoctorCheck:
+def _too_few(detail: str, remedy: str = MORE_NODES) -> DoctorCheck:
     return DoctorCheck(name="nodes", ok=False, detail=detail, remedy=remedy)
 
 
@@ -115,7 +129,7 @@ def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partitio
     if not blocks and (not plugin or "block" in plugin):
         return DoctorCheck(name=name, ok=None, detail=f"`scontrol show topology` lists no blocks; {wanted}")
     if not blocks:
-        remedy = "set target.segment = false, and choose nodes of one domain with target.nodelist"
+        remedy = "set `segment = false` in [target], and nodelist to nodes of one domain"
         detail = f"Slurm has no blocks of nodes for {partition} (TopologyPlugin is {plugin}); {wanted}"
         return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
     nodes = [_count_nodes(setting(line, "Nodes")) for line in blocks]
@@ -125,7 +139,9 @@ def _domain_of_partition(job: Job, size: int, facts: Mapping[str, str], partitio
         detail = f"segments of {size} nodes are larger than BlockSize {max(limits)} of topology.conf; {wanted}"
     elif sum(count // size for count in nodes) * size >= job.nodes:
         return DoctorCheck(name=name, ok=True, detail=detail)
-    return DoctorCheck(name=name, ok=False, detail=detail, remedy="use fewer GPUs, or set target.segment = false")
+    return DoctorCheck(
+        name=name, ok=False, detail=detail, remedy="set `segment = false` in [target], or use fewer GPUs"
+    )
 
 
 def _count_nodes(hostlist: str) -> int:

@@ -1,0 +1,39 @@
+"""Commands of a remedy with the names of the run that failed, so that users can paste them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import attrs
+
+from llmb.values.failure import Failure
+
+COMMAND = re.compile(r"`[^`]+`")
+NAME = re.compile(
+    r"(?<=[ =])(?:SPEC|RUN|ADDRESS|NODE|PATH|LOGS|FRAMEWORK)\b"
+    r"|(?<=[ ])IMAGE\b"  # not in options of container runtimes, which write an address differently
+    r"|(?<=[ /])REGISTRY\b(?!\#)"
+)
+"""A name of the run in capitals in a command, such as ``SPEC`` in ``llmb run SPEC``."""
+
+PATH = re.compile(
+    r"""(?P<quote>['"])(?P<quoted>/[\w.@+=/-]+)(?P=quote)|(?<![^\s:=(])(?P<bare>/[\w.@+=/-]+)(?![^\s:,)])"""
+)
+HOST = re.compile(r"\w[\w.-]*")
+"""Paths and hosts of a log, which other programs may have written, have no character that a shell interprets."""
+
+
+def fill_commands(failure: Failure, words: Mapping[str, str]) -> Failure:
+    """Return the failure with names in the commands of its remedy. Unknown names stay in capitals.
+
+    ``words`` has the names that the caller knows, quoted for a shell. The node and the path come from the failure.
+    """
+    paths = {path["quoted"] or path["bare"] for path in PATH.finditer(f"{failure.evidence} {failure.cause}")}
+    host = failure.host if failure.host and HOST.fullmatch(failure.host) else ""
+    known = {"NODE": host, "PATH": paths.pop() if len(paths) == 1 else "", **words}
+
+    def fill(command: re.Match[str]) -> str:
+        return NAME.sub(lambda name: known.get(name[0]) or name[0], command[0])
+
+    return attrs.evolve(failure, remedy=COMMAND.sub(fill, failure.remedy))
