@@ -39,10 +39,51 @@ def test_single_bytes_leave_nothing_of_a_secret() -> None:
     assert re.findall(rb"[a-z&]+", copied(TEXT, [*range(len(TEXT))], SecretMask([SECRET])).split(b"\n")[1]) == []
 
 
-@pytest.mark.parametrize("token", ["hf_" + "x" * 34, "nvapi-" + "A1_-" * 16, "ghp_" + "1" * 36, "glpat-" + "k" * 20])
+TOKENS = (
+    "hf_" + "x" * 34,
+    "nvapi-" + "A1_-" * 16,
+    "ghp_" + "1" * 36,
+    "github_pat_" + "11A" * 7 + "_" + "b" * 59,
+    "glpat-" + "k" * 20,
+    "xoxb-" + "1" * 12 + "-" + "a" * 24,
+    "sk-" + "a" * 20 + "T3BlbkFJ" + "b" * 20,
+    "sk-proj-" + "aB_-" * 37,
+    "AKIA" + "EXAMPLE7" * 2,
+    "ASIA" + "EXAMPLE7" * 2,
+    "wandb_v1_" + "aB3_" * 19 + "a",
+)
+
+
+@pytest.mark.parametrize("token", TOKENS)
 def test_tokens_are_masked_by_their_shape_if_their_values_are_unknown(token: str) -> None:
     masked = SecretMask([]).mask(f"token={token};".encode(), is_last=True)
     assert masked == b"token=" + b"*" * len(token) + b";"
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("before", ["", "token=", " ", '"'])
+def test_tokens_of_unknown_values_are_masked_however_a_log_is_cut(before: str, token: str) -> None:
+    data = f"{before}{token} {token}\n".encode()
+    expected = before.encode() + b"*" * len(token) + b" " + b"*" * len(token) + b"\n"
+    for cut in range(len(data)):
+        assert copied(data, [cut], SecretMask([])) == expected
+    assert copied(data, [*range(len(data))], SecretMask([])) == expected
+
+
+ORDINARY = (
+    b"task-1 of disk-usage-of-all-the-nodes-of-the-cluster-in-gigabytes, risk-" + b"a" * 50,
+    b"ASIA AKIA ASIA-PACIFIC EURASIANORTHEASTERNREGIONS AKIA" + b"X" * 17 + b" asia",
+    b"hf_model hf_checkpoint_to_megatron_converter convert_hf_config_to_distributed_checkpoint wandb_v1",
+    b"wandb: run at github_pat sk-learn xox task-",
+    b"log ends with github",
+)
+
+
+@pytest.mark.parametrize("text", ORDINARY)
+def test_ordinary_words_are_no_tokens_however_a_log_is_cut(text: bytes) -> None:
+    for cut in range(len(text)):
+        assert copied(text, [cut], SecretMask([])) == text
+    assert copied(text, [*range(len(text))], SecretMask([])) == text
 
 
 @pytest.mark.parametrize(

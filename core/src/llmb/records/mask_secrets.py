@@ -20,12 +20,29 @@ SHORTEST = 6
 LONGEST_TOKEN = 512
 """The most bytes of a token that is recognized by its shape."""
 
-SHAPES = (b"hf_", b"nvapi-", b"ghp_", b"gho_", b"ghs_", b"github_pat_", b"glpat-", b"xoxb-", b"xoxp-")
-"""The beginnings of tokens of Hugging Face, NVIDIA, GitHub, GitLab and Slack."""
+_WORD = rb"[A-Za-z0-9_-]"
+_SHAPES = {
+    b"hf_": rb"[A-Za-z0-9]{16,512}",  # Hugging Face; names such as hf_model_to_local_model have underscores
+    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), rb"[A-Za-z0-9]{16,512}"),
+    b"github_pat_": rb"\w{16,512}",
+    **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-"), _WORD + rb"{16,512}"),
+    b"wandb_v1_": rb"\w{16,512}",
+}
+"""Beginnings of tokens that no other text has, each with the rest of the token as a regular expression.
 
-_TOKEN_BYTES = rb"[A-Za-z0-9_-]"
-_TOKEN = re.compile(rb"(?:%s)%s{16,%d}" % (b"|".join(SHAPES), _TOKEN_BYTES, LONGEST_TOKEN))
-_UNFINISHED = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(SHAPES), _TOKEN_BYTES, LONGEST_TOKEN - 1))
+Sources: the publishers' pages on tokens, and for W&B the keys of 86 characters that wandb accepts since 0.22.3.
+"""
+
+_SHAPES_OF_WORDS = {
+    b"sk-": rb"(?<!%s...)%s{32,512}" % (_WORD, _WORD),  # OpenAI and others; no word such as task-1 before it
+    **dict.fromkeys((b"AKIA", b"ASIA"), rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),  # ids of AWS keys, which have 20 characters
+}
+"""The same for beginnings that ordinary words have, too."""
+
+_TOKENS = {prefix: re.compile(prefix + rest) for prefix, rest in (_SHAPES | _SHAPES_OF_WORDS).items()}
+_UNFINISHED = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(_TOKENS), _WORD, LONGEST_TOKEN - 1))
+_CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(_SHAPES), _WORD, LONGEST_TOKEN - 1))
+_ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 
 class SecretMask:
@@ -34,34 +51,52 @@ class SecretMask:
     def __init__(self, values: Iterable[str]) -> None:
         known = {written.encode() for value in values for written in _spellings(value)}
         self._known = sorted((each for each in known if len(each) >= SHORTEST), key=len, reverse=True)
-        self._values = re.compile(b"|".join(map(re.escape, self._known)) or rb"(?!)")  # else a pattern without matches
+        self._values = re.compile(b"|".join(map(re.escape, self._known)))
 
     def mask(self, data: bytes, *, is_last: bool = False) -> bytes:
         """Return data with every secret masked, without a possible beginning of a secret at its end.
 
         If ``is_last``, no more data follows, so that the end is returned, too.
         """
-        end = self._certain_end(data)
-        masked = _TOKEN.sub(_stars, self._values.sub(_stars, data))
+        end = self._certain_end(data, is_last=is_last)
+        masked = data
+        for secret in self._present(data):
+            masked = secret.sub(_stars, masked)
         if not is_last:
             return masked[:end]
         rest = len(data) - end
         return masked[:end] + (b"*" * rest if rest >= SHORTEST else masked[end:])
 
-    def _certain_end(self, data: bytes) -> int:
-        """Return the offset from which data may be the beginning of a secret. It is not within a masked secret."""
-        starts = [len(data) - size for size in self._overlaps(data)]
-        if unfinished := _UNFINISHED.search(data, max(0, len(data) - LONGEST_TOKEN)):
-            starts.append(unfinished.start())
-        end = min(starts, default=len(data))
-        masked = [*self._values.finditer(data), *_TOKEN.finditer(self._values.sub(_stars, data))]
-        return min((each.start() for each in masked if each.start() < end < each.end()), default=end)
+    def _certain_end(self, data: bytes, *, is_last: bool) -> int:
+        """Return the offset from which data may be the beginning of a secret. It is not within a masked secret.
 
-    def _overlaps(self, data: bytes) -> Iterator[int]:
-        """Yield the size of the longest end of data that begins each secret, if there is one."""
-        for secret in (*self._known, *SHAPES):
-            sizes = range(min(len(secret) - 1, len(data)), 0, -1)
-            yield next((size for size in sizes if data.endswith(secret[:size])), 0)
+        One byte of a word before it is uncertain, too, because the next block needs it to recognize the word.
+        """
+        secrets = self._known if is_last else (*self._known, *_TOKENS)
+        starts = [len(data) - size for size in _overlaps(data, secrets)]
+        unfinished = _CUT_OFF if is_last else _UNFINISHED
+        if found := unfinished.search(data, max(0, len(data) - LONGEST_TOKEN)):
+            starts.append(found.start())
+        end = min(starts, default=len(data))
+        if not is_last and _ENDS_IN_WORD.search(data, max(0, end - 1), end):
+            end -= 1
+        for secret in self._present(data):
+            end = min((each.start() for each in secret.finditer(data) if each.start() < end < each.end()), default=end)
+            data = secret.sub(_stars, data)
+        return end
+
+    def _present(self, data: bytes) -> Iterator[re.Pattern[bytes]]:
+        """Yield the secrets of which data has a part. The search for fixed bytes is far faster than an expression."""
+        if any(value in data for value in self._known):
+            yield self._values
+        yield from (token for prefix, token in _TOKENS.items() if prefix in data)
+
+
+def _overlaps(data: bytes, secrets: Iterable[bytes]) -> Iterator[int]:
+    """Yield the size of the longest end of data that begins each secret, if there is one."""
+    for secret in secrets:
+        sizes = range(min(len(secret) - 1, len(data)), 0, -1)
+        yield next((size for size in sizes if data.endswith(secret[:size])), 0)
 
 
 def _stars(found: re.Match[bytes]) -> bytes:

@@ -65,8 +65,8 @@ class SlurmMessages(LineParser):
 class ForeignSlurmMessages(SlurmMessages):
     """Parser for the log of a job without a record.
 
-    There, a requeue explains the end of the log. So does a cancelled step, but if a task failed before, srun cancelled
-    the step because of it. The signatures of this plugin recognise the task.
+    There, a requeue explains the end of the log. So does a cancelled step, but if a rank failed before, srun cancelled
+    the step because of it. The signatures of this plugin name the rank.
     """
 
     needles = (*SlurmMessages.needles, TASK_ENDED)
