@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 from attrs import evolve, frozen
 
-from llmb.state_machine.decide import MAX_RETRIES, RETRYABLE, decide, needs_poll, next_effect
+from llmb.state_machine.decide import decide, needs_poll, next_effect
 from llmb.state_machine.events import (
     AttemptStarted,
     CancelSent,
@@ -33,6 +33,7 @@ from llmb.state_machine.observations import (
     TaskFinalized,
     Unneeded,
 )
+from llmb.state_machine.retries import MAX_RETRIES, RETRYABLE
 from llmb.state_machine.states import NOT_SUBMITTED, Stage, State, Unit, apply, apply_cancel_request, replay
 from llmb.values.job_status import JobState, JobStatus
 

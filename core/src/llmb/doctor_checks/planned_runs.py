@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 import attrs
 
-from llmb.doctor_checks.disk_space import check_disk_space
 from llmb.doctor_checks.secrets import check_secrets
 from llmb.doctor_checks.target import check_scheduler, one_line, opened_target, probe_target
+from llmb.doctor_checks.work_directory import check_disk_space
 from llmb.drive.target_group import TargetGroup, group_key
 from llmb.drive.task_jobs import find_complete_tasks
 from llmb.hookspecs import DoctorCheck

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from llmb.doctor_checks.disk_space import check_work_directory
+from llmb.doctor_checks.work_directory import check_work_directory
 from llmb.drive.target_group import TargetGroup
 from llmb.hookspecs import DoctorCheck
 from llmb.hosts.host_connections import HostConnections

@@ -9,8 +9,8 @@ import attrs
 from llmb.logs.ansi_escapes import ESCAPE, without_escapes
 from llmb.logs.processes import rank_of_label
 from llmb.logs.rank_labels import LABEL
+from llmb.logs.restarts import Numbering
 from llmb.logs.search import search_for
-from llmb.logs.step_numbering import Numbering
 from llmb.logs.time_limit import check_time
 from llmb.values.steps import LogParser, Notice, Step
 
@@ -39,7 +39,7 @@ class LineParser(LogParser):
     or CR (a progress bar). Of a long line, at most `BEFORE` bytes before the needle and `AFTER` bytes after it are
     read. Terminal escapes are removed first. The steps and notices are the same however the bytes are cut into blocks.
 
-    `llmb.logs.step_numbering` distinguishes steps that are printed again from the steps of a new run, for each source
+    `llmb.logs.restarts` distinguishes steps that are printed again from the steps of a new run, for each source
     and for each rank that labels its lines (`llmb.logs.rank_labels`). `read_line` may ignore ``Step.attempt``. It may
     also ignore losses that are NaN, because the first one of a run adds a notice.
 

@@ -23,10 +23,10 @@ from llmb.logs.log_status import LogStatus
 from llmb.logs.rank_steps import RankSteps, has_rank
 from llmb.logs.step_series import StepSeries
 from llmb.logs.steps_after_message import LastSteps
-from llmb.parsing.appended_runs import up_to_run
 from llmb.parsing.compressed import compression, unpacked
 from llmb.parsing.file_filter import beginning, experiment, is_binary
 from llmb.parsing.log_ending import classify_log_end
+from llmb.parsing.select_run import up_to_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.error_text import counted
 from llmb.values.errors import Fault, LogError, PluginError, located

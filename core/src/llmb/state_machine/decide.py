@@ -36,18 +36,13 @@ from llmb.state_machine.observations import (
     TaskFinalized,
     Unneeded,
 )
+from llmb.state_machine.retries import may_retry
 from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, apply
 from llmb.values.job_status import JobStatus
 
 Effect = Literal["cancel", "drop_references", "finalize", "check", "submit"]
 EFFECTS: tuple[Effect, ...] = get_args(Effect)
 """All effects, in the order in which one tick performs them."""
-
-MAX_RETRIES = 2
-"""How often a task is submitted again after its job was killed by something else."""
-
-RETRYABLE = frozenset({"lost", "preempted", "node failure", "cancelled"})
-"""Causes for which the task itself is not to blame."""
 
 
 def next_effect(unit: Unit, state: State) -> Effect | None:
@@ -183,7 +178,7 @@ def _end_task(unit: Unit, state: State, status: JobStatus, seen: TaskFinalized) 
     """Decide how a task ended. Only its check counts, not the exit code of its job."""
     if seen.complete:
         return Ended(run_id=unit.id, state="completed")
-    if status.cause in RETRYABLE and state.retries < MAX_RETRIES:
+    if may_retry(status, state):
         return Submitting(run_id=unit.id)
     return _fail_task(unit, evolve(status, cause="failed", reason=seen.reason, remedy=seen.remedy))
 

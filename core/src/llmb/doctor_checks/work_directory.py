@@ -1,4 +1,4 @@
-"""Checks of the work directory, of the items that runs need, and of the disk space for those that are missing."""
+"""Checks of the work directory: its rights, the items that runs need, and the space for those that are missing."""
 
 import shlex
 from collections.abc import Iterable, Iterator

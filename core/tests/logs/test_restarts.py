@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llmb.logs.step_numbering import FIRST_LINE_LOST, Numbering
+from llmb.logs.restarts import FIRST_LINE_LOST, Numbering
 from llmb.logs.step_series import StepSeries
 from llmb.values.steps import Step
 
