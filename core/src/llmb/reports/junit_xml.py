@@ -73,10 +73,7 @@ def _outcome(each: ReportedSet) -> Iterator[str]:
 
 def find_incomplete(each: ReportedSet) -> ReportedRun | None:
     """Return the first run of a set that ended without completing, or None."""
-    return next((run for run in each.runs if run.result.get("state") in NOT_COMPLETED), None)
-
-
-NOT_COMPLETED = ("failed", "cancelled", "timeout", "lost")
+    return next((run for run in each.runs if run.ended_incomplete), None)
 
 
 def _counts(sets: Sequence[ReportedSet]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from llmb.values.frozen import FrozenMap, freeze
-from llmb.values.job_status import Verdict
+from llmb.values.job_status import END_STATES, Verdict
 
 
 @attrs.frozen(kw_only=True)
@@ -32,6 +32,12 @@ class ReportedRun:
     def run_id(self) -> str:
         """The run's id."""
         return str(self.result["run_id"])
+
+    @property
+    def ended_incomplete(self) -> bool:
+        """True if the run ended in another state than completed."""
+        state = self.result.get("state")
+        return state in END_STATES and state != "completed"
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,6 @@ from llmb_report.scaling_plots import find_scalings, scaling_plots
 from llmb_report.step_plots import step_plot
 from llmb_report.svg import plotting
 
-NOT_COMPLETED = ("failed", "cancelled", "timeout", "lost")
 MOST_NAMED_RUNS = 3
 """Runs that a table of settings names. More are counted."""
 
@@ -96,7 +95,7 @@ def _counts(report: Report) -> list[tuple[str, int]]:
 
 
 def _incomplete(each: ReportedSet) -> bool:
-    return any(run.result.get("state") in NOT_COMPLETED for run in each.runs)
+    return any(run.ended_incomplete for run in each.runs)
 
 
 def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:
@@ -123,7 +122,7 @@ def _facts(report: Report, names: Sequence[str]) -> list[tuple[str, str]]:
 def _failures(runs: Sequence[ReportedRun]) -> Iterator[Failed]:
     for run in runs:
         result = run.result
-        if result.get("state") not in NOT_COMPLETED:
+        if not run.ended_incomplete:
             continue
         failure = result.get("failure") or {}
         places = [f"{name} {failure[name]}" for name in ("rank", "host") if failure.get(name) is not None]
