@@ -204,15 +204,17 @@ def test_all_runs_are_polled_with_one_query(toy_slurm: Any, tmp_path: Path, monk
 
 
 @pytest.mark.slow
-def test_a_pending_run_shows_its_reason(toy_slurm: Any) -> None:
+def test_a_pending_run_shows_its_reason_and_the_command_that_releases_a_held_job(toy_slurm: Any) -> None:
     toy_slurm.start("run", toy_slurm.spec(target={"sbatch": {"hold": True}}), "--detach").communicate()
     [record] = toy_slurm.records
     running = toy_slurm.start("attach", record.name)
+    advice = toy_slurm.wait_for_message(running, f"{record.name} waits (JobHeldUser): release the job with ")
     assert toy_slurm.wait_for_message(running, "queued, JobHeldUser")
-    job_id = (toy_slurm.work(record.name) / "job_id").read_text().strip()
-    toy_slurm.cluster.order("scontrol", "release", job_id)
-    running.communicate(timeout=DEADLINE_S)
-    assert running.returncode == 0
+    release = advice.split("`")[1]
+    assert release == f"scontrol release {toy_slurm.job_id()}"
+    toy_slurm.cluster.order(*release.split())
+    _, more = running.communicate(timeout=DEADLINE_S)
+    assert (running.returncode, "scontrol" in more) == (0, False)
 
 
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:

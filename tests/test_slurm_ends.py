@@ -227,13 +227,13 @@ def test_a_deadline(toy_slurm: Any) -> None:
             {"gpus": 4},
             {"gpus_per_node": 1, "partition": "short"},
             "it would never have started: PartitionNodeLimit",
-            "run on fewer GPUs",
+            "run on fewer GPUs, or `llmb run ",
         ),
         (
             {"time_limit": "1h"},
             {"partition": "short"},
             "it would never have started: PartitionTimeLimit",
-            "lower workload.time_limit",
+            "`llmb run ",
         ),
     ],
 )

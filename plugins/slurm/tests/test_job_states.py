@@ -83,6 +83,11 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
         ("4|FAILED|0:53|0:0|None", "target.workdir"),
         ("17|BOOT_FAIL|0:0|0:0|None", "target.exclude"),
         ("88|CANCELLED by 0|0:0|0:0|PartitionNodeLimit", "target.partition"),
+        ("88|CANCELLED by 0|0:0|0:0|PartitionTimeLimit", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|BadConstraints", "target.constraint"),
+        ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed", "target.account"),
+        ("88|CANCELLED by 0|0:0|0:0|InvalidQOS", "target.qos"),
+        ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted", "target.reservation"),
     ],
 )
 def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
@@ -96,6 +101,8 @@ def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
         ("Resources", ""),
         ("BeginTime", ""),
         ("Dependency", ""),
+        ("JobHeldUser", ""),
+        ("JobHeldAdmin", ""),
         ("PartitionDown", ""),
         ("QOSMaxJobsPerUserLimit", ""),
         ("AssocGrpCpuLimit", ""),
@@ -118,13 +125,20 @@ def test_a_pending_job_has_a_reason_and_may_be_unsatisfiable(reason: str, cause:
 
 
 @pytest.mark.parametrize(
-    ("reason", "remedy"), [("JobHeldUser", "`scontrol release 8`"), ("JobHeldAdmin", "only an administrator ")]
+    ("state", "reason", "remedy"),
+    [
+        ("PENDING", "JobHeldUser", "release the job with `scontrol release 8`"),
+        ("PENDING", "JobHeldAdmin", "only the site can run `scontrol release 8`"),
+        ("REQUEUE_HOLD", "JobHeldUser", "release the job with `scontrol release 8`"),
+        ("SPECIAL_EXIT", "None", "release the job with `scontrol release 8`"),
+        ("PENDING", "Priority", ""),
+    ],
 )
-def test_the_reason_of_a_held_job_names_what_releases_it(reason: str, remedy: str) -> None:
-    status = squeue(f"8|PENDING|0|0|0|(null)|{reason}|")
-    assert status.reason.startswith(f"{reason}; ")
-    assert remedy in status.reason
+def test_a_held_job_has_a_remedy(state: str, reason: str, remedy: str) -> None:
+    status = squeue(f"8|{state}|0|0|0|(null)|{reason}|")
     assert not status.unsatisfiable
+    assert remedy in status.remedy
+    assert bool(status.remedy) == bool(remedy)
 
 
 def test_a_state_of_a_later_version_counts_as_running() -> None:

@@ -14,7 +14,7 @@ import pytest
 from llmb import BusyError, Script, TargetError, UnknownOutcomeError
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
-from llmb_slurm.sbatch_errors import remedy
+from llmb_slurm.remedies import find_remedy
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ from llmb_slurm.sbatch_errors import remedy
     ],
 )
 def test_a_rejection_names_the_setting_to_change(message: str, setting: str) -> None:
-    assert setting in remedy(message)
-    assert bool(remedy(message)) == bool(setting)
+    assert setting in find_remedy(message)
+    assert bool(find_remedy(message)) == bool(setting)
 
 
 class Sbatch:

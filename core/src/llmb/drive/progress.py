@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from llmb.drive.effects import DrivenRun
-from llmb.state_machine.events import Progress
+from llmb.state_machine.events import Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.values.job_status import JobStatus
 
 
 class ProgressReporter:
-    """Yields the progress of every run whose state, detail or logs changed."""
+    """Yields the progress of every run whose state, detail or logs changed, and once what lets a job start."""
 
     def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, Unit]) -> None:
         self._runs = runs
         self._tasks = tasks
         self._reasons: dict[str, str] = {}  # by id of the run or task
+        self._advice: dict[str, str] = {}  # what to do about jobs that wait, by id of the run or task
+        self._advised: set[tuple[str, str]] = set()
         self._shown: dict[str, tuple[str, str]] = {}  # state and detail of each run's last progress
 
     def note_reasons(self, polled: Iterable[UnitObservation]) -> None:
@@ -26,18 +28,29 @@ class ProgressReporter:
             if isinstance(seen, JobStatus) and seen.state in ("pending", "unknown", "running"):
                 running_run = unit.kind == "run" and seen.state == "running"
                 self._reasons[unit.id] = "" if running_run else seen.reason
+                if seen.state == "pending" and seen.remedy and not seen.unsatisfiable:
+                    self._advice[unit.id] = f"{unit.name or unit.id} waits ({seen.reason}): {seen.remedy}"
 
     def note_logs(self, run_id: str) -> None:
         """Report the run again, because its logs grew."""
         self._shown.pop(run_id, None)
 
-    def report(self, states: Mapping[str, State], held_back: Mapping[str, str]) -> Iterator[Progress]:
-        """Yield the progress of the runs that changed since the last call. ``held_back`` has why runs wait."""
+    def report(self, states: Mapping[str, State], held_back: Mapping[str, str]) -> Iterator[Progress | Note]:
+        """Yield the progress of the runs that changed since the last call. ``held_back`` has why runs wait.
+
+        Also yield what the user can do about each job that waits, once.
+        """
+        yield from (Note(text=text) for text in self._new_advice())
         for run_id, run in self._runs.items():
             state, detail = states[run_id].run_state, held_back.get(run_id) or self._detail(run_id, states[run_id])
             if self._shown.get(run_id) != (state, detail):
                 self._shown[run_id] = state, detail
                 yield run.logs.progress(state, detail)
+
+    def _new_advice(self) -> list[str]:
+        new = [each for each in self._advice.items() if each not in self._advised]
+        self._advised.update(new)
+        return [text for _, text in new]
 
     def report_copying(self, units: UnitStates) -> Iterator[Progress]:
         """Yield the progress of the runs whose logs are about to be read to their end, which may take long."""

@@ -6,6 +6,7 @@ import re
 from typing import Literal
 
 from llmb import Cause, JobStatus
+from llmb_slurm.remedies import find_remedy
 from llmb_slurm.squeue_sacct import JobRow
 
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
@@ -32,27 +33,16 @@ UNSATISFIABLE = re.compile(
 )
 """Reasons for which a job stays pending forever unless its options change."""
 
+RELEASE = "release the job with `scontrol release {}` on the host of the target"
 HELD = {
-    "JobHeldUser": "release it with `scontrol release {job_id}`",
-    "JobHeldAdmin": "only an administrator of the cluster can release it",
+    "JobHeldUser": RELEASE,
+    "JobHeldAdmin": "an administrator holds the job; only the site can run `scontrol release {}`",
+    "JobHoldMaxRequeue": "the job was requeued too often; only the site can run `scontrol release {}`",
+    "REQUEUE_HOLD": RELEASE,
+    "SPECIAL_EXIT": RELEASE,
+    "RESV_DEL_HOLD": RELEASE,
 }
-"""Reasons for which a job waits for a person, with what releases the job."""
-
-MINE = "that you may use; `sacctmgr show assoc user=$USER format=account,partition,qos` lists them"
-
-REMEDIES = {
-    "partitionnodelimit": "run on fewer GPUs, or `llmb run SPEC --set target.partition=NAME` with one with more nodes; "
-    "`sinfo -o '%P %D'` lists both",
-    "partitiontimelimit": "`llmb run SPEC --set workload.time_limit=30m`, or with a partition that allows "
-    "more: `llmb run SPEC --set target.partition=NAME`; `sinfo -o '%P %l'` lists both",
-    "badconstraints": "correct target.constraint, nodelist, exclude and mem: no node of the partition satisfies them; "
-    "`sinfo -o '%P %N %m %f'` lists what the nodes have",
-    "accountnotallowed": f"`llmb run SPEC --set target.account=NAME` with one {MINE}",
-    "invalidaccount": f"`llmb run SPEC --set target.account=NAME` with one {MINE}",
-    "qosnotallowed": f"`llmb run SPEC --set target.qos=NAME` with one {MINE}",
-    "invalidqos": f"`llmb run SPEC --set target.qos=NAME` with one {MINE}",
-    "reservationdeleted": "`llmb run SPEC --set target.reservation=NAME` with one that `scontrol show res` lists",
-}
+"""Reasons and states of jobs that do not start before they are released, and the remedy."""
 
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
@@ -101,8 +91,6 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
     elif "launch" in row.reason.lower():  # "launch failed requeued held": only an operator can release the job
         cause = "launch failure"
     reason = row.reason if row.state == "PENDING" else row.state.capitalize()
-    if reason in HELD:
-        reason = f"{reason}; {HELD[reason].format(job_id=row.job_id)}"
     return JobStatus(
         state="pending",
         job_id=row.job_id,
@@ -116,7 +104,9 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
 def _remedy(row: JobRow, cause: Cause) -> str:
     if cause == "launch failure":
         return NOT_BOOTED if row.state == "BOOT_FAIL" else NOT_LAUNCHED
-    return REMEDIES.get(row.reason.lower(), "") if cause == "impossible" else ""
+    if cause == "impossible":
+        return find_remedy(row.reason)
+    return (HELD.get(row.reason) or HELD.get(row.state, "")).format(row.job_id)
 
 
 def _end(row: JobRow) -> tuple[Cause, str]:

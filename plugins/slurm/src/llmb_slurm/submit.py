@@ -8,8 +8,8 @@ from itertools import groupby
 from pathlib import PurePosixPath
 
 from llmb import BusyError, Host, JobHandle, Script, TargetError, UnknownOutcomeError, lock_function, resource_text
+from llmb_slurm.remedies import find_remedy
 from llmb_slurm.sbatch_directives import job_mark
-from llmb_slurm.sbatch_errors import remedy
 
 BATCH_SIZE = 200  # jobs in one command, so that it ends in time even if the controller is slow
 TIMEOUT_S = 600.0
@@ -74,4 +74,4 @@ def _handle(line: str, directories: Mapping[str, str]) -> JobHandle:
     if job_id:
         return JobHandle(id=identity, directory=directories[identity], job_id=job_id)
     refused = f"sbatch rejected the job: {message.replace('sbatch: error: ', ' ').strip()}"
-    return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=remedy(message))
+    return JobHandle(id=identity, directory=directories[identity], refused=refused, remedy=find_remedy(message))

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from llmb import DoctorCheck, Host, Script, Target
 from llmb_slurm.doctor_checks.nodes import or_set_in_target, partitions, set_in_target, setting
 from llmb_slurm.options import SlurmOptions
-from llmb_slurm.sbatch_errors import MINE
-from llmb_slurm.sbatch_errors import remedy as sbatch_remedy
+from llmb_slurm.remedies import MINE, find_remedy
 
 MAX_CLOCK_DIFFERENCE_S = 30
 CORRECT = "correct what sbatch names, in [target]; `sbatch --help` lists the options of this version of Slurm"
@@ -40,7 +39,7 @@ def _submission(scripts: Sequence[Script], host: Host) -> DoctorCheck:
     lines = result.stdout.strip().splitlines() or [result.stderr.strip()]
     if result.exit_code:
         detail = f"sbatch would reject the job: {lines[-1].removeprefix('sbatch: ')}"
-        return DoctorCheck(name="submission", ok=False, detail=detail, remedy=sbatch_remedy(lines[-1]) or CORRECT)
+        return DoctorCheck(name="submission", ok=False, detail=detail, remedy=find_remedy(lines[-1]) or CORRECT)
     return DoctorCheck(name="submission", ok=True, detail="sbatch --test-only accepts the jobs")
 
 

@@ -1,0 +1,60 @@
+"""Remedies for jobs that sbatch rejects, and for jobs that stay pending forever."""
+
+from __future__ import annotations
+
+GPU_REQUEST = (
+    "request GPUs as this site does, which `sinfo -o '%P %G'` shows: "
+    "`llmb run SPEC --set target.gpu_request=gpus-per-node`, or gres, or none"
+)
+MINE = "that you may use; `sacctmgr show assoc user=$USER format=account,partition,qos` lists them"
+
+REMEDIES = (
+    (("gpus not found",), GPU_REQUEST),
+    (
+        ("without gpu resources",),
+        f"{GPU_REQUEST}; for a recipe without GPUs, name a partition for such jobs: "
+        "`llmb run SPEC --set target.partition=NAME`",
+    ),
+    (("generic resource",), GPU_REQUEST),
+    (
+        ("violates accounting/qos policy",),
+        "lower target.max_jobs, the GPUs or workload.time_limit, or use a QOS with higher limits: "
+        "`llmb run SPEC --set target.qos=NAME`; "
+        "`sacctmgr show qos format=name,maxjobspu,maxsubmitpu,maxtrespu,maxwall` lists them",
+    ),
+    (
+        ("partitionnodelimit", "node count"),
+        "run on fewer GPUs, or `llmb run SPEC --set target.partition=NAME` with a partition with more nodes; "
+        "`sinfo -o '%P %D'` lists both",
+    ),
+    (
+        ("partitiontimelimit", "time limit"),
+        "`llmb run SPEC --set workload.time_limit=30m`, or with a partition that allows more: "
+        "`llmb run SPEC --set target.partition=NAME`; `sinfo -o '%P %l'` lists both",
+    ),
+    (
+        ("badconstraints",),
+        "correct target.constraint, nodelist, exclude and mem: no node of the partition satisfies them; "
+        "`sinfo -o '%P %N %m %f'` lists what the nodes have",
+    ),
+    (("account",), f"`llmb run SPEC --set target.account=NAME --set target.partition=NAME` with a pair {MINE}"),
+    (("partition",), "`llmb run SPEC --set target.partition=NAME` with a partition that `sinfo` lists"),
+    (("qos",), f"`llmb run SPEC --set target.qos=NAME` with one {MINE}"),
+    (("reservation",), "`llmb run SPEC --set target.reservation=NAME` with one that `scontrol show reservation` lists"),
+    (("feature",), "`llmb run SPEC --set target.constraint=NAME` with features that `sinfo -o %f` lists"),
+    (("node name",), "correct target.nodelist and target.exclude; `sinfo -N` lists the nodes"),
+    (("dependency",), "correct target.dependency; `squeue --me` lists your jobs"),
+    (("memory",), "lower target.mem: `llmb run SPEC --set target.mem=64G`; `sinfo -o '%P %m'` lists the memory in MB"),
+    (("unrecognized option",), "correct [target.sbatch]; `sbatch --help` lists the options of this version of Slurm"),
+    (
+        ("requested node configuration",),
+        "correct target.gpu_request, mem and constraint; `sinfo -o '%P %G %m %f'` lists what the nodes have",
+    ),
+)
+"""Parts of sbatch's messages and of squeue's reasons, in lower case, and the remedy. The first match wins."""
+
+
+def find_remedy(message: str) -> str:
+    """Return the remedy for a message of sbatch or a reason of squeue, or "" if it is unknown."""
+    lower = message.lower()
+    return next((remedy for parts, remedy in REMEDIES if any(part in lower for part in parts)), "")
