@@ -18,11 +18,14 @@ from hypothesis import settings
 
 REQUIRE_REAL = "LLMB_REQUIRE_REAL"
 
+# Before pytest imports any other module of the tests: each worker would compile all of them again.
+sys.dont_write_bytecode, sys.pycache_prefix = False, str(Path(__file__).parent / ".pytest_cache/bytecode")
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Cache the bytecode of the processes that tests start, whatever the environment contains."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(config.rootpath / ".pytest_cache/bytecode")
+    os.environ["PYTHONPYCACHEPREFIX"] = str(sys.pycache_prefix)
     os.environ["MPLCONFIGDIR"] = str(config.rootpath / ".pytest_cache/matplotlib")  # the index of all fonts
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # inherited from a background job of a shell
         signal.signal(signal.SIGINT, signal.default_int_handler)
