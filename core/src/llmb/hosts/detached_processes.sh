@@ -7,6 +7,7 @@ start_time() {
   local stat=''
   { IFS= read -r -d '' stat <"/proc/$1/stat"; } 2>/dev/null # a process name may contain newlines
   [ -n "$stat" ] || return 1
+  # shellcheck disable=SC2086 # several words
   set -- "$2" ${stat##*) }
   [ "$2" != Z ] && printf -v "$1" %s "${21}" # the init process of a container may not reap zombies
 }
@@ -23,6 +24,7 @@ end_leftovers() {
   local file round found
   for round in 1 2 3 4 5; do # a later round finds processes that were started during an earlier one
     found=''
+    # shellcheck disable=SC2013 # the paths contain no spaces
     for file in $(grep -lzxF -e "LLMB_RUN_DIR=$1" -e "LLMB_DETACHED=$1" /proc/[0-9]*/environ 2>/dev/null); do
       file=${file#/proc/}
       [ "${file%%/*}" = $$ ] || ! kill -KILL "${file%%/*}" 2>/dev/null || found=yes

@@ -16,7 +16,7 @@ if ! command -v nvidia-smi >/dev/null; then
   exit 0
 fi
 for reasons in clocks_event_reasons clocks_throttle_reasons; do # drivers before 535 know the second name only
-  options=("--query-gpu=${fields/REASONS/$reasons.active}" --format=csv,noheader,nounits)
+  options=("--query-gpu=${fields/REASONS/$reasons.active}" "--format=csv,noheader,nounits")
   [ -z "${CUDA_VISIBLE_DEVICES-}" ] || options+=("--id=$CUDA_VISIBLE_DEVICES") # the GPUs of the job
   answer=$(nvidia-smi "${options[@]}" 2>&1) && break
   [ "$reasons" = clocks_event_reasons ] || { echo "$node, error, ${answer%%$'\n'*}" && exit 0; }

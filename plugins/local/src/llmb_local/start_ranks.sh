@@ -26,6 +26,7 @@ exit_with_reason() {
 
 # end_ranks: end all ranks. `jobs` adds a rank that was started but is not in the list yet.
 end_ranks() {
+  # shellcheck disable=SC2046 # several words
   end_groups "$grace_s" "${ranks[@]}" $(jobs -p)
 }
 

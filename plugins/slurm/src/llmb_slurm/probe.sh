@@ -28,7 +28,7 @@ if output=$(sinfo -h -o '%P|%a|%D|%l|%G|%T' 2>&1); then
   scontrol show config 2>/dev/null | sed -n 's/^\(TopologyPlugin\|SwitchType\) *= */config.\1=/p'
   # since Slurm 25.05, a partition may have a topology other than the default one
   for topology in "" $(scontrol -o show partition 2>/dev/null | sed -n 's/.* Topology=\([^ ]*\).*/\1/p' | sort -u); do
-    scontrol show topology $topology 2>/dev/null | sed -n "s|^BlockName=\([^ ]*\)|block.$topology/\1=|p"
+    scontrol show topology ${topology:+"$topology"} 2>/dev/null | sed -n "s|^BlockName=\([^ ]*\)|block.$topology/\1=|p"
   done
   # a plugin per line (22.05), or several after a colon
   echo "mpi=$(srun --mpi=list 2>&1 | sed -n 's/^.*available: *//p; s/^[[:space:]]\+//p' | tr -s ', \n' '   ')"

@@ -15,7 +15,8 @@ checkout() { # checkout FOLDER URL COMMIT
   git -C "$1" checkout "$3"
 }
 
-"$python" -m pip install --no-deps $TORCH # several words
+# shellcheck disable=SC2086 # several words
+"$python" -m pip install --no-deps $TORCH
 if [ ! -e /usr/include/infiniband/mlx5dv.h ]; then # DeepEP's sources include it
   apt-get update
   apt-get install -y --no-install-recommends libibverbs-dev
@@ -24,6 +25,7 @@ if [ -n "${NVSHMEM-}" ]; then # for DeepEP
   "$python" -m pip install "nvidia-nvshmem-cu13==$NVSHMEM"
   NVSHMEM_DIR=$("$python" -c 'import nvidia.nvshmem as found; print(next(iter(found.__path__)))')
   export NVSHMEM_DIR
+  # shellcheck disable=SC2012 # the names are those of versions
   ln -sf "$(basename "$(ls "$NVSHMEM_DIR"/lib/libnvshmem_host.so.* | head -n 1)")" "$NVSHMEM_DIR/lib/libnvshmem_host.so"
 fi
 if [ -n "${CCCL-}" ] && [ ! -e /usr/local/cuda/include/cuda/std/tuple ]; then

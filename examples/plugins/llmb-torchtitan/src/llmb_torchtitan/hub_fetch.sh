@@ -16,6 +16,7 @@ commit=$(printf '%s' "$answer" | grep -o '"sha": *"[0-9a-f]*"' | head -n 1 | cut
 names=$(printf '%s' "$answer" | grep -o '"rfilename": *"[^"]*"' | cut -d '"' -f 4 | grep -xE "$files") || true
 [ -n "$commit" ] && [ -n "$names" ] || fail "$hub lists no files of $address that are needed"
 export url="$hub/${address#models/}/resolve/$commit" folder
+# shellcheck disable=SC2016 # bash expands it for each file
 fetch='[ -e "$folder/$1" ] && exit
 mkdir -p "$(dirname "$folder/$1")"
 curl --silent --show-error --fail --location --retry 5 --output "$folder/$1.partial" "$url/$1" &&

@@ -10,6 +10,7 @@ at_exit() {
   local status=$?
   trap '' TERM
   end_sidecars "${sidecars[@]}"
+  # shellcheck disable=SC2046 # several words
   end_groups "$grace_s" $(jobs -p)
   rm -f .secrets
   record_attempt end
