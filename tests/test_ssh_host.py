@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import signal
 import socket
 import threading
 import time
@@ -14,7 +14,7 @@ import pytest
 from parts.command_line import error_line
 from parts.deadline import DEADLINE_S
 from parts.network import Network
-from parts.sshd import Sshd
+from parts.sshd import Sshd, signal_all
 
 from llmb import TargetError, UnknownOutcomeError
 
@@ -231,7 +231,7 @@ def test_a_server_without_an_ssh_greeting_is_reported(
         accepted[0].sendall(greeting)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        listener.settimeout(60)
+        listener.settimeout(DEADLINE_S)
         greeter = threading.Thread(target=greet, daemon=True)
         greeter.start()
         client.write_config(port=listener.getsockname()[1])
@@ -293,8 +293,7 @@ def in_the_middle(host: Any, folder: Path, act: Callable[[], None]) -> None:
 
     thread = threading.Thread(target=run)
     thread.start()
-    while not begun.exists():
-        thread.join(0.01)
+    wait_until(lambda: begun.exists() or not thread.is_alive())
     act()
     thread.join(DEADLINE_S)
     (folder / "gate").touch()
@@ -328,24 +327,37 @@ def test_a_connection_lost_between_commands_is_opened_again(client: Sshd, connec
     assert host.run("echo again").stdout == "again\n"
 
 
+@pytest.fixture
+def expect_response(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Probe a server after a moment of silence. Return a function that sets how many seconds it has to respond."""
+    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.1)
+    return lambda seconds: monkeypatch.setattr("llmb.hosts.connection_watchdog.RESPONSE_S", seconds)
+
+
 def test_a_silent_network_ends_a_command(
-    client: Sshd, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Sshd, connect: Any, tmp_path: Path, expect_response: Callable[[float], None]
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.3)
     with Network(client.address, client.port) as network:
         client.write_config(port=network.port)
-        host = connect()
+
+        def silence() -> None:
+            network.silence()
+            expect_response(0.1)
+
         with pytest.raises(UnknownOutcomeError, match="the server stopped responding"):
-            in_the_middle(host, tmp_path, network.silence)
+            in_the_middle(connect(), tmp_path, silence)
 
 
 def test_a_frozen_server_ends_a_command(
-    client: Sshd, connect: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    client: Sshd, connect: Any, tmp_path: Path, expect_response: Callable[[float], None]
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.3)
+    def freeze() -> None:
+        client.freeze()
+        expect_response(0.1)
+
     try:
         with pytest.raises(UnknownOutcomeError, match="the server stopped responding"):
-            in_the_middle(connect(), tmp_path, client.freeze)
+            in_the_middle(connect(), tmp_path, freeze)
     finally:
         client.thaw()
 
@@ -353,21 +365,34 @@ def test_a_frozen_server_ends_a_command(
 def test_a_connection_that_became_silent_while_idle_is_opened_again(
     client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.3)
     monkeypatch.setattr("llmb.hosts.ssh_shell.SILENCE_S", 0.0)
     host = connect()
     host.run("true")
     sessions = client.sessions
-    for pid in sessions:
-        os.kill(pid, 19)
+    signal_all(sessions, signal.SIGSTOP)
+    monkeypatch.setattr("llmb.hosts.connection_watchdog.RESPONSE_S", 0.1)
     assert host.run("echo again").stdout == "again\n"
-    for pid in sessions:
-        os.kill(pid, 9)
+    signal_all(sessions, signal.SIGKILL)
 
 
-def test_a_command_without_output_is_not_a_dead_connection(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("llmb.hosts.connection_watchdog.SILENCE_S", 0.1)
-    assert host.run("sleep 1; echo done").stdout == "done\n"
+def test_a_command_without_output_is_not_a_dead_connection(
+    host: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from llmb.hosts import connection_watchdog
+
+    host.run("true")
+    gate, probes = tmp_path / "gate", list[bool]()
+    responds = connection_watchdog.responds
+
+    def respond(transport: Any) -> bool:
+        probes.append(responds(transport))
+        gate.touch()
+        return probes[-1]
+
+    monkeypatch.setattr(connection_watchdog, "responds", respond)
+    monkeypatch.setattr(connection_watchdog, "SILENCE_S", 0.1)
+    assert host.run(f"until [ -e {gate} ]; do sleep 0.02; done; echo done").stdout == "done\n"
+    assert set(probes) == {True}
 
 
 def test_a_command_that_exceeds_its_timeout_is_an_unknown_outcome(host: Any, tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from typing import Self
 
 from paramiko import Transport
 
-SILENCE_S = 15.0  # silence after which the server is probed, and the time that it has to respond
+SILENCE_S = 15.0  # silence after which the server is probed
+RESPONSE_S = 15.0  # time in which the server has to respond to the probe
 
 
 class ConnectionWatchdog:
@@ -64,11 +65,11 @@ class ConnectionWatchdog:
 
 
 def responds(transport: Transport) -> bool:
-    """Check whether the server responds to a request within `SILENCE_S`.
+    """Check whether the server responds to a request within `RESPONSE_S`.
 
     Every server replies to a global request, even if only to reject a request that it does not know.
     """
     request = threading.Thread(target=transport.global_request, args=("keepalive@openssh.com",), daemon=True)
     request.start()
-    request.join(SILENCE_S)
+    request.join(RESPONSE_S)
     return not request.is_alive() and transport.is_active()
