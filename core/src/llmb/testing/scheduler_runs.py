@@ -58,7 +58,7 @@ TWO_LINES = "first line\nsecond 'line'"
 class RunContract(SchedulerJobs):
     """Tests that submit, poll and cancel jobs on ``run_on``."""
 
-    deadline_s: ClassVar[float] = 120.0
+    deadline_s: ClassVar[float] = 600.0
     """Seconds that a job of the tests may take."""
 
     def live_jobs(self) -> AbstractContextManager[LiveJobs]:
