@@ -54,6 +54,15 @@ def test_the_scheduler_comes_first_and_the_others_fill_its_gaps() -> None:
     assert last == Attempt(attempt=1, start=24.0, end=40.0, nodes=("n3",), cause="completed")
 
 
+def test_accounting_that_lacks_the_first_attempt_describes_the_second() -> None:
+    recorded = b"start\t0\t8\tn1\nend\t0\t19\t\nstart\t1\t25\tn2\nend\t1\t39\t\n"
+    history = JobHistory(attempts=(Attempt(attempt=0, start=24.0, end=40.0, nodes=("n2",), cause="completed"),))
+    assert list_attempts([], recorded, history, "completed") == (
+        Attempt(attempt=0, start=8.0, end=19.0, nodes=("n1",), cause="requeued"),
+        Attempt(attempt=1, start=24.0, end=40.0, nodes=("n2",), cause="completed"),
+    )
+
+
 def test_an_attempt_that_another_one_followed_was_requeued() -> None:
     assert [each.cause for each in list_attempts(REQUEUED, None, JobHistory(), "timeout")] == ["requeued", "timeout"]
 

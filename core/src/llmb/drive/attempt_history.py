@@ -22,11 +22,8 @@ def list_attempts(
     Each value comes from the scheduler's history if it has one, else from the file that the job itself wrote, else from
     the times at which llmb saw the job.
     """
-    sources = [
-        {each.attempt: each for each in history.attempts},
-        parse_attempts(recorded or b""),
-        _watch_attempts(events),
-    ]
+    own = parse_attempts(recorded or b"")
+    sources = [_number_as_recorded(history.attempts, own), own, _watch_attempts(events)]
     numbers = sorted(set().union(*sources))
     found = [_combine(number, [source[number] for source in sources if number in source]) for number in numbers]
     superseded = [attrs.evolve(each, cause=each.cause or REQUEUED) for each in found[:-1]]
@@ -47,6 +44,23 @@ def parse_attempts(data: bytes) -> Mapping[int, Attempt]:
         elif word == "end":
             found[int(number)] = attrs.evolve(attempt, end=float(time))
     return found
+
+
+def _number_as_recorded(attempts: Sequence[Attempt], own: Mapping[int, Attempt]) -> Mapping[int, Attempt]:
+    """Return the attempts of the scheduler's history by number.
+
+    If the history lacks attempts that the job recorded, as after a lag of accounting, their times give the numbers.
+    """
+    if len(attempts) >= len(own):
+        return {each.attempt: each for each in attempts}
+    return {number: each for number, known in own.items() for each in attempts if _contains_start(each, known)}
+
+
+def _contains_start(attempt: Attempt, known: Attempt) -> bool:
+    """Check whether an attempt of the history contains the start that the job recorded."""
+    if attempt.start is None or known.start is None:
+        return False
+    return attempt.start <= known.start and (attempt.end is None or known.start <= attempt.end)
 
 
 def _combine(number: int, sources: Sequence[Attempt]) -> Attempt:
