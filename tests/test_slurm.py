@@ -28,6 +28,11 @@ def wait_at_gate(toy: Any, count: int = 1) -> None:
     toy.wait(lambda: sum("toy step 2" in log.read_text() for log in toy.workdir.glob("runs/*/logs/train.*")) >= count)
 
 
+def state_of(toy: Any, job_id: str) -> str:
+    """Return the state of a job in the queue."""
+    return str(toy.cluster.order("squeue", "-h", "-j", job_id, "-o", "%T").strip())
+
+
 def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
     run = toy_slurm.run(workload={"gpus": 2})
     assert run["state"] == "completed"
@@ -111,8 +116,9 @@ def test_submitting_twice_starts_one_job(toy_slurm: Any) -> None:
 def test_a_job_whose_submission_was_lost_is_found_in_the_queue(toy_slurm: Any) -> None:
     """Check a job that is pending because all nodes are in use."""
     taken = toy_slurm.cluster.order(
-        *("sbatch", "--parsable", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 600")
+        *("sbatch", "--parsable", "-N", "4", "--exclusive", "-o", "/dev/null", "--wrap", "sleep infinity")
     ).strip()
+    toy_slurm.wait(lambda: state_of(toy_slurm, taken) == "RUNNING")  # before that, the run could start first
     toy_slurm.llmb("run", toy_slurm.spec(), "--detach")
     [record] = toy_slurm.records
     (toy_slurm.work(record.name) / "job_id").write_text("")
@@ -219,14 +225,14 @@ def test_a_pending_run_shows_its_reason_and_the_command_that_releases_a_held_job
 
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:
     gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
-    other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 600").strip()
+    other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep infinity").strip()
+    toy_slurm.wait(lambda: state_of(toy_slurm, other) == "RUNNING")
     toy_slurm.llmb("run", toy_slurm.spec(framework=gate, workload={"repeats": 2}), "--detach")
     first, second = (record.name for record in toy_slurm.records)
     wait_at_gate(toy_slurm, 2)
     [cancelled] = toy_slurm.runs("cancel", first)
     assert cancelled["state"] == "cancelled"
-    states = toy_slurm.cluster.order("squeue", "-h", "-j", other, "-o", "%T").strip()
-    assert states == "RUNNING"
+    assert state_of(toy_slurm, other) == "RUNNING"
     toy_slurm.cluster.order("scancel", other)
     toy_slurm.gate.touch()
     [run] = toy_slurm.runs("attach", second)

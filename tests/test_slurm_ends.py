@@ -32,6 +32,16 @@ def open_gate(toy: Any, attempt: int) -> tuple[Any, Any]:
     return at_gate(toy, toy.gate.touch, attempt)
 
 
+def at_recorded_gate(toy: Any, action: Any) -> tuple[Any, Any]:
+    """Call ``action`` once the first attempt waits at the gate, and accounting contains its start.
+
+    Accounting would never contain an attempt that ends before Slurm has sent its start there.
+    """
+    at, _ = at_gate(toy, action)
+    sacct = ("sacct", "-X", "-n", "-P", "-o", "State")
+    return lambda: at() and toy.cluster.order(*sacct, "-j", toy.job_id()).strip() == "RUNNING", action
+
+
 def order(toy: Any, *words: str) -> Any:
     """Run a Slurm command, with the id of the run's job instead of JOB."""
     return lambda: toy.cluster.order(*(word.replace("JOB", toy.job_id()) for word in words))
@@ -111,7 +121,7 @@ def preempt(toy: Any) -> Any:
 @pytest.mark.slow
 def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
-        at_gate(toy_slurm, preempt(toy_slurm)),
+        at_recorded_gate(toy_slurm, preempt(toy_slurm)),
         open_gate(toy_slurm, attempt=1),
         framework=gated(toy_slurm),
         target={"partition": "scavenger"},
@@ -138,7 +148,9 @@ def test_preempted_without_requeue(toy_slurm: Any) -> None:
 @pytest.mark.slow
 def test_requeued_by_an_operator(toy_slurm: Any) -> None:
     requeue = order(toy_slurm, "scontrol", "requeue", "JOB")
-    run = toy_slurm.follow(at_gate(toy_slurm, requeue), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm))
+    run = toy_slurm.follow(
+        at_recorded_gate(toy_slurm, requeue), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm)
+    )
     assert run["state"] == "completed"
     assert len(toy_slurm.journal("end")) == 1
     assert causes(run) == ["requeued", "completed"]
@@ -173,26 +185,11 @@ def test_a_node_failure(toy_slurm: Any) -> None:
 @pytest.mark.slow
 def test_a_node_failure_with_a_requeue_is_followed(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
-        at_gate(toy_slurm, fail_node(toy_slurm)), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm)
+        at_recorded_gate(toy_slurm, fail_node(toy_slurm)), open_gate(toy_slurm, attempt=1), framework=gated(toy_slurm)
     )
     assert run["state"] == "completed"
     assert (toy_slurm.records[0] / "logs/train.1.log").exists()
     assert causes(run) == ["node failure", "completed"]
-
-
-@pytest.mark.slow
-def test_a_node_whose_daemon_dies(toy_slurm: Any) -> None:
-    nodes: list[str] = []
-
-    def kill() -> None:
-        nodes.append(node_of(toy_slurm))
-        toy_slurm.cluster.kill(nodes[0])
-
-    run = toy_slurm.follow(
-        at_gate(toy_slurm, kill), framework=gated(toy_slurm), target={"sbatch": {"no-requeue": True}}
-    )
-    toy_slurm.cluster.start_node(nodes[0])
-    assert (run["state"], run["reason"]) == ("failed", "node failure (after 2 of 5 steps)")
 
 
 def test_a_job_that_cannot_be_launched(toy_slurm: Any) -> None:

@@ -1,10 +1,11 @@
-"""Ends that need a Slurm cluster of their own: memory limits, no accounting, jobs purged after two seconds."""
+"""Ends that need a Slurm cluster of their own: memory limits, no accounting, daemons that die, jobs purged early."""
 
 from __future__ import annotations
 
 import json
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,32 @@ from parts.slurm import Cluster
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
+GIVE_UP_SOON = {"MessageTimeout": "5"}  # seconds in which a client tries to connect to a daemon that is gone
+OwnCluster = Callable[..., AbstractContextManager[Any]]
+
+
 @pytest.fixture
-def toy_cgroups(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def own_cluster(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> OwnCluster:
+    """Return a function that starts a cluster of one node for the runs of a block."""
+
+    @contextmanager
+    def start(**options: Any) -> Iterator[Any]:
+        with Cluster(nodes=1, **options) as cluster:
+            for name, value in cluster.env.items():
+                monkeypatch.setenv(name, value)
+            toy_slurm.cluster = cluster
+            yield toy_slurm
+
+    return start
+
+
+@pytest.fixture
+def toy_cgroups(own_cluster: OwnCluster) -> Iterator[Any]:
     """Start a cluster with memory limits."""
     if not Path("/sys/fs/cgroup/memory/memory.limit_in_bytes").exists():
         pytest.skip("no cgroups of version 1")
-    with Cluster(nodes=1, accounting=False, cgroups=True) as cluster:
-        for name, value in cluster.env.items():
-            monkeypatch.setenv(name, value)
-        toy_slurm.cluster = cluster
-        yield toy_slurm
+    with own_cluster(accounting=False, cgroups=True) as toy:
+        yield toy
 
 
 def test_out_of_memory_of_a_step(toy_cgroups: Any) -> None:
@@ -36,13 +53,10 @@ def test_out_of_memory_of_a_step(toy_cgroups: Any) -> None:
 
 
 @pytest.fixture
-def toy_forgetful(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def toy_forgetful(own_cluster: OwnCluster) -> Iterator[Any]:
     """Start a cluster without accounting that purges jobs two seconds after their end."""
-    with Cluster(nodes=1, accounting=False, settings={"MinJobAge": "2"}) as cluster:
-        for name, value in cluster.env.items():
-            monkeypatch.setenv(name, value)
-        toy_slurm.cluster = cluster
-        yield toy_slurm
+    with own_cluster(accounting=False, settings={"MinJobAge": "2"}) as toy:
+        yield toy
 
 
 def forgotten(toy: Any) -> str:
@@ -63,19 +77,14 @@ def test_the_end_of_a_purged_job_comes_from_its_directory(toy_forgetful: Any) ->
     assert run["metrics"]["step_time_s"] == 0.5
 
 
-def test_the_end_of_a_purged_job_comes_from_accounting_once_it_responds(
-    toy_slurm: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Cluster(nodes=1, settings={"MinJobAge": "2"}) as cluster:
-        for name, value in cluster.env.items():
-            monkeypatch.setenv(name, value)
-        toy_slurm.cluster = cluster
-        run_id = forgotten(toy_slurm)
-        (toy_slurm.work(run_id) / "ended").unlink()
-        cluster.kill("slurmdbd")
-        attached = toy_slurm.start("attach", run_id, "--json")
+def test_the_end_of_a_purged_job_comes_from_accounting_once_it_responds(own_cluster: OwnCluster) -> None:
+    with own_cluster(settings={"MinJobAge": "2", **GIVE_UP_SOON}) as toy:
+        run_id = forgotten(toy)
+        (toy.work(run_id) / "ended").unlink()
+        toy.cluster.kill("slurmdbd")
+        attached = toy.start("attach", run_id, "--json")
         assert any("waiting for Slurm's accounting, which does not respond" in line for line in attached.stderr)
-        cluster.start_accounting()
+        toy.cluster.start_accounting()
         out, _ = attached.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
@@ -102,59 +111,66 @@ def limited_work(request: pytest.FixtureRequest, toy_slurm: Any) -> Iterator[Pat
         yield workdir
 
 
+def at_gate(toy: Any, action: Callable[[], Any], attempt: int = 0) -> tuple[Any, Any]:
+    """Call ``action`` once an attempt waits at the gate."""
+    logs = f"runs/*/logs/train.{attempt}.log"
+    return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs)), action
+
+
+def gated(toy: Any, **options: Any) -> dict[str, Any]:
+    """Return options of a training that waits after its second step."""
+    return {"gate": str(toy.gate), "gate_step": 2, **options}
+
+
 def test_a_full_disk_is_the_reason_and_not_the_framework(
-    limited_work: Path, toy_forgetful: Any, request: pytest.FixtureRequest
+    limited_work: Path, own_cluster: OwnCluster, request: pytest.FixtureRequest
 ) -> None:
-    toy = toy_forgetful  # its cluster started after the disk, which its node therefore sees
+    with own_cluster(accounting=False) as toy:  # it starts after the disk, which its node therefore sees
 
-    def fill() -> None:
-        disks.fill(limited_work)
-        toy.gate.touch()
+        def fill() -> None:
+            disks.fill(limited_work)
+            toy.gate.touch()
 
-    def waits() -> bool:
-        return any("toy step 2" in file.read_text() for file in limited_work.glob("runs/*/logs/train.0.log"))
-
-    options = {"gate": str(toy.gate), "gate_step": 2, "end": "exit 1", "end_step": 3}
-    run = toy.follow((waits, fill), framework=options)
+        run = toy.follow(at_gate(toy, fill), framework=gated(toy, end="exit 1", end_step=3))
     assert run["state"] == "failed"
     assert f"nothing can be written in {limited_work}: " in run["reason"]
     assert request.node.callspec.params["limited_work"] in run["reason"]
 
 
-def test_llmb_waits_for_a_controller_that_restarts(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_llmb_waits_for_a_controller_that_restarts(own_cluster: OwnCluster) -> None:
     """On its own cluster, because a node that had a job meanwhile gives no GPU to the steps of later jobs."""
-    with Cluster(nodes=1, accounting=False) as cluster:
-        for name, value in cluster.env.items():
-            monkeypatch.setenv(name, value)
-        toy_slurm.cluster = cluster
-        gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
-        running = toy_slurm.start("run", toy_slurm.spec(framework=gate), "--json")
-        toy_slurm.wait(
-            lambda: "toy step 2" in "".join(log.read_text() for log in toy_slurm.workdir.glob("runs/*/logs/train.*"))
-        )
-        toy_slurm.wait_for_state("running")
-        cluster.kill("slurmctld", signal.SIGTERM)  # the controller saves its state
+    with own_cluster(accounting=False, settings=GIVE_UP_SOON) as toy:
+        running = toy.start("run", toy.spec(framework=gated(toy)), "--json")
+        toy.wait(at_gate(toy, lambda: None)[0])
+        toy.wait_for_state("running")
+        toy.cluster.kill("slurmctld", signal.SIGTERM)  # the controller saves its state
         lines = iter(running.stderr.readline, "")
         assert any("cannot query Slurm" in line and "retrying" in line for line in lines)
-        toy_slurm.gate.touch()
-        cluster.start_controller()
+        toy.gate.touch()
+        toy.cluster.start_controller()
         out, _ = running.communicate(timeout=DEADLINE_S)
     [run] = json.loads(out)["runs"]
     assert run["state"] == "completed"
+
+
+def test_a_node_whose_daemon_dies(own_cluster: OwnCluster) -> None:
+    with own_cluster(accounting=False, settings={"SlurmdTimeout": "10"}) as toy:
+        run = toy.follow(
+            at_gate(toy, lambda: toy.cluster.kill("node1")),
+            framework=gated(toy),
+            target={"sbatch": {"no-requeue": True}},
+        )
+    assert (run["state"], run["reason"]) == ("failed", "node failure (after 2 of 5 steps)")
 
 
 def test_attempts_without_accounting_come_from_the_job(toy_forgetful: Any) -> None:
     def requeue() -> None:
         toy_forgetful.cluster.order("scontrol", "requeue", toy_forgetful.job_id())
 
-    def at_gate(attempt: int) -> Any:
-        logs = f"runs/*/logs/train.{attempt}.log"
-        return lambda: any("toy step 2" in file.read_text() for file in toy_forgetful.workdir.glob(logs))
-
     run = toy_forgetful.follow(
-        (at_gate(0), requeue),
-        (at_gate(1), toy_forgetful.gate.touch),
-        framework={"gate": str(toy_forgetful.gate), "gate_step": 2},
+        at_gate(toy_forgetful, requeue),
+        at_gate(toy_forgetful, toy_forgetful.gate.touch, attempt=1),
+        framework=gated(toy_forgetful),
     )
     first, last = run["attempts"]
     assert (first["cause"], last["cause"]) == ("requeued", "completed")

