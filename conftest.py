@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Generator, Iterator
 from importlib import metadata
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,12 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     folder.mkdir(parents=True)
     monkeypatch.setenv("LLMB_HOME", str(folder / "home"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "config"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _resource_tracker() -> None:
+    """Start this process of multiprocessing before any test. It would be killed with a test whose variables it has."""
+    resource_tracker.ensure_running()
 
 
 @pytest.fixture(autouse=True, scope="session")
