@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.repository import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.xdist_group("browser")]
@@ -129,7 +130,7 @@ def browser() -> Iterator[Any]:
     if program is None:
         pytest.skip("no Chromium; see .ci/install-parts")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=DEADLINE_S * 1000)
         yield started
         started.close()
 
@@ -153,6 +154,7 @@ def test_every_page_is_readable_at_any_width_and_loads_nothing_from_another_host
     errors: list[str] = []
     requested: list[str] = []
     view = browser.new_page()
+    view.set_default_timeout(DEADLINE_S * 1000)
     view.on("pageerror", lambda error: errors.append(str(error)))
     view.on("request", lambda request: requested.append(request.url))
     for page in pages:
@@ -171,6 +173,7 @@ def test_every_page_is_readable_at_any_width_and_loads_nothing_from_another_host
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_text_has_enough_contrast(pages: dict[str, Links], browser: Any, address: str, scheme: str) -> None:
     view = browser.new_page(viewport={"width": 1000, "height": 900}, color_scheme=scheme)
+    view.set_default_timeout(DEADLINE_S * 1000)
     for page in pages:
         view.goto(address + page)
         assert view.evaluate(CONTRASTS) == [], (page, scheme)

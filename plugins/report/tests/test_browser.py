@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("report")]
 
@@ -58,7 +59,7 @@ def browser() -> Iterator[Any]:
     if program is None:
         pytest.skip("no Chromium; see .ci/install-parts")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=DEADLINE_S * 1000)
         yield started
         started.close()
 
@@ -84,6 +85,7 @@ def overlapping(boxes: list[tuple[str, float, float, float, float]]) -> list[tup
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_screen_shows_everything_with_enough_contrast(browser: Any, file: Path, scheme: str) -> None:
     page = browser.new_page(color_scheme=scheme)
+    page.set_default_timeout(DEADLINE_S * 1000)
     messages: list[str] = []
     page.on("console", lambda message: messages.append(message.text))
     requests: list[str] = []
@@ -112,6 +114,7 @@ def check_layout(page: Any, width: int) -> None:
 
 def test_a_printed_report_is_complete_and_light(browser: Any, file: Path) -> None:
     page = browser.new_page(viewport={"width": 794, "height": 1123}, color_scheme="dark")
+    page.set_default_timeout(DEADLINE_S * 1000)
     page.goto(file.as_uri())
     page.emulate_media(media="print", color_scheme="dark")
     assert page.evaluate("() => getComputedStyle(document.body).backgroundColor") in ("rgb(255, 255, 255)",)
