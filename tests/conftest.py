@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,24 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ToyRuns:
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     return runs
+
+
+@pytest.fixture
+def pass_hour(toy: ToyRuns, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that makes ``sleep 3600`` wait until a bash condition is true in its working directory.
+
+    Local jobs measure their time limit of an hour with this command.
+    """
+
+    def install(condition: str) -> None:
+        program, sleep = toy.folder / "bin/sleep", shutil.which("sleep")
+        program.parent.mkdir()
+        wait = f"until {condition}; do {sleep} 0.02; done"
+        program.write_text(f'#!/bin/bash\n[ "$*" = 3600 ] || exec {sleep} "$@"\n{wait}\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+    return install
 
 
 @pytest.fixture(scope="module")

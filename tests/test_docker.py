@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -131,8 +132,9 @@ def test_a_container_removed_by_another_process_is_reported(toy_docker: Any, doc
     assert "signal 9" in run["failure"]["cause"] or "removed by another process" in run["failure"]["cause"]
 
 
-def test_the_time_limit_ends_the_container(toy_docker: Any) -> None:
-    run = toy_docker.run(framework={"gate": str(toy_docker.gate)}, workload={"time_limit": "2s"})
+def test_the_time_limit_ends_the_container(toy_docker: Any, pass_hour: Callable[[str], None]) -> None:
+    pass_hour(f"[ -e {toy_docker.journal_file} ]")
+    run = toy_docker.run(framework={"gate": str(toy_docker.gate)}, workload={"time_limit": "1h"})
     assert run["state"] == "timeout"
 
 

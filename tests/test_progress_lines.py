@@ -73,13 +73,14 @@ def test_the_preparation_of_data_shows_its_last_output(toy: Any) -> None:
 
 @pytest.mark.real
 def test_copying_logs_over_a_slow_link_is_shown(toy: Any, tmp_path: Path) -> None:
-    """After the end of the job, each reading of a log takes half a second."""
+    """After the end of the job, reading a log takes until the gate is open."""
     work = tmp_path / "work"
-    slow = f'[ -z "$(ls {work}/runs/*/ended 2>/dev/null)" ] || sleep 0.5'
-    write_program(tmp_path / "bin/stat", f'{slow}\nexec {shutil.which("stat")} "$@"')
+    held = f'[ -z "$(ls {work}/runs/*/ended 2>/dev/null)" ] || {wait_for(toy.gate)}'
+    write_program(tmp_path / "bin/stat", f'{held}\nexec {shutil.which("stat")} "$@"')
     with Sshd(env={"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}) as server:
         target = {"scheduler": "detached", "host": server.host, "workdir": str(work), "lock": f"{tmp_path}/lock"}
         screen = Screen.of_llmb("run", toy.spec(target=target), env={**toy.env, **server.env})
         screen.wait_for("copying logs")
+        toy.gate.touch()
         assert screen.end() == 0
         assert "copying logs" not in screen.text

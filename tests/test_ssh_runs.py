@@ -100,7 +100,7 @@ def test_a_detached_run_continues_and_is_followed_by_another_process(remote: Rem
     started = remote.llmb("run", remote.spec(), "--detach")
     assert started.returncode == 0, started.stderr
     remote.toy.wait_for_journal("begin")
-    assert remote.server.sessions == []
+    remote.toy.wait(lambda: remote.server.sessions == [])
     [record] = remote.toy.records
     follower = remote.start("logs", record.name, "-f")
     remote.toy.gate.touch()
