@@ -46,12 +46,14 @@ OneRun = Annotated[
 ]
 Runs = Annotated[
     list[str],
-    typer.Argument(metavar="RUN", help="Run ids or unique prefixes.", show_default=False, autocompletion=complete_run),
+    typer.Argument(
+        metavar="RUN...", help="Run ids or unique prefixes.", show_default=False, autocompletion=complete_run
+    ),
 ]
 RunsOrAll = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="RUN", help="Run ids or unique prefixes. [default: all unfinished runs]", autocompletion=complete_run
+        metavar="RUN...", help="Run ids or unique prefixes. [default: all unfinished runs]", autocompletion=complete_run
     ),
 ]
 

@@ -17,7 +17,7 @@ from llmb.cli.output_file import write_output
 def bundle(
     runs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RUN", help="Run ids, unique prefixes, or filters in braces.", show_default=False),
+        typer.Argument(metavar="RUN...", help="Run ids, unique prefixes, or filters in braces.", show_default=False),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.tar.gz", help="Write the bundle to this file.")
@@ -32,7 +32,9 @@ def bundle(
     ] = None,
     allowed_signers: Annotated[
         Path | None,
-        typer.Option("--allowed-signers", metavar="FILE", help="Require a signature of one of these signers."),
+        typer.Option(
+            "--allowed-signers", metavar="FILE", help="With --verify, require a signature of one of these signers."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -16,7 +16,7 @@ from llmb.cli.options import WINDOW, AsJson, Variant, WithCheck, parse_window
 Logs = Annotated[
     list[Path],
     typer.Argument(
-        metavar="LOG",
+        metavar="LOG...",
         help="Logs of the run's ranks, or a directory with one log per rank.",
         show_default=False,
         readable=False,  # llmb itself reports a file that cannot be read

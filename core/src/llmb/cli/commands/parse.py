@@ -17,7 +17,7 @@ from llmb.cli.options import WINDOW, AsJson, OptionsError, note_ignored, parse_w
 Logs = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="LOG",
+        metavar="LOG...",
         readable=False,  # llmb itself reports a file that cannot be read
         help="Logs, directories of logs, or - for standard input. [default: the framework's log directory]",
     ),
@@ -57,7 +57,8 @@ def parse(
         int | None, typer.Option("--steps", metavar="N", min=1, help="Number of steps in a complete log.")
     ] = None,
     run: Annotated[
-        int | None, typer.Option("--run", metavar="N", min=1, help="Run in a log with several. [default: the last]")
+        int | None,
+        typer.Option("--run", metavar="N", min=1, help="Run to read from a log with several runs. [default: the last]"),
     ] = None,
     as_json: AsJson = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")] = (

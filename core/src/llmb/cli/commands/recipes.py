@@ -39,13 +39,13 @@ def recipes(
     ] = False,
     as_toml: Annotated[bool, typer.Option("--toml", help="Print a workload spec to start from.")] = False,
     with_schema: Annotated[
-        bool, typer.Option("--schema", help="Begin the spec with the line that names its JSON Schema, for editors.")
+        bool, typer.Option("--schema", help="With --toml, begin with the line that names the JSON Schema, for editors.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
     """List the recipes, newest release first, or the published configurations of one recipe.
 
-    Filters select configurations, and recipes that have any of them. Several filters mean and.
+    Filters select configurations, and recipes that have any of them. All filters must match.
     """
     where = llmb.PointFilter(
         framework=framework, gpu_type=gpu_type, dtype=dtype, gpus=gpus, with_baseline=with_baseline

@@ -17,7 +17,7 @@ from llmb.cli.output_file import STANDARD_OUTPUT, write_output
 Runs = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN",
+        metavar="RUN...",
         help="Run ids or unique prefixes, or filters in braces such as '{verdict=fail since=7d}'.",
         show_default=False,
         autocompletion=complete_runs_or_filter,
