@@ -66,6 +66,7 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
         ("slurmstepd: error: pyxis: couldn't start container\n", "the container could not be started"),
         (ERROR.splitlines(keepends=True)[-1], "a process failed with ValueError"),
         ("\x1b[1;35mValueError\x1b[0m: \x1b[35mno data\x1b[0m\n", "a process failed with ValueError"),
+        ("binascii.Error: Incorrect padding\n", "a process failed with binascii.Error"),
         ("IndexError: 7\n" + IN_A_THREAD + TRACKER, "a process failed with IndexError"),
     ],
 )

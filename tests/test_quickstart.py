@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from pathlib import Path
 
 import pytest
 from parts.deadline import DEADLINE_S
+from parts.pages import blocks, matches
+from parts.screen import Screen
 from parts.wheels import PRODUCT, ROOT, EmptyEnvironment
 
 pytestmark = [
@@ -20,6 +23,10 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.xdist_group("maxtext"),
 ]  # the environment is created once
+
+
+FILE = "tests/test_quickstart.py"
+QUICKSTART = str(ROOT / "examples/quickstart.toml")
 
 
 def llmb(*arguments: str, home: Path, timeout_s: float = DEADLINE_S) -> subprocess.CompletedProcess[str]:
@@ -51,6 +58,16 @@ def test_the_quickstart_trains_and_reports_its_speed(maxtext_home: Path) -> None
     for step in steps[6:]:
         tflops = counted / float(step["time_s"])
         assert float(step["tflops_per_gpu"]) == pytest.approx(tflops, abs=0.51e-3 + 0.01 * tflops)  # three decimals
+
+
+def test_the_quickstart_prints_what_the_pages_show(maxtext_home: Path) -> None:
+    pages = ("README.md", "docs/quickstart.md")
+    [expected] = {each.text for page in pages for each in blocks(page) if each.note("tested by") == FILE}
+    screen = Screen.of_llmb("run", QUICKSTART, env={**os.environ, "LLMB_HOME": str(maxtext_home)})
+    assert screen.end() == 0, screen.text
+    _, header, shown = "\n".join((*screen.history, *screen.lines)).rpartition("run      ")
+    shown = re.sub(r"\b\w{5}-llama2", "725jp-llama2", header + shown)
+    assert matches(expected.partition("  record")[0], shown.partition("  record")[0], numbers_differ=True), shown
 
 
 def test_the_quickstart_runs_from_wheels(maxtext_home: Path, wheels: dict[str, Path], tmp_path: Path) -> None:
