@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import random
 import socket
+from collections.abc import Iterator
 
 PORTS = range(15000, 32000)
 """Below the ports that the kernel gives to clients, which would take a port before its server listens on it."""
+
+WORKERS = 16
 
 
 def free_port(address: str = "127.0.0.1") -> int:
@@ -16,15 +21,24 @@ def free_port(address: str = "127.0.0.1") -> int:
 
 
 def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
-    """Return different free ports. They are random, because other processes search at the same time."""
+    """Return different free ports, none of which this process or another one of pytest-xdist returns again soon."""
     found: list[int] = []
-    for port in random.SystemRandom().sample(PORTS, len(PORTS)):  # hypothesis sets the seed of `random`
-        if len(found) == count:
-            break
+    for port in _shuffled_ports():
         with socket.socket() as probe:
             try:
                 probe.bind((address, port))
             except OSError:
                 continue
             found.append(port)
+        if len(found) == count:
+            break
     return found
+
+
+@functools.cache
+def _shuffled_ports() -> Iterator[int]:
+    """Yield the ports of this process forever, in random order, because other sessions of pytest search too."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
+    own = PORTS[worker::WORKERS]
+    while True:
+        yield from random.SystemRandom().sample(own, len(own))  # hypothesis sets the seed of `random`

@@ -205,6 +205,17 @@ def test_blocks_may_be_cut_anywhere_and_logs_may_end_anywhere(name: str) -> None
             assert step.time_s in (None, whole_step.time_s)
 
 
+def is_read_in_linear_time(pattern: Any, unit: bytes) -> bool:
+    """Compare the times for two lengths of a line. A disturbed measurement may be wrong."""
+    times = []
+    for size in (2_000, 16_000):
+        text = unit * (size // len(unit))
+        begin = time.process_time()
+        pattern.read(text)
+        times.append(time.process_time() - begin)
+    return times[1] < max(0.05, 24 * times[0])
+
+
 def test_matching_takes_linear_time_for_every_line() -> None:
     """A quadratic pattern would take 64 times as long for a line of 8 times the length."""
     random.seed(22)
@@ -217,13 +228,7 @@ def test_matching_takes_linear_time_for_every_line() -> None:
             continue
         [pattern] = compiled.lines
         for unit in (b"x", b"1", b" ", b"x1", b"x 1 ", b"1,", b"xx1x ", b"a b "):
-            times = []
-            for size in (2_000, 16_000):
-                text = unit * (size // len(unit))
-                begin = time.process_time()
-                pattern.read(text)
-                times.append(time.process_time() - begin)
-            assert times[1] < max(0.05, 24 * times[0]), (line, unit, times)
+            assert any(is_read_in_linear_time(pattern, unit) for _ in range(5)), (line, unit)
 
 
 @pytest.mark.parametrize(
