@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from parts.terminal import Terminal
+from rich.text import Text
+
+from llmb.cli import output
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\x1b(0\u202eevil\u2066\x7f\x08\x0d\x00"
 IN_TOML = "".join(f"\\u{ord(each):04x}" if ord(each) < 32 or ord(each) == 127 else each for each in EVIL[:-1])
@@ -88,6 +91,14 @@ def test_no_control_character_reaches_a_terminal(folder: Path, arguments: tuple[
     shown = on_terminal(*(each.replace("FOLDER", str(folder)) for each in arguments))
     assert shown.strip()
     assert "Traceback" not in shown
+    assert controls(shown) == set()
+
+
+@pytest.mark.parametrize("text", [EVIL, Text(EVIL, "red"), Text.assemble("a", (EVIL, "bold"))])
+def test_a_console_prints_no_control_character(text: str | Text, capsys: pytest.CaptureFixture[str]) -> None:
+    output.console().print(text)
+    shown = capsys.readouterr().out
+    assert "evil" in shown
     assert controls(shown) == set()
 
 
