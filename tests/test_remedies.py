@@ -16,11 +16,18 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.cli.app import COMMANDS
+from llmb.values.causes import CAUSES
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [ROOT / "core/src", *ROOT.glob("plugins/*/src")]
+SOURCES = [ROOT / "core/src", *ROOT.glob("plugins/*/src"), *ROOT.glob("examples/plugins/*/src")]
+TEMPLATES = ROOT / "core/src/llmb/plugin_templates"
 DOCUMENTED = ast.FunctionDef | ast.ClassDef | ast.Module
 COMMAND = re.compile(r"`([^`]+)`")
+SPEC_LINE = re.compile(r"\w+ = .+")
+"""A line of a spec, such as `segment = false`."""
+
+ESCAPED = re.compile(r"\\`([^`]+)\\`")
+"""The same as `COMMAND` in a string of bash."""
 
 
 def remedies_of_data(value: Any) -> Iterator[str]:
@@ -50,23 +57,53 @@ def texts_of_code(file: Path) -> Iterator[str]:
 
 @functools.cache
 def commands() -> Sequence[str]:
-    """Return the commands in all remedies."""
+    """Return the commands in all remedies, without lines of a spec."""
     return sorted(set(find_commands()))
 
 
 def find_commands() -> Iterator[str]:
+    for _, remedy in remedies_of_files():
+        yield from (each for each in COMMAND.findall(remedy) if not SPEC_LINE.fullmatch(each))
+    yield from (each for each in quoted_in_code() if each.startswith(("llmb ", "sudo ", "export ")))
+
+
+def remedies_of_files() -> Iterator[tuple[str, str]]:
+    """Yield each remedy in a TOML file, with the name of the file, except the examples in the templates of plugins."""
     for source in SOURCES:
         for file in source.rglob("*.toml"):
-            for remedy in remedies_of_data(tomllib.loads(file.read_text())):
-                yield from COMMAND.findall(remedy)
+            if not file.is_relative_to(TEMPLATES):
+                for remedy in remedies_of_data(tomllib.loads(file.read_text())):
+                    yield file.name, remedy
+
+
+@functools.cache
+def quoted_in_code() -> Sequence[str]:
+    """Return what is between backquotes in strings of Python and of bash."""
+    found: list[str] = []
+    for source in SOURCES:
         for file in source.rglob("*.py"):
             for text in texts_of_code(file):
-                yield from (each for each in COMMAND.findall(text) if each.startswith(("llmb ", "sudo ", "export ")))
+                found += COMMAND.findall(text)
+        for file in source.rglob("*.sh"):
+            found += (each.replace('\\"', '"') for each in ESCAPED.findall(file.read_text()))
+    return found
 
 
 def test_there_are_commands() -> None:
     assert "llmb attach x" in commands()
     assert "sudo systemctl start nvidia-fabricmanager" in commands()
+
+
+def test_every_remedy_of_a_failure_has_something_to_paste() -> None:
+    assert [(file, remedy) for file, remedy in remedies_of_files() if not COMMAND.search(remedy)] == []
+    assert [cause for cause, entry in CAUSES.items() if not COMMAND.search(entry.remedy)] == []
+
+
+def test_lines_of_a_spec_are_valid() -> None:
+    lines = {line for line in quoted_in_code() if SPEC_LINE.fullmatch(line)}
+    assert {"segment = false", "shared = true", 'workdir = "/path/to/folder"', 'runtime = "podman"'} <= lines
+    for line in lines:
+        assert len(tomllib.loads(line.replace("= x", "= 1"))) == 1, line
 
 
 def test_commands_are_valid_bash() -> None:
@@ -89,4 +126,5 @@ def test_settings_of_remedies_are_valid() -> None:
     for command in (each for each in commands() if each.startswith("llmb run SPEC --set ")):
         words = shlex.split(command)
         overrides = [words[index + 1] for index, word in enumerate(words) if word == "--set"]
-        assert llmb.load(ROOT / "examples/llama3.1-70b-nemo.toml", overrides=overrides).runs
+        if not any(each.startswith("framework.") for each in overrides):  # options of one framework
+            assert llmb.load(ROOT / "examples/llama3.1-70b-nemo.toml", overrides=overrides).runs
