@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gzip
 import re
 import shlex
 import subprocess
@@ -12,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
+from parts.command_line import command_line
 from parts.deadline import DEADLINE_S
 
 import llmb
@@ -97,6 +100,20 @@ def test_there_are_commands() -> None:
 def test_every_remedy_of_a_failure_has_something_to_paste() -> None:
     assert [(file, remedy) for file, remedy in remedies_of_files() if not COMMAND.search(remedy)] == []
     assert [cause for cause, entry in CAUSES.items() if not COMMAND.search(entry.remedy)] == []
+
+
+def test_the_command_of_a_remedy_searches_the_parsed_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run_llmb = command_line(capsys)
+    log, packed = tmp_path / "it's one.log", tmp_path / "one.log.gz"
+    log.write_text("ERROR: no data\nsrun: error: node07: task 3: Exited with exit code 2\n")
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    plain, compressed = (
+        run_llmb("parse", path, "--framework", "maxtext", "--json").json["failure"]["remedy"] for path in (log, packed)
+    )
+    [command] = COMMAND.findall(plain)
+    shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=DEADLINE_S, check=True)
+    assert "ERROR: no data" in shown.stdout
+    assert " LOGS " in compressed
 
 
 def test_lines_of_a_spec_are_valid() -> None:
