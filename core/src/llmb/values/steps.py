@@ -16,8 +16,7 @@ from llmb.values.frozen import FrozenMap
 MOST_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
 
-_FLOAT = frozenset({float})
-_FLOAT_OR_NONE = frozenset({float, type(None)})
+_NO_TIMES: FrozenMap[int, float] = FrozenMap()
 
 
 @attrs.define(kw_only=True)
@@ -42,23 +41,44 @@ class Step:
     mean_of: int | None = 1
     attempt: int = 0
     rank: int | None = attrs.field(default=None, eq=False, repr=False)
-    rank_times: Mapping[int, float] = attrs.field(default=FrozenMap(), eq=False, repr=False)
+    rank_times: Mapping[int, float] = attrs.field(default=_NO_TIMES, eq=False, repr=False)
 
     def check(self) -> None:
         """Raise an exception if a value has the wrong type or is out of range. Steps of floats alone are fastest."""
-        known = (self.time_s, self.loss, self.tflops_per_gpu, self.tokens_per_s_per_gpu)
-        if not (_FLOAT_OR_NONE.issuperset(map(type, known)) and _FLOAT.issuperset(map(type, self.figures.values()))):
-            for value in (*(each for each in known if each is not None), *self.figures.values()):
-                if not isinstance(value, int | float):
-                    raise TypeError(f"invalid value {value!r} of a step; expected a float")
-                float(value)
+        for known in (self.time_s, self.loss, self.tflops_per_gpu, self.tokens_per_s_per_gpu):
+            if known is not None and type(known) is not float:
+                _check_value(known)
+        for name, value in self.figures.items():
+            if type(value) is not float:
+                _check_value(value)
+            if type(name) is not str or not name.isascii():
+                _check_name(name)
         for count in (self.step, self.attempt, self.mean_of or 0):
             if not (isinstance(count, int) and 0 <= count < MOST_STEPS):
                 raise ValueError(f"invalid number {count!r} of a step; expected an integer of at least 0")
-        "".join(self.figures).encode()
-        for rank, time_s in self.rank_times.items():
-            if not isinstance(rank, int) or not isinstance(time_s, int | float):
-                raise TypeError(f"invalid time {time_s!r} of rank {rank!r}; expected a float")
+        if self.rank_times is not _NO_TIMES:
+            _check_rank_times(self.rank_times)
+
+
+def _check_value(value: object) -> None:
+    """Raise an exception if a printed value is not a number, or an integer that no float can hold."""
+    if not isinstance(value, int | float):
+        raise TypeError(f"invalid value {value!r} of a step; expected a float")
+    float(value)
+
+
+def _check_name(name: object) -> None:
+    """Raise an exception if the name of a printed value is not a text that can be written."""
+    if not isinstance(name, str):
+        raise TypeError(f"invalid name {name!r} of a value; expected a str")
+    name.encode()
+
+
+def _check_rank_times(times_s: Mapping[int, float]) -> None:
+    """Raise an exception if a rank is not an integer or its time is not a number."""
+    for rank, time_s in times_s.items():
+        if not isinstance(rank, int) or not isinstance(time_s, int | float):
+            raise TypeError(f"invalid time {time_s!r} of rank {rank!r}; expected a float")
 
 
 @runtime_checkable

@@ -135,7 +135,8 @@ class MegatronLog(LineParser):
             known = {**time.rates, **known}
         step = Step(step=number, figures=figures, mean_of=None, **known)  # type: ignore[arg-type]  # floats
         timers = self._timers[self.source]
-        found += filter(None, [timers.take_step()])
+        if timed := timers.take_step():
+            found.append(timed)
         timers.begin(step)
         found.append(step)
         if not time and not again:

@@ -42,7 +42,8 @@ class RankTimers:
 
     def begin(self, step: Step) -> None:
         """Start with the timers that follow this step."""
-        self._step, self._times_s, self._in_compute = step, defaultdict(float), False
+        self._step, self._in_compute = step, False
+        self._times_s.clear()
 
     def read(self, line: bytes) -> None:
         """Read a line of the timers. A rank that is not higher than the one before begins another timer."""
@@ -60,5 +61,5 @@ class RankTimers:
         if self._step is None or not self._times_s:
             return None
         step = attrs.evolve(self._step, rank_times=dict(self._times_s))
-        self._times_s = defaultdict(float)
+        self._times_s.clear()
         return step
