@@ -165,10 +165,11 @@ def test_a_rejected_key_is_reported(client: Sshd, connect: Any) -> None:
     client.write_config(IdentityFile=str(client.ssh / "other"))
     with pytest.raises(TargetError) as raised:
         connect().run("true")
-    assert (
-        f"the server rejected the key of user {client.user}; add the public key to ~/.ssh/authorized_keys"
-        in error_line(raised)
+    rejected = (
+        f"the server rejected the key of user {client.user}; add the public key to ~/.ssh/authorized_keys there: "
     )
+    command = f"`ssh-copy-id -p {client.port} {client.user}@127.0.0.1`"
+    assert error_line(raised).endswith(rejected + command)
 
 
 def test_an_encrypted_key_without_an_agent_is_reported(client: Sshd, connect: Any) -> None:

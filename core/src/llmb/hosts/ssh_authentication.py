@@ -2,6 +2,7 @@
 
 import base64
 import os
+import shlex
 import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -32,6 +33,9 @@ class PublicKeys(AuthStrategy):
     def __init__(self, ssh_config: Mapping[str, Any], username: str, **_: Any) -> None:
         super().__init__(ssh_config=SSHConfig())  # the base class does not read it
         self._user = username
+        port = ssh_config.get("port", "22")
+        options = "" if port == "22" else f"-p {port} "
+        self._address = options + shlex.quote(f"{username}@{ssh_config.get('hostname', 'HOST')}")
         self._named = [Path(os.path.expanduser(name)) for name in ssh_config.get("identityfile", ())]
         self._named_only = ssh_config.get("identitiesonly", "no").lower() == "yes"
         self._certificate = _read_certificate(ssh_config.get("certificatefile", ""))
@@ -113,14 +117,15 @@ class PublicKeys(AuthStrategy):
     def _login_error(self) -> TargetError:
         if self._encrypted:
             file = self._encrypted[0]
-            return TargetError(f"the key {file} is encrypted and not in the agent; add it with: ssh-add {file}")
+            return TargetError(
+                f"the key {file} is encrypted and not in the agent; add it with: ssh-add {shlex.quote(str(file))}"
+            )
         if not self._tried:
             where = ", ".join(map(str, self._named)) or "~/.ssh"
             return TargetError(f"no key found in {where} or in an agent; create one with: ssh-keygen")
         keys = "the key" if self._tried == 1 else f"all {self._tried} keys"
-        return TargetError(
-            f"the server rejected {keys} of user {self._user}; add the public key to ~/.ssh/authorized_keys there"
-        )
+        add = f"add the public key to ~/.ssh/authorized_keys there: `ssh-copy-id {self._address}`"
+        return TargetError(f"the server rejected {keys} of user {self._user}; {add}")
 
 
 def _read_certificate(name: str) -> PublicBlob | None:
