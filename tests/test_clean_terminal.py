@@ -8,9 +8,11 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from parts.recorded_runs import record_runs
 from parts.terminal import Terminal
 from rich.text import Text
 
+import llmb
 from llmb.cli import output
 
 EVIL = "\x1b]0;title\x07\x1b[2J\x9b31m\x1b(0\u202eevil\u2066\x7f\x08\x0d\x00"
@@ -99,6 +101,28 @@ def test_a_console_prints_no_control_character(text: str | Text, capsys: pytest.
     output.console().print(text)
     shown = capsys.readouterr().out
     assert "evil" in shown
+    assert controls(shown) == set()
+
+
+@pytest.mark.parametrize("command", ["runs", "show"])
+def test_a_run_that_is_shown_cannot_control_a_terminal(command: str) -> None:
+    failure = llmb.Failure(cause=f"{EVIL}cause", evidence=f"{EVIL}evidence", remedy=f"{EVIL}remedy", host=f"{EVIL}host")
+    for value in ("one", "other"):
+        swept = {"sweep": {"env.A": f"{EVIL}{value}"}}
+        [run_id] = record_runs([[7.0] * 50], state="failed", failure=failure, reason=EVIL, provenance=swept)
+    shown = on_terminal(command, *([run_id] if command == "show" else []))
+    assert ("A=" if command == "runs" else "env.A = ") in shown
+    assert controls(shown) == set()
+
+
+def test_a_warning_about_a_pack_cannot_control_a_terminal() -> None:
+    pack = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb/accelerators.toml"
+    pack.parent.mkdir(parents=True)
+    pack.write_text(f'[odd]\n"{IN_TOML}" = 1\n', encoding="utf-8")
+    shown = on_terminal(
+        "metrics", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64", "--step-time", "7"
+    )
+    assert "left out" in shown
     assert controls(shown) == set()
 
 
