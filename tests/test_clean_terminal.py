@@ -110,6 +110,9 @@ def test_a_run_that_is_shown_cannot_control_a_terminal(command: str) -> None:
     for value in ("one", "other"):
         swept = {"sweep": {"env.A": f"{EVIL}{value}"}}
         [run_id] = record_runs([[7.0] * 50], state="failed", failure=failure, reason=EVIL, provenance=swept)
+    if command == "show":
+        record = Path(os.environ["LLMB_HOME"]) / "runs" / run_id
+        record.rename(record.with_name(f"{run_id}{EVIL[:-1]}"))
     shown = on_terminal(command, *([run_id] if command == "show" else []))
     assert ("A=" if command == "runs" else "env.A = ") in shown
     assert controls(shown) == set()
