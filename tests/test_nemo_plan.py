@@ -110,4 +110,4 @@ def count_calls(runs: int) -> int:
 
 def test_the_work_of_planning_grows_linearly_with_the_number_of_runs() -> None:
     _first, few, more, most = (count_calls(runs) for runs in (1, 25, 50, 100))  # the first loads the plugins
-    assert most - more < 2.1 * (more - few)
+    assert most - more < 2.04 * (more - few)  # 2.008; a generator over all runs for each run makes it 2.09
