@@ -50,8 +50,9 @@ def write(name: str, text: str) -> Callable[[Path], object]:
         (write("run.toml", '[workload]\ngpus = "many"\nrecipe = 1'), "damaged record: recipe: invalid value 1"),
         (write("run.toml", f'[workload]\ngpus = {10**30}\nrecipe = "a/b"\n'), ""),
         (write("run.toml", "\x00\x1b["), "run.toml is damaged"),
+        (write("run.toml", "a = " + "[" * 100_000), "run.toml is damaged"),
         (write("events.jsonl", '{"event": "ended", "state": "won"}\n{"event": "queued", "job_id": 3}\n'), ""),
-        (write("events.jsonl", '{"event": "running", "time": "x"}\n' + "[" * 100_000), ""),
+        (write("events.jsonl", '{"event": "running", "time": "x"}\n' + "[" * 100_000 + "\n"), ""),
     ],
 )
 def test_a_damaged_record_is_a_run_with_the_reason(
