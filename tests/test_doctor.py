@@ -55,7 +55,7 @@ def test_a_named_target_is_checked_with_its_own_keys(toy: Any, tmp_path: Path) -
     name_target("box", scheduler="local", workdir=str(tmp_path / "file" / "work"))
     found = checks(toy, "box", status=1)
     assert not found["work directory"]["ok"]
-    assert "target.workdir" in found["work directory"]["remedy"]
+    assert "set `workdir = " in found["work directory"]["remedy"]
     assert "available once the target is fixed: judged, tiny" in found["toy recipes"]["detail"]
 
 

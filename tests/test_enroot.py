@@ -91,7 +91,7 @@ def test_variables_of_the_job_override_the_image_and_those_override_the_machine(
 @pytest.mark.parametrize(
     ("image", "cause"),
     [
-        ("nvcr.io/nvidia/missing:1", "the image nvcr.io/nvidia/missing:1 does not exist; check workload.image"),
+        ("nvcr.io/nvidia/missing:1", "the image nvcr.io/nvidia/missing:1 does not exist; set `image = "),
         ("registry.invalid/x:1", "cannot reach the registry of registry.invalid/x:1"),
         ("someone/private:1", "the registry of someone/private:1 denied access, or the image does not exist"),
     ],
