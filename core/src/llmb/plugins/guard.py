@@ -111,6 +111,16 @@ class _PluginOutput:
         return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
 
 
+class _HookManager(pluggy.PluginManager):
+    """Manager that skips the methods of Python, such as ``__init__``: pluggy spends most of its search on them."""
+
+    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
+        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+    def parse_hookspec_opts(self, module_or_class: types.ModuleType | type, name: str) -> pluggy.HookspecOpts | None:
+        return None if name.startswith("__") else super().parse_hookspec_opts(module_or_class, name)
+
+
 class Plugin:
     """A loaded plugin, with the hooks and the attributes of its kind. Hooks are called with keyword arguments.
 
@@ -124,7 +134,7 @@ class Plugin:
         self._plugin = plugin
         self._attributes = attributes
         self._spec = KINDS[guard.entry.kind]
-        self._manager = pluggy.PluginManager(PROJECT)
+        self._manager = _HookManager(PROJECT)
         self._manager.add_hookspecs(self._spec)
         with guard.running("the registration of its hooks"):
             self._manager.register(plugin, name=guard.entry.name)
