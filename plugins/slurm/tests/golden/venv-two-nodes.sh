@@ -101,9 +101,10 @@ at_exit() {
 trap at_exit EXIT
 trap 'exit 143' TERM
 
-# will_be_requeued: check whether there will be another attempt, which needs the secrets.
+# will_be_requeued: check whether there will be another attempt, which needs the secrets. If squeue does not answer in
+# time, the secrets are removed: 30 s after SIGTERM, Slurm kills this script.
 will_be_requeued() {
-  [ -f .secrets ] && [ "$(squeue -h -j "$SLURM_JOB_ID" -O RestartCnt:.0 2>/dev/null)" -gt "$LLMB_ATTEMPT" ] 2>/dev/null
+  [ -f .secrets ] && [ "$(timeout 10 squeue -h -j "$SLURM_JOB_ID" -O RestartCnt:.0 2>/dev/null)" -gt "$LLMB_ATTEMPT" ] 2>/dev/null
 }
 
 export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
