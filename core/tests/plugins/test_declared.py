@@ -218,6 +218,20 @@ def test_a_log_without_its_end_is_incomplete(folder: Folder, run_llmb: Any) -> N
     assert (parsed.status, parsed.summary.step_time_s) == ("complete", 0.0045)
 
 
+@pytest.mark.parametrize(("gpus", "published_s", "verdict"), [(8, 0.01, "pass"), (8, 0.001, "fail"), (16, 0.01, None)])
+def test_a_log_is_judged_by_the_baselines_in_the_file(
+    folder: Folder, gpus: int, published_s: float, verdict: str | None
+) -> None:
+    point = {"gpu_type": "h100", "dtype": "bf16", "gpus": 8, "step_time_s": published_s}
+    file = folder.write(recipe={**FILE["recipe"], "dtypes": ["bf16"], "baselines": [point], "window": [10, 19]})
+    log = folder.path / "a.log"
+    log.write_text("".join(f"iter {step}: loss 3, time 10ms\n" for step in range(20)) + "done\n")
+    grade = llmb.grade([log], recipe=str(file), gpu_type="h100", dtype="bf16", gpus=gpus)
+    assert grade.verdict == verdict
+    assert grade.metrics is not None
+    assert grade.metrics.tokens_per_s == pytest.approx(8 * gpus * 128 / 0.01)
+
+
 def test_parse_shows_the_closest_line_and_the_position_of_the_difference(folder: Folder, run_llmb: Any) -> None:
     log = folder.path / "a.log"
     log.write_text("starting\n[rank0] iter 10: loss 2.5, time 4.5 ms\nend\n")

@@ -120,13 +120,13 @@ def choose_point(
     """
     gpus = spec.workload.gpus
     if recipe.rule:
-        return _apply_rule(points[0], recipe.rule, spec, gpus_per_node, errors)
+        return _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors, stated=spec.parallelism)
     exact = next((point for point in points if point.gpus == gpus), None)
     if exact and (exact.rule is None or gpus_per_node == usual_gpus_per_node(exact.gpu_type, gpus)):
         return exact
     for point in points:
         if point.rule and holds(point.rule.condition, gpus, gpus_per_node):
-            return _apply_rule(point, point.rule, spec, gpus_per_node, errors)
+            return _apply_rule(point, point.rule, gpus, gpus_per_node, errors, stated=spec.parallelism)
     if exact:
         return exact
     usable = [each for each in points if each.model == recipe.published_model(each) or spec.model.layers is not None]
@@ -138,17 +138,17 @@ def choose_point(
 
 
 def _apply_rule(
-    point: Point, rule: ScalingRule, spec: SpecTables, gpus_per_node: int, errors: list[Fault]
+    point: Point, rule: ScalingRule, gpus: int, gpus_per_node: int, errors: list[Fault], *, stated: Any = None
 ) -> Point | None:
     """Return the configuration that a publisher's rule computes; None, with the errors, for a fraction.
 
-    Degrees that the spec sets are not computed.
+    Degrees in ``stated``, the spec's [parallelism], are not computed.
     """
-    gpus, degrees = spec.workload.gpus, dict[str, Any]()
+    degrees = dict[str, Any]()
     wrong: list[Fault] = []
     for name, text in rule.degrees.items():
         try:
-            degrees[name] = getattr(spec.parallelism, name, None) or scaled(text, gpus, gpus_per_node)
+            degrees[name] = getattr(stated, name, None) or scaled(text, gpus, gpus_per_node)
         except ValueError as error:
             message = f"the publisher's rule {text} is {error} for {counted(gpus, 'GPU')}"
             expected = f"another number of GPUs, or set parallelism.{name}"
@@ -175,10 +175,17 @@ def usual_gpus_per_node(gpu_type: str, gpus: int) -> int:
 
 
 def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, variant: str | None = None) -> Point:
-    """Return the point published for this combination. Raise RecipeError with the part that is not published."""
+    """Return the point published for this combination. Raise RecipeError with the part that is not published.
+
+    A recipe without [[points]] has one for any number of GPUs.
+    """
     errors: list[Fault] = []
     points = published_points(recipe, gpu_type, dtype, errors)
     points = select_variant(recipe, points, variant, None, errors)
+    if recipe.rule and points:
+        gpus_per_node = usual_gpus_per_node(gpu_type, gpus)
+        known = recipe.find(gpu_type, dtype, gpus, variant=variant)
+        points = tuple(filter(None, [known or _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors)]))
     if exact := [point for point in points if point.gpus == gpus]:
         return exact[0]
     raise RecipeError(*map(_of_arguments, errors or [_gpus_error(recipe, points, gpus)]))
