@@ -88,6 +88,9 @@ def test_ends_in_sacct(line: str, cause: str) -> None:
         ("88|CANCELLED by 0|0:0|0:0|AccountNotAllowed", "target.account"),
         ("88|CANCELLED by 0|0:0|0:0|InvalidQOS", "target.qos"),
         ("88|CANCELLED by 0|0:0|0:0|ReservationDeleted", "target.reservation"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMaxWallDurationPerJobLimit", "workload.time_limit"),
+        ("88|CANCELLED by 0|0:0|0:0|AssocMaxNodePerJobLimit", "lower target.max_jobs, the GPUs"),
+        ("88|CANCELLED by 0|0:0|0:0|QOSMinGRES", "run on more GPUs"),
     ],
 )
 def test_an_avoidable_end_has_a_remedy(line: str, remedy: str) -> None:
@@ -139,6 +142,12 @@ def test_a_held_job_has_a_remedy(state: str, reason: str, remedy: str) -> None:
     assert not status.unsatisfiable
     assert remedy in status.remedy
     assert bool(status.remedy) == bool(remedy)
+
+
+@pytest.mark.parametrize("line", ["88|FAILED|1:0|0:0|JobHeldUser", "88|TIMEOUT|0:0|0:0|JobHeldAdmin"])
+def test_a_job_that_ended_after_its_release_is_not_to_be_released(line: str) -> None:
+    """Slurm keeps the last reason for which a job was pending."""
+    assert sacct(line).remedy == ""
 
 
 def test_a_state_of_a_later_version_counts_as_running() -> None:

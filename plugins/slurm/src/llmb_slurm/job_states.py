@@ -96,7 +96,7 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
         job_id=row.job_id,
         cause=cause,
         reason=reason,
-        remedy=_remedy(row, cause),
+        remedy=_remedy(row, cause) or (HELD.get(row.reason) or HELD.get(row.state, "")).format(row.job_id),
         attempt=attempt,
     )
 
@@ -104,9 +104,7 @@ def _pending(row: JobRow, attempt: int) -> JobStatus:
 def _remedy(row: JobRow, cause: Cause) -> str:
     if cause == "launch failure":
         return NOT_BOOTED if row.state == "BOOT_FAIL" else NOT_LAUNCHED
-    if cause == "impossible":
-        return find_remedy(row.reason)
-    return (HELD.get(row.reason) or HELD.get(row.state, "")).format(row.job_id)
+    return find_remedy(row.reason) if cause == "impossible" else ""
 
 
 def _end(row: JobRow) -> tuple[Cause, str]:

@@ -17,10 +17,15 @@ REMEDIES = (
     ),
     (("generic resource",), GPU_REQUEST),
     (
-        ("violates accounting/qos policy",),
+        ("violates accounting/qos policy", "qosmax", "assocmax"),
         "lower target.max_jobs, the GPUs or workload.time_limit, or use a QOS with higher limits: "
         "`llmb run SPEC --set target.qos=NAME`; "
         "`sacctmgr show qos format=name,maxjobspu,maxsubmitpu,maxtrespu,maxwall` lists them",
+    ),
+    (
+        ("qosmin",),
+        "run on more GPUs, or use a QOS with a lower minimum: `llmb run SPEC --set target.qos=NAME`; "
+        "`sacctmgr show qos format=name,mintres` lists them",
     ),
     (
         ("partitionnodelimit", "node count"),
