@@ -51,7 +51,7 @@ def test_a_healthy_cluster_passes_all_checks() -> None:
     [
         ({"slurm": ""}, {}, "Slurm", "commands are not installed", 'set `host = "'),
         ({"unreachable": "Unable to contact"}, {}, "Slurm", "Unable to contact", "try again later"),
-        ({}, {"partition": "nosuch"}, "partition", "nosuch does not exist", "or to cpu, old"),
+        ({}, {"partition": "nosuch"}, "partition", "nosuch does not exist", "in [target], or to cpu"),
         ({"default_partition": ""}, {}, "partition", "no default partition", 'set `partition = "batch"` in [target]'),
         ({}, {"partition": "old"}, "partition", "old: 1 nodes", "`sinfo -p old` reports it up, or set `partition"),
         ({}, {"partition": "cpu"}, "partition", "no GPUs known to Slurm", 'set `gpu_request = "none"` in [target]'),
@@ -69,6 +69,14 @@ def test_a_failed_check_has_a_detail_and_a_remedy(
     assert not check.ok
     assert detail in check.detail
     assert remedy in check.remedy
+
+
+def test_the_partition_of_a_remedy_is_up() -> None:
+    facts = {"partition.a_down": "inact|1-00:00:00|4|gpu:h100:8"}
+    for partition in ("nosuch", "cpu"):
+        remedy = found(facts, partition=partition)["partition"].remedy
+        assert "batch" in remedy
+        assert not {"a_down", "old"} & set(remedy.replace(",", " ").replace('"', " ").split())
 
 
 def test_a_login_node_without_enroot_has_no_result() -> None:

@@ -114,6 +114,31 @@ def test_a_job_that_would_not_start_or_cannot_be_checked_has_the_reason(
 
 
 @pytest.mark.parametrize(
+    ("nodes", "remedy"),
+    [
+        ("idle|36|(null)", "use fewer GPUs, or a partition with more such nodes"),
+        ("idle|35|gpu:gb300:4;idle|8|gpu:gb300:2;idle|2|gpu:gb300:1", "set `gpus_per_node = 2` in [target]"),
+    ],
+)
+def test_fewer_gpus_of_each_node_are_proposed_only_if_nodes_have_some(nodes: str, remedy: str) -> None:
+    assert checked({"nodes.nvl": nodes})["nodes"].remedy.startswith(remedy)
+
+
+@pytest.mark.parametrize(
+    ("known", "remedy"),
+    [("none pmi2 pmix_v5", ', or set `mpi = "pmix_v5"` in [target], or to pmi2'), ("none", "plugin for pmix")],
+)
+def test_another_mpi_type_is_proposed_of_the_same_family_first(known: str, remedy: str) -> None:
+    assert checked({"mpi": known})["MPI"].remedy.endswith(remedy)
+
+
+def test_a_partition_that_is_down_is_not_proposed_for_a_longer_time_limit() -> None:
+    facts = {"partition.nvl": "up|30:00|36|gpu:gb300:4", "partition.down": "down|infinite|36|gpu:gb300:4"}
+    facts |= {"partition.long": "up|infinite|36|gpu:gb300:4"}
+    assert checked(facts)["time limit"].remedy.endswith(', or set `partition = "long"` in [target]')
+
+
+@pytest.mark.parametrize(
     "facts",
     [
         {"block./b1": "BlockIndex=0 Nodes=nvl[001-018]", "block./b2": "BlockIndex=1 Nodes=nvl[019-036]"},  # 24.05

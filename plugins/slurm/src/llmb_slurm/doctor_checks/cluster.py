@@ -7,7 +7,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Host, Script, Target
-from llmb_slurm.doctor_checks.nodes import or_set_in_target, partitions, set_in_target, setting
+from llmb_slurm.doctor_checks.nodes import (
+    available_partitions,
+    or_set_in_target,
+    partitions,
+    set_in_target,
+    setting,
+)
 from llmb_slurm.options import SlurmOptions
 from llmb_slurm.remedies import MINE, find_remedy
 
@@ -84,16 +90,16 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
     """Check the partitions of the jobs. Slurm accepts several, separated by commas."""
     facts, options = target.facts, target.options
     existing = {key.partition(".")[2]: value for key, value in facts.items() if key.startswith("partition.")}
+    available = available_partitions(facts)
     names = partitions(target)
     missing = [name for name in names if name not in existing]
     if missing:
         detail = f"{missing[0]} does not exist" if missing[0] else "the cluster has no default partition"
-        remedy = set_in_target("partition", sorted(existing))
+        remedy = set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     detail = "; ".join(_described(name, existing[name]) for name in names)
-    if down := [name for name in names if not existing[name].startswith("up|")]:
-        others = sorted(name for name, fact in existing.items() if fact.startswith("up|"))
-        remedy = f"run again once `sinfo -p {down[0]}` reports it up" + or_set_in_target("partition", others)
+    if down := [name for name in names if name not in available]:
+        remedy = f"run again once `sinfo -p {down[0]}` reports it up" + or_set_in_target("partition", [*available])
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)
     if closed := next(filter(None, (_closed(name, target) for name in names)), ""):
         remedy = f"set partition, account or qos in [target] to one {MINE}"
@@ -103,7 +109,7 @@ def _partition(target: Target[SlurmOptions]) -> DoctorCheck:
         and options.gpu_request != "none"
         and not any("gpu" in existing[name].rpartition("|")[2] for name in names)
     ):
-        others = sorted(name for name, fact in existing.items() if "gpu" in fact.rpartition("|")[2])
+        others = [name for name, fact in available.items() if "gpu" in fact.rpartition("|")[2]]
         remedy = 'set `gpu_request = "none"` in [target] if Slurm does not manage GPUs'
         remedy += or_set_in_target("partition", others)
         return DoctorCheck(name="partition", ok=False, detail=detail, remedy=remedy)

@@ -9,7 +9,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from llmb import DoctorCheck, Job, Target
-from llmb_slurm.doctor_checks.nodes import check_nodes, check_nvlink_domain, or_set_in_target, partitions
+from llmb_slurm.doctor_checks.nodes import (
+    available_partitions,
+    check_nodes,
+    check_nvlink_domain,
+    or_set_in_target,
+    partitions,
+)
 from llmb_slurm.options import SlurmOptions
 
 LIMIT = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
@@ -43,11 +49,11 @@ def _time_limit(job: Job, facts: Mapping[str, str], names: Sequence[str]) -> Doc
 def _lower_limit(facts: Mapping[str, str], limits: Mapping[str, str], wanted_s: int) -> str:
     """Return the lines of the spec with which a job fits: the highest time limit, or another partition."""
     highest_s = max(limit_s(text) or 0 for text in limits.values())
-    others = sorted(
-        key.partition(".")[2]
-        for key, fact in facts.items()
-        if key.startswith("partition.") and (limit_s(fact.split("|")[1]) or wanted_s) >= wanted_s
-    )
+    others = [
+        name
+        for name, fact in available_partitions(facts).items()
+        if (limit_s(fact.split("|")[1]) or wanted_s) >= wanted_s
+    ]
     return f'set `time_limit = "{highest_s // 60}m"` in [workload]' + or_set_in_target("partition", others)
 
 
@@ -72,7 +78,9 @@ def _mpi(wanted: str, facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="MPI", ok=None, detail=f"`srun --mpi=list` lists no types; the job needs {wanted}")
     if wanted in known:
         return DoctorCheck(name="MPI", ok=True, detail=f"srun supports {wanted}")
-    remedy = f"have the site install Slurm's plugin for {wanted}" + or_set_in_target("mpi", known)
+    family = wanted.partition("_")[0]  # of pmix_v4, pmix
+    others = sorted((each for each in known if each != "none"), key=lambda each: each.partition("_")[0] != family)
+    remedy = f"have the site install Slurm's plugin for {wanted}" + or_set_in_target("mpi", others)
     return DoctorCheck(name="MPI", ok=False, detail=f"srun supports {', '.join(known)}, not {wanted}", remedy=remedy)
 
 

@@ -60,6 +60,12 @@ def partitions(target: Target[SlurmOptions]) -> list[str]:
     return (target.options.partition or target.facts.get("default_partition", "")).split(",")
 
 
+def available_partitions(facts: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts of the partitions that are up, by name."""
+    found = {key.partition(".")[2]: fact for key, fact in sorted(facts.items()) if key.startswith("partition.")}
+    return {name: fact for name, fact in found.items() if fact.startswith("up|")}
+
+
 def check_nodes(job: Job, target: Target[SlurmOptions], names: Sequence[str]) -> DoctorCheck:
     """Check whether one partition has enough nodes with enough GPUs of the right type."""
     checks = [_nodes_of_partition(job, target, name) for name in names]
@@ -89,8 +95,9 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     large = [each for each in typed if each.gpus >= per_node]
     if sum(each.count for each in large) < job.nodes:
         detail = f"{name} has {sum(each.count for each in large)} nodes with {per_node} GPUs or more; {needs}"
-        most_gpus = max((each.gpus for each in typed), default=0)
-        return _too_few(detail, f"set `gpus_per_node = {most_gpus}` in [target], or partition to one with such nodes")
+        fewer = max((each.gpus for each in typed if 0 < each.gpus < per_node), default=0)
+        lower = f"set `gpus_per_node = {fewer}` in [target], or partition to one with such nodes"
+        return _too_few(detail, lower if fewer else MORE_NODES)
     usable = sum(each.count for each in large if each.usable)
     total = sum(each.count for each in large)
     if usable < job.nodes:
