@@ -70,7 +70,7 @@ def determine_ending(
         return Ending(state="cancelled", cause=cause, reason=f"cancelled{by} after {done}")
     if nan:
         remedy = (
-            "compare with another dtype (`llmb run SPEC --set workload.dtype=bf16`), and check learning rate and data; "
+            "compare with another dtype that `llmb recipes ADDRESS` lists, and check learning rate and data; "
             "a run that diverges measures nothing"
         )
         ending = Ending(state="failed", cause=cause, reason=f"the loss was NaN ({done} done)", remedy=remedy)

@@ -12,7 +12,7 @@ from llmb.values.job_status import JobStatus
 
 
 class ProgressReporter:
-    """Yields the progress of every run whose state, detail or logs changed, and once what lets a job start."""
+    """Yields the progress of runs whose state, detail or logs changed, and once the advice on each job that waits."""
 
     def __init__(self, runs: Mapping[str, DrivenRun], tasks: Mapping[str, Unit]) -> None:
         self._runs = runs

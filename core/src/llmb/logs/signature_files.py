@@ -16,7 +16,7 @@ from llmb.values.failure import Signature
 from llmb.values.typed import decode
 
 SEE_TRACEBACK: Final = (
-    "read the first traceback, from which the others follow: `grep -rn -m 1 -A 40 'Traceback (most' LOGS`"
+    "read the first traceback of each file, from which the others follow: `grep -rn -m 1 -A 40 'Traceback (most' LOGS`"
 )
 
 

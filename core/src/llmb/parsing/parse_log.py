@@ -36,7 +36,7 @@ from llmb.values.run import Run
 from llmb.values.steps import Step
 
 NAMED_LOGS = 4
-"""The most logs that a command of a remedy names. Of more, it names the folders."""
+"""The most logs that a command of a remedy names. For more logs, the command names their folders."""
 
 
 @attrs.frozen(kw_only=True)

@@ -39,8 +39,8 @@ class JobStatus:
 
     An ``absent`` job does not exist. An ``unknown`` job has left the queue, but accounting does not contain its end
     yet. A pending job with a cause will never start, so core cancels it. ``attempt`` counts restarts by the scheduler,
-    each of which writes its own logs. ``remedy`` replaces core's remedy for the cause. Of a pending job without a
-    cause, it is what the user can do to let the job start, such as releasing it.
+    each of which writes its own logs. ``remedy`` replaces core's remedy for the cause. For a pending job without a
+    cause, ``remedy`` is what the user can do to let the job start, such as releasing it.
     """
 
     state: JobState

@@ -16,8 +16,6 @@ from llmb.values.frozen import FrozenMap
 MOST_STEPS = 1 << 63
 """Limit of step numbers, so that they fit into eight bytes."""
 
-_NO_TIMES: FrozenMap[int, float] = FrozenMap()
-
 
 @attrs.define(kw_only=True)
 class Step:
@@ -41,7 +39,7 @@ class Step:
     mean_of: int | None = 1
     attempt: int = 0
     rank: int | None = attrs.field(default=None, eq=False, repr=False)
-    rank_times: Mapping[int, float] = attrs.field(default=_NO_TIMES, eq=False, repr=False)
+    rank_times: Mapping[int, float] = attrs.field(default=FrozenMap(), eq=False, repr=False)
 
     def check(self) -> None:
         """Raise an exception if a value has the wrong type or is out of range. Steps of floats alone are fastest."""
@@ -60,8 +58,12 @@ class Step:
             _check_rank_times(self.rank_times)
 
 
+_NO_TIMES = attrs.fields(Step).rank_times.default
+"""The map that all steps without times of ranks share."""
+
+
 def _check_value(value: object) -> None:
-    """Raise an exception if a printed value is not a number, or an integer that no float can hold."""
+    """Raise TypeError if a value is not a number, OverflowError if it is too large for a float."""
     if not isinstance(value, int | float):
         raise TypeError(f"invalid value {value!r} of a step; expected a float")
     float(value)

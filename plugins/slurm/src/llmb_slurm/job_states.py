@@ -46,7 +46,7 @@ HELD = {
 
 NOT_LAUNCHED = (
     "name a folder that all nodes share and that you can write (`llmb run SPEC --set target.workdir=/path/to/folder`); "
-    "if it is one, contact the site"
+    "if all nodes share the folder, contact the site"
 )
 NOT_BOOTED = (
     "a node did not boot; run again, and if it fails again, exclude that node: "

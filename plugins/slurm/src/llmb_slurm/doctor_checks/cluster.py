@@ -18,7 +18,7 @@ from llmb_slurm.options import SlurmOptions
 from llmb_slurm.remedies import MINE, find_remedy
 
 MAX_CLOCK_DIFFERENCE_S = 30
-CORRECT = "correct what sbatch names, in [target]; `sbatch --help` lists the options of this version of Slurm"
+CORRECT = "correct the option of [target] that sbatch names; `sbatch --help` lists the options of this version of Slurm"
 
 
 def checks(target: Target[SlurmOptions], host: Host, scripts: Sequence[Script] = ()) -> Iterator[DoctorCheck]:
@@ -63,7 +63,7 @@ def _enroot(facts: Mapping[str, str]) -> DoctorCheck:
         return DoctorCheck(name="enroot", ok=None, detail=detail)
     if not facts.get("mksquashfs"):
         detail = f"{facts['enroot']}, but mksquashfs is missing, which imports images"
-        remedy = "have the site run `sudo apt install squashfs-tools`, or the same for its system, on the nodes"
+        remedy = "have the site run `sudo apt install squashfs-tools`, or the package of its distribution, on the nodes"
         return DoctorCheck(name="enroot", ok=False, detail=detail, remedy=remedy)
     return DoctorCheck(name="enroot", ok=True, detail=facts["enroot"])
 
