@@ -63,6 +63,18 @@ def test_accounting_that_lacks_the_first_attempt_describes_the_second() -> None:
     )
 
 
+@pytest.mark.parametrize("start", [24.0, 26.0])  # as the scheduler's clock shows it
+@pytest.mark.parametrize("end", [39.0, None])
+def test_an_attempt_of_accounting_is_one_attempt_of_the_job(start: float, end: float | None) -> None:
+    recorded = b"start\t0\t8\tn1\nend\t0\t19\t\nstart\t1\t25\tn2\nend\t1\t39\t\nstart\t2\t50\tn3\nend\t2\t60\t\n"
+    history = JobHistory(attempts=(Attempt(attempt=0, start=start, end=end, cause="preempted"),))
+    assert list_attempts([], recorded, history, "completed") == (
+        Attempt(attempt=0, start=8.0, end=19.0, nodes=("n1",), cause="requeued"),
+        Attempt(attempt=1, start=start, end=39.0, nodes=("n2",), cause="preempted"),
+        Attempt(attempt=2, start=50.0, end=60.0, nodes=("n3",), cause="completed"),
+    )
+
+
 def test_an_attempt_that_another_one_followed_was_requeued() -> None:
     assert [each.cause for each in list_attempts(REQUEUED, None, JobHistory(), "timeout")] == ["requeued", "timeout"]
 

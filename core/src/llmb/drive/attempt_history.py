@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
@@ -9,6 +10,9 @@ import attrs
 from llmb.state_machine.events import AttemptStarted, Event, JobEnded, Queued, Running
 from llmb.values.causes import Cause
 from llmb.values.job_history import Attempt, JobHistory
+
+CLOCK_ERROR_S = 60.0
+"""By how much the clock of a node may be behind that of the scheduler."""
 
 REQUEUED = "requeued"
 """The cause of an attempt that another one followed, if the scheduler does not know more."""
@@ -53,14 +57,24 @@ def _number_as_recorded(attempts: Sequence[Attempt], own: Mapping[int, Attempt])
     """
     if len(attempts) >= len(own):
         return {each.attempt: each for each in attempts}
-    return {number: each for number, known in own.items() for each in attempts if _contains_start(each, known)}
+    found: dict[int, Attempt] = {}
+    for each in attempts:
+        distances = {number: _distance_s(each, known) for number, known in own.items() if number not in found}
+        nearest = min(distances, key=distances.__getitem__)
+        if distances[nearest] < math.inf:
+            found[nearest] = each
+    return found
 
 
-def _contains_start(attempt: Attempt, known: Attempt) -> bool:
-    """Check whether an attempt of the history contains the start that the job recorded."""
+def _distance_s(attempt: Attempt, known: Attempt) -> float:
+    """Return the time between the start of an attempt in the history and the start that the job recorded.
+
+    It is infinite if the job recorded a start that is not within that attempt.
+    """
     if attempt.start is None or known.start is None:
-        return False
-    return attempt.start <= known.start and (attempt.end is None or known.start <= attempt.end)
+        return math.inf
+    latest = math.inf if attempt.end is None else attempt.end
+    return abs(known.start - attempt.start) if attempt.start - CLOCK_ERROR_S <= known.start <= latest else math.inf
 
 
 def _combine(number: int, sources: Sequence[Attempt]) -> Attempt:
