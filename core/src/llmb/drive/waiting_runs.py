@@ -33,7 +33,8 @@ check_owner() { # directory...: fail if another user created one of them, and pr
       user=$(stat -c %U -- "$each")
       move=$(printf '`mv -T %q %q`' "$each" "$each.$(date +%Y%m%d-%H%M%S)")
       if [ -e "$each/ended" ]; then
-        echo "$each belongs to $user, whose job ended without creating this; move it away on the target: $move" >&2
+        echo "$each belongs to $user, whose job ended without creating this; if the scheduler will not start that" \
+          "job again, move it away on the target: $move" >&2
       else
         echo "$each belongs to $user, who may be creating this for a run of the same kind; wait until it is complete," \
           "or if the job of $user has ended, move it away on the target: $move" >&2
@@ -43,7 +44,7 @@ check_owner() { # directory...: fail if another user created one of them, and pr
   done
 }
 """
-"""A job writes the file ``ended`` when it ends, and its next submission removes the file."""
+"""A job writes the file ``ended`` when it ends, even if it will start again. Its next start removes it."""
 
 
 def add_references(waiting: Iterable[tuple[Script, str]], host: Host) -> None:
