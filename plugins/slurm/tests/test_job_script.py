@@ -310,3 +310,30 @@ def test_a_job_describes_its_node_and_the_software_of_its_first_rank(tmp_path: P
     software = (tmp_path / "provenance").read_text()
     assert "env.SEEN=a b" in software
     assert [text for text in ("OWN_NAME", "HF_TOKEN", "hf_x") if text in software] == []
+
+
+@pytest.mark.parametrize(
+    ("attempt", "secrets", "exit_code"),
+    [("0", "", 0), ("1", "export HF_TOKEN=hf_x\n", 0), ("1", "", 1)],
+)
+def test_a_requeued_job_that_lost_its_secrets_fails_with_the_reason(
+    tmp_path: Path, attempt: str, secrets: str, exit_code: int
+) -> None:
+    """An attempt removes them if squeue does not answer when it ends."""
+    programs, directory = tmp_path / "bin", tmp_path / "job"
+    programs.mkdir()
+    directory.mkdir()
+    for name, text in {"srun": "exit 0", "scontrol": "echo node1", "squeue": "exit 1"}.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n")
+        (programs / name).chmod(0o755)
+    environment = Environment(secrets=("HF_TOKEN",))
+    text = Slurm().build_job(job(directory=str(directory), environment=environment), target()).text
+    for name, content in {"slurm.log": "", "job.sh": text, ".secrets": secrets}.items():
+        if content or name != ".secrets":
+            (directory / name).write_text(content)
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node1"}
+    env["SLURM_RESTART_COUNT"] = attempt
+    done = subprocess.run(["bash", "job.sh"], env=env, cwd=directory, capture_output=True, text=True)
+    assert done.returncode == exit_code, done.stderr
+    reason = (directory / "ended").read_text()
+    assert ("removed the secrets, because squeue did not report" in reason) == bool(exit_code)

@@ -101,7 +101,7 @@ trap at_exit EXIT
 trap 'exit 143' TERM
 
 # will_be_requeued: check whether there will be another attempt, which needs the secrets. If squeue does not answer in
-# time, the secrets are removed: 30 s after SIGTERM, Slurm kills this script.
+# time, the secrets are removed: Slurm kills this script KillWait (30 s by default) after SIGTERM.
 will_be_requeued() {
   [ -f .secrets ] && [ "$(timeout 10 squeue -h -j "$SLURM_JOB_ID" -O RestartCnt:.0 2>/dev/null)" -gt "$LLMB_ATTEMPT" ] 2>/dev/null
 }
