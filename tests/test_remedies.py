@@ -8,6 +8,7 @@ import gzip
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -114,6 +115,24 @@ def test_the_command_of_a_remedy_searches_the_parsed_log(tmp_path: Path, capsys:
     shown = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=DEADLINE_S, check=True)
     assert "ERROR: no data" in shown.stdout
     assert " LOGS " in compressed
+
+
+def test_the_command_of_a_remedy_can_name_a_log_that_begins_with_a_hyphen(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("-x.log").write_text("srun: error: node07: task 3: Exited with exit code 2\n")
+    failure = command_line(capsys)("parse", "--framework", "maxtext", "--json", "--", "-x.log").json["failure"]
+    assert " ./-x.log " in failure["remedy"]
+
+
+def test_the_command_of_a_remedy_does_not_wait_for_standard_input(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("srun: error: node07: task 3: Exited with exit code 2\n")
+    words = [sys.executable, "-m", "llmb", "parse", "-", "--framework", "maxtext"]
+    with log.open() as file:
+        parsed = subprocess.run(words, stdin=file, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert " LOGS " in parsed.stdout + parsed.stderr
 
 
 def test_lines_of_a_spec_are_valid() -> None:

@@ -88,6 +88,17 @@ def test_a_key_is_accepted_without_the_certificate_that_the_server_does_not_trus
     assert connect().run("echo there").stdout == "there\n"
 
 
+def test_a_rejected_key_and_its_certificate_count_as_one(client: Sshd, connect: Any) -> None:
+    make_key(client.folder / "authority")
+    command = ["ssh-keygen", "-q", "-s", str(client.folder / "authority"), "-I", "x", f"{client.key}.pub"]
+    subprocess.run(command, check=True)
+    (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    client.write_config(CertificateFile="~/.ssh/site.cert")
+    (client.folder / "authorized_keys").write_text("")
+    with pytest.raises(TargetError, match="the server rejected the key of user"):
+        connect().run("true")
+
+
 def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
     (client.ssh / "known_hosts").unlink()
     with pytest.raises(TargetError) as raised:
@@ -160,15 +171,17 @@ def test_a_revoked_host_key_is_rejected(client: Sshd, connect: Any) -> None:
         connect().run("true")
 
 
-def test_a_rejected_key_is_reported(client: Sshd, connect: Any) -> None:
+@pytest.mark.parametrize("written", ["cluster", "USER@cluster", "USER@cluster:PORT"])
+def test_a_rejected_key_is_reported(written: str, client: Sshd, connect: Any) -> None:
     make_key(client.ssh / "other")
     client.write_config(IdentityFile=str(client.ssh / "other"))
     with pytest.raises(TargetError) as raised:
-        connect().run("true")
+        connect(written.replace("USER", client.user).replace("PORT", str(client.port))).run("true")
     rejected = (
         f"the server rejected the key of user {client.user}; add the public key to ~/.ssh/authorized_keys there: "
     )
-    command = f"`ssh-copy-id -p {client.port} {client.user}@127.0.0.1`"
+    host = f"{client.user}@cluster" if "USER" in written else "cluster"
+    command = f"`ssh-copy-id -p {client.port} {host}`" if "PORT" in written else f"`ssh-copy-id {host}`"
     assert error_line(raised).endswith(rejected + command)
 
 

@@ -41,13 +41,20 @@ def test_single_bytes_leave_nothing_of_a_secret() -> None:
 
 TOKENS = (
     "hf_" + "x" * 34,
+    "hf_oauth_" + "aB3" * 11,
+    "hf_oauth_" + "eyJ_" * 11 + "-x",
+    "hf_jwt_" + "eyJhbGci-_" * 5,
     "nvapi-" + "A1_-" * 16,
     "ghp_" + "1" * 36,
+    "ghs_" + "1_eyJ-" * 9,
     "github_pat_" + "11A" * 7 + "_" + "b" * 59,
     "glpat-" + "k" * 20,
     "xoxb-" + "1" * 12 + "-" + "a" * 24,
     "sk-" + "a" * 20 + "T3BlbkFJ" + "b" * 20,
     "sk-proj-" + "aB_-" * 37,
+    "sk-proj-" + "aB_-" * 4,
+    "sk-ant-" + "api03-" + "a" * 15,
+    "sk-svcacct-" + "b" * 20,
     "AKIA" + "EXAMPLE7" * 2,
     "ASIA" + "EXAMPLE7" * 2,
     "wandb_v1_" + "aB3_" * 19 + "a",
@@ -72,6 +79,7 @@ def test_tokens_of_unknown_values_are_masked_however_a_log_is_cut(before: str, t
 
 ORDINARY = (
     b"task-1 of disk-usage-of-all-the-nodes-of-the-cluster-in-gigabytes, risk-" + b"a" * 50,
+    b"task-proj-" + b"a" * 50 + b" disk-ant-" + b"b" * 20 + b" task-proj-" + b"c" * 20,
     b"ASIA AKIA ASIA-PACIFIC EURASIANORTHEASTERNREGIONS AKIA" + b"X" * 17 + b" asia",
     b"hf_model hf_checkpoint_to_megatron_converter convert_hf_config_to_distributed_checkpoint wandb_v1",
     b"wandb: run at github_pat sk-learn xox task-",
@@ -96,6 +104,11 @@ def test_a_value_is_masked_as_a_shell_json_or_a_url_writes_it(written: str) -> N
 
 def test_a_log_that_ends_within_a_secret_keeps_no_part_of_it() -> None:
     assert SecretMask([SECRET]).mask(b"a " + SECRET[:9].encode(), is_last=True) == b"a *********"
+
+
+@pytest.mark.parametrize("begin", ["hf_oauth_ab", "sk-proj-a", "sk-ant-api03-", "sk-svcacct-ab"])
+def test_a_log_that_ends_within_a_token_keeps_no_part_of_it(begin: str) -> None:
+    assert copied(f"key={begin}".encode(), [], SecretMask([])) == b"key=" + b"*" * len(begin)
 
 
 def test_a_secret_that_begins_another_one_does_not_uncover_its_end() -> None:

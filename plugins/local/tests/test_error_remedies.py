@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
@@ -9,10 +10,10 @@ import pytest
 from llmb import resource_text
 
 
-def explain(image: str, output: str) -> str:
+def explain(image: str, output: str, engine: str = "docker", **env: str) -> str:
     script = resource_text("llmb_local", "runtimes/error_remedies.sh")
-    words = ["bash", "-c", f'{script}\nengine=docker image=$1\nexplain "$2"', "bash", image, output]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    words = ["bash", "-c", f'set -u\n{script}\nengine=$3 image=$1\nexplain "$2"', "bash", image, output, engine]
+    return subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | env).stdout
 
 
 @pytest.mark.parametrize(
@@ -28,3 +29,22 @@ def explain(image: str, output: str) -> str:
 )
 def test_a_denied_image_names_the_registry_to_log_in_to(image: str, command: str) -> None:
     assert command in explain(image, "unauthorized: authentication required")
+
+
+@pytest.mark.parametrize(("engine", "other"), [("docker", "podman"), ("podman", "docker"), ("enroot", "podman")])
+def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
+    assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)
+
+
+@pytest.mark.parametrize(
+    ("env", "cache"),
+    [
+        ({"ENROOT_CACHE_PATH": "/raid/my cache"}, r"/raid/my\ cache"),
+        ({"ENROOT_CACHE_PATH": "", "XDG_CACHE_HOME": "/raid"}, "/raid/enroot"),
+        ({"ENROOT_CACHE_PATH": "", "XDG_CACHE_HOME": "", "HOME": "/home/me"}, "/home/me/.cache/enroot"),
+    ],
+)
+def test_a_full_disk_names_the_cache_of_enroot_and_the_folder_of_the_image(env: dict[str, str], cache: str) -> None:
+    explained = explain("ubuntu", "no space left on device", "enroot", **env, file="/work/images/x.sqsh")
+    assert f"`rm -rf {cache}`" in explained
+    assert "`df -h /work/images`" in explained

@@ -28,20 +28,21 @@ DEFAULT_FILES = ("~/.ssh/id_ed25519", "~/.ssh/id_ecdsa", "~/.ssh/id_rsa")
 
 
 class PublicKeys(AuthStrategy):
-    """Authentication strategy that tries one key after another, in the order of OpenSSH."""
+    """Authentication strategy that tries one key after another, in the order of OpenSSH.
 
-    def __init__(self, ssh_config: Mapping[str, Any], username: str, **_: Any) -> None:
+    ``address`` has the words for ``ssh-copy-id`` that name the host.
+    """
+
+    def __init__(self, ssh_config: Mapping[str, Any], username: str, address: str) -> None:
         super().__init__(ssh_config=SSHConfig())  # the base class does not read it
         self._user = username
-        port = ssh_config.get("port", "22")
-        options = "" if port == "22" else f"-p {port} "
-        self._address = options + shlex.quote(f"{username}@{ssh_config.get('hostname', 'HOST')}")
+        self._address = address
         self._named = [Path(os.path.expanduser(name)) for name in ssh_config.get("identityfile", ())]
         self._named_only = ssh_config.get("identitiesonly", "no").lower() == "yes"
         self._certificate = _read_certificate(ssh_config.get("certificatefile", ""))
         self._agent_socket = _find_agent_socket(ssh_config.get("identityagent", "SSH_AUTH_SOCK"))
         self._encrypted: list[Path] = []
-        self._tried = 0
+        self._tried: set[bytes] = set()  # the public keys
 
     def authenticate(self, transport: Transport) -> list[Any]:
         """Try keys until the server accepts one.
@@ -51,7 +52,7 @@ class PublicKeys(AuthStrategy):
         agent = _connect_agent(self._agent_socket)
         try:
             for key in self._with_certificate(self._keys(agent)):
-                self._tried += 1
+                self._tried.add(key.asbytes())
                 try:
                     further_methods = transport.auth_publickey(self._user, key)
                 except BadAuthenticationType as error:
@@ -60,7 +61,7 @@ class PublicKeys(AuthStrategy):
                         "which llmb does not support because it never prompts"
                     ) from None
                 except AuthenticationException as error:
-                    _raise_unless_rejected(error, transport, self._tried)
+                    _raise_unless_rejected(error, transport, len(self._tried))
                     continue
                 if further_methods:
                     raise TargetError(
@@ -123,7 +124,7 @@ class PublicKeys(AuthStrategy):
         if not self._tried:
             where = ", ".join(map(str, self._named)) or "~/.ssh"
             return TargetError(f"no key found in {where} or in an agent; create one with: ssh-keygen")
-        keys = "the key" if self._tried == 1 else f"all {self._tried} keys"
+        keys = "the key" if len(self._tried) == 1 else f"all {len(self._tried)} keys"
         add = f"add the public key to ~/.ssh/authorized_keys there: `ssh-copy-id {self._address}`"
         return TargetError(f"the server rejected {keys} of user {self._user}; {add}")
 
@@ -139,7 +140,9 @@ def _read_certificate(name: str) -> PublicBlob | None:
 def _certifies(certificate: PublicBlob, key: PKey) -> bool:
     """Check whether a certificate contains this public key, which follows its type and a nonce."""
     content, public = Message(certificate.key_blob), Message(key.asbytes())
-    content.get_string(), content.get_string(), public.get_string()
+    content.get_string()
+    content.get_string()
+    public.get_string()
     return content.get_remainder().startswith(public.get_remainder())
 
 

@@ -2,9 +2,11 @@
 
 import logging
 import os
+import shlex
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from typing import IO, Any
 
 import fabric
@@ -33,9 +35,7 @@ def connect(host: str) -> "Connection":
     log = logging.getLogger("paramiko")
     if not log.handlers:
         log.addHandler(logging.NullHandler())  # otherwise Python prints paramiko's tracebacks on standard error
-    config = fabric.Config(
-        ssh_config=read_ssh_config(), lazy=True, overrides={"authentication": {"strategy_class": PublicKeys}}
-    )
+    config = fabric.Config(ssh_config=read_ssh_config(), lazy=True)
     try:
         connection = Connection(host, config=config, connect_timeout=CONNECT_TIMEOUT_S)  # `open` reads the host's own
     except (ValueError, SSHException) as error:  # an invalid port, or a name that cannot be made canonical
@@ -48,6 +48,11 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
     """A fabric connection with verified host keys, OpenSSH's rules for jump hosts, and a timeout for every step."""
 
     _proxy_log: IO[bytes] | None = None
+    _written_host: str = ""
+
+    def __init__(self, host: str, **options: Any) -> None:
+        super().__init__(host, **options)
+        self._written_host = host
 
     def open(self) -> None:
         """Connect. Raise TargetError, which names this host or the jump host that failed, if that is impossible."""
@@ -60,7 +65,9 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
             ) from error
         self.client.set_missing_host_key_policy(VerifyHostKey(known))
         self.connect_timeout: int = timeout_s
+        keys = PublicKeys(self.ssh_config, self.user, self._login_address)  # type: ignore[abstract]  # get_sources: unused
         self.connect_kwargs = {
+            "auth_strategy": keys,
             "banner_timeout": timeout_s,
             "auth_timeout": CONNECT_TIMEOUT_S,
             "channel_timeout": CONNECT_TIMEOUT_S,
@@ -74,6 +81,7 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         finally:
             if self._proxy_log:
                 self._proxy_log.close()
+                self._proxy_log = None
         self.transport.set_keepalive(KEEPALIVE_S)
 
     def close(self) -> None:
@@ -114,16 +122,18 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
     def _start_proxy(self, command: str) -> socket.socket:
         """Start a proxy command and return a socket connected to its standard input and output.
 
-        The command ends when the socket is closed. Its standard error goes to a file that has no name.
+        The command ends when the socket is closed. Its standard error goes to a file that has no name, or nowhere if
+        such a file cannot be created.
         """
-        self._proxy_log = tempfile.TemporaryFile()  # noqa: SIM115  # `open` closes it
+        with suppress(OSError):
+            self._proxy_log = tempfile.TemporaryFile()  # noqa: SIM115  # `open` closes it
         ours, theirs = socket.socketpair()
         with theirs:
             subprocess.run(
                 ["/bin/sh", "-c", f"exec 3<&0; (exec {command}) <&3 3<&- &"],  # from the user's own ~/.ssh/config
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
-                stderr=self._proxy_log,
+                stderr=self._proxy_log or subprocess.DEVNULL,
                 start_new_session=True,
                 check=False,
             )
@@ -135,6 +145,14 @@ class Connection(fabric.Connection):  # type: ignore[misc]  # fabric ships no ty
         if self.host == self.original_host and self.port == 22:
             return str(self.original_host)
         return f"{self.original_host} ({self.host} port {self.port})"
+
+    @property
+    def _login_address(self) -> str:
+        """The words for ``ssh-copy-id`` that name the host as the user did, so that ~/.ssh/config applies to it."""
+        written = self.derive_shorthand(self._written_host)
+        port = f"-p {written['port']} " if written["port"] else ""
+        user = f"{written['user']}@" if written["user"] else ""
+        return port + shlex.quote(f"{user}{written['host']}")
 
     def _connection_error(self, error: Exception) -> TargetError:
         if isinstance(error, _NotConnectedError):

@@ -38,6 +38,9 @@ from llmb.values.steps import Step
 NAMED_LOGS = 4
 """The most logs that a command of a remedy names. For more logs, the command names their folders."""
 
+PIPES = ("/dev/stdin", "/dev/fd/", "/proc/")
+"""Beginnings of the paths of logs that only this process can read."""
+
 
 @attrs.frozen(kw_only=True)
 class ParsedLog:
@@ -191,11 +194,15 @@ def parse_run(
 
 
 def _names(framework: str, plain: Mapping[Path, Path]) -> Mapping[str, str]:
-    """Return the names for the commands of a remedy, as words of a shell. Such commands cannot search packed logs."""
-    if any(path != text for path, text in plain.items()):
+    """Return the names for the commands of a remedy, as words of a shell.
+
+    Such commands can search neither packed logs nor pipes.
+    """
+    if any(path != text or str(path).startswith(PIPES) for path, text in plain.items()):
         return {"FRAMEWORK": shlex.quote(framework)}
     logs = plain if len(plain) <= NAMED_LOGS else {path.parent for path in plain}
-    return {"FRAMEWORK": shlex.quote(framework), "LOGS": shlex.join(sorted(map(str, logs)))}
+    names = (f"./{log}" if str(log).startswith("-") else str(log) for log in logs)
+    return {"FRAMEWORK": shlex.quote(framework), "LOGS": shlex.join(sorted(names))}
 
 
 def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:

@@ -21,27 +21,36 @@ LONGEST_TOKEN = 512
 """The most bytes of a token that is recognized by its shape."""
 
 _WORD = rb"[A-Za-z0-9_-]"
+_REST = rb"%s{16,%d}" % (_WORD, LONGEST_TOKEN)
 _SHAPES = {
-    b"hf_": rb"[A-Za-z0-9]{16,512}",  # Hugging Face; names such as hf_model_to_local_model have underscores
-    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), rb"[A-Za-z0-9]{16,512}"),
-    b"github_pat_": rb"\w{16,512}",
-    **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-"), _WORD + rb"{16,512}"),
-    b"wandb_v1_": rb"\w{16,512}",
+    b"hf_": rb"(?=oauth_|jwt_|[A-Za-z0-9]{16})" + _REST,  # Hugging Face, but not names such as hf_model_to_local_model
+    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"), _REST),
+    **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-", b"wandb_v1_"), _REST),
+    **dict.fromkeys((b"sk-proj-", b"sk-ant-", b"sk-svcacct-"), _REST),  # OpenAI, Anthropic
 }
 """Beginnings of tokens that no other text has, each with the rest of the token as a regular expression.
 
 Sources: the publishers' pages on tokens, and for W&B the keys of 86 characters that wandb accepts since 0.22.3.
 """
 
-_SHAPES_OF_WORDS = {
-    b"sk-": rb"(?<!%s...)%s{32,512}" % (_WORD, _WORD),  # OpenAI and others; no word such as task-1 before it
+_AMBIGUOUS_SHAPES = {
+    b"sk-": rb"%s{32,%d}" % (_WORD, LONGEST_TOKEN),  # older keys of OpenAI, and others
     **dict.fromkeys((b"AKIA", b"ASIA"), rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),  # ids of AWS keys, which have 20 characters
 }
-"""The same for beginnings that ordinary words have, too."""
+"""Beginnings of tokens that ordinary words also have, each with the rest of the token as a regular expression.
 
-_TOKENS = {prefix: re.compile(prefix + rest) for prefix, rest in (_SHAPES | _SHAPES_OF_WORDS).items()}
+Only a whole token is masked, because the beginning alone may be that of a word.
+"""
+
+
+def _begin(prefix: bytes) -> bytes:
+    """Return the expression for the beginning of a token. ``sk-`` within a word, such as task-1, begins no token."""
+    return prefix + (rb"(?<!%s.{%d})" % (_WORD, len(prefix)) if prefix.startswith(b"sk-") else b"")
+
+
+_TOKENS = {prefix: re.compile(_begin(prefix) + rest) for prefix, rest in (_SHAPES | _AMBIGUOUS_SHAPES).items()}
 _UNFINISHED = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(_TOKENS), _WORD, LONGEST_TOKEN - 1))
-_CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(_SHAPES), _WORD, LONGEST_TOKEN - 1))
+_CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _WORD, LONGEST_TOKEN - 1))
 _ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 

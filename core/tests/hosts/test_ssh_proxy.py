@@ -1,0 +1,42 @@
+"""Messages of a ProxyCommand that fails."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import fabric
+import pytest
+
+from llmb import TargetError
+from llmb.hosts.ssh_config import read_ssh_config
+from llmb.hosts.ssh_connection import Connection
+
+
+@pytest.fixture
+def connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Connection:
+    """Return a connection through a proxy command that fails. It is not open."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".ssh").mkdir()
+    (tmp_path / ".ssh/config").write_text("Host eos\n  ProxyCommand echo no route >&2\n")
+    return Connection("eos", config=fabric.Config(ssh_config=read_ssh_config(), lazy=True))
+
+
+def test_the_last_message_of_a_proxy_command_is_reported(connection: Connection) -> None:
+    with pytest.raises(TargetError, match=r"; the command printed: no route$"):
+        connection.open()
+
+
+def test_a_proxy_command_also_starts_without_room_for_its_messages(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(TargetError, match="; the command printed"):
+        connection.open()
+
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", fail)
+    with pytest.raises(TargetError, match=r"ProxyCommand (?!.*(the command printed|No space left))"):
+        connection.open()
