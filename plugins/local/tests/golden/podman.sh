@@ -393,12 +393,18 @@ fail() {
 
 # explain OUTPUT: print "PROBLEM; REMEDY" for the output of the engine, or its end if the error is unknown.
 explain() {
-  local last registry='' login free_space="$engine system prune"
+  local last registry='' login other=podman cache folder=${file:-$PWD/}
+  local free_space="\`$engine system prune\`"
   case ${image%"${image#*/}"} in # the first part and "/"; without a registry, an image is from the default one
     *.*/ | *:*/ | localhost/) registry=" ${image%%/*}" ;;
   esac
   login="log in with \`$engine login$registry\`"
-  [ "$engine" != enroot ] || login="add the credentials to ~/.config/enroot/.credentials" free_space='rm -rf ~/.cache/enroot'
+  [ "$engine" != podman ] || other=docker
+  if [ "$engine" = enroot ]; then
+    printf -v cache %q "${ENROOT_CACHE_PATH:-${XDG_CACHE_HOME:-$HOME/.cache}/enroot}"
+    printf -v folder %q "${folder%/*}"
+    login="add the credentials to ~/.config/enroot/.credentials" free_space="\`rm -rf $cache\`, and check \`df -h $folder\`"
+  fi
   shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
   case $1 in
@@ -407,13 +413,13 @@ explain() {
     *"nvidia-container-cli: "*)
       echo "the NVIDIA driver reports an error; check \`nvidia-smi\` on this machine: $last" ;;
     *"command not found"*)
-      echo "$engine is not installed on this machine; install it, or set \`runtime = \"podman\"\` in [target], or to another engine that is installed" ;;
+      echo "$engine is not installed on this machine; install it, or set \`runtime = \"$other\"\` in [target], or to another engine that is installed" ;;
     *"permission denied"*socket* | *"permission denied"*docker.sock*)
       echo "no permission for Docker's socket; run \`sudo usermod -aG docker \$USER\` and log in again" ;;
     *"Cannot connect to the Docker daemon"* | *"docker daemon is not running"*)
       echo "the Docker daemon is not running; start it with \`sudo systemctl start docker\`" ;;
     *"no space left on device"*)
-      echo "the disk on which $engine keeps its images is full; free space, for example with \`$free_space\`" ;;
+      echo "the disk on which $engine keeps its images is full; free space, for example with $free_space" ;;
     *"unauthorized"* | *"authentication required"* | *"no basic auth credentials"* | *"access denied"* | *"denied: "*)
       echo "the registry of $image denied access, or the image does not exist; $login, or check workload.image" ;;
     *"invalid reference format"* | *"repository name must"* | *"invalid image reference"*)
