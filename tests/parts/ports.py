@@ -11,8 +11,6 @@ from collections.abc import Iterator
 PORTS = range(15000, 32000)
 """Below the ports that the kernel gives to clients, which would take a port before its server listens on it."""
 
-WORKERS = 16
-
 
 def free_port(address: str = "127.0.0.1") -> int:
     """Return a free port."""
@@ -38,7 +36,7 @@ def free_ports(count: int, address: str = "127.0.0.1") -> list[int]:
 @functools.cache
 def _shuffled_ports() -> Iterator[int]:
     """Yield the ports of this process forever, in random order, because other sessions of pytest search too."""
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % WORKERS
-    own = PORTS[worker::WORKERS]
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    own = PORTS[worker :: int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))]
     while True:
         yield from random.SystemRandom().sample(own, len(own))  # hypothesis sets the seed of `random`

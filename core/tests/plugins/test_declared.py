@@ -218,7 +218,9 @@ def test_a_log_without_its_end_is_incomplete(folder: Folder, run_llmb: Any) -> N
     assert (parsed.status, parsed.summary.step_time_s) == ("complete", 0.0045)
 
 
-@pytest.mark.parametrize(("gpus", "published_s", "verdict"), [(8, 0.01, "pass"), (8, 0.001, "fail"), (16, 0.01, None)])
+@pytest.mark.parametrize(
+    ("gpus", "published_s", "verdict"), [(8, 0.01, "pass"), (8, 0.001, "fail"), (16, 0.01, None), (1, 0.01, None)]
+)
 def test_a_log_is_judged_by_the_baselines_in_the_file(
     folder: Folder, gpus: int, published_s: float, verdict: str | None
 ) -> None:

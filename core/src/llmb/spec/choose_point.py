@@ -10,7 +10,7 @@ from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
-from llmb.spec.keys import SpecTables
+from llmb.spec.keys import ParallelismTable, SpecTables
 from llmb.values.error_text import counted, format_choices, nearest_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.model import Parallelism
@@ -138,7 +138,13 @@ def choose_point(
 
 
 def _apply_rule(
-    point: Point, rule: ScalingRule, gpus: int, gpus_per_node: int, errors: list[Fault], *, stated: Any = None
+    point: Point,
+    rule: ScalingRule,
+    gpus: int,
+    gpus_per_node: int,
+    errors: list[Fault],
+    *,
+    stated: ParallelismTable | None = None,
 ) -> Point | None:
     """Return the configuration that a publisher's rule computes; None, with the errors, for a fraction.
 
@@ -182,12 +188,13 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
     errors: list[Fault] = []
     points = published_points(recipe, gpu_type, dtype, errors)
     points = select_variant(recipe, points, variant, None, errors)
+    exact = next((point for point in points if point.gpus == gpus), None)
     if recipe.rule and points:
         gpus_per_node = usual_gpus_per_node(gpu_type, gpus)
-        known = recipe.find(gpu_type, dtype, gpus, variant=variant)
-        points = tuple(filter(None, [known or _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors)]))
-    if exact := [point for point in points if point.gpus == gpus]:
-        return exact[0]
+        stated = recipe.find(gpu_type, dtype, gpus, variant=variant)
+        exact = stated or _apply_rule(points[0], recipe.rule, gpus, gpus_per_node, errors)
+    if exact:
+        return exact
     raise RecipeError(*map(_of_arguments, errors or [_gpus_error(recipe, points, gpus)]))
 
 
