@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,3 +56,4 @@ def test_a_rank_that_ends_early_ends_the_phase_after_the_wait(toy_slurm: Any) ->
     run = toy_slurm.follow(framework=waiting, **tables)
     assert run["state"] == "failed"
     assert re.search("after [0-3] of 5 steps", run["reason"]), run  # rank 0 may start later than rank 1
+    assert "First task exited 2s ago" in (Path(run["directory"]) / "logs/slurm.log").read_text()
