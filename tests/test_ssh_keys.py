@@ -55,20 +55,26 @@ def test_the_certificate_beside_a_key_is_accepted(client: Sshd, connect: Any) ->
     assert connect().run("echo there").stdout == "there\n"
 
 
+def certify(client: Sshd) -> Path:
+    """Sign the client's key for its user, as ~/.ssh/site.cert, and return the private key of the authority."""
+    authority = client.folder / "authority"
+    make_key(authority)
+    sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", client.user, "-n", client.user, f"{client.key}.pub"]
+    subprocess.run(sign, check=True)
+    (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    return authority
+
+
 @pytest.mark.parametrize("key", ["file", "agent"])
 def test_a_certificate_file_is_used_with_its_key(
     key: str, client: Sshd, connect: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority, user = client.folder / "authority", client.user
-    make_key(authority)
-    sign = ["ssh-keygen", "-q", "-s", str(authority), "-I", user, "-n", user, f"{client.key}.pub"]
-    subprocess.run(sign, check=True)
-    certificate = (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    authority = certify(client)
     (client.folder / "authorized_keys").write_text(f"cert-authority {authority.with_suffix('.pub').read_text()}")
     with pytest.raises(TargetError, match="the server rejected the key"):
         connect().run("true")
     client.write_config(CertificateFile="~/.ssh/site.cert")
-    assert certificate.exists()
+    assert (client.ssh / "site.cert").exists()
     if key == "file":
         assert connect().run("echo there").stdout == "there\n"
         return
@@ -80,19 +86,13 @@ def test_a_certificate_file_is_used_with_its_key(
 
 
 def test_a_key_is_accepted_without_the_certificate_that_the_server_does_not_trust(client: Sshd, connect: Any) -> None:
-    make_key(client.folder / "authority")
-    command = ["ssh-keygen", "-q", "-s", str(client.folder / "authority"), "-I", "x", f"{client.key}.pub"]
-    subprocess.run(command, check=True)
-    (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    certify(client)
     client.write_config(CertificateFile="~/.ssh/site.cert")
     assert connect().run("echo there").stdout == "there\n"
 
 
 def test_a_rejected_key_and_its_certificate_count_as_one(client: Sshd, connect: Any) -> None:
-    make_key(client.folder / "authority")
-    command = ["ssh-keygen", "-q", "-s", str(client.folder / "authority"), "-I", "x", f"{client.key}.pub"]
-    subprocess.run(command, check=True)
-    (client.ssh / "id_ed25519-cert.pub").rename(client.ssh / "site.cert")
+    certify(client)
     client.write_config(CertificateFile="~/.ssh/site.cert")
     (client.folder / "authorized_keys").write_text("")
     with pytest.raises(TargetError, match="the server rejected the key of user"):

@@ -51,7 +51,7 @@ def set_in_target(key: str, values: Sequence[str]) -> str:
 
 
 def or_set_in_target(key: str, values: Sequence[str]) -> str:
-    """Return the same as an alternative to another remedy, or "" if there is no value."""
+    """Return the end of a remedy that proposes to set a key as the alternative, or "" if there is no value."""
     return f", or {set_in_target(key, values)}" if values else ""
 
 
