@@ -304,3 +304,31 @@ def test_the_time_of_each_checkpoint_of_nemo_2_is_known() -> None:
     saved = "[NeMo I] Global Checkpoint Save : Rank: {0} : Iteration: 1 : Start time: 1750.9s : Save duration: 0.446s\n"
     found = items(line.format(0), line.format(1), saved.format(0), saved.format(1), line.format(2))
     assert [each.time_s for each in found if isinstance(each, Notice) and each.kind == "checkpoint"] == [0.446]
+
+
+# DLLogger's file
+
+
+DLLL = 'DLLL {{"timestamp": "1.5", "elapsedtime": "2.0", "type": "LOG", "step": {step}, "data": {data}}}\n'
+DATA = '{"reduced_train_loss": 10.914, "global_step": 1.0, "train_step_timing in s": 92.287, "comment": "text"}'
+
+
+def test_the_file_of_dllogger() -> None:
+    log = DLLL.format(step='"PARAMETER"', data='{"train_step_timing in s": 1.0}') + DLLL.format(step=0, data="{torn")
+    log += DLLL.format(step=1, data=DATA) + DLLL.format(step=[0, 2], data=DATA) + DLLL.format(step="[]", data=DATA)
+
+    first = Step(step=2, time_s=92.287, loss=10.914, figures={"global_step": 1.0})
+    assert steps(log) == [first, attrs.evolve(first, step=3)]
+
+
+def test_times_in_the_file_of_dllogger_are_averages_over_the_buffer() -> None:
+    found = steps(*(DLLL.format(step=step, data=DATA) for step in range(4)), buffer=3)
+
+    assert [step.mean_of for step in found] == [1, 2, 3, 3]
+
+
+@pytest.mark.parametrize(
+    "record", ["DLLL {", "DLLL {}", 'DLLL {"step": 1e999, "data": 1}', "DLLL {" + '"a":[' * 50_000]
+)
+def test_damaged_records_of_dllogger(record: str) -> None:
+    assert steps(record + "\n") == []

@@ -1,4 +1,4 @@
-"""Parser of NeMo's step lines: the progress bar of NeMo 1 and the lines of NeMo 2."""
+"""Parser of NeMo's step lines: the progress bar and the DLLogger file of NeMo 1, and the lines of NeMo 2."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import attrs
 
 from llmb import LineParser, Notice, Step
+from llmb_nemo_launcher import dllogger_file
 from llmb_nemo_launcher.mlperf_log import RECORD, MLPerfRecords
 
 _STEP_TIME, _STEP_LOSS = "train_step_timing in s", "reduced_train_loss"
@@ -103,12 +104,13 @@ class _Drawn:
 
 
 class NeMoLog(LineParser):
-    """Parser of both generations and of MLPerf's records; the first one with a step counts.
+    """Parser of both generations, and of the records of DLLogger and MLPerf; the first one with a step counts.
 
     NeMo 1 draws ``Epoch 0: :  10%|█ | 2/20 [00:49<07:25, reduced_train_loss=11.20, global_step=1.000, ...]``. Its
     numbers have about four digits, so the step is the 2 of 2/20, after the steps of the epochs before. If DLLogger
-    prints the same step in full, its numbers count. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 |
-    ...``, where the iteration is counted per epoch and the step is ``global_step``.
+    prints the same step in full, its numbers count. DLLogger counts steps from 0, so its step 1 is the step 2 of
+    2/20. NeMo 2 prints ``Training epoch 0, iteration 1/19 | global_step: 1 | ...``, where the iteration is counted
+    per epoch and the step is ``global_step``.
 
     ``timing_buffer`` is the number of steps over which NeMo 1 averages its times, if the recipe states it; otherwise
     the log may. ``first_step`` is for a run, because it must be known before there is a log. ``printed_every`` is the
@@ -121,7 +123,8 @@ class NeMoLog(LineParser):
         super().__init__()
         self.first_step, self.printed_every = first_step, printed_every
         self._begun = False  # True once a step was read, so that the generation of the log is known
-        self.needles = (_TIME, _LOSS, _LINE, RECORD, *((_BUFFER,) if timing_buffer is None else ()))
+        buffer = (_BUFFER,) if timing_buffer is None else ()
+        self.needles = (_TIME, _LOSS, _LINE, RECORD, dllogger_file.RECORD, *buffer)
         self._mlperf = MLPerfRecords()
         self._buffer = timing_buffer
         self._drawn: dict[tuple[str, bytes], _Drawn] = {}
@@ -132,6 +135,8 @@ class NeMoLog(LineParser):
         """Return the steps of a line (several if bars were joined), and the total number of steps."""
         if RECORD in line:
             return self._read_mlperf(line)
+        if dllogger_file.RECORD in line:
+            return self._read_dllogger(line)
         if _LINE in line:
             return self._read_iteration(line, torn=False)
         if _SAVED in line:
@@ -162,6 +167,14 @@ class NeMoLog(LineParser):
             self._begin(1, (RECORD,))
         return found
 
+    def _read_dllogger(self, line: bytes) -> list[Step | Notice]:
+        record = dllogger_file.read_record(line)
+        if record is None or not {_STEP_TIME, _STEP_LOSS} & record[1].keys():
+            return []
+        if not self._begun:
+            self._begin(1, (dllogger_file.RECORD,))
+        return [self._averaged_step(record[0] + 1, record[1])]
+
     def _read_bar(self, text: bytes) -> list[Step | Notice]:
         bar = _Bar.find(text)
         step = bar and self._drawn_here().is_new_step(bar) and self._bar_step(bar)
@@ -184,6 +197,10 @@ class NeMoLog(LineParser):
         exact = _DLLOGGER.match(bar.after)
         if exact and int(exact[1]) + 1 == number:
             values |= _values(bar.after[exact.end() :], "  ", " : ")
+        return self._averaged_step(number, values)
+
+    def _averaged_step(self, number: int, values: dict[str, float]) -> Step:
+        """Return a step of NeMo 1, which averages its times over the steps of the buffer."""
         return _step(number, values, mean_of=max(1, min(number, self._buffer or 1)))
 
     def _read_buffer(self, line: bytes) -> Iterable[Step | Notice]:
