@@ -282,7 +282,7 @@ def compare(a: str, b: str) -> RunComparison:
     does not exist, and SpecError for an invalid filter.
     """
     from llmb.judging.compare import compare_runs, compare_with_baseline
-    from llmb.judging.select_runs import select_runs
+    from llmb.records.select_runs import select_runs
 
     if b == "baseline":
         return compare_with_baseline(select_runs(a))

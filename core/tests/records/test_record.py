@@ -125,10 +125,12 @@ def test_a_run_is_found_by_its_id_or_a_unique_prefix() -> None:
         made(run_id)
     assert find_record("abx").run_id == "abxyz-two"
     assert find_record("abcde-one").run_id == "abcde-one"
-    with pytest.raises(RecordError, match="'abcde' is not unique: abcde-one, abcde-one-more"):
+    with pytest.raises(RecordError, match=r"'abcde' is the beginning of 2 run ids\n  abcde-one\n  abcde-one-more$"):
         find_record("abcde")
-    with pytest.raises(RecordError, match=r"there is no run 'zz' in .*; `llmb runs` lists them"):
+    with pytest.raises(RecordError, match=r"there is no run 'zz' in .*; `llmb runs` lists them$"):
         find_record("zz")
+    with pytest.raises(RecordError, match=r"did you mean 'abxyz-two'\?"):
+        find_record("abxyy")
     with pytest.raises(RecordError, match="there is no run ''"):
         find_record("")
 

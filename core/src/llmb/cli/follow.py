@@ -15,7 +15,7 @@ from llmb.cli import output
 from llmb.cli.exit_codes import INTERRUPTED
 
 NAMED_RUNS = 16
-"""Runs that the attach command names. The ids of more runs would push the table from the screen."""
+"""Runs that a message or the attach command names. The ids of more runs would push the table from the screen."""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.completion import complete_run, complete_target
+from llmb.cli.completion import complete_run, complete_runs_or_filter, complete_target
 
 Spec = Annotated[
     Path,
@@ -42,18 +42,26 @@ WINDOW = "last|35:44"
 """How the help shows the value of --window."""
 
 OneRun = Annotated[
-    str, typer.Argument(metavar="RUN", help="Run id or unique prefix.", show_default=False, autocompletion=complete_run)
+    str | None,
+    typer.Argument(
+        metavar="RUN", help="Run id or unique prefix. [default: the newest run]", autocompletion=complete_run
+    ),
 ]
 Runs = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN...", help="Run ids or unique prefixes.", show_default=False, autocompletion=complete_run
+        metavar="RUN...",
+        help="Run ids, unique prefixes, or filters in braces such as '{state=queued gpus=64}'.",
+        show_default=False,
+        autocompletion=complete_runs_or_filter,
     ),
 ]
 RunsOrAll = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="RUN...", help="Run ids or unique prefixes. [default: all unfinished runs]", autocompletion=complete_run
+        metavar="RUN...",
+        help="Run ids, unique prefixes, or filters in braces such as '{target=eos}'. [default: all unfinished runs]",
+        autocompletion=complete_runs_or_filter,
     ),
 ]
 
@@ -64,6 +72,17 @@ class OptionsError(typer.BadParameter):
     def format_message(self) -> str:
         """Return the message alone, without the words "Invalid value"."""
         return self.message
+
+
+def find_run_or_newest(run: str | None) -> llmb.RunResult:
+    """Return the run of an id. Without an id, return the newest run, and print which run that is. Raise RecordError."""
+    if run is not None:
+        return llmb.find_run(run)
+    newest = llmb.find_runs(limit=1).run_ids
+    if not newest:
+        raise llmb.RecordError(f"no runs in {llmb.home_folder()}; `llmb run SPEC` starts some")
+    output.print_message(f"the newest run is {newest[0]}")
+    return llmb.find_run(newest[0])
 
 
 def note_ignored(options: Mapping[str, bool], reason: str) -> None:

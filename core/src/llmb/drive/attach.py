@@ -12,8 +12,9 @@ from llmb.drive.target_group import TargetGroup, group_targets
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.find_records import all_records, find_record
+from llmb.records.find_records import all_records, find_record, open_record
 from llmb.records.record import RunRecord
+from llmb.records.select_runs import check_cancel_filter, is_filter, select_unfinished
 from llmb.spec.export import import_run
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, RecordError
@@ -23,23 +24,28 @@ from llmb.values.workload import RunSpec
 def attach(
     wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] = ignore_activity
 ) -> Session:
-    """Return a session that drives recorded runs, by their ids or unique prefixes; None means all unfinished runs.
+    """Return a session that drives recorded runs to their end; None means all unfinished runs.
 
+    Each of ``wanted`` is a run id, a unique prefix, or filters of `llmb runs` in braces, which select unfinished runs.
     Raise RecordError for a run that does not exist. A run whose spec or plugins are damaged is skipped; if the run was
     named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
     """
     notes: list[str] = []
     if wanted is None:
         return _attach(_unfinished(notes), notes, report_activity, named=False)
-    return _attach(_find_all(wanted), notes, report_activity, named=True)
+    return _attach(_find_all(_as_list(wanted)), notes, report_activity, named=True)
 
 
 def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
+    ``wanted`` is that of `attach`. Raise SpecError for filters that match every run, or none that can be cancelled.
     The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
     ``report_activity`` is that of `start`.
     """
+    wanted = _as_list(wanted)
+    for each in filter(is_filter, wanted):
+        check_cancel_filter(each)
     records = _find_all(wanted)
     for record in records:
         if not record.ended:
@@ -54,15 +60,19 @@ def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
                 yield record
 
 
-def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
+def _as_list(wanted: Iterable[str]) -> list[str]:
     if isinstance(wanted, str):
         raise TypeError(f"expected a list of run ids, such as [{wanted!r}]")
+    return list(wanted)
+
+
+def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
     found: dict[str, RunRecord] = {}
     faults: list[Fault] = []
     for each in wanted:
         try:
-            record = find_record(each)
-            found.setdefault(record.run_id, record)
+            for record in map(open_record, select_unfinished(each)) if is_filter(each) else [find_record(each)]:
+                found.setdefault(record.run_id, record)
         except RecordError as error:
             faults += error.faults
     if faults:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
-from llmb.values.errors import RecordError
+from llmb.values.error_text import nearest_name
+from llmb.values.errors import Fault, RecordError
+
+NAMED_RUNS = 8
+"""The most runs that the error of an ambiguous id names."""
+
+SIMILAR = 0.8
+"""How similar an id must be to be suggested: four of five characters. Ids are random, so most share some."""
 
 
 def all_records() -> list[RunRecord]:
@@ -31,7 +39,15 @@ def _is_record(folder: Path) -> bool:
 
 def find_record(wanted: str) -> RunRecord:
     """Return the record of a run id or of a unique prefix. Raise RecordError if it is missing or damaged."""
-    record = _find(wanted)
+    return _checked(_find(wanted))
+
+
+def open_record(run_id: str) -> RunRecord:
+    """Return the record of a run id that is known to exist. Raise RecordError if it is damaged."""
+    return _checked(RunRecord(runs_folder() / run_id))
+
+
+def _checked(record: RunRecord) -> RunRecord:
     record.spec()
     record.state()
     return record
@@ -45,6 +61,21 @@ def _find(wanted: str) -> RunRecord:
     if len(matching) == 1:
         return records[matching[0]]
     if matching:
-        more = " ..." if len(matching) > 5 else ""
-        raise RecordError(f"run {wanted!r} is not unique: {', '.join(matching[:5])}{more}")
-    raise RecordError(f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them")
+        more = [f"and {len(matching) - NAMED_RUNS} more"] if len(matching) > NAMED_RUNS else []
+        lines = "\n".join([*matching[:NAMED_RUNS], *more])
+        raise RecordError(Fault(message=f"{wanted!r} is the beginning of {len(matching)} run ids", lines=lines))
+    if "=" in wanted:
+        raise RecordError(f"there is no run {wanted!r}; filters are written in braces: '{{{wanted.strip('{}')}}}'")
+    raise RecordError(
+        Fault(
+            message=f"there is no run {wanted!r} in {runs_folder()}; `llmb runs` lists them",
+            nearest=_nearest_run(wanted, records),
+        )
+    )
+
+
+def _nearest_run(wanted: str, run_ids: Iterable[str]) -> str | None:
+    """Return the run whose id begins almost like ``wanted``, or None. The random part of an id is its beginning."""
+    beginnings = {run_id[: len(wanted)]: run_id for run_id in run_ids}
+    nearest = nearest_name(wanted, beginnings, cutoff=SIMILAR)
+    return beginnings[nearest] if nearest else None

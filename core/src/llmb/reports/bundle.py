@@ -16,12 +16,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from llmb.judging.select_runs import select_distinct_runs
 from llmb.judging.sets import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult, read_result
+from llmb.records.select_runs import select_distinct_runs
 from llmb.reports.junit_xml import junit_xml
 from llmb.reports.redact import Redactor
 from llmb.reports.report import describe_runs

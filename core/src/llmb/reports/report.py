@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
-from llmb.judging.select_runs import select_distinct_runs
 from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
 from llmb.records.result import RunResult
+from llmb.records.select_runs import select_distinct_runs
 from llmb.values.errors import LlmbError, RecordError
 from llmb.values.printable import printable_line
 from llmb.values.report import Report, ReportedRun, ReportedSet, ReportedSetting

@@ -5,13 +5,24 @@ from __future__ import annotations
 import typer
 
 import llmb
-from llmb.cli.follow import follow_runs, open_session, print_runs
+from llmb.cli import output
+from llmb.cli.follow import NAMED_RUNS, follow_runs, open_session, print_runs
 from llmb.cli.options import AsJson, Runs
 
 
 def cancel(runs: Runs, as_json: AsJson = False) -> None:
     """Cancel runs and wait until they have ended."""
     with open_session(lambda report_activity: llmb.cancel(runs, report_activity=report_activity)) as session:
+        _name_runs(session)
         error = follow_runs(session, as_json=as_json)
         print_runs(session, error, as_json=as_json)
     raise typer.Exit(error.exit_code if error else 0)
+
+
+def _name_runs(session: llmb.Session) -> None:
+    """Print which runs are cancelled, and which ended before."""
+    results = session.results
+    for title, ended in (("cancelling ", False), ("already ended: ", True)):
+        if names := [result.run_id for result in results if result.ended == ended]:
+            more = f", and {len(names) - NAMED_RUNS} more" if len(names) > NAMED_RUNS else ""
+            output.print_message(f"{title}{', '.join(names[:NAMED_RUNS])}{more}")

@@ -15,7 +15,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import INTERRUPTED
-from llmb.cli.options import OneRun
+from llmb.cli.options import OneRun, find_run_or_newest
 
 PAUSE_S = 0.2
 """The pause between two checks for new log lines, which another process may write."""
@@ -27,14 +27,14 @@ SAMPLES = "telemetry."
 
 
 def logs(
-    run: OneRun,
+    run: OneRun = None,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow the run to its end, as attach does.")] = False,
     raw: Annotated[
         bool, typer.Option("--raw", help="Print colours and control characters on a terminal too, as into a pipe.")
     ] = False,
 ) -> None:
     """Print the logs of a run."""
-    result = llmb.find_run(run)
+    result = find_run_or_newest(run)
     printer = LogPrinter(Path(result.directory) / "logs", raw=raw or not sys.stdout.isatty())
     printer.print_new()
     if follow and not result.ended:

@@ -9,17 +9,17 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.options import AsJson, OneRun, reject_combination
+from llmb.cli.options import AsJson, OneRun, find_run_or_newest, reject_combination
 
 
 def show(
-    run: OneRun,
+    run: OneRun = None,
     as_json: AsJson = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print one row per step as CSV.")] = False,
 ) -> None:
     """Show one run: state, metrics, verdict, cause of failure."""
     reject_combination({"--json": as_json, "--csv": csv})
-    result = llmb.find_run(run)
+    result = find_run_or_newest(run)
     if csv:
         output.print_text(_steps_text(result), newline=False)
         return

@@ -1,0 +1,66 @@
+"""Selecting recorded runs by ids, or by filters such as ``{image=*25.12* since=7d}``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import get_args
+
+from llmb.records.records_index import find_runs, select_records
+from llmb.records.result import RunResult, find_run
+from llmb.records.run_filters import Condition, parse_filters
+from llmb.values.errors import Fault, RecordError, SpecError
+from llmb.values.job_status import END_STATES, RunState
+
+UNFINISHED = Condition("not ended", ())
+UNFINISHED_STATES = tuple(state for state in get_args(RunState) if state not in END_STATES)
+
+
+def select_distinct_runs(texts: str | Iterable[str]) -> list[RunResult]:
+    """Return the runs of one or several texts, each run once. The texts and the errors are those of `select_runs`."""
+    texts = [texts] if isinstance(texts, str) else texts
+    return list({run.run_id: run for text in texts for run in select_runs(text)}.values())
+
+
+def select_runs(text: str) -> list[RunResult]:
+    """Return the runs of ids or unique prefixes joined by commas, or of filters in braces. Raise RecordError."""
+    if is_filter(text):
+        found = find_runs(_filters_of(text)).results()
+        if not found:
+            raise RecordError(f"no run matches {text}; `llmb runs` lists all runs")
+        return found
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise RecordError("no run is named")
+    return list({run.run_id: run for run in map(find_run, names)}.values())
+
+
+def is_filter(text: str) -> bool:
+    """Check whether a text is filters in braces, and not a run id."""
+    return text.startswith("{") and text.endswith("}")
+
+
+def select_unfinished(text: str) -> list[str]:
+    """Return the ids of the runs that have not ended and match filters in braces. Raise RecordError if none does."""
+    found = select_records([UNFINISHED, *parse_filters(_filters_of(text))]).run_ids
+    if not found:
+        raise RecordError(f"no unfinished run matches {text}; `llmb runs` lists all runs")
+    return list(found)
+
+
+def check_cancel_filter(text: str) -> None:
+    """Raise SpecError for filters in braces that match every run, or no run that could be cancelled."""
+    filters = _filters_of(text)
+    if not filters:
+        raise SpecError(Fault(message=f"{text} matches every run", expected="a filter such as '{gpus=64}'"))
+    for each in filters:
+        key, _, value = each.partition("=")
+        if key == "verdict":
+            raise SpecError(f"invalid filter {each!r}: a run has a verdict only when it has ended")
+        ended = [state for state in value.split(",") if state in END_STATES] if key == "state" else []
+        if ended:
+            message = f"invalid filter {each!r}: a run that is {ended[0]} cannot be cancelled"
+            raise SpecError(Fault(message=message, expected=", ".join(UNFINISHED_STATES)))
+
+
+def _filters_of(text: str) -> list[str]:
+    return text[1:-1].split()

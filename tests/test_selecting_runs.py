@@ -1,0 +1,84 @@
+"""Runs that a command selects: by a prefix, by filters in braces, or the newest one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import llmb
+
+
+def states(toy: Any) -> dict[str, str]:
+    return {run["run_id"]: run["state"] for run in toy.runs("runs")}
+
+
+def test_filters_select_the_unfinished_runs_that_cancel_names_and_cancels(toy: Any) -> None:
+    ended = toy.run()["run_id"]
+    kept, *wanted = [toy.record(f"toy{gpus}", workload={"gpus": gpus}) for gpus in (1, 2, 4)]
+    cancelled = toy.llmb("cancel", "{gpus=2..8 state=planned}")
+    assert cancelled.returncode == 0, cancelled.stderr
+    [named] = [line for line in cancelled.stderr.splitlines() if line.startswith("llmb: cancelling")]
+    assert set(named.removeprefix("llmb: cancelling ").split(", ")) == set(wanted)
+    assert states(toy) == {ended: "completed", kept: "planned", **dict.fromkeys(wanted, "cancelled")}
+
+
+def test_cancel_names_the_runs_that_ended_before(toy: Any) -> None:
+    ended = toy.run()["run_id"]
+    cancelled = toy.llmb("cancel", ended[:5])
+    assert (cancelled.returncode, states(toy)) == (0, {ended: "completed"})
+    assert cancelled.stderr.startswith(f"llmb: already ended: {ended}\n")
+
+
+@pytest.mark.parametrize(
+    ("filters", "message"),
+    [
+        ("{}", "{} matches every run; expected a filter such as '{gpus=64}'"),
+        ("{ }", "{ } matches every run; expected a filter such as '{gpus=64}'"),
+        (
+            "{state=running,failed}",
+            "invalid filter 'state=running,failed': a run that is failed cannot be cancelled; "
+            "expected planned, preparing, submitting, queued, running",
+        ),
+        ("{verdict=fail}", "invalid filter 'verdict=fail': a run has a verdict only when it has ended"),
+        ("{state=runing}", "unknown state 'runing'"),
+        ("{recipe=other/*}", "no unfinished run matches {recipe=other/*}; `llmb runs` lists all runs"),
+        ("state=planned", "there is no run 'state=planned'; filters are written in braces: '{state=planned}'"),
+    ],
+)
+def test_filters_of_cancel_that_make_no_sense_cancel_nothing(toy: Any, filters: str, message: str) -> None:
+    run_id = toy.record()
+    cancelled = toy.llmb("cancel", run_id, filters)
+    assert cancelled.returncode == 2
+    assert cancelled.stderr.startswith(f"llmb: {message}"), cancelled.stderr
+    assert states(toy) == {run_id: "planned"}
+
+
+def test_attach_follows_the_unfinished_runs_that_match(toy: Any) -> None:
+    toy.run()
+    kept, wanted = toy.record("one"), toy.record("two", workload={"gpus": 2})
+    assert [run["run_id"] for run in toy.runs("attach", "{gpus=2}")] == [wanted]
+    assert (states(toy)[kept], states(toy)[wanted]) == ("planned", "completed")
+    again = toy.llmb("attach", "{gpus=2}")
+    assert again.returncode == 2
+    assert again.stderr == "llmb: no unfinished run matches {gpus=2}; `llmb runs` lists all runs\n"
+
+
+def test_the_library_accepts_the_same_filters(toy: Any) -> None:
+    run_id = toy.record()
+    with pytest.raises(llmb.SpecError, match="matches every run"):
+        llmb.cancel(["{}"])
+    [result] = llmb.cancel(["{recipe=toy/*}"]).wait()
+    assert (result.run_id, result.state) == (run_id, "cancelled")
+
+
+@pytest.mark.parametrize("command", [("show",), ("logs",), ("logs", "-f")])
+def test_show_and_logs_take_the_newest_run_and_name_it(toy: Any, command: tuple[str, ...]) -> None:
+    nothing = toy.llmb(*command)
+    assert nothing.returncode == 2
+    assert nothing.stderr == f"llmb: no runs in {toy.home}; `llmb run SPEC` starts some\n"
+    toy.run()
+    newest = toy.run()["run_id"]
+    printed = toy.llmb(*command)
+    assert (printed.returncode, printed.stderr) == (0, f"llmb: the newest run is {newest}\n")
+    assert printed.stdout == toy.llmb(command[0], newest, *command[1:]).stdout != ""
