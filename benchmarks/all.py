@@ -110,8 +110,8 @@ def markdown(lines: Iterable[Line], about: Mapping[str, str]) -> str:
     table = "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows)
     described = "\n".join(f"| {name} | {value} |" for name, value in about.items())
     return (
-        "# Benchmarks\n\nWritten by `uv run --group dev python benchmarks/all.py --write`; do not edit. The "
-        "two values of a ratio are measured in turns, in the same run.\n\n"
+        "# Benchmarks\n\nWritten by `uv run --group dev python benchmarks/all.py --write`; do not edit.\n"
+        "The two values of a ratio are measured in turns, in the same run.\n\n"
         f"{table}\n\n| machine | |\n| --- | --- |\n{described}\n"
     )
 

@@ -15,6 +15,7 @@ CORE = ROOT / "core/src/llmb"
 LONGEST_FILE = 300
 LONGEST_TEST_FILE = 500  # tests are independent, and each is read alone
 LONGEST_FUNCTION = 50  # fits a screen
+LONGEST_LINE = 120  # ruff checks it in Python
 
 # Names of frameworks, schedulers, container engines, launchers, and of libraries that only some frameworks use.
 WORDS = re.compile(
@@ -74,6 +75,20 @@ def functions(path: Path) -> Iterator[tuple[str, int]]:
 def test_every_function_fits_a_screen() -> None:
     lengths = dict(each for path in tracked_files("*.py") for each in functions(path))
     assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page outside blocks and tables, which cannot be wrapped."""
+    in_block = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        in_block ^= line.lstrip().startswith("```")
+        if not in_block and not line.startswith("|"):
+            yield number, line
+
+
+def test_pages_are_wrapped() -> None:
+    pages = {str(page.relative_to(ROOT)): page for page in tracked_files("*.md")}
+    assert [f"{name}:{n}" for name, page in pages.items() for n, line in prose(page) if len(line) > LONGEST_LINE] == []
 
 
 def test_the_core_names_no_framework_and_no_scheduler() -> None:

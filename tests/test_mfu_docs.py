@@ -14,7 +14,7 @@ import pytest
 import llmb
 from llmb.analysis.flops import flops_per_sequence
 
-PAGE = (Path(__file__).parents[1] / "docs/mfu.md").read_text()
+PAGE = re.sub(r"(?<=\S)\n  (?=\S)", " ", (Path(__file__).parents[1] / "docs/mfu.md").read_text())  # lists unwrapped
 EXAMPLES = re.findall(r"^- \*\*[^*]*, ([^*,]+)\*\* \(s = \d+\)(.*?)(?=^- \*\*|\n\n)", PAGE, re.MULTILINE | re.DOTALL)
 SUMS = [(name, *each) for name, text in EXAMPLES for each in re.findall(r"`(6 x [^`]*|3 x [^`]*) = ([\d.]+) G`", text)]
 ROWS = {
