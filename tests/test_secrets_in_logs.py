@@ -9,7 +9,8 @@ import pytest
 
 TOKEN = "very-secret-7d1f9c"
 OTHER = "hf_" + "Ab3" * 11
-LEAK = f"env; echo 'value={OTHER}'; echo leaked; exit 3"
+PASSWORD = "pass-of-the-proxy"
+LEAK = f"env; echo 'value={OTHER}'; at=@; echo https_proxy=http://me:{PASSWORD}${{at}}proxy:3128; echo leaked; exit 3"
 
 
 def record(toy: Any) -> list[Path]:
@@ -30,7 +31,7 @@ def test_secrets_that_a_job_prints_are_masked(toy: Any, monkeypatch: pytest.Monk
     texts = [file.read_text(errors="replace") for file in record(toy)]
     assert any("\nleaked\n" in text for text in texts)
     assert any("*" * len(TOKEN) in text for text in texts)
-    for secret in (TOKEN, OTHER):
+    for secret in (TOKEN, OTHER, PASSWORD):
         assert not [text for text in texts if secret in text]
         assert secret not in shown
     assert all(file.stat().st_mode & 0o077 == 0 for file in record(toy) if file.parent.name == "logs")

@@ -84,11 +84,50 @@ ORDINARY = (
     b"hf_model hf_checkpoint_to_megatron_converter convert_hf_config_to_distributed_checkpoint wandb_v1",
     b"wandb: run at github_pat sk-learn xox task-",
     b"log ends with github",
+    b"hf_cache=/tmp hf_home, hf_model_dir: hf_checkpointconversion github_pat_rotation_of_all_projects hf_cache",
+    b"hf_home",
+    b"no such folder: hf_model_dir",
+    b"see github_pat_dir",
+    b"project wandb_v1_migration",
 )
 
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_words_are_no_tokens_however_a_log_is_cut(text: bytes) -> None:
+    for cut in range(len(text)):
+        assert copied(text, [cut], SecretMask([])) == text
+    assert copied(text, [*range(len(text))], SecretMask([])) == text
+
+
+URLS = (
+    "http://user:PASSWORD@proxy:3128",
+    "https://:PASSWORD@proxy.example.com/simple?a=b@c",
+    "socks5h://a.user:PASSWORD@10.0.0.1:1080",
+    "git+https://oauth2:PASSWORD@git.example.com/a/b.git#v1@2",
+    "redis://:PASSWORD@[::1]:6379/0",
+)
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("password", ["x", "s3cret", "a:b@c!$'x", "é%40" * 12])
+def test_passwords_in_urls_are_masked_however_a_log_is_cut(url: str, password: str) -> None:
+    data = f"https_proxy={url}\n'{url}' {url}".replace("PASSWORD", password).encode()
+    expected = data.replace(f":{password}@".encode(), b":" + b"*" * len(password.encode()) + b"@")
+    for cut in range(len(data)):
+        assert copied(data, [cut], SecretMask([])) == expected
+    assert copied(data, [*range(len(data))], SecretMask([])) == expected
+
+
+WITHOUT_PASSWORD = (
+    b"http://localhost:8080/a@b http://user@host:80 ssh://git@host:22/a:b@c docker://ubuntu:24.04",
+    b"docker://reg:5000#image@sha256:0123 tcp://10.0.0.1:29500 me@host",
+    b'(http://a:80) "http://b:80","me@host" http://c:80?mail=me@host <http://d:80>me@host http:',
+    b"git://" + b"a" * 800 + b":b@c",
+)
+
+
+@pytest.mark.parametrize("text", WITHOUT_PASSWORD)
+def test_urls_without_a_password_remain_however_a_log_is_cut(text: bytes) -> None:
     for cut in range(len(text)):
         assert copied(text, [cut], SecretMask([])) == text
     assert copied(text, [*range(len(text))], SecretMask([])) == text
@@ -106,7 +145,7 @@ def test_a_log_that_ends_within_a_secret_keeps_no_part_of_it() -> None:
     assert SecretMask([SECRET]).mask(b"a " + SECRET[:9].encode(), is_last=True) == b"a *********"
 
 
-@pytest.mark.parametrize("begin", ["hf_oauth_ab", "sk-proj-a", "sk-ant-api03-", "sk-svcacct-ab"])
+@pytest.mark.parametrize("begin", ["hf_oauth_ab", "hf_" + "aB3" * 6, "sk-proj-a", "sk-ant-api03-", "sk-svcacct-ab"])
 def test_a_log_that_ends_within_a_token_keeps_no_part_of_it(begin: str) -> None:
     assert copied(f"key={begin}".encode(), [], SecretMask([])) == b"key=" + b"*" * len(begin)
 

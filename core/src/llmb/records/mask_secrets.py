@@ -23,17 +23,20 @@ LONGEST_TOKEN = 512
 _WORD = rb"[A-Za-z0-9_-]"
 _REST = rb"%s{16,%d}" % (_WORD, LONGEST_TOKEN)
 _SHAPES = {
-    b"hf_": rb"(?=oauth_|jwt_|[A-Za-z0-9]{16})" + _REST,  # Hugging Face, but not names such as hf_model_to_local_model
-    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"), _REST),
-    **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-", b"wandb_v1_"), _REST),
+    **dict.fromkeys((b"hf_oauth_", b"hf_jwt_"), _REST),  # Hugging Face
+    **dict.fromkeys((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), _REST),
+    **dict.fromkeys((b"nvapi-", b"glpat-", b"xoxb-", b"xoxp-"), _REST),
     **dict.fromkeys((b"sk-proj-", b"sk-ant-", b"sk-svcacct-"), _REST),  # OpenAI, Anthropic
 }
 """Beginnings of tokens that no other text has, each with the rest of the token as a regular expression.
 
-Sources: the publishers' pages on tokens, and for W&B the keys of 86 characters that wandb accepts since 0.22.3.
+Sources: the publishers' pages on tokens.
 """
 
 _AMBIGUOUS_SHAPES = {
+    b"hf_": rb"[A-Za-z0-9]{30}%s{0,%d}" % (_WORD, LONGEST_TOKEN - 30),  # Hugging Face: 34, unlike hf_model_dir
+    b"github_pat_": rb"[A-Za-z0-9]{20}%s{16,%d}" % (_WORD, LONGEST_TOKEN - 20),  # 22, _ and 59 characters
+    b"wandb_v1_": rb"%s{64,%d}" % (_WORD, LONGEST_TOKEN),  # 77 characters, accepted since wandb 0.22.3
     b"sk-": rb"%s{32,%d}" % (_WORD, LONGEST_TOKEN),  # older keys of OpenAI, and others
     **dict.fromkeys((b"AKIA", b"ASIA"), rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),  # ids of AWS keys, which have 20 characters
 }
@@ -42,20 +45,35 @@ _AMBIGUOUS_SHAPES = {
 Only a whole token is masked, because the beginning alone may be that of a word.
 """
 
+_MOST_OF_A_TOKEN = rb"hf_[A-Za-z0-9]{16}"
+"""Text at the end of a log that is too much of an ambiguous token to remain, and that no word has."""
+
+_LONGEST_USER = 128
+_AUTHORITY = rb'[^\s/?#"<>]'
+_USER = rb'[^\s/?#"<>:@]{0,%d}' % _LONGEST_USER
+_URL = {b"://": re.compile(rb"://%s:(%s{1,%d})@" % (_USER, _AUTHORITY, LONGEST_TOKEN))}
+"""The password in a URL, such as that of a proxy. It ends at the last @ before the path (RFC 3986, section 3.2)."""
+
 
 def _begin(prefix: bytes) -> bytes:
     """Return the expression for the beginning of a token. ``sk-`` within a word, such as task-1, begins no token."""
     return prefix + (rb"(?<!%s.{%d})" % (_WORD, len(prefix)) if prefix.startswith(b"sk-") else b"")
 
 
-_TOKENS = {prefix: re.compile(_begin(prefix) + rest) for prefix, rest in (_SHAPES | _AMBIGUOUS_SHAPES).items()}
-_UNFINISHED = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(_TOKENS), _WORD, LONGEST_TOKEN - 1))
-_CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _WORD, LONGEST_TOKEN - 1))
+_TOKENS = {prefix: re.compile(_begin(prefix) + rest) for prefix, rest in (_SHAPES | _AMBIGUOUS_SHAPES).items()} | _URL
+_LONGEST = _LONGEST_USER + 1 + LONGEST_TOKEN  # a user, a colon and a password
+_UNFINISHED = re.compile(
+    rb"(?:(?:%s)%s{0,%d}|://%s{0,%d})\Z"
+    % (b"|".join(_SHAPES | _AMBIGUOUS_SHAPES), _WORD, LONGEST_TOKEN - 1, _AUTHORITY, _LONGEST)
+)
+_CUT_OFF = re.compile(
+    rb"(?:%s|%s)%s{0,%d}\Z" % (_MOST_OF_A_TOKEN, b"|".join(map(_begin, _SHAPES)), _WORD, LONGEST_TOKEN - 1)
+)
 _ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 
 class SecretMask:
-    """A mask for known ``values``, however a shell, JSON or a URL writes them, and for tokens of known shapes."""
+    """A mask for known ``values``, however a shell, JSON or a URL writes them, for tokens and for passwords in URLs."""
 
     def __init__(self, values: Iterable[str]) -> None:
         known = {written.encode() for value in values for written in _spellings(value)}
@@ -84,7 +102,7 @@ class SecretMask:
         secrets = self._known if is_last else (*self._known, *_TOKENS)
         starts = [len(data) - size for size in _overlaps(data, secrets)]
         unfinished = _CUT_OFF if is_last else _UNFINISHED
-        if found := unfinished.search(data, max(0, len(data) - LONGEST_TOKEN)):
+        if found := unfinished.search(data, max(0, len(data) - _LONGEST - len(b"://"))):
             starts.append(found.start())
         end = min(starts, default=len(data))
         if not is_last and _ENDS_IN_WORD.search(data, max(0, end - 1), end):
@@ -109,7 +127,9 @@ def _overlaps(data: bytes, secrets: Iterable[bytes]) -> Iterator[int]:
 
 
 def _stars(found: re.Match[bytes]) -> bytes:
-    return b"*" * len(found[0])
+    """Return the match with its group masked, or all of it if the expression has no group."""
+    start, end = (at - found.start() for at in found.span(found.re.groups))
+    return found[0][:start] + b"*" * (end - start) + found[0][end:]
 
 
 def known_secrets(names: Iterable[str]) -> list[str]:
