@@ -43,6 +43,7 @@ ALLOWED = {
     # the launchers whose reports do not show that a process continued
     "logs/exceptions.py": {"mpirun", "torch"},
     # the origin of the texts that identify a cause
+    "logs/signatures/datasets_and_models.toml": {"cuda"},
     "logs/signatures/files.toml": {"pytorch", "torch"},
     "logs/signatures/gpu.toml": {"cuda", "pytorch", "torch", "transformer engine"},
     "logs/signatures/memory.toml": {"cuda", "pytorch", "torch"},
