@@ -9,7 +9,7 @@ import pytest
 from parts.command_line import Llmb, command_line
 from parts.recorded_runs import record_runs
 
-from llmb import RecordError, find_run
+from llmb import Failure, RecordError, find_run
 from llmb.records.record import runs_folder
 
 STEADY = [7.0] * 10
@@ -55,6 +55,20 @@ def test_an_invalid_filter_names_the_closest_one(llmb: Llmb) -> None:
         answer = llmb("runs", argument)
         assert (answer.status, answer.out) == (2, "")
         assert message in answer.err
+
+
+def test_the_list_shows_why_runs_did_not_complete(llmb: Llmb) -> None:
+    failure = Failure(cause="the accelerator is out of memory")
+    record_runs([STEADY])
+    record_runs([[]], state="failed", failure=failure)
+    record_runs([[]], state="lost", reason="the scheduler does not know the job, " + 20 * "and so on, ")
+    titles, *lines = llmb("runs").out.splitlines()
+    assert titles.split()[:5] == ["run", "state", "verdict", "s/step", "cause"]
+    completed, failed, lost = sorted(line.split(maxsplit=1)[1] for line in lines)
+    assert completed.split()[:3] == ["completed", "pass", "7.000"]
+    assert failed.split("  ")[0] == "failed"
+    assert "  the accelerator is out of memory  " in failed
+    assert "  the scheduler does not know the job, and so on, and so ...  " in lost
 
 
 def test_a_damaged_record_is_named_in_one_line(llmb: Llmb) -> None:

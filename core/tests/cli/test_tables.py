@@ -48,6 +48,13 @@ def test_on_a_narrow_terminal_optional_columns_are_dropped_the_last_first(
     assert left_out(COLUMNS, ROWS, width) == [each for each in ("tokens/s", "created") if each not in text]
 
 
+def test_a_column_that_does_not_fit_leaves_its_room_to_later_ones() -> None:
+    columns = [Column("run"), *(Column(title, optional=True) for title in ("verdict", "cause", "MFU"))]
+    rows = [("run1", "pass", "a text that is too long", "52.6")]
+    assert [line.plain for line in table_lines(columns, rows, 20)] == ["run   verdict  MFU", "run1  pass     52.6"]
+    assert left_out(columns, rows, 20) == ["cause"]
+
+
 @pytest.mark.parametrize("nothing", ["", "-"])
 def test_an_empty_column_is_dropped_before_any_text_is_broken(nothing: str) -> None:
     columns, rows = (Column("what", wraps=4), Column("empty", optional=True)), [("two words", nothing)]

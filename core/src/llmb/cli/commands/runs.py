@@ -66,12 +66,12 @@ def runs(
 
 def _print_list(found: llmb.RunListing) -> None:
     """Print the runs, the number of those that are not listed, and a line for each damaged record."""
-    from llmb.cli.views.run_list import print_run_list
+    from llmb.cli.views.run_list import is_damaged, print_run_list
 
     results = found.results()
     print_run_list(results)
     if found.total > len(results):
         output.print_text(f"{len(results)} of {found.total:,} runs; --all lists all")
     for result in results:
-        if result.reason.startswith((result.directory, "damaged record")):
+        if is_damaged(result):
             output.print_message(f"{result.run_id}: {result.reason}")

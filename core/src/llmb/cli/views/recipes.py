@@ -39,7 +39,7 @@ CONFIGURATION_COLUMNS = (
     Column("parallelism", wraps=24),
 )
 RESULT_COLUMNS = (
-    Column("step s", right=True, optional=True),
+    Column("s/step", right=True, optional=True),
     Column("TFLOP/s per GPU", right=True, optional=True),
     Column("release", optional=True),
     Column("tokens/s", right=True, optional=True),

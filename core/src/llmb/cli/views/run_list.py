@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from rich.text import Text
@@ -18,13 +19,20 @@ from llmb.cli.views.verdicts import four_digits
 SWEEP_WIDTH = 18
 """The least width of the column of sweep values, in characters."""
 
+CAUSE_WIDTH = 14
+"""The least width of the column of causes, in characters."""
+
+LONGEST_CAUSE = 60
+"""Characters of a cause in the list. `llmb show` prints all of it."""
+
 
 def print_run_list(runs: Sequence[llmb.RunResult]) -> None:
     """Print one line per run."""
     differences = describe_differences(runs)
     columns = [Column("run"), *([Column("sweep", wraps=SWEEP_WIDTH)] if any(differences) else [])]
-    columns += [Column("state"), Column("verdict", optional=True)]
-    columns += [Column(title, right=True, optional=True) for title in ("step time s", "MFU %", "tokens/s", "created")]
+    columns += [Column("state"), Column("verdict", optional=True), Column("s/step", right=True, optional=True)]
+    columns += [Column("cause", wraps=CAUSE_WIDTH, optional=True)]
+    columns += [Column(title, right=True, optional=True) for title in ("MFU %", "tokens/s", "created")]
     rows = [_line(run, [each] if any(differences) else []) for run, each in zip(runs, differences, strict=True)]
     print_table(columns, rows)
     for run in runs:
@@ -42,7 +50,21 @@ def _line(run: llmb.RunResult, differences: Sequence[str]) -> tuple[str | Text, 
         Text(run.state, STYLES.get(run.state, "")),
         Text(run.verdict or "", STYLES.get(run.verdict or "", "")),
         four_digits(metrics.step_time_s) if metrics and metrics.step_time_s is not None else "",
+        _cause(run),
         f"{100 * mfu:.2f}" if mfu is not None else "",
         format_number(metrics.tokens_per_s if metrics else None),
         (run.created or "").replace("T", " ").partition(".")[0].removesuffix("+00:00"),
     )
+
+
+def _cause(run: llmb.RunResult) -> str:
+    """Return why a run ended without a result, shortened. A damaged record has a line of its own below the list."""
+    if run.state == "completed" or not run.ended or is_damaged(run):
+        return ""
+    cause = run.failure.cause if run.failure else run.reason.partition("\n")[0]
+    return textwrap.shorten(cause, LONGEST_CAUSE, placeholder=" ...")
+
+
+def is_damaged(run: llmb.RunResult) -> bool:
+    """Check whether the record of a run is damaged, so that the reason names its file."""
+    return run.reason.startswith((run.directory, "damaged record"))

@@ -24,7 +24,8 @@ Cell = str | Text
 class Column:
     """A column of a table. If the terminal is too narrow, only columns with ``wraps`` are broken, down to that width.
 
-    ``optional`` columns are dropped if the terminal is too narrow for all: first the empty columns, then the last.
+    ``optional`` columns are dropped if the terminal is too narrow for all: first the empty columns, then each that does
+    not fit beside those before it.
     """
 
     title: str = ""
@@ -98,12 +99,16 @@ def _text(cell: Cell, column: Column) -> Text:
 
 
 def _fitting(columns: Sequence[_FilledColumn], width: int | None) -> list[_FilledColumn]:
-    """Return the columns that are shown."""
-    kept = list(columns)
-    if width is not None and _total([each.natural_width for each in kept]) > width:
-        kept = [each for each in kept if not (each.column.optional and each.is_empty)]
-    while _widths(kept, width) is None and (optional := [each for each in kept if each.column.optional]):
-        kept.remove(optional[-1])
+    """Return the columns that are shown: if there is not enough room, those that must be, and the others that fit."""
+    shown = list(columns)
+    if width is not None and _total([each.natural_width for each in shown]) > width:
+        shown = [each for each in shown if not (each.column.optional and each.is_empty)]
+    if _widths(shown, width) is not None:
+        return shown
+    kept = [each for each in shown if not each.column.optional]
+    for column in (each for each in shown if each.column.optional):
+        wider = [each for each in shown if each in kept or each is column]
+        kept = wider if _widths(wider, width) is not None else kept
     return kept
 
 
