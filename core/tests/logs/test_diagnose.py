@@ -211,6 +211,15 @@ def test_no_log_of_a_training_that_went_well_has_a_cause_of_failure(framework: s
             "the host is out of memory",
         ),
         ("[ 123.4] Memory cgroup out of memory: Killed process 42 (python3)", "the host is out of memory"),
+        (
+            "n1:1:2 [3] ibvwrap.c:160 NCCL WARN Call to ibv_create_cq failed with error Cannot allocate memory",
+            "the processes may not lock enough memory for the network",
+        ),
+        ("RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "a GPU library failed"),
+        (
+            "AssertionError: Device compute capability 8.9 or higher required for FP8 execution.",
+            "the GPU does not support this precision (FP8)",
+        ),
     ],
 )
 def test_a_cause_has_the_number_or_the_node_of_its_line(tmp_path: Path, line: str, cause: str) -> None:
