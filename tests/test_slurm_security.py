@@ -181,3 +181,17 @@ def test_the_secret_of_a_rejected_job_is_removed(toy_slurm: Any) -> None:
     assert done.returncode == 4
     assert TOKEN not in done.stderr
     assert secrets_left(toy_slurm) == []
+
+
+def test_a_task_without_secrets_removes_those_of_another_llmb(toy_slurm: Any) -> None:
+    """A process whose target has secrets may be killed between placing them and submitting the shared task."""
+    length = toy_slurm.folder / "length"
+    task = {"task": "data", "task_on": "scheduler", "task_end": f'echo "${{#OTHER_TOKEN}}" >{length}'}
+    [planned] = toy_slurm.runs("run", toy_slurm.spec(framework=task), "--dry-run")
+    [preparation] = planned["preparation"]
+    placed = toy_slurm.workdir / "cache" / "jobs" / preparation["key"] / ".secrets"
+    placed.parent.mkdir(parents=True)
+    placed.write_text(f"export OTHER_TOKEN={TOKEN}\n")
+    assert toy_slurm.run(framework=task)["state"] == "completed"
+    assert length.read_text() == f"{len(TOKEN)}\n"
+    assert secrets_left(toy_slurm) == []

@@ -337,3 +337,11 @@ def test_a_requeued_job_that_lost_its_secrets_fails_with_the_reason(
     assert done.returncode == exit_code, done.stderr
     reason = (directory / "ended").read_text()
     assert ("removed the secrets, because squeue did not report" in reason) == bool(exit_code)
+
+
+def test_only_a_job_with_secrets_keeps_them_for_another_attempt() -> None:
+    with_secrets = Slurm().build_job(job(environment=IMAGE), target()).text
+    without = Slurm().build_job(job(), target()).text
+    assert "  will_be_requeued || rm -f .secrets\n" in with_secrets
+    assert "  rm -f .secrets\n" in without  # another llmb may have placed them for the same task
+    assert [line for line in without.splitlines() if "squeue" in line or "will_be_requeued" in line] == []

@@ -62,7 +62,7 @@ run_rank() {
   environment "$1"
   export_master "$LLMB_MASTER_ADDR" "$LLMB_MASTER_PORT"
   export_rank "$SLURM_PROCID" "$SLURM_LOCALID" "$SLURM_NODEID" "$SLURM_STEP_NUM_TASKS" "${SLURM_STEP_TASKS_PER_NODE%%[(,]*}"
-  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*' 
+  [ "$1" = outside ] || . ./provenance.sh rank 'SLURM_*'
   read_secrets
   shift
   exec "$@"
@@ -101,18 +101,12 @@ record_failure() {
 # at_exit: keep the end, which Slurm may have purged before the next poll, and remove the secrets.
 at_exit() {
   local status=$?
-  will_be_requeued || rm -f .secrets
+  rm -f .secrets
   record_attempt end
   printf '%s\t%s\t%s\n' "$SLURM_JOB_ID" "$status" "$reason" >ended.partial && mv ended.partial ended
 }
 trap at_exit EXIT
 trap 'exit 143' TERM
-
-# will_be_requeued: check whether there will be another attempt, which needs the secrets. If squeue does not answer in
-# time, the secrets are removed: Slurm kills this script KillWait (30 s by default) after SIGTERM.
-will_be_requeued() {
-  [ -f .secrets ] && [ "$(timeout 10 squeue -h -j "$SLURM_JOB_ID" -O RestartCnt:.0 2>/dev/null)" -gt "$LLMB_ATTEMPT" ] 2>/dev/null
-}
 
 export_master "${nodes[0]}" "$(free_port $((20000 + SLURM_JOB_ID % 10000)))"
 
