@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import tomllib
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import pytest
 from parts.command_line import command_line
+from parts.examples import write_project_metadata
+from parts.forked import run_llmb
 from parts.wheels import EmptyEnvironment
 
 import llmb
@@ -163,11 +166,35 @@ def test_a_log_without_steps_is_rejected_and_nothing_is_written(
     assert "--from requires --kind declared, not pack" in done.err
 
 
+def test_the_example_of_a_framework_runs_here(tmp_path: Path) -> None:
+    llmb.new_plugin("my_trainer", "framework", tmp_path)
+    project = tmp_path / "llmb-my-trainer"
+    write_project_metadata(project, project / "src")
+    env = {**os.environ, "PYTHONPATH": str(project / "src"), "LLMB_HOME": str(tmp_path / "home")}
+    done = run_llmb(["run", "example.toml", "--set", "workload.gpus=[1, 2]"], env=env, cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("  completed") == 2
+
+
+@pytest.mark.parametrize("kind", PROJECTS)
+def test_the_steps_of_a_project_end_with_its_publication(tmp_path: Path, kind: llmb.PluginKind) -> None:
+    llmb.new_plugin("my_trainer", kind, tmp_path)
+    commands = steps(tmp_path / "llmb-my-trainer")
+    assert commands[0].startswith("uv pip install --editable . ")
+    assert commands[-2:] == ["uv build", "uv publish"]
+
+
+def steps(project: Path) -> list[str]:
+    """Return the commands that the README of a project shows."""
+    block = (project / "README.md").read_text().split("```")[1]
+    return [line.partition("  #")[0].strip() for line in block.strip().splitlines()]
+
+
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path]) -> EmptyEnvironment:
     """Install core and the tools of an author once."""
     made = EmptyEnvironment(tmp_path_factory.mktemp("author"))
-    made.install(f"{wheels['core']}[testing]", "mypy", "ruff", "build", "hatchling")
+    made.install(f"{wheels['core']}[testing]", wheels["local"], "mypy", "ruff", "build", "hatchling")
     return made
 
 
@@ -175,22 +202,18 @@ def environment(tmp_path_factory: pytest.TempPathFactory, wheels: dict[str, Path
 @pytest.mark.real
 @pytest.mark.xdist_group("wheels")
 @pytest.mark.parametrize("kind", PROJECTS)
-def test_a_project_passes_its_tests_without_changes(
+def test_a_project_passes_its_tests_and_its_steps_work(
     tmp_path: Path, environment: EmptyEnvironment, kind: llmb.PluginKind
 ) -> None:
     assert environment.llmb("new-plugin", "my_trainer", "--kind", kind, "--into", str(tmp_path)).returncode == 0
     project = tmp_path / "llmb-my-trainer"
     environment.install(project)  # replaces the project of another kind
-    commands = [
-        ["pytest", "-q"],
-        ["ruff", "check", "."],
-        ["ruff", "format", "--check", "."],
-        ["build", "--no-isolation"],
-    ]
+    _install, *written, build, _publish = steps(project)
+    assert build == "uv build"  # which would install hatchling from the index
+    commands = [*written, "python -m build --no-isolation", "ruff check .", "ruff format --check ."]
     if kind != "pack":  # which has no code
-        commands.append(["mypy", "src", "tests"])
+        commands.append("mypy src tests")
     env = {**environment.env, "MYPY_CACHE_DIR": str(environment.folder / "mypy")}
     for command in commands:
-        words = [str(environment.python), "-m", *command]
-        done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(command.split(), cwd=project, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, (command, done.stdout, done.stderr)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import random
 import subprocess
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from parts.examples import SOURCES, write_metadata
+from parts.examples import SOURCES, write_metadata, write_project_metadata
 from parts.forked import run_llmb
 from parts.pages import Session, blocks
 from parts.recorded_runs import PUBLISHED_S, record_runs
@@ -156,13 +155,5 @@ def _environment_of(session: Session) -> Iterator[None]:
 def installed_plugin(session: Session) -> None:
     """Install the project in the session's folder, as ``uv pip install -e`` does, but without an index."""
     [file] = session.folder.glob("*/pyproject.toml")
-    project = tomllib.loads(file.read_text())["project"]
-    info = file.parent / "src" / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    info.mkdir()
-    needs = "".join(f"Requires-Dist: {each}\n" for each in project["dependencies"])
-    head = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n{needs}"
-    (info / "METADATA").write_text(head)
-    groups = project["entry-points"].items()
-    points = (f"[{group}]\n" + "".join(f"{k} = {v}\n" for k, v in each.items()) for group, each in groups)
-    (info / "entry_points.txt").write_text("".join(points))
+    write_project_metadata(file.parent, file.parent / "src")
     session.env = {**session.env, "PYTHONPATH": str(file.parent / "src")}

@@ -1,5 +1,7 @@
 """Framework plugin for __Name__."""
 
+from importlib.resources import files
+
 from llmb import Environment, FrameworkHooks, Job, LogParser, Phase, Run, SpecError, hookimpl, unsupported_degrees
 
 from llmb___name__.log import Log
@@ -22,15 +24,17 @@ class __Name__(FrameworkHooks[Options]):
         degrees, model = run.parallelism, run.model
         if errors := [*unsupported_degrees(run, ("pp", "vp", "cp", "ep", "etp"))]:
             raise SpecError(*errors)
+        script = f"{run.paths.run}/train.py"
         command = (
-            *("python", "train.py", f"--steps={run.steps}", f"--dtype={run.dtype}"),
+            *("python3", script, f"--steps={run.steps}", f"--dtype={run.dtype}"),
             *(f"--tp={degrees.tp}", f"--fsdp={degrees.fsdp}"),
             *(f"--micro-batch={degrees.micro_batch_size}", f"--global-batch={degrees.global_batch_size}"),
             *(f"--layers={model.layers}", f"--hidden={model.hidden}", f"--ffn={model.ffn}", f"--heads={model.heads}"),
             *(f"--query-groups={model.query_groups}", f"--vocab={model.vocab}", f"--seq-len={model.seq_len}"),
             *run.options.args,
         )
-        return run.job((Phase(name="train", command=command),))
+        program = (files("llmb___name__") / "train.py").read_text(encoding="utf-8")  # core copies it to the target
+        return run.job((Phase(name="train", command=command),), files={script: program})
 
     @hookimpl
     def parse_log(self, run: Run[Options] | None) -> LogParser:
