@@ -407,15 +407,11 @@ def test_without_a_log_the_framework_needs_a_log_directory(parse: Llmb) -> None:
     [
         (b"", "is empty"),
         (bytes(range(256)) * 1000, "is binary, and not a log of maxtext"),
-        (
-            b"Training epoch 0, iteration 0/19 | lr: 1e-06 | global_step: 0\n",
-            "no maxtext steps found; check --framework",
-        ),
         (b"x" * 3_000_000, "no maxtext steps found; check --framework"),
         (b"\x28\xb5\x2f\xfd\0", "is compressed by zstd; unpack it first"),
         (gzip.compress(b""), "is empty"),
     ],
-    ids=["empty", "binary", "of another framework", "one line", "compressed", "empty once unpacked"],
+    ids=["empty", "binary", "one line", "compressed", "empty once unpacked"],
 )
 def test_a_log_without_a_step_is_one_line_and_exit_1(parse: Llmb, tmp_path: Path, content: bytes, message: str) -> None:
     log = tmp_path / "bad.log"

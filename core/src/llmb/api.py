@@ -154,13 +154,14 @@ def parse_paths(
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
     from llmb.parsing.directories import LogReader
+    from llmb.parsing.other_frameworks import name_writer
 
     registry = registry or PluginRegistry()
     name, known_run = _writer(framework, recipe, gpus, registry)
     reader = LogReader(
         framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
     )
-    return [reader.read(Path(path)) for path in paths]
+    return [name_writer(reader.read(Path(path)), name, registry) for path in paths]
 
 
 def _writer(

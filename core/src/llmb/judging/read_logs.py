@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 from llmb.parsing.directories import LogReader
+from llmb.parsing.other_frameworks import read_with_others
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.errors import Fault, LogError, PluginError, PluginWarning
+from llmb.values.errors import Fault, LogError
 from llmb.values.recipe import Window
 
 
@@ -25,8 +25,7 @@ def read_run(
     log = _read(paths, framework, registry, window, steps)
     if log.steps:
         return log
-    others = [_read_quietly(paths, other, registry, window, steps) for other in _other_frameworks(framework, registry)]
-    return max((other for other in others if other and other.steps), key=lambda other: len(other.steps), default=log)
+    return read_with_others(lambda name: _read(paths, name, registry, window, steps), framework, registry) or log
 
 
 def _read(
@@ -46,21 +45,3 @@ def _files_of_ranks(folder: Path, reader: LogReader) -> list[Path]:
     if not files:
         raise LogError(Fault(message="no logs found", file=str(folder), expected="a directory with one log per rank"))
     return files
-
-
-def _read_quietly(
-    paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
-) -> ParsedLog | None:
-    """Parse with a framework that the user did not name. Warn if its plugin is broken, and return None."""
-    try:
-        return _read(paths, framework, registry, window, steps)
-    except PluginError as error:
-        warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
-    except LogError:
-        return None
-    return None
-
-
-def _other_frameworks(framework: str, registry: PluginRegistry) -> list[str]:
-    names = [entry.name for entry in registry.installed if entry.kind == "framework" and entry.name != framework]
-    return list(dict.fromkeys(names))

@@ -29,22 +29,31 @@ class PassedOver:
 
 @attrs.frozen(kw_only=True)
 class ParsedPath:
-    """The logs at a path as the user named it, the files that were passed over, and the errors of unreadable files."""
+    """The logs at a path as the user named it, the files that were passed over, and the errors of unreadable files.
+
+    ``written_by`` is another installed framework that has steps in them, if the framework of the user has none.
+    """
 
     path: Path
     logs: tuple[ParsedLog, ...]
     passed_over: tuple[PassedOver, ...]
     faults: tuple[Fault, ...]
+    written_by: str | None = None
 
     def explain_missing_steps(self, framework: str) -> str | None:
         """Return the reason why the path has no step of the framework. Return None if it has one, or an error."""
-        if self.faults or any(log.no_step is None for log in self.logs):
+        if self.has_steps or self.faults:
             return None
-        return (
-            f"no file with {framework} steps found; check --framework"
-            if os.path.isdir(self.path)
-            else self.logs[0].no_step
-        )
+        is_folder, other = os.path.isdir(self.path), self.written_by
+        if other:
+            what = "these are logs" if is_folder else "this is a log"
+            return f"no {framework} steps found; {what} of {other}: use --framework {other}, or a recipe of {other}"
+        return f"no file with {framework} steps found; check --framework" if is_folder else self.logs[0].no_step
+
+    @property
+    def has_steps(self) -> bool:
+        """True if a log has a step of the framework."""
+        return any(log.no_step is None for log in self.logs)
 
 
 @attrs.frozen(kw_only=True)

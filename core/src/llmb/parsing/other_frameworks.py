@@ -1,0 +1,60 @@
+"""Recognition of logs by the other installed frameworks, if the framework that the user named finds no step."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import attrs
+
+from llmb.parsing.directories import ParsedPath
+from llmb.parsing.parse_log import ParsedLog, parse_run
+from llmb.plugins.registry import PluginRegistry
+from llmb.values.errors import LogError, PluginError, PluginWarning
+
+TRIED_LOGS = 3
+"""The most logs of a folder that are read with every other framework. Logs of one folder are rarely of several."""
+
+
+def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> ParsedLog | None:
+    """Read with each other installed framework. Return the log that has most steps, or None if none has a step.
+
+    ``read`` reads with the framework that it receives. Warn about plugins that are broken.
+    """
+    names = dict.fromkeys(entry.name for entry in registry.installed if entry.kind == "framework")
+    logs = [_read_quietly(read, name) for name in names if name != framework]
+    return max((log for log in logs if log and log.steps), key=lambda log: len(log.steps), default=None)
+
+
+def name_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> ParsedPath:
+    """Return the logs at a path with the installed framework that wrote them, if they have no step of ``framework``.
+
+    Ignore broken plugins.
+    """
+    if found.has_steps or found.faults:
+        return found
+    logs = [each.path for each in found.logs or found.passed_over][:TRIED_LOGS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PluginWarning)
+        for log in filter(os.path.isfile, logs):  # a pipe cannot be read again
+            if other := read_with_others(partial(_parse, log, registry), framework, registry):
+                return attrs.evolve(found, written_by=other.framework)
+    return found
+
+
+def _parse(log: Path, registry: PluginRegistry, framework: str) -> ParsedLog:
+    return parse_run([log], framework, registry)
+
+
+def _read_quietly(read: Callable[[str], ParsedLog], framework: str) -> ParsedLog | None:
+    """Read with a framework that the user did not name. Warn if its plugin is broken, and return None."""
+    try:
+        return read(framework)
+    except PluginError as error:
+        warnings.warn(PluginWarning(f"left out: {error}"), stacklevel=2)
+    except LogError:
+        return None
+    return None
