@@ -46,6 +46,8 @@ def test_the_node_and_the_path_come_from_the_log(plan: RunPlan) -> None:
     evidence = "OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt/step_100'"
     assert remedy(plan, "`ls -d PATH`", evidence=evidence) == "`ls -d /home/me/ckpt/step_100`"
     assert remedy(plan, "`ls -d PATH`", evidence="cannot copy /a/b to /c/d") == "`ls -d PATH`"
+    evidence = "/usr/bin/python3: can't open file '/x/train.py': [Errno 2] No such file or directory"
+    assert remedy(plan, "`ls -d PATH`", evidence=evidence) == "`ls -d /x/train.py`"
     assert remedy(plan, "`llmb run SPEC --set target.exclude=NODE`", host="node07").endswith("target.exclude=node07`")
 
 

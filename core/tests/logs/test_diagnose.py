@@ -226,6 +226,37 @@ def test_a_cause_has_the_number_or_the_node_of_its_line(tmp_path: Path, line: st
     assert cause_of(tmp_path, run=f"one\n{line}\n") == cause
 
 
+MISSING = {
+    "exec": ("/w/runs/a/command.sh: line 3: exec: torchrun: not found\n", "a program was not found (torchrun)"),
+    "bash": ("c.sh: line 1: torchrun: command not found\n", "a program was not found (torchrun)"),
+    "sh": ("/bin/sh: 1: torchrun: not found\n", "a program was not found (torchrun)"),
+    "path": (
+        "/w/command.sh: line 3: /x/train: No such file or directory\n",
+        "a program or file does not exist in the image or on the node (/x/train)",
+    ),
+    "python": (
+        "python: can't open file '/x/train.py': [Errno 2] No such file or directory\n",
+        "the program does not exist in the image or on the node",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_a_missing_program_is_the_cause(tmp_path: Path, name: str) -> None:
+    line, cause = MISSING[name]
+    found = diagnose(write(tmp_path, run=f"starting\n{line}"))
+    assert found is not None
+    assert (found.cause, found.evidence, found.line, found.origin) == (cause, line.strip(), 2, "user")
+    assert cause_of(tmp_path, run="".join(f"{rank}: {line}" for rank in range(100))) == cause
+
+
+@pytest.mark.parametrize("name", ["exec", "bash", "sh", "path"])
+def test_a_missing_program_is_no_cause_if_the_script_went_on(tmp_path: Path, name: str) -> None:
+    line, _ = MISSING[name]
+    assert diagnose(write(tmp_path, run=line + "step 1\n" * 5)) is None
+    assert cause_of(tmp_path, run=f"{line}KeyError: 7\nbye\n{VICTIM}") == "a process failed with KeyError"
+
+
 LAUNCHERS = {
     "elastic": ("torch.x.errors.ChildFailedError:\n====\ntrain.py FAILED\n", "unknown: a process of the run failed"),
     "mpi": (

@@ -29,11 +29,17 @@ def fill_commands(failure: Failure, words: Mapping[str, str]) -> Failure:
 
     ``words`` has the names that the caller knows, quoted for a shell. The node and the path come from the failure.
     """
-    paths = {path["quoted"] or path["bare"] for path in PATH.finditer(f"{failure.evidence} {failure.cause}")}
     host = failure.host if failure.host and HOST.fullmatch(failure.host) else ""
-    known = {"NODE": host, "PATH": paths.pop() if len(paths) == 1 else "", **words}
+    known = {"NODE": host, "PATH": _only_path(failure.cause) or _only_path(failure.evidence), **words}
 
     def fill(command: re.Match[str]) -> str:
         return NAME.sub(lambda name: known.get(name[0]) or name[0], command[0])
 
     return attrs.evolve(failure, remedy=COMMAND.sub(fill, failure.remedy))
+
+
+def _only_path(text: str) -> str:
+    """Return the path in a text, or its only path in quotes, or "" if it has none or several."""
+    found = [*PATH.finditer(text)]
+    paths = {path["quoted"] for path in found if path["quoted"]} or {path["bare"] for path in found}
+    return paths.pop() if len(paths) == 1 else ""
