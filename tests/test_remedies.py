@@ -20,6 +20,7 @@ from parts.deadline import DEADLINE_S
 
 import llmb
 from llmb.cli.app import COMMANDS
+from llmb.logs.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, with_commands
 from llmb.values.causes import CAUSES
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +29,10 @@ SOURCES = (*PRODUCT, *ROOT.glob("examples/plugins/*/src"))
 TEMPLATES = ROOT / "core/src/llmb/plugin_templates"
 DOCUMENTED = ast.FunctionDef | ast.ClassDef | ast.Module
 COMMAND = re.compile(r"`([^`]+)`")
+RANKS = 2048
+SCREEN = 45
+"""Lines of a large terminal."""
+
 SPEC_LINE = re.compile(r"\w+ = .+")
 """A line of a spec, such as `segment = false`."""
 
@@ -78,7 +83,7 @@ def remedies_of_files(sources: Sequence[Path] = SOURCES) -> Iterator[tuple[str, 
         for file in source.rglob("*.toml"):
             if not file.is_relative_to(TEMPLATES):
                 for remedy in remedies_of_data(tomllib.loads(file.read_text())):
-                    yield file.name, remedy
+                    yield file.name, with_commands(remedy)
 
 
 @functools.cache
@@ -134,6 +139,79 @@ def test_the_command_of_a_remedy_does_not_wait_for_standard_input(tmp_path: Path
     with log.open() as file:
         parsed = subprocess.run(words, stdin=file, capture_output=True, text=True, timeout=DEADLINE_S, check=False)
     assert " LOGS " in parsed.stdout + parsed.stderr
+
+
+@pytest.fixture(scope="module")
+def many_ranks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a log per rank. Rank 1700 fails first, and the traceback of rank 3 has no time."""
+    folder = tmp_path_factory.mktemp("many ranks")
+    frames = '  File "train.py", line 7, in main\n' * 60
+    for rank in range(RANKS):
+        second, message = (1, "ERROR: Xid 79") if rank == 1700 else (30 + rank % 20, "error: timeout")
+        lines = [f"slurmstepd: error: pyxis: line {number}" for number in range(5)] if rank >= 2000 else []
+        lines += [f"[2026-05-04 10:00:{second:02},250 rank{rank}] {message} {'x' * 2000}"] * 3
+        if rank % 1000 == 3:
+            lines = ["Traceback (most recent call last):", frames + f"ValueError: {rank}", *lines]
+        folder.joinpath(f"rank{rank}.log").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def shown_by(command: str, logs: Path) -> list[str]:
+    """Return the lines that a command of a remedy prints, if a user pastes it. It prints no errors."""
+    command = command.replace(" LOGS", f" {shlex.quote(str(logs))}")
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=DEADLINE_S, check=False)
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_commands_print_one_screen_of_the_logs_of_thousands_of_ranks(many_ranks: Path) -> None:
+    searches = {each for each in (*find_commands(PRODUCT), *quoted_in_code(PRODUCT)) if " LOGS " in each}
+    assert len(searches) == 5, "first errors, last messages, first traceback, messages of pyxis, and `llmb parse LOGS`"
+    for command in searches - {"llmb parse LOGS --framework FRAMEWORK"}:
+        shown = shown_by(command, many_ranks)
+        assert 0 < len(shown) <= SCREEN, command
+        assert max(map(len, shown)) <= 300, command
+
+
+def test_the_earliest_error_of_thousands_of_ranks_is_first(many_ranks: Path) -> None:
+    [command] = COMMAND.findall(FIRST_ERRORS)
+    assert "rank1700.log" in shown_by(command, many_ranks)[0]
+    assert "Xid 79" in shown_by(command, many_ranks)[0]
+
+
+def test_errors_without_a_time_are_in_the_order_of_the_logs(tmp_path: Path) -> None:
+    for rank in (10, 9, 100):
+        tmp_path.joinpath(f"rank{rank}.log").write_text("start\nValueError: 1\nRuntimeError: 2\n")
+    tmp_path.joinpath("rank200.log").write_text("10:00:01 ERROR\n")
+    [command] = COMMAND.findall(FIRST_ERRORS)
+    found = [re.findall(r"rank(\d+)\.log:(\d)", line)[0] for line in shown_by(command, tmp_path)]
+    assert found == [("200", "1"), ("9", "2"), ("9", "3"), ("10", "2"), ("10", "3"), ("100", "2"), ("100", "3")]
+
+
+def test_the_last_messages_of_a_few_ranks_are_before_those_of_all(tmp_path: Path) -> None:
+    for rank in range(RANKS):
+        lines = ["no data", "giving up"] if rank == 1700 else ["waiting"]
+        tmp_path.joinpath(f"rank{rank}.log").write_text("".join(f"10:00:{rank % 60}: {line}\n" for line in lines))
+    [command] = COMMAND.findall(LAST_MESSAGES)
+    *few, all_others = shown_by(command, tmp_path)
+    assert few == ["1 10:00:20: no data", "1 10:00:20: giving up"]
+    assert all_others.startswith(f"{RANKS - 1} ")
+
+
+def test_the_first_traceback_of_thousands_of_ranks_is_printed(many_ranks: Path) -> None:
+    [command] = COMMAND.findall(SEE_TRACEBACK)
+    assert all("rank3.log" in line for line in shown_by(command, many_ranks))
+
+
+def test_a_command_names_the_folder_that_contains_the_logs_of_many_folders(tmp_path: Path) -> None:
+    for rank in range(9):
+        folder = tmp_path / f"attempt_0/{rank}"
+        folder.mkdir(parents=True)
+        folder.joinpath("stderr.log").write_text("srun: error: node07: task 3: Exited with exit code 2\n")
+    logs = sorted(tmp_path.rglob("*.log"))
+    failure = llmb.parse(logs, framework="maxtext").failure
+    assert failure
+    assert f" {tmp_path}/attempt_0 -type f" in failure.remedy
 
 
 def test_lines_of_a_spec_are_valid() -> None:

@@ -12,13 +12,13 @@ import attrs
 
 from llmb.logs.exceptions import SEARCHED, LoggedError, find_errors, first_exception, read_tail
 from llmb.logs.processes import NOBODY, Process, Processes, process_of_line, processes_of_logs
-from llmb.logs.signature_files import known_signatures, signature_of_exception
+from llmb.logs.signature_files import FIRST_ERRORS, known_signatures, signature_of_exception
 from llmb.logs.signature_search import Hit, SignatureSearch, line_at, search_signatures, tail_starts
 from llmb.logs.timestamps import time_at
 from llmb.values.failure import UNKNOWN, Failure, Signature
 from llmb.values.frozen import FrozenMap
 
-SEE_FIRST_RANK: Final = "find the first error of this process: `grep -rniE -m 3 'error|exception' LOGS`"
+SEE_FIRST_RANK: Final = f"find the error of this process among {FIRST_ERRORS}"
 
 TAIL_BYTES: Final = 256 << 10
 """Bytes at the end of a log in which the last line of a rank is searched."""

@@ -15,8 +15,26 @@ from llmb.values.errors import Fault
 from llmb.values.failure import Signature
 from llmb.values.typed import decode
 
+FIRST_ERRORS: Final = (
+    "the 20 earliest errors (those without a time are last, in the order of the logs): "
+    "`grep -rniE -m 3 'error|exception|fatal|killed' LOGS"
+    r" | sed -E 's/.*([0-9]{2}(:[0-9]{2}){2}[.,0-9]*)/\1 &/;t;s/^/no-time /'"
+    " | sort -k1,1 -k2V | cut -c -300 | head -n 20`"
+)
+"""The text that replaces ``{first_errors}`` in a remedy. It prints one screen, also for thousands of ranks."""
+
+LAST_MESSAGES: Final = (
+    "the last messages of all ranks, those that the fewest ranks print first: "
+    "`find LOGS -type f -exec tail -qn 50 {} + | awk "
+    """'{kind = $0; gsub(/[0-9]+/, "#", kind)} !count[kind]++ {line[++n] = $0; of[n] = kind}"""
+    """ END {for (i = 1; i <= n; i++) print count[of[i]], line[i]}'"""
+    " | sort -sn | cut -c -300 | head -n 30`"
+)
+"""The text that replaces ``{last_messages}``. Messages that differ only in numbers are printed once, with a count."""
+
 SEE_TRACEBACK: Final = (
-    "read the first traceback of each file, from which the others follow: `grep -rn -m 1 -A 40 'Traceback (most' LOGS`"
+    "read the traceback of the first log that has one: `find LOGS -type f -print0 | sort -zV"
+    " | xargs -0 grep -Hn -m 1 -A 40 'Traceback (most' 2>/dev/null | cut -c -300 | head -n 41`"
 )
 
 
@@ -47,7 +65,11 @@ def preparation_failure(log: str) -> Signature | None:
 
 
 def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
-    """Return the ``[[signatures]]`` of a TOML file in the folder of an installed package."""
+    """Return the ``[[signatures]]`` of a TOML file in the folder of an installed package.
+
+    A command that prints the earliest errors in all logs replaces ``{first_errors}`` in a remedy. One that prints the
+    last messages of all ranks replaces ``{last_messages}``.
+    """
     return tuple(_signatures_in(files(package).joinpath(name)))
 
 
@@ -66,4 +88,10 @@ def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
 
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
-    return (Signature(**entry) for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"])
+    signatures = (Signature(**entry) for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"])
+    return (attrs.evolve(each, remedy=with_commands(each.remedy)) for each in signatures)
+
+
+def with_commands(remedy: str) -> str:
+    """Return the remedy with commands instead of ``{first_errors}`` and ``{last_messages}``."""
+    return remedy.replace("{first_errors}", FIRST_ERRORS).replace("{last_messages}", LAST_MESSAGES)

@@ -200,9 +200,16 @@ def _names(framework: str, plain: Mapping[Path, Path]) -> Mapping[str, str]:
     """
     if any(path != text or str(path).startswith(PIPES) for path, text in plain.items()):
         return {"FRAMEWORK": shlex.quote(framework)}
-    logs = plain if len(plain) <= NAMED_LOGS else {path.parent for path in plain}
+    logs = plain if len(plain) <= NAMED_LOGS else _folders_of(plain)
     names = (f"./{log}" if str(log).startswith("-") else str(log) for log in logs)
     return {"FRAMEWORK": shlex.quote(framework), "LOGS": shlex.join(sorted(names))}
+
+
+def _folders_of(logs: Iterable[Path]) -> set[Path]:
+    """Return the folders of the logs, or if they are many, the folder that contains all of them."""
+    folders = {log.parent for log in logs}
+    common = Path(os.path.commonpath([folder.absolute() for folder in folders]))
+    return folders if len(folders) <= NAMED_LOGS or common == Path("/") else {common}
 
 
 def _check_run(paths: Sequence[Path], run: int, runs: int) -> None:
