@@ -26,6 +26,27 @@ def own_script(session: Session) -> None:
             session.perform(block)
 
 
+STEADY_CLOCK = """\
+class time:
+    now = 0.0
+
+    def perf_counter():
+        return time.now
+
+    def sleep(seconds):
+        time.now += seconds * random.gauss(1.03, 0.004)
+
+
+random.seed(1)
+"""
+
+
+def steady_clock(session: Session) -> None:
+    """Give the training script a clock that other work on this machine cannot slow, so that its verdict is certain."""
+    script = session.folder / "train.py"
+    script.write_text(script.read_text().replace("import time\n", STEADY_CLOCK))
+
+
 def example_plugins(session: Session) -> None:
     """Install the example plugins for the commands of the page."""
     site = write_metadata(session.folder / ".site")
