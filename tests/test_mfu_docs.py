@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import csv
 import operator
 import re
 from collections.abc import Callable
@@ -72,3 +73,36 @@ def test_the_sums_of_a_model_are_those_of_the_table_and_of_its_recipe(name: str)
 
 def test_each_kind_of_model_has_an_example() -> None:
     assert {name for name, _ in EXAMPLES} == set(RECIPES) == set(ROWS)
+
+
+def test_the_numbers_of_configurations_and_published_results_are_those_of_the_facts() -> None:
+    facts = Path(__file__).parent / "conformance"
+
+    def rows(name: str) -> list[dict[str, str]]:
+        return list(csv.DictReader((facts / name).read_text().splitlines()))
+
+    configurations = sum(int(row["configurations"]) for row in rows("megatron_bridge-flops.csv"))
+    published = len(rows("megatron_bridge-published.csv"))
+    contradictions = re.search(
+        r"^CONTRADICTIONS = {\n(.*?)^}", (facts / "test_flops_conformance.py").read_text(), re.M | re.S
+    )
+    assert contradictions
+    agree = published - len(re.findall(r"^    \(", contradictions[1], re.M))
+    lora = len(rows("megatron_bridge-published-lora.csv"))
+    shown = re.search(r"for (\d+) configurations\. Of (\d+) published results, (\d+) agree .*?all (\d+) do", PAGE, re.S)
+    assert shown
+    assert [int(number) for number in shown.groups()] == [configurations, published, agree, lora]
+
+
+def test_the_window_of_gpt_oss_counts_as_in_version_0_5() -> None:
+    recipe = llmb.load_recipe("megatron_bridge/gpt-oss-120b@26.06")
+    model = recipe.model
+    assert model is not None
+    assert model.sliding_window == 128
+    assert f"= {128 - 128 * 127 / (2 * model.seq_len):.3f} keys" in PAGE
+    before, after = (
+        flops_per_sequence(model, formula, tp=1) / model.seq_len / 1e9
+        for formula in ("megatron-bridge-0.1", "megatron-bridge-0.5")
+    )
+    assert f"Together with the vocabulary that is {after:.2f} G" in PAGE
+    assert f"0.5 counts {100 * (after / before - 1):.1f} % more FLOPs" in PAGE
