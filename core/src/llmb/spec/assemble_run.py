@@ -168,8 +168,8 @@ def overridden_keys(spec: SpecTables, recipe: Recipe, point: Point, gpus_per_nod
 
 def stated_keys(table: Any) -> dict[str, Any]:
     """Return the keys of a table that the spec sets, with their values."""
-    values = {field.name: getattr(table, field.name) for field in attrs.fields(type(table))}
-    return {name: value for name, value in values.items() if value is not None}
+    names = (field.name for field in attrs.fields(type(table)))
+    return {name: value for name in names if (value := getattr(table, name)) is not None}
 
 
 def stated_model_keys(table: ModelTable) -> dict[str, Any]:
