@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -51,6 +52,30 @@ def example_plugins(session: Session) -> None:
     """Install the example plugins for the commands of the page."""
     site = write_metadata(session.folder / ".site")
     session.env = {**session.env, "PYTHONPATH": os.pathsep.join(map(str, [site, *SOURCES]))}
+
+
+TORCH = {
+    "torch/__init__.py": "def histc(values, *args, **kwargs): ...\n",
+    "torch/_utils.py": "",
+    "torch/distributed/__init__.py": "",
+    "torch/distributed/fsdp.py": "class FSDPModule:\n    def set_gradient_divide_factor(self, factor): ...\n",
+}
+"""Modules with the names of PyTorch that the tiny recipe of torchtitan replaces."""
+
+
+def titan_python(session: Session) -> None:
+    """Create a Python with stand-ins for PyTorch and torchtitan, which print the lines of a training."""
+    standin, folder = ROOT / "tests/torchtitan_standin", session.folder / "venv"
+    for name, text in TORCH.items():
+        file = folder / "lib" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    python = folder / "bin/python"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/bash\nPYTHONPATH=$PYTHONPATH:{folder}/lib exec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    key = 'python = "{}"'.format
+    session.replaced = {key("/path/to/venv/bin/python"): f'{key(python)}\ncheckout = "{standin}"'}
 
 
 def titan_log(session: Session) -> None:
