@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts import disks
+from parts import control_groups, disks
 from parts.deadline import DEADLINE_S
-
-MEMORY = Path("/sys/fs/cgroup/memory")
 
 
 @pytest.fixture
@@ -211,25 +209,13 @@ def test_a_framework_that_crashes(toy: Any) -> None:
     assert "killed by signal 11" in line_of(out, "cause")
 
 
-@pytest.fixture
-def little_memory() -> Iterator[Path]:
-    """Create a control group (version 1) with 128 MiB of memory."""
-    group = MEMORY / f"llmb-test-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "memory.limit_in_bytes").write_text(str(128 << 20))
-    except OSError:
-        pytest.skip("memory cannot be limited here")
-    yield group
-    group.rmdir()
-
-
-def test_a_framework_that_runs_out_of_memory(toy: Any, little_memory: Path) -> None:
+@pytest.mark.real
+def test_a_framework_that_runs_out_of_memory(toy: Any) -> None:
     """The kernel's own killer acts."""
     spec = toy.spec(framework={"end": "memory", "end_step": 3})
-    enter = f'echo $$ >{little_memory}/cgroup.procs; exec "$@"'
-    command = ["bash", "-c", enter, "bash", *toy.command("run", spec)]
-    done = subprocess.run(command, env=toy.env, capture_output=True, text=True, timeout=DEADLINE_S)
+    with control_groups.little_memory() as group:
+        command = control_groups.inside(group, toy.command("run", spec))
+        done = subprocess.run(command, env=toy.env, capture_output=True, text=True, timeout=DEADLINE_S)
     assert done.returncode == 1, done.stderr
     assert line_of(done.stdout, "cause").startswith("out of memory: phase train, rank 0: killed by signal 9")
     assert "toy step 3" in line_of(done.stdout, "log")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts import control_groups
 from parts.deadline import DEADLINE_S
 
 from llmb.hosts import detached
@@ -100,6 +101,18 @@ def test_the_end_of_a_job_is_kept(
     end = job.ended()
     assert (end.exit_code, end.cause, end.reason) == (exit_code, cause, reason)
     assert end.job_id == str(job.supervisor)
+
+
+@pytest.mark.real
+def test_memory_that_another_program_lacked_is_not_the_cause(folder: Path) -> None:
+    job = Job(folder, "until [ -e gate ]; do sleep 0.01; done; kill -9 $$")
+    job.submit()
+    wait_for(lambda: job.status.state == "running")
+    with control_groups.little_memory(32) as group:
+        control_groups.run_out_of_memory(group)
+    (folder / "gate").touch()
+    end = job.ended()
+    assert (end.exit_code, end.cause, end.reason) == (137, "failed", "the job's script was killed by signal 9")
 
 
 def test_a_job_that_ends_immediately_keeps_its_exit_code(tmp_path: Path) -> None:

@@ -62,7 +62,15 @@ exec 9>&-
 # newlines, which a reader of `ended` strips; btrfs needs 128 KiB to create and rename a file
 head -c 131072 /dev/zero | tr '\0' '\n' >room
 
-out_of_memory_kills() { sed -n 's/^oom_kill //p' /proc/vmstat; }
+# The control group of the job, version 2 and 1. The root group counts the kills of other programs, so it is left out.
+memory_counters=$(sed -nE 's|^0::(/.*)|\1/memory.events|p
+  s|^[0-9]+:(.*,)?memory(,.*)?:(/.+)|/memory\3/memory.oom_control|p' /proc/self/cgroup)
+
+# out_of_memory_kills: print how many processes of the job's control group the kernel killed for lack of memory.
+out_of_memory_kills() {
+  local file
+  while IFS= read -r file; do sed -n 's/^oom_kill //p' "/sys/fs/cgroup$file"; done <<<"$memory_counters"
+} 2>/dev/null
 kills_before=$(out_of_memory_kills)
 
 set -m # the job and the timers get process groups of their own
