@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,6 +64,38 @@ def test_attach_follows_the_unfinished_runs_that_match(toy: Any) -> None:
     again = toy.llmb("attach", "{gpus=2}")
     assert again.returncode == 2
     assert again.stderr == "llmb: no unfinished run matches {gpus=2}; `llmb runs` lists all runs\n"
+
+
+@pytest.mark.parametrize(("command", "state"), [("attach", "completed"), ("cancel", "cancelled")])
+def test_a_damaged_record_is_a_warning_and_the_other_runs_of_a_filter_continue(
+    toy: Any, command: str, state: str
+) -> None:
+    good, torn, foreign = [toy.record(name) for name in ("good", "torn", "foreign")]
+    toy.runs("runs")
+    damage_unnoticed(toy.home / "runs" / torn / "run.toml")
+    (toy.home / "runs" / foreign / "run.toml").write_text("[workload]\ngpus = 1\n")
+    done = toy.llmb(command, "{gpus=1}")
+    assert (done.returncode, states(toy)[good]) == (0, state), done.stderr
+    skipped = [line.split(": ")[1] for line in done.stderr.splitlines() if "skipping" in line]
+    assert sorted(skipped) == sorted(f"skipping {each}" for each in (torn, foreign)), done.stderr
+    alone = toy.llmb(command, torn)
+    assert (alone.returncode, "run.toml is damaged" in alone.stderr) == (2, True), alone.stderr
+
+
+def test_a_record_that_cannot_be_cancelled_is_a_warning_and_the_other_runs_of_a_filter_are_cancelled(toy: Any) -> None:
+    good, foreign = toy.record("good"), toy.record("foreign")
+    (toy.home / "runs" / foreign / "cancel").symlink_to("/nowhere/cancel")  # even root cannot write there
+    done = toy.llmb("cancel", "{gpus=1}")
+    assert (done.returncode, states(toy)) == (0, {good: "cancelled", foreign: "planned"}), done.stderr
+    assert f"llmb: skipping {foreign}: cannot write the record " in done.stderr
+    assert toy.llmb("cancel", foreign).returncode == 2
+
+
+def damage_unnoticed(file: Path) -> None:
+    """Damage a file so that the index of runs does not notice it, as with a file that became unreadable."""
+    before = file.stat()
+    file.write_bytes(b"x" * before.st_size)
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def test_the_library_accepts_the_same_filters(toy: Any) -> None:

@@ -27,13 +27,14 @@ def attach(
     """Return a session that drives recorded runs to their end; None means all unfinished runs.
 
     Each of ``wanted`` is a run id, a unique prefix, or filters of `llmb runs` in braces, which select unfinished runs.
-    Raise RecordError for a run that does not exist. A run whose spec or plugins are damaged is skipped; if the run was
-    named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
+    Raise RecordError for a run that does not exist. A run whose record, spec or plugins are damaged is skipped; if the
+    run was named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
     """
     notes: list[str] = []
     if wanted is None:
-        return _attach(_unfinished(notes), notes, report_activity, named=False)
-    return _attach(_find_all(_as_list(wanted)), notes, report_activity, named=True)
+        return _attach(_unfinished(notes), (), notes, report_activity)
+    named, selected = _find_all(_as_list(wanted), notes)
+    return _attach([*named, *selected], named, notes, report_activity)
 
 
 def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
@@ -46,11 +47,21 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = 
     wanted = _as_list(wanted)
     for each in filter(is_filter, wanted):
         check_cancel_filter(each)
-    records = _find_all(wanted)
-    for record in records:
-        if not record.ended:
-            record.request_cancel()
-    return _attach(records, [], report_activity, named=True)
+    notes: list[str] = []
+    named, selected = _find_all(wanted, notes)
+    for record in named:
+        _request_cancel(record)
+    cancelled = list(named)
+    for record in selected:
+        with _skip_on_error(record, notes):
+            _request_cancel(record)
+            cancelled.append(record)
+    return _attach(cancelled, named, notes, report_activity)
+
+
+def _request_cancel(record: RunRecord) -> None:
+    if not record.ended:
+        record.request_cancel()
 
 
 def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
@@ -66,29 +77,51 @@ def _as_list(wanted: Iterable[str]) -> list[str]:
     return list(wanted)
 
 
-def _find_all(wanted: Iterable[str]) -> list[RunRecord]:
-    found: dict[str, RunRecord] = {}
+def _find_all(wanted: Iterable[str], notes: list[str]) -> tuple[list[RunRecord], list[RunRecord]]:
+    """Return the records that are named, and the others that filters select. Skip damaged ones of a filter."""
+    named: dict[str, RunRecord] = {}
+    selected: dict[str, RunRecord] = {}
     faults: list[Fault] = []
     for each in wanted:
         try:
-            for record in map(open_record, select_unfinished(each)) if is_filter(each) else [find_record(each)]:
-                found.setdefault(record.run_id, record)
+            if is_filter(each):
+                selected |= {record.run_id: record for record in _open_readable(select_unfinished(each), notes)}
+            else:
+                record = find_record(each)
+                named[record.run_id] = record
         except RecordError as error:
             faults += error.faults
     if faults:
         raise RecordError(*dict.fromkeys(faults))
-    return list(found.values())
+    return list(named.values()), [record for run_id, record in selected.items() if run_id not in named]
+
+
+def _open_readable(run_ids: Iterable[str], notes: list[str]) -> list[RunRecord]:
+    """Return the records that are not damaged, with a note on each other one. Raise RecordError if all are damaged."""
+    records: list[RunRecord] = []
+    errors: list[RecordError] = []
+    for run_id in run_ids:
+        try:
+            records.append(open_record(run_id))
+        except RecordError as error:  # an error of one record does not stop the others
+            errors.append(error)
+            skipped = f"skipping {run_id}: {error}"
+            notes += [skipped] if skipped not in notes else []
+    if errors and not records:
+        raise RecordError(*(fault for error in errors for fault in error.faults))
+    return records
 
 
 def _attach(
-    records: Iterable[RunRecord], notes: list[str], report_activity: Callable[[str], object], *, named: bool
+    records: Iterable[RunRecord], named: Sequence[RunRecord], notes: list[str], report_activity: Callable[[str], object]
 ) -> Session:
+    """Return the session of these runs. Errors of named runs are raised, and those of other runs are notes."""
     report_activity("reading the records")
     registry = PluginRegistry()
     errors: list[Exception] = []
     specs: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
-        with _skip_on_error(record, notes, errors if named else None):
+        with _skip_on_error(record, notes, errors if record in named else None):
             specs.append((record, import_run(record.directory / "run.toml", registry)))
     with opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
@@ -97,7 +130,7 @@ def _attach(
             notes += _probe_or_keep_error(group)
         runs = []
         for record, each in specs:
-            with _skip_on_error(record, notes, errors if named else None):
+            with _skip_on_error(record, notes, errors if record in named else None):
                 runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
         if not runs:
             raise_worst(errors)
