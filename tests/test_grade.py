@@ -113,6 +113,13 @@ def test_without_check_a_slow_log_exits_with_0(grade: Llmb, log: Callable[..., P
     assert grade(log(PUBLISHED_S * 1.5)).status == 0
 
 
+def test_check_notes_what_exit_code_0_means_for_an_undecided_log(grade: Llmb, log: Callable[..., Path]) -> None:
+    note = "llmb: --check: the verdict is undecided; exit code 0 means only that no verdict is fail\n"
+    undecided, passed = log(PUBLISHED_S * 1.045, "undecided.log"), log(PUBLISHED_S, "passed.log")
+    assert grade(undecided, "--check").err.endswith(note)
+    assert grade(undecided).err == grade(passed, "--check").err == ""
+
+
 def test_the_tolerance_is_an_option(grade: Llmb, log: Callable[..., Path]) -> None:
     assert grade(log(PUBLISHED_S * 1.08), "--tolerance", "0.1", "--json").json["verdict"] == "pass"
 

@@ -95,8 +95,6 @@ def test_the_help_does_not_cut_the_line_of_any_command() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["stauts"], "llmb: no such command 'stauts'; see `llmb --help`"),
-        (["run"], "llmb: missing argument 'SPEC'; see `llmb run --help`"),
         (["recipes", "--toml"], "llmb: --toml requires the ADDRESS of a recipe; see `llmb recipes --help`"),
         (
             ["run", "x.toml", "--dry-run", "--detach"],

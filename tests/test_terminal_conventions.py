@@ -66,7 +66,18 @@ def test_the_spec_in_the_help_is_valid() -> None:
     assert len(llmb.loads(textwrap.dedent(text)).runs) == 12
 
 
-def test_an_unknown_topic_names_the_nearest_one() -> None:
-    done = run_llmb(["help", "exit-code"])
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [
+        ("exit-code", "exit-codes"),
+        ("exit-status", "exit-codes"),
+        ("targts", "targets"),
+        ("status", "runs"),
+        ("zz", None),
+    ],
+)
+def test_an_unknown_topic_names_the_nearest_one(word: str, nearest: str | None) -> None:
+    done = run_llmb(["help", word])
     assert (done.returncode, done.stdout) == (2, "")
-    assert "there is no topic 'exit-code'; did you mean exit-codes?" in done.stderr
+    suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
+    assert done.stderr == f"llmb: there is no topic or command {word!r}; `llmb help` lists the topics{suggestion}\n"

@@ -44,6 +44,28 @@ def test_a_run_that_differs_from_the_published_one_is_undecided_with_a_reason(to
     assert "model.layers" in run["reason"]
 
 
+@pytest.mark.parametrize(
+    ("tables", "note"),
+    [
+        ({"workload": {"recipe": "toy/tiny"}}, "there is no verdict"),
+        ({"model": {"layers": 2}}, "the verdict is undecided"),
+        ({"workload": {"recipe": ["toy/judged", "toy/tiny"]}}, "1 of 2 verdicts are missing or undecided"),
+        ({"framework": {"nan_step": 3}}, None),
+        ({}, None),
+    ],
+)
+def test_check_notes_what_exit_code_0_means_without_a_clear_verdict(
+    toy: Any, tables: dict[str, Any], note: str | None
+) -> None:
+    workload = {"recipe": "toy/judged"} | tables.pop("workload", {})
+    spec = toy.spec(workload=workload, framework={"journal": "/dev/null"} | tables.pop("framework", {}), **tables)
+    expected = [f"llmb: --check: {note}; exit code 0 means only that no verdict is fail"] if note else []
+    done = toy.llmb("run", spec, "--check")
+    assert [line for line in done.stderr.splitlines() if "--check" in line] == expected
+    again = toy.llmb("attach", *(record.name for record in toy.records), "--check")
+    assert [line for line in again.stderr.splitlines() if "--check" in line] == expected
+
+
 def test_a_profiled_run_is_never_judged(toy: Any) -> None:
     _, run = judged(toy, profile={"tool": "nsys"})
     assert run["verdict"] is None

@@ -35,6 +35,7 @@ from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
 from llmb.cli.help_screens import EXIT_CODES, FIRST_COMMANDS, GroupedCommands, epilog
 from llmb.cli.options import reject_combination
+from llmb.cli.usage_errors import describe_usage_error
 
 COMMANDS = (
     *(run, attach, cancel, logs, validate, doctor, runs, show, compare, report, bundle, parse, grade, metrics, recipes),
@@ -123,7 +124,7 @@ def _run_command(arguments: Sequence[str]) -> int:
         _print_error(error, as_json)
         return error.exit_code
     except typer.TyperException as error:
-        _print_error(_usage_error(error), as_json)
+        _print_error(describe_usage_error(error), as_json)
         return INVALID_INPUT
     except (typer.Abort, KeyboardInterrupt):
         output.print_message("interrupted")
@@ -144,14 +145,6 @@ def _print_traceback() -> None:
 
         for line in traceback.format_exc().splitlines():
             output.print_progress(llmb.mask_secrets(line))
-
-
-def _usage_error(error: typer.TyperException) -> llmb.LlmbError:
-    """Return an error of one line that names the wrong argument and the help to read."""
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "llmb"
-    message = error.format_message().rstrip(".")
-    return llmb.LlmbError(f"{message[:1].lower()}{message[1:]}; see `{command} --help`")
 
 
 def _print_error(error: llmb.LlmbError, as_json: bool) -> None:

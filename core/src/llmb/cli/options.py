@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -90,6 +90,18 @@ def note_ignored(options: Mapping[str, bool], reason: str) -> None:
     for name, is_given in options.items():
         if is_given:
             output.print_message(f"{name} has no effect {reason}")
+
+
+def note_open_verdicts(verdicts: Sequence[llmb.Verdict | None]) -> None:
+    """Print what exit code 0 means with --check, if a verdict is neither pass nor fail."""
+    undecided = [verdict for verdict in verdicts if verdict not in ("pass", "fail")]
+    if not undecided:
+        return
+    if len(verdicts) > 1:
+        what = f"{len(undecided)} of {len(verdicts)} verdicts are missing or undecided"
+    else:
+        what = "the verdict is undecided" if undecided[0] else "there is no verdict"
+    output.print_message(f"--check: {what}; exit code 0 means only that no verdict is fail")
 
 
 def reject_combination(options: Mapping[str, bool]) -> None:

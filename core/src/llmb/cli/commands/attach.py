@@ -10,7 +10,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.follow import follow_runs, open_session, print_runs
-from llmb.cli.options import AsJson, RunsOrAll, WithCheck
+from llmb.cli.options import AsJson, RunsOrAll, WithCheck, note_open_verdicts
 
 
 def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = False) -> None:
@@ -27,4 +27,7 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
         results = print_runs(session, error, as_json=as_json)
     counted = [result for result in results if result.ended or not error]
     sets = llmb.judge_sets(llmb.find_repeats(results)) if check else ()
-    raise typer.Exit(combined_exit_code(counted, sets=sets, error=error))
+    exit_code = combined_exit_code(counted, sets=sets, error=error)
+    if exit_code == 0:
+        note_open_verdicts([each.verdict for each in sets])
+    raise typer.Exit(exit_code)

@@ -11,7 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
-from llmb.cli.options import WINDOW, AsJson, Variant, WithCheck, parse_window
+from llmb.cli.options import WINDOW, AsJson, Variant, WithCheck, note_open_verdicts, parse_window
 
 Logs = Annotated[
     list[Path],
@@ -77,7 +77,13 @@ def grade(
         from llmb.cli.views.grades import print_grade
 
         print_grade(graded, own_window=window is None)
+    raise typer.Exit(_exit_code(graded, check=check))
+
+
+def _exit_code(graded: llmb.Grade, *, check: bool) -> int:
     if graded.failed:
-        raise typer.Exit(FAILED)
-    if check and graded.verdict == "fail":
-        raise typer.Exit(SLOWER)
+        return FAILED
+    if not check:
+        return 0
+    note_open_verdicts([graded.verdict])
+    return SLOWER if graded.verdict == "fail" else 0

@@ -8,7 +8,7 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.options import OptionsError
+from llmb.cli.usage_errors import OTHER_NAMES, nearest_command
 
 TOPICS = {
     "spec": "the tables of a workload spec",
@@ -16,6 +16,14 @@ TOPICS = {
     "targets": "machines and clusters, and how llmb reaches them",
 }
 """The topics, each with what it is about."""
+
+OTHER_TOPICS = {
+    **{topic: topic for topic in TOPICS},
+    **dict.fromkeys(("exit-status", "exit", "codes", "errors"), "exit-codes"),
+    **dict.fromkeys(("workload", "toml", "keys"), "spec"),
+    **dict.fromkeys(("clusters", "hosts", "machines", "ssh"), "targets"),
+}
+"""Other names of the topics."""
 
 
 def help_topic(
@@ -38,6 +46,7 @@ def help_topic(
         with typer.Context(command, info_name=topic, parent=group) as described:
             output.print_text(command.get_help(described))
     else:
-        nearest = llmb.nearest_name(topic, [*TOPICS, *group.command.list_commands(group)])  # type: ignore[attr-defined]
-        suggestion = f"; did you mean {nearest}?" if nearest else ""
-        raise OptionsError(f"there is no topic {topic!r}{suggestion}")
+        names = [*TOPICS, *group.command.list_commands(group)]  # type: ignore[attr-defined]
+        nearest = nearest_command(topic, names, OTHER_NAMES | OTHER_TOPICS)
+        message = f"there is no topic or command {topic!r}; `llmb help` lists the topics"
+        raise llmb.LlmbError(llmb.Fault(message=message, nearest=nearest))

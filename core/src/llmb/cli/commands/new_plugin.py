@@ -28,7 +28,9 @@ def new_plugin(
     """Write a new plugin to start from: a file, or a project that passes its contract tests."""
     chosen: Any = kind
     if kind not in llmb.PLUGIN_KINDS:
-        raise llmb.LlmbError(f"--kind: invalid value {kind!r}; expected one of {', '.join(llmb.PLUGIN_KINDS)}")
+        expected, nearest = f"one of {', '.join(llmb.PLUGIN_KINDS)}", llmb.nearest_name(kind, llmb.PLUGIN_KINDS)
+        message = f"invalid value {kind!r}"
+        raise llmb.LlmbError(llmb.Fault(key="--kind", message=message, expected=expected, nearest=nearest))
     if log is not None and kind != "declared":
         raise OptionsError(f"--from requires --kind declared, not {kind}")
     for file in llmb.new_plugin(name, chosen, into, log=log):

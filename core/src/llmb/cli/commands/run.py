@@ -12,7 +12,16 @@ import llmb
 from llmb.cli import output
 from llmb.cli.exit_codes import combined_exit_code
 from llmb.cli.follow import follow_runs, open_session, print_attach_command, print_runs
-from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
+from llmb.cli.options import (
+    AsJson,
+    Overrides,
+    Spec,
+    TargetName,
+    WithCheck,
+    note_ignored,
+    note_open_verdicts,
+    reject_combination,
+)
 
 
 def run(
@@ -46,7 +55,11 @@ def run(
     if detach and not as_json and not error:
         print_attach_command(session)
     counted = [result for result in results if result.ended or not (detach or error)]
-    raise typer.Exit(combined_exit_code(counted, sets=llmb.judge_sets(results) if check else (), error=error))
+    sets = llmb.judge_sets(results) if check else ()
+    exit_code = combined_exit_code(counted, sets=sets, error=error)
+    if exit_code == 0:
+        note_open_verdicts([each.verdict for each in sets])
+    raise typer.Exit(exit_code)
 
 
 def _dry_run(load: Callable[[llmb.PluginRegistry], llmb.Workload], spec: Path, *, check: bool, as_json: bool) -> None:
