@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from parts.deadline import DEADLINE_S
+from parts.pages import blocks, matches
 
 STAND_IN = Path(__file__).parents[1] / "core/tests/scripts/nvidia-smi"
 EVERY_SECOND = {"telemetry": {"interval": "1s"}}
@@ -58,7 +59,15 @@ def test_a_run_has_the_energy_of_its_steps(toy: Any) -> None:
     assert run["state"] == "completed"
     check_energy(run)
     assert samplers(toy.home / "work/runs" / run["run_id"]) == []
-    assert "kJ per step" in toy.llmb("show", run["run_id"]).stdout
+    check_page(toy.llmb("show", run["run_id"]).stdout, run)
+
+
+def check_page(shown: str, run: dict[str, Any]) -> None:
+    """Check whether docs/judging.md shows the output of ``llmb show`` for a run, with other numbers."""
+    [block] = (each for each in blocks("docs/judging.md") if " kJ per step" in each.text)
+    page = block.text.replace("gpu01", os.uname().nodename).replace("/home/me/.local/share/llmb/runs/k3qqw", "...")
+    expected = page.replace("k3qqw", run["run_id"].partition("-")[0])
+    assert matches(expected, shown, numbers_differ=True), f"{shown}\nexpected:\n{expected}"
 
 
 def test_a_machine_without_the_tool_is_one_note_of_a_completed_run(toy: Any) -> None:
