@@ -7,6 +7,7 @@ import shutil
 from typing import Any
 
 import pytest
+from parts.pages import blocks, commands, matches
 
 pytestmark = pytest.mark.real
 
@@ -125,15 +126,24 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
         open_gate(toy_slurm, attempt=1),
         framework=gated(toy_slurm),
         target={"partition": "scavenger"},
+        workload={"steps": 60},
+        measure={"window": "last"},
     )
     assert run["state"] == "completed"
     [record] = toy_slurm.records
     logs = {file.name for file in (record / "logs").iterdir()}
     assert {"train.0.log", "train.1.log", "slurm.log"} <= logs
     assert (record / "logs/train.0.log").read_text().count("toy step") < 5
-    assert toy_slurm.steps_of(record) == [1, 2, 3, 4, 5]
+    assert toy_slurm.steps_of(record) == list(range(1, 61))
     assert toy_slurm.jobs()[run["run_id"]] == [run["job_id"]]
     assert causes(run) == ["preempted", "completed"]
+    shown = toy_slurm.llmb("show", run["run_id"]).stdout
+    [block] = (each for each in blocks("docs/slurm.md") if "  attempt 0 " in each.text)
+    [(_, expected)] = commands(block)
+    page = expected.replace("/home/me/.local/share/llmb/runs/cjp7u", "...").replace(
+        "cjp7u", run["run_id"].partition("-")[0]
+    )
+    assert matches(page, shown, numbers_differ=True), f"{shown}\nexpected:\n{page}"
 
 
 def test_preempted_without_requeue(toy_slurm: Any) -> None:
