@@ -1,7 +1,8 @@
-"""Logs of another framework than the one that the user named: ``llmb parse`` names the framework that wrote them."""
+"""The framework that wrote a log: ``llmb parse`` finds it if the user names none, or another one."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,40 @@ def test_the_framework_that_wrote_a_folder_is_found_in_its_first_three_logs(llmb
     (tmp_path / "c.log").write_bytes(NEMO_STEP)
     known = f"llmb: {tmp_path}: no maxtext steps found; these are logs of nemo_launcher: use --framework nemo_launcher"
     assert llmb("parse", tmp_path, "--framework", "maxtext").err.splitlines()[-1].startswith(known)
+
+
+def test_without_a_framework_the_one_that_finds_steps_reads_the_log(llmb: Llmb, tmp_path: Path) -> None:
+    log = tmp_path / "any.log"
+    log.write_bytes(NEMO_STEP)
+    answer = llmb("parse", log, "--json")
+    assert answer.json["framework"] == "nemo_launcher"
+    assert answer.err == "llmb: steps of nemo_launcher found; --framework reads another framework's\n"
+
+
+def test_without_a_framework_the_logs_of_a_folder_are_tried(llmb: Llmb, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("nothing\n")
+    (tmp_path / "b.log").write_bytes(NEMO_STEP)
+    (tmp_path / "c.log").write_bytes(NEMO_STEP * 2)
+    assert [log["path"] for log in llmb("parse", tmp_path, "--json").json["logs"]] == [
+        str(tmp_path / name) for name in ("b.log", "c.log")
+    ]
+
+
+@pytest.mark.parametrize("kind", ["no steps", "missing", "pipe", "nothing"])
+def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kind: str) -> None:
+    log = tmp_path / "any.log"
+    if kind == "no steps":
+        log.write_text("hello\n")
+    elif kind == "pipe":
+        os.mkfifo(log)
+    answer = llmb("parse", *([] if kind == "nothing" else [log]))
+    assert (answer.status, answer.out) == (2, "")
+    assert (
+        answer.err
+        == {
+            "no steps": f"llmb: no installed framework finds a step in {log}; name the framework that wrote it\n",
+            "missing": f"llmb: {log}: cannot be read: No such file or directory\n",
+            "pipe": f"llmb: {log} can be read only once, because it is no file; name the framework that wrote it\n",
+            "nothing": "llmb: missing argument 'LOG', or option '--framework'; see `llmb parse --help`\n",
+        }[kind]
+    )

@@ -62,6 +62,7 @@ from .logs.steps_csv import StepColumns as StepColumns
 from .logs.steps_csv import steps_csv as steps_csv
 from .parsing.directories import ParsedPath as ParsedPath
 from .parsing.directories import PassedOver as PassedOver
+from .parsing.other_frameworks import recognise_framework as recognise_framework
 from .parsing.parse_log import ParsedLog as ParsedLog
 from .paths import home_folder as home_folder
 from .planning import RunPlan as RunPlan

@@ -1,22 +1,52 @@
-"""Recognition of logs by the other installed frameworks, if the framework that the user named finds no step."""
+"""Recognition of logs by all installed frameworks, if the user names none, or one that finds no step."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 import attrs
 
 from llmb.parsing.directories import ParsedPath
+from llmb.parsing.file_filter import files_below, is_named_like_a_log
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.plugins.registry import PluginRegistry
-from llmb.values.errors import LogError, PluginError, PluginWarning
+from llmb.values.errors import Fault, LogError, PluginError, PluginWarning, SpecError
+from llmb.values.log_files import LogFiles
 
 TRIED_LOGS = 3
 """The most logs of a folder that are read with every other framework. Logs of one folder are rarely of several."""
+
+
+def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry | None = None) -> str:
+    """Return the installed framework that finds most steps in the first of these logs that has steps.
+
+    A path is a log or a directory; at most three logs of a directory are read. Raise LogError if a path cannot be read,
+    and SpecError if no installed framework finds a step, or for a pipe, which can be read only once.
+    """
+    registry = registry or PluginRegistry()
+    names = [str(path) for path in paths]
+    for name in names:
+        for log in _first_logs(Path(name)):
+            if found := read_with_others(partial(_parse, log, registry), "", registry):
+                return found.framework
+    raise SpecError(f"no installed framework finds a step in {', '.join(names)}; name the framework that wrote it")
+
+
+def _first_logs(path: Path) -> list[Path]:
+    """Return a log, or the first logs of a directory. Raise LogError if the path cannot be read."""
+    if os.path.isdir(path):
+        return [each for each in files_below(path, LogFiles()) if is_named_like_a_log(each)][:TRIED_LOGS]
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise SpecError(f"{path} can be read only once, because it is no file; name the framework that wrote it")
+    try:
+        path.open("rb").close()
+    except OSError as error:
+        raise LogError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from error
+    return [path]
 
 
 def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry: PluginRegistry) -> ParsedLog | None:

@@ -27,7 +27,7 @@ Framework = Annotated[
     typer.Option(
         "--framework",
         metavar="NAME",
-        help="Framework that wrote the logs, or the file that declares it. [default: that of --recipe]",
+        help="Framework that wrote the logs, or the file that declares it. [default: that of --recipe, or of the log]",
         autocompletion=complete_framework,
     ),
 ]
@@ -41,6 +41,7 @@ RunRecipe = Annotated[
     ),
 ]
 Gpus = Annotated[int | None, typer.Option("--gpus", metavar="N", min=1, help="Number of GPUs of the run of --recipe.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")]
 STANDARD_INPUT = Path("/dev/stdin")
 
 
@@ -61,9 +62,7 @@ def parse(
         typer.Option("--run", metavar="N", min=1, help="Run to read from a log with several runs. [default: the last]"),
     ] = None,
     as_json: AsJson = False,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print a line per step, or per log if there are several.")] = (
-        False
-    ),
+    as_csv: AsCsv = False,
     full_names: Annotated[bool, typer.Option("--full-names", help="With several logs, show complete file names.")] = (
         False
     ),
@@ -72,8 +71,9 @@ def parse(
     from llmb.cli.views.progress import show_activity
 
     reject_combination({"--json": as_json, "--csv": as_csv})
-    name = _framework_name(framework, recipe, gpus)
-    paths = [STANDARD_INPUT if str(each) == "-" else each for each in logs or [_log_directory(name)]]
+    stated = _stated_framework(framework, recipe, gpus)
+    paths = _paths(logs, stated)
+    name = stated or _recognise_framework(paths)
     with show_activity(f"reading {paths[0]}"):
         parsed = llmb.parse_paths(
             paths, framework=name, recipe=recipe, gpus=gpus, window=parse_window(window), steps=steps, run=run
@@ -89,22 +89,37 @@ def parse(
         _print_log(parsed[0].logs[0], as_json=as_json, as_csv=as_csv)
     else:
         _print_logs(parsed, error, as_json=as_json, as_csv=as_csv, full_names=full_names)
-    without_steps = [(each.path, reason) for each in parsed if (reason := each.explain_missing_steps(name))]
-    for path, reason in without_steps:
-        output.print_message(f"{path}: {reason}")
+    without_steps = [f"{each.path}: {reason}" for each in parsed if (reason := each.explain_missing_steps(name))]
+    for line in without_steps:
+        output.print_message(line)
     if error or without_steps:
         raise typer.Exit(error.exit_code if error else 1)
 
 
-def _framework_name(framework: str | None, recipe: str | None, gpus: int | None) -> str:
-    """Return the framework that wrote the logs. Raise OptionsError if no option names it."""
+def _paths(logs: Sequence[Path] | None, framework: str | None) -> list[Path]:
+    """Return the paths to read, by default the directory in which the framework writes its logs."""
+    if logs:
+        return [STANDARD_INPUT if str(each) == "-" else each for each in logs]
+    if framework is None:
+        raise OptionsError("missing argument 'LOG', or option '--framework'")
+    return [_log_directory(framework)]
+
+
+def _stated_framework(framework: str | None, recipe: str | None, gpus: int | None) -> str | None:
+    """Return the framework that the options name, or None. Raise OptionsError if they contradict each other."""
     if gpus is not None and recipe is None:
         raise OptionsError("--gpus requires --recipe")
-    if framework is not None:
-        return framework
-    if recipe is None:
-        raise OptionsError("missing option '--framework', or '--recipe'")
-    return llmb.framework_of(recipe)
+    return framework or (llmb.framework_of(recipe) if recipe else None)
+
+
+def _recognise_framework(paths: Sequence[Path]) -> str:
+    """Return the framework that wrote the logs, and print its name."""
+    from llmb.cli.views.progress import show_activity
+
+    with show_activity(f"reading {paths[0]}"):
+        name = llmb.recognise_framework(paths)
+    output.print_message(f"steps of {name} found; --framework reads another framework's")
+    return name
 
 
 def _print_log(log: llmb.ParsedLog, *, as_json: bool, as_csv: bool) -> None:
