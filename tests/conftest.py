@@ -17,16 +17,19 @@ from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_pr
 from parts.wheels import EXAMPLES, PRODUCT, build
 
 SHARED_PARTS = {"docker_session", "slurm_session", "sshd_session"}
+REAL_PARTS = SHARED_PARTS | {"server", "podman_module", "enroot"}
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the groups, and pytest deselects slow tests
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run all tests of a real part in the same process, so that the part is started once."""
+    """Mark the tests of real parts: slow without the marker smoke, and in one process if they share the part."""
     for item in items:
-        if item.get_closest_marker("xdist_group"):
-            continue
-        for part in SHARED_PARTS & set(getattr(item, "fixturenames", ())):
-            item.add_marker(pytest.mark.xdist_group(part))
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if fixtures & REAL_PARTS and not item.get_closest_marker("smoke"):
+            item.add_marker(pytest.mark.slow)
+        if not item.get_closest_marker("xdist_group"):
+            for part in SHARED_PARTS & fixtures:
+                item.add_marker(pytest.mark.xdist_group(part))
 
 
 @pytest.fixture(autouse=True)

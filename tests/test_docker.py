@@ -45,6 +45,7 @@ def job_script(work: Path) -> int:
 # the same as without a container
 
 
+@pytest.mark.smoke
 def test_a_run_in_an_image_has_the_same_record_as_one_without(toy_docker: Any) -> None:
     run = toy_docker.run(workload={"gpus": 2}, framework={"warm_up": True, "output": True})
     assert run["state"] == "completed", run
@@ -116,6 +117,7 @@ def test_the_cause_names_the_failed_rank(toy_docker: Any, behaviour: dict[str, A
     assert run["failure"]["cause"].startswith(cause)
 
 
+@pytest.mark.smoke
 def test_out_of_memory_is_not_just_a_kill(toy_docker: Any) -> None:
     target = {"container": {"ulimits": {}, "memory_gb": 0.05}}
     run = toy_docker.run(framework={"end": "memory", "end_step": 2}, target=target)
@@ -160,6 +162,7 @@ def test_another_llmb_resumes_the_run_of_a_killed_one(toy_docker: Any) -> None:
     assert toy_docker.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("victim", ["the job's script", "its supervisor"])
 def test_a_killed_job_leaves_no_container_behind(toy_docker: Any, docker: Any, victim: str) -> None:
     running, run_id = start_at_gate(toy_docker)
@@ -229,6 +232,7 @@ def test_a_daemon_restart_that_stops_containers_is_reported_with_a_remedy(
 # secrets
 
 
+@pytest.mark.smoke
 def test_a_secret_reaches_the_job_only(toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     running, run_id = start_at_gate(toy_docker, framework={"secrets": ["TOY_TOKEN"], "warm_up": True})

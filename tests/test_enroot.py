@@ -56,6 +56,7 @@ def end(process: Any) -> dict[str, Any]:
     return dict(run)
 
 
+@pytest.mark.smoke
 def test_an_image_is_imported_once_and_a_run_leaves_nothing_but_its_record(runs: Any, enroot: Enroot) -> None:
     for _ in range(2):
         run = runs.run(**tables(workload={"gpus": 2}, framework={"warm_up": True, "output": True}))
@@ -110,6 +111,7 @@ def test_an_image_of_docker_is_imported_from_docker(runs: Any, enroot: Enroot) -
     assert enroot.imports == ["dockerd://sha256:ab"]
 
 
+@pytest.mark.smoke
 def test_a_killed_import_is_repeated(runs: Any, enroot: Enroot) -> None:
     (enroot.state / "gate").touch()
     running = runs.start("run", runs.spec(**tables()), "--json")
@@ -188,6 +190,7 @@ def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:
     assert alive(runs.work(run_id)) == []
 
 
+@pytest.mark.smoke
 def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
     os.kill(int((runs.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)

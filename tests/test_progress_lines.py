@@ -71,6 +71,7 @@ def test_the_preparation_of_data_shows_its_last_output(toy: Any) -> None:
     assert screen.end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.real
 def test_copying_logs_over_a_slow_link_is_shown(toy: Any, tmp_path: Path) -> None:
     """After the end of the job, reading a log takes until the gate is open."""

@@ -33,6 +33,7 @@ def state_of(toy: Any, job_id: str) -> str:
     return str(toy.cluster.order("squeue", "-h", "-j", job_id, "-o", "%T").strip())
 
 
+@pytest.mark.smoke
 def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
     run = toy_slurm.run(workload={"gpus": 2})
     assert run["state"] == "completed"
@@ -47,6 +48,7 @@ def test_a_run_is_submitted_followed_and_recorded(toy_slurm: Any) -> None:
 # the environment of a rank
 
 
+@pytest.mark.smoke
 def test_every_rank_has_the_environment_of_the_contract(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRIVATE_TO_LLMB", "yes")
     run = toy_slurm.run(
@@ -113,6 +115,7 @@ def test_submitting_twice_starts_one_job(toy_slurm: Any) -> None:
     assert toy_slurm.jobs()[record.name] == [run["job_id"]]
 
 
+@pytest.mark.smoke
 def test_a_job_whose_submission_was_lost_is_found_in_the_queue(toy_slurm: Any) -> None:
     """Check a job that is pending because all nodes are in use."""
     taken = toy_slurm.cluster.order(
@@ -223,6 +226,7 @@ def test_a_pending_run_shows_its_reason_and_the_command_that_releases_a_held_job
     assert (running.returncode, "scontrol" in more) == (0, False)
 
 
+@pytest.mark.smoke
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:
     gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
     other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep infinity").strip()

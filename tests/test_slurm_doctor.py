@@ -45,6 +45,7 @@ def partitions(slurm: Any) -> Iterator[None]:
         slurm.order("scontrol", "delete", f"PartitionName={name}")
 
 
+@pytest.mark.smoke
 def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
     checks = diagnosed(toy_slurm)
     assert failed(checks) == set()

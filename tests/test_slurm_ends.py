@@ -48,6 +48,7 @@ def order(toy: Any, *words: str) -> Any:
     return lambda: toy.cluster.order(*(word.replace("JOB", toy.job_id()) for word in words))
 
 
+@pytest.mark.smoke
 def test_a_failed_rank_is_the_reason(toy_slurm: Any) -> None:
     run = toy_slurm.follow(framework={"end": "exit 3", "end_step": 2})
     assert run["state"] == "failed"
@@ -183,6 +184,7 @@ def fail_node(toy: Any) -> Any:
     return fail
 
 
+@pytest.mark.smoke
 def test_a_node_failure(toy_slurm: Any) -> None:
     run = toy_slurm.follow(
         at_gate(toy_slurm, fail_node(toy_slurm)),

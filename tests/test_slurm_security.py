@@ -27,6 +27,7 @@ def touched(toy: Any) -> list[Path]:
 # quoting
 
 
+@pytest.mark.smoke
 def test_special_characters_reach_the_job_unchanged(toy_slurm: Any) -> None:
     text = odd(toy_slurm, "\nline\n")
     run = toy_slurm.run(
@@ -120,6 +121,7 @@ def _token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
 
 
+@pytest.mark.smoke
 def test_a_secret_reaches_the_job_only(toy_slurm: Any) -> None:
     def look() -> None:
         [file] = secrets_left(toy_slurm)

@@ -42,6 +42,7 @@ def test_files_are_written_with_content_and_mode(host: Any, tmp_path: Path, mode
         assert {Path(file).stat().st_mode & 0o777 for file in files} == {mode}
 
 
+@pytest.mark.smoke
 def test_a_thousand_files_take_one_command(host: Any, sshd: Sshd, tmp_path: Path) -> None:
     host.run("true")
     scripts: list[str] = []
@@ -63,6 +64,7 @@ def test_a_reader_never_sees_a_part_of_a_file(host: Any, tmp_path: Path) -> None
     assert file.read_text() == "new\n"
 
 
+@pytest.mark.smoke
 def test_a_failed_write_is_an_error_and_leaves_no_files(host: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(TargetError, match=r"cannot write on cluster: .*/file/.*: Not a directory"):
@@ -71,6 +73,7 @@ def test_a_failed_write_is_an_error_and_leaves_no_files(host: Any, tmp_path: Pat
     assert host.run("echo next").stdout == "next\n"
 
 
+@pytest.mark.slow
 def test_files_are_written_and_read_without_perl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from llmb.hosts.ssh_host import SshHost
 

@@ -29,6 +29,7 @@ def host(sshd: Sshd, connect: Any) -> Any:
 # commands
 
 
+@pytest.mark.smoke
 def test_a_failed_command_returns_its_exit_code_and_output(host: Any) -> None:
     answer = host.run("echo größe; echo bad >&2; exit 3")
     assert (answer.exit_code, answer.stdout, answer.stderr) == (3, "größe\n", "bad\n")
@@ -83,6 +84,7 @@ def test_commands_are_in_no_process_list(host: Any) -> None:
     assert "secret-" not in listing
 
 
+@pytest.mark.slow
 def test_profiles_can_set_variables_but_not_disturb_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any
 ) -> None:
@@ -139,6 +141,7 @@ def jump(client: Sshd) -> Iterator[Sshd]:
         yield server
 
 
+@pytest.mark.smoke
 def test_a_jump_host_is_used(client: Sshd, jump: Sshd, connect: Any) -> None:
     assert connect().run("echo $SSH_CONNECTION").stdout.split()[3] == str(client.port)
     assert (jump.logins, client.logins) == (1, 1)
@@ -261,6 +264,7 @@ def test_the_connect_timeout_is_that_of_the_configuration(client: Sshd, connect:
         connect().run("true")
 
 
+@pytest.mark.slow
 def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, connect: Any) -> None:
     with Sshd(settings={"ForceCommand": "echo This account is not available; exit 1"}) as server:
         for name, value in server.env.items():
@@ -302,6 +306,7 @@ def in_the_middle(host: Any, folder: Path, act: Callable[[], None]) -> None:
     raise error
 
 
+@pytest.mark.smoke
 def test_a_dropped_connection_is_an_unknown_outcome_and_is_opened_again(
     client: Sshd, connect: Any, tmp_path: Path
 ) -> None:

@@ -99,6 +99,7 @@ def test_a_rejected_key_and_its_certificate_count_as_one(client: Sshd, connect: 
         connect().run("true")
 
 
+@pytest.mark.smoke
 def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
     (client.ssh / "known_hosts").unlink()
     with pytest.raises(TargetError) as raised:
@@ -110,6 +111,7 @@ def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client
     assert connect().run("echo there").stdout == "there\n"
 
 
+@pytest.mark.smoke
 def test_a_changed_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
     make_key(client.folder / "other")
     known = client.ssh / "known_hosts"

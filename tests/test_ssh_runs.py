@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +50,8 @@ class Remote:
 
 
 @pytest.fixture
-def remote(toy: Any, tmp_path: Path) -> Iterator[Remote]:
-    with Sshd() as server:
-        yield Remote(toy, server, tmp_path)
+def remote(toy: Any, server: Sshd, tmp_path: Path) -> Remote:
+    return Remote(toy, server, tmp_path)
 
 
 def check_completed(run: dict[str, Any], remote: Remote) -> None:
@@ -63,6 +61,7 @@ def check_completed(run: dict[str, Any], remote: Remote) -> None:
     assert (Path(run["directory"]) / "logs/train.0.0.log").read_bytes() == Path(log).read_bytes()
 
 
+@pytest.mark.smoke
 def test_a_sweep_uses_one_connection(remote: Remote) -> None:
     remote.toy.gate.touch()
     options = {"task": "data", "warm_up": True, "output": True}
@@ -123,6 +122,7 @@ def test_cancel_ends_one_run_only(remote: Remote) -> None:
     check_completed(other, remote)
 
 
+@pytest.mark.smoke
 def test_secrets_are_in_a_file_that_only_the_owner_can_read(remote: Remote, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOY_TOKEN", TOKEN)
     remote.env["TOY_TOKEN"] = TOKEN
@@ -196,6 +196,7 @@ def test_llmb_waits_for_a_server_that_restarts(remote: Remote) -> None:
     assert len(remote.toy.journal("begin")) == 1
 
 
+@pytest.mark.smoke
 def test_llmb_waits_for_a_network_that_is_cut(remote: Remote) -> None:
     server = remote.server
     with Network(server.address, server.port) as network:
