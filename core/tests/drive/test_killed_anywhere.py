@@ -101,17 +101,24 @@ SCENARIOS["two tasks at the same time"] = Scenario(
     secret=("y",),
 )
 each_scenario = pytest.mark.parametrize("name", SCENARIOS)
-some_then_all = pytest.mark.parametrize("step", [17, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
-some_then_many = pytest.mark.parametrize("step", [23, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
+some_then_all = pytest.mark.parametrize("step", [37, pytest.param(1, marks=pytest.mark.slow)], ids=["some", "all"])
+some_then_many = pytest.mark.parametrize("step", [37, pytest.param(3, marks=pytest.mark.slow)], ids=["some", "many"])
 
 
-def boundaries(scenario: Scenario, disk: Disk, step: int = 1) -> list[tuple[int, str]]:
-    """Return every ``step``-th boundary that a process passes if nothing happens to it, with its number."""
+def boundaries(scenario: Scenario, disk: Disk, step: int, kinds: tuple[str, ...] = ("",)) -> list[tuple[int, str]]:
+    """Return every ``step``-th boundary of these kinds that a process passes if nothing happens to it."""
     process = Process()
     with World(scenario, disk) as world:
         world.drive(process)
         world.check()
-    return list(enumerate(process.boundaries, 1))[step // 2 :: step]
+    return every(step, [each for each in enumerate(process.boundaries, 1) if each[1].startswith(kinds)])
+
+
+def every(step: int, moments: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    """Return every ``step``-th moment, and at least one."""
+    assert moments, "nothing can happen to this process"
+    step = min(step, len(moments))
+    return moments[step // 2 :: step]
 
 
 @contextmanager
@@ -167,10 +174,10 @@ def test_the_power_fails_at_every_boundary(name: str, keep: float, step: int, di
 @each_scenario
 def test_the_disk_is_full_at_every_boundary(name: str, step: int, disk: Disk) -> None:
     """The run whose record cannot be written is left as it is, and the others continue."""
-    for number, boundary in boundaries(SCENARIOS[name], disk, step):
-        if boundary.startswith(("before write", "within write", "before sync", "before replace")):
-            with disturbed(SCENARIOS[name], disk, f"full disk at boundary {number}, {boundary}") as world:
-                world.drive(Process(full_at=number))
+    writes = ("before write", "within write", "before sync", "before replace")
+    for number, boundary in boundaries(SCENARIOS[name], disk, step, writes):
+        with disturbed(SCENARIOS[name], disk, f"full disk at boundary {number}, {boundary}") as world:
+            world.drive(Process(full_at=number))
 
 
 @some_then_all
@@ -194,7 +201,7 @@ def test_killed_twice(name: str, step: int, disk: Disk) -> None:
 def test_every_command_fails(name: str, error: str, length: int, step: int, disk: Disk) -> None:
     with World(SCENARIOS[name], disk) as world:
         world.drive(Process())
-        commands = list(enumerate(world.cluster.commands, 1))[step // 4 :: step]
+        commands = every(step, list(enumerate(world.cluster.commands, 1)))
     cancelled = {run_id: {0, 1} for run_ids in world.scenario.cancels.values() for run_id in run_ids}
     scenario = evolve(world.scenario, jobs=cancelled | {**world.scenario.jobs})  # or cancelled before its submission
     for number, command in commands:
@@ -210,7 +217,7 @@ def test_every_command_is_refused(name: str, length: int, step: int, disk: Disk)
     """A run that llmb started and could not submit fails, and no later process submits it."""
     with World(SCENARIOS[name], disk) as world:
         world.drive(Process())
-        commands = list(enumerate(world.cluster.commands, 1))[step // 4 :: step]
+        commands = every(step, list(enumerate(world.cluster.commands, 1)))
     ends = {run_id: f"{end}|failed" for run_id, end in world.scenario.ends.items()}
     scenario = evolve(world.scenario, ends=ends, jobs={unit: range(4) for unit in world.cluster.plans})
     for number, command in commands:
