@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping
@@ -35,6 +36,10 @@ SETTINGS = {
     "LogLevel": "VERBOSE",
     "Subsystem": "sftp internal-sftp",
 }
+
+
+ESTABLISHED, CLOSE_WAIT = "01", "08"
+"""States of a socket in /proc/net/tcp."""
 
 
 class Sshd:
@@ -143,8 +148,16 @@ class Sshd:
             signal_all(sessions, signal.SIGKILL)
 
     def drop(self) -> None:
-        """End all sessions, but keep listening."""
+        """End all sessions, but keep listening. Return once the clients have closed their connections."""
         signal_all(self.sessions, signal.SIGKILL)
+        self._wait_for_clients()
+
+    def _wait_for_clients(self) -> None:
+        """Wait until no client has a connection, because what it writes to a dead one has an unknown outcome."""
+        end = time.monotonic() + DEADLINE_S
+        while open_connections(self.address, self.port):
+            assert time.monotonic() < end, "a client keeps its dead connection"
+            time.sleep(0.01)
 
     def freeze(self) -> None:
         """Stop the processes of the server and its sessions, without closing a connection."""
@@ -189,6 +202,13 @@ def wait_for_banner(address: str, port: int, process: subprocess.Popen[bytes]) -
                     return
         except OSError:
             time.sleep(0.02)
+
+
+def open_connections(address: str, port: int) -> int:
+    """Return how many sockets of clients are connected to the server, also those that the server has closed."""
+    remote = f"{int.from_bytes(socket.inet_aton(address), sys.byteorder):08X}:{port:04X}"
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+    return sum(row[2] == remote and row[3] in (ESTABLISHED, CLOSE_WAIT) for row in rows)
 
 
 def sshd_processes() -> dict[int, int]:
