@@ -38,7 +38,7 @@ class ManyNodes(SchedulerHooks[Options]):
 """
 """Scheduler without an implementation, for loading large jobs."""
 
-UPDATE = "LLMB_UPDATE_GOLDEN"
+UPDATE = "LLMB_UPDATE"
 
 LoadRun = Callable[..., "llmb.Run[Any]"]
 
@@ -68,7 +68,7 @@ def load_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
 
 @pytest.fixture
 def is_golden() -> Callable[[str, Path], None]:
-    """Return a function that compares a text with a golden file, or writes the file if LLMB_UPDATE_GOLDEN is set."""
+    """Return a function that compares a text with a golden file, or writes the file if LLMB_UPDATE is set."""
 
     def compare(text: str, file: Path) -> None:
         if os.environ.get(UPDATE):

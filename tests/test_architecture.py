@@ -47,6 +47,15 @@ def test_every_package_has_one_paragraph(package: str) -> None:
     assert len(re.findall(rf"^\*\*`{package}`\*\*", PAGE, re.MULTILINE)) == 1
 
 
+def test_every_file_that_the_pages_on_the_code_name_exists() -> None:
+    folders = "core|plugins|examples|tests|docs|tools|benchmarks|[.]ci|[.]github"
+    named = [CORE / name for name in re.findall(r"`(\w+/\w+\.py)`", PAGE)]
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    named += [ROOT / name for name in re.findall(rf"`((?:{folders})/[^`*\s]+)`", text) if "NAME" not in name]
+    assert len(named) > 40
+    assert [str(file) for file in named if not file.exists()] == []
+
+
 @pytest.mark.parametrize("plugin", [*(f"plugins/{name}" for name in PLUGINS), *EXAMPLES])
 def test_a_plugin_imports_of_core_only_what_is_public(plugin: str) -> None:
     import llmb
