@@ -51,6 +51,13 @@ def test_every_public_name_is_the_one_of_its_module() -> None:
         assert getattr(llmb, name) is getattr(import_module(module), name)
 
 
+def test_the_help_of_a_function_shows_plain_defaults() -> None:
+    functions = [value for name in llmb.__all__ if inspect.isfunction(value := getattr(llmb, name))]
+    signatures = [f"{each.__name__}{inspect.signature(each)}" for each in functions]
+    assert len(signatures) > 50
+    assert [each for each in signatures if " at 0x" in each] == []
+
+
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="llmb attribute nothing"):
         llmb.nothing  # type: ignore[attr-defined]  # noqa: B018  # that is what is tested

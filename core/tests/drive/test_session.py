@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 from attrs import evolve
 
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S, PollInterval
+from llmb.drive.session import Session
 from llmb.drive.target_loop import TargetLoop
 from llmb.state_machine.events import Event, Progress
 
@@ -144,6 +146,29 @@ def test_leaving_the_block_detaches_and_another_process_follows_the_jobs(disk: D
                 for _ in session.events(sleep=world.wait):
                     if world.cluster.jobs_of("a"):
                         break
+            assert process.locks == set()
+        assert not world.ended
+        world.finish()
+        world.check()
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_leaving_an_async_block_detaches_even_if_its_task_is_cancelled(cancelled: bool, disk: Disk) -> None:
+    async def follow(session: Session) -> None:
+        async with session as entered:
+            assert entered is session
+            if cancelled:
+                task = asyncio.current_task()
+                assert task
+                task.cancel()
+        assert not cancelled
+
+    with World(TWO, disk) as world:
+        with disk.running(process := Process(), world.home):
+            session = world.session(process)
+            assert process.locks != set()
+            with pytest.raises(asyncio.CancelledError) if cancelled else nullcontext():
+                asyncio.run(follow(session))
             assert process.locks == set()
         assert not world.ended
         world.finish()

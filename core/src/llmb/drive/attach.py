@@ -21,9 +21,7 @@ from llmb.values.errors import Fault, LlmbError, RecordError
 from llmb.values.workload import RunSpec
 
 
-def attach(
-    wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] = ignore_activity
-) -> Session:
+def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Return a session that drives recorded runs to their end; None means all unfinished runs.
 
     Each of ``wanted`` is a run id, a unique prefix, or filters of `llmb runs` in braces, which select unfinished runs.
@@ -31,13 +29,14 @@ def attach(
     run was named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
     """
     notes: list[str] = []
+    report_activity = report_activity or ignore_activity
     if wanted is None:
         return _attach(_unfinished(notes), (), notes, report_activity)
     named, selected = _find_all(_as_list(wanted), notes)
     return _attach([*named, *selected], named, notes, report_activity)
 
 
-def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = ignore_activity) -> Session:
+def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
     ``wanted`` is that of `attach`. Raise SpecError for filters that match every run, or none that can be cancelled.
@@ -56,7 +55,7 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] = 
         with _skip_on_error(record, notes):
             _request_cancel(record)
             cancelled.append(record)
-    return _attach(cancelled, named, notes, report_activity)
+    return _attach(cancelled, named, notes, report_activity or ignore_activity)
 
 
 def _request_cancel(record: RunRecord) -> None:

@@ -28,7 +28,10 @@ RECORDING_PAUSE_S = 0.1
 
 @attrs.define(eq=False)
 class Session:
-    """Runs that this process drives. Iterating drives them. Leaving the ``with`` block detaches; the runs continue."""
+    """Runs that this process drives. Iterating drives them.
+
+    Leaving the ``with`` or ``async with`` block detaches; the runs continue.
+    """
 
     _records: Sequence[RunRecord] = attrs.field(repr=False)
     _loops: Sequence[TargetLoop] = attrs.field(repr=False)
@@ -43,6 +46,20 @@ class Session:
 
     def __exit__(self, *_exception: object) -> None:
         self.close()
+
+    async def __aenter__(self) -> Session:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        """Close the session in a thread, because that waits for hosts. A cancelled task waits for the thread, too."""
+        import asyncio  # most programs have no event loop
+
+        closing = asyncio.ensure_future(asyncio.to_thread(self.close))
+        try:
+            await asyncio.shield(closing)
+        finally:
+            if not closing.done():
+                await asyncio.wait([closing])
 
     def close(self) -> None:
         """Detach: finish recording, let other processes drive the runs, and close the connections to all hosts."""

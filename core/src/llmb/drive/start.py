@@ -27,16 +27,17 @@ from llmb.values.workload import Workload
 def start(
     workload: Workload,
     *,
-    report_activity: Callable[[str], object] = ignore_activity,
+    report_activity: Callable[[str], object] | None = None,
     registry: PluginRegistry | None = None,
 ) -> Session:
     """Check and record every run of a workload, and return a session that drives them.
 
-    ``report_activity`` is called with what llmb is about to do, such as ``connecting to eos``. ``registry`` may have
-    loaded plugins already.
+    ``report_activity``, if any, is called with what llmb is about to do, such as ``connecting to eos``. ``registry``
+    may have loaded plugins already.
 
     Raise SpecError with all errors, or TargetError, before anything is recorded. Raise RecordError if recording fails.
     """
+    report_activity = report_activity or ignore_activity
     registry = registry or PluginRegistry()
     workload = draw_run_ids(workload)
     report_activity(f"planning {count_runs(workload.runs)}")
