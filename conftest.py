@@ -88,6 +88,33 @@ def _metadata_read_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _recipes_read_once() -> Iterator[None]:
+    """Read each recipe once for all commands in this process, and again if the text of one of its files changes."""
+    from llmb.plugins import recipe_files
+
+    merge, read = recipe_files.with_shared, recipe_files.read_recipe
+    known: dict[Any, Any] = {}
+
+    def with_shared(tables: Any, shared: Any, file: str, parse: Any) -> Any:
+        key = (id(tables), file, *shared.items())  # known keeps the tables, so that no other ones have their id
+        if key not in known:
+            known[key] = (tables, merge(tables, shared, file, parse))
+        return known[key][1]
+
+    def read_recipe(tables: Any, *, address: str, framework: str, file: str, release: str | None) -> Any:
+        key = (id(tables), address, framework, file, release)
+        if key not in known:
+            known[key] = (tables, read(tables, address=address, framework=framework, file=file, release=release))
+        return known[key][1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recipe_files, "parse_toml", functools.cache(recipe_files.parse_toml))
+        patch.setattr(recipe_files, "with_shared", with_shared)
+        patch.setattr(recipe_files, "read_recipe", read_recipe)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print no activity such as ``reading my.toml ...``, and no slow hook, if a busy machine makes a command slow."""
