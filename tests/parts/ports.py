@@ -8,8 +8,11 @@ import random
 import socket
 from collections.abc import Iterator
 
-PORTS = range(15000, 32000)
-"""Below the ports that the kernel gives to clients, which would take a port before its server listens on it."""
+PORTS = range(15000, 31000) if "PYTEST_VERSION" in os.environ else range(31000, 32000)
+"""Below the ports that the kernel gives to clients, which would take a port before its server listens on it.
+
+The tests and the other programs, such as `.ci/walk`, run at the same time and have ports of their own.
+"""
 
 
 def free_port(address: str = "127.0.0.1") -> int:
