@@ -231,8 +231,9 @@ class SchedulerHooks(Protocol[OptionsT]):
     def history(self, tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
         """Return the attempts of jobs that are over, and who cancelled them, for each id that the scheduler knows.
 
-        llmb completes the history with what the job itself recorded (``Script.attempts``) and with the times at which
-        llmb saw the job. Raise TargetError if the scheduler cannot be queried now: llmb tries again.
+        Do not wait for a history that is not complete yet: return it with ``pending``, and core tries again. llmb
+        completes the history with what the job itself recorded (``Script.attempts``) and with the times at which llmb
+        saw the job. Raise TargetError if the scheduler cannot be queried now: llmb tries again.
         """
         return {}
 

@@ -35,6 +35,7 @@ class JobPlan:
     requeue_at: int = 0  # the first attempt is requeued at this step
     lost_once: bool = False  # a node fails under the first job
     lag: int = 0  # how long the scheduler does not know the end
+    history_lag: int = 0  # how long accounting does not know the end
 
 
 @define
@@ -205,7 +206,11 @@ class FakeScheduler:
         return JobStatus(state=job.state, job_id=job.number, cause=cause, attempt=job.attempt)
 
     def history(self, tickets: Sequence[JobHandle], host: Any) -> Mapping[str, JobHistory]:
-        return self.target.call("history", dict)
+        return self.target.call("history", lambda: {each.id: self._history(each) for each in tickets})
+
+    def _history(self, handle: JobHandle) -> JobHistory:
+        job = self.target.cluster.jobs_of(handle.id)[-1]
+        return JobHistory(pending=job.ended_for < job.plan.history_lag)
 
     def cancel(self, tickets: Sequence[JobHandle], host: Any) -> None:
         ids = {each.id for each in tickets}

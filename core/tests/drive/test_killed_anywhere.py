@@ -43,6 +43,12 @@ SCENARIOS = {
         ends={"a": "failed", "b": "failed", "c": "completed"},
         jobs={"b": {0}},
     ),
+    "accounting lags behind the queue": Scenario(
+        plans=lambda: {"a": JobPlan(steps=1, history_lag=4), "b": JobPlan(end="failed"), "c": JobPlan(history_lag=2)},
+        needs={"a": (), "b": (), "c": ()},
+        ends={"a": "completed", "b": "failed", "c": "completed"},
+        secret=("a", "c"),
+    ),
     "one never starts": Scenario(
         plans=lambda: {"a": JobPlan(never=True), "b": JobPlan()},
         needs={"a": (), "b": ()},

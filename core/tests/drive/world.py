@@ -15,7 +15,8 @@ import pytest
 from attrs import Factory, define, evolve, field
 
 from llmb.drive.background import Background
-from llmb.drive.effects import DrivenRun, EffectRunner
+from llmb.drive.driven_run import DrivenRun
+from llmb.drive.effects import EffectRunner
 from llmb.drive.incidents import JobPast
 from llmb.drive.job_slots import JobLimit
 from llmb.drive.session import Session
@@ -271,7 +272,7 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("llmb.records.create_records.FIRST_RECORDS", 3)
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
     patch.setattr("llmb.drive.target_loop.Background", Later)
-    patch.setattr("llmb.drive.effects.finalize_run", finalize_run)
+    patch.setattr("llmb.drive.run_finalizer.finalize_run", finalize_run)
     patch.setattr("llmb.drive.task_jobs.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
     patch.setattr("llmb.drive.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
     patch.setattr("llmb.drive.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))

@@ -59,7 +59,14 @@ def test_accounting_that_lags_is_queried_again(tmp_path: Path, monkeypatch: pyte
         f"[ -e {tmp_path}/seen ] || {{ touch {tmp_path}/seen; echo '96|a|RUNNING|1763689711|Unknown|node2'; exit; }}"
     )
     found = history(tmp_path, monkeypatch, lagging, f"echo '{AGAIN}'")
-    assert [each.end for each in found.attempts] == [1763689800.0]
+    assert (found.pending, [each.end for each in found.attempts]) == (True, [None])
+    found = history(tmp_path, monkeypatch, lagging, f"echo '{AGAIN}'")
+    assert (found.pending, [each.end for each in found.attempts]) == (False, [1763689800.0])
+
+
+@pytest.mark.parametrize("output", ["", "96|other|COMPLETED|1|2|node1", "96|a|PENDING|Unknown|Unknown|None assigned"])
+def test_accounting_may_not_know_the_job_yet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str) -> None:
+    assert history(tmp_path, monkeypatch, f"echo '{output}'") == JobHistory(pending=True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from llmb.drive.effects import EffectRunner, isolate
+from llmb.drive.driven_run import isolate
+from llmb.drive.effects import EffectRunner
 from llmb.drive.job_slots import Claim, JobSlots
 from llmb.drive.unit_table import UnitTable
 from llmb.state_machine.observations import Observation, UnitObservation

@@ -6,39 +6,27 @@ effect may be repeated, because a killed process leaves no note of the effects t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 
-import attrs
-
+from llmb.drive.driven_run import DrivenRun
 from llmb.drive.fill_remedy import describe_rejection
-from llmb.drive.finalize import finalize_run
-from llmb.drive.incidents import JobPast
-from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
-from llmb.drive.job_slots import JobLimit
+from llmb.drive.run_finalizer import RunFinalizer
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, submission, task_unit
 from llmb.drive.task_jobs import poll_jobs, task_handle
-from llmb.planning import RunPlan
 from llmb.plugins.registry import PluginRegistry
-from llmb.records.provenance import parse_provenance
-from llmb.records.record import RunRecord
-from llmb.records.run_logs import RunLogs
-from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
     CancelDone,
     DependenciesSeen,
-    Observation,
     ReferencesDropped,
     SecretsMissing,
     UnitObservation,
     Unneeded,
 )
 from llmb.state_machine.states import State, Unit, UnitStates
-from llmb.values.errors import PluginError, TargetError
-from llmb.values.job_history import JobHistory
+from llmb.values.errors import TargetError
 from llmb.values.job_status import JobHandle, JobStatus
 
 FIRST_BATCH = 16
@@ -46,16 +34,6 @@ FIRST_BATCH = 16
 
 BATCH = 200
 """Jobs of each later submission."""
-
-
-@attrs.define(eq=False)
-class DrivenRun:
-    """A run with its plan, record and logs, and the limit of jobs of its sweep."""
-
-    plan: RunPlan
-    record: RunRecord
-    logs: RunLogs
-    job_limit: JobLimit | None = None
 
 
 class EffectRunner:
@@ -71,7 +49,7 @@ class EffectRunner:
         self.notes: list[str] = []
         self.tasks = TaskEffects((task for run in self.runs.values() for task in run.plan.tasks), group, self.notes)
         self._secrets = SecretFiles(group.host, self.notes)
-        self._registry = registry
+        self._finalizer = RunFinalizer(group, self.runs, registry, self._secrets, self.notes, self.read_logs)
 
     def poll(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Query the scheduler once for all jobs, and the host once for all detached tasks. Raise TargetError."""
@@ -188,16 +166,22 @@ class EffectRunner:
     def finalize(self, units: UnitStates, states: Mapping[str, State]) -> Iterator[UnitObservation]:
         """Complete what remains after a job: cancel jobs that never start, read logs to their end, remove secrets.
 
-        Runs get their result. Tasks are checked. ``states`` of this process's runs show which tasks they still need.
+        Runs get their result, unless the history of their job is not complete yet. Tasks are checked. ``states`` of
+        this process's runs show which tasks they still need.
         """
-        never = [self._handle(*each) for each in units if each[1].job_status and each[1].job_status.unsatisfiable]
+        new = [(unit, state) for unit, state in units if not self.awaits_history(unit.id)]
+        never = [self._handle(*each) for each in new if each[1].job_status and each[1].job_status.unsatisfiable]
         if never:
             self.group.scheduler.cancel(tickets=never, host=self.group.host)
         if runs := [each for each in units if each[0].kind == "run"]:
             self._release_tasks(runs, states)
-            yield from self._finalize_runs(runs)
+            yield from self._finalizer.finalize(runs)
         if tasks := [each for each in units if each[0].kind == "task"]:
             yield from self.tasks.finalize(tasks)
+
+    def awaits_history(self, run_id: str) -> bool:
+        """Check whether a run has no result yet, and waits only for the history of its job."""
+        return self._finalizer.is_waiting(run_id)
 
     def _release_tasks(self, units: UnitStates, states: Mapping[str, State]) -> None:
         """Stop waiting for the tasks of runs that were refused. Raise TargetError if secrets of a task may be left."""
@@ -205,82 +189,7 @@ class EffectRunner:
         if keys := dict.fromkeys(key for unit, state in refused for key in unit.tasks_beside(state.task)):
             self.tasks.release(keys, [unit.id for unit, _ in refused], self._needed_tasks(states))
 
-    def _finalize_runs(self, units: UnitStates) -> Iterator[UnitObservation]:
-        submitted = [unit.id for unit, state in units if state.submitted]
-        failed: dict[str, Exception] = {}
-        while changed := dict(self.read_logs(run_id for run_id in submitted if run_id not in failed)):
-            failed |= {run_id: error for run_id, error in changed.items() if error}
-        last = self.read_logs((run_id for run_id in submitted if run_id not in failed), is_last=True)
-        failed |= {run_id: error for run_id, error in last if error}
-        self._secrets.remove(self.runs[unit.id].plan.script for unit, state in units if state.handed_over)
-        statuses = self._explain_ends(units)
-        histories = self._query_histories([(unit, state) for unit, state in units if state.submitted], statuses)
-        files = self._read_own_files(submitted)
-        for unit, _ in units:
-            past = JobPast(
-                status=statuses[unit.id],
-                history=histories.get(unit.id, JobHistory()),
-                recorded=files.get(self.runs[unit.id].plan.script.attempts, b""),
-            )
-            provenance = files.get(self.runs[unit.id].plan.script.provenance)
-            yield unit, failed.get(unit.id) or isolate(partial(self._finalize_run, unit, past, provenance))
-
-    def _read_own_files(self, run_ids: Iterable[str]) -> Mapping[str, bytes]:
-        """Return the files in which these jobs describe themselves, by path. Raise TargetError."""
-        scripts = [self.runs[run_id].plan.script for run_id in run_ids]
-        paths = [path for script in scripts for path in (script.provenance, script.attempts) if path]
-        return self.group.host.read(dict.fromkeys(paths, 0)) if paths else {}
-
-    def _query_histories(self, units: UnitStates, statuses: Mapping[str, JobStatus]) -> Mapping[str, JobHistory]:
-        """Return what the scheduler knows of these jobs. An error of the plugin is a note. Raise TargetError."""
-        handles = [self._handle(*each) for each in units]
-        tickets = [attrs.evolve(each, job_id=statuses[each.id].job_id or each.job_id) for each in handles]
-        try:
-            found: Mapping[str, JobHistory] = self.group.scheduler.history(tickets=tickets, host=self.group.host)
-        except PluginError as error:
-            self.notes.append(f"the attempts of jobs are unknown: {error}")
-            return {}
-        return found
-
-    def _explain_ends(self, units: UnitStates) -> dict[str, JobStatus]:
-        """Return the status of each job that is over. If its directory explains its end, that is the cause."""
-        statuses = {unit.id: state.job_status for unit, state in units if state.job_status}
-        submitted = {
-            unit.id: (self.runs[unit.id].plan.script.directory, statuses[unit.id])
-            for unit, state in units
-            if state.submitted and self._is_doubtful(unit.id, statuses[unit.id])
-        }
-        return statuses | explain_with_directories(submitted, self.group)
-
-    def _is_doubtful(self, run_id: str, status: JobStatus) -> bool:
-        """Check whether a job may have ended because it lost its directory. Some jobs then exit with 0."""
-        run = self.runs[run_id]
-        return status.cause in DOUBTFUL or (status.cause == "completed" and run.logs.series.count < run.plan.run.steps)
-
-    def _finalize_run(self, unit: Unit, past: JobPast, provenance: bytes | None) -> Ended:
-        run = self.runs[unit.id]
-        if provenance:
-            run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
-        run.record.sync_logs()
-        return finalize_run(run.plan, run.record, run.logs, past, self._registry)
-
     def _handle(self, unit: Unit, state: State) -> JobHandle:
         if unit.kind == "task":
             return task_handle(self.tasks.plans[unit.id])
-        return JobHandle(id=unit.id, directory=self.runs[unit.id].plan.script.directory, job_id=state.job_id)
-
-
-def run_unit(plan: RunPlan) -> Unit:
-    """Return the unit of a run."""
-    concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
-    return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
-
-
-def isolate(act: Callable[[], Observation]) -> Observation | Exception:
-    """Return what ``act`` returns, or the exception that it raises. A TargetError concerns all units and is raised."""
-    try:
-        return act()
-    except TargetError:
-        raise
-    except Exception as error:  # noqa: BLE001  # raised after the other runs are done
-        return error
+        return self.runs[unit.id].handle(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from llmb.drive.effects import DrivenRun
+from llmb.drive.driven_run import DrivenRun
 from llmb.state_machine.events import Note, Progress
 from llmb.state_machine.observations import UnitObservation
 from llmb.state_machine.states import State, Unit, UnitStates

@@ -161,7 +161,7 @@ class Session:
                     yield from self._with_notifications(loop, loop.tick() if polls else loop.read())
                     after_s = max(now_s, time.monotonic() - began_s)
                     if polls or loop.changed:
-                        pace.plan_poll(after_s, changed=loop.changed)
+                        pace.plan_poll(after_s, changed=loop.changed or loop.awaits_history)
                     pace.plan_read(after_s, running=loop.running, reading=loop.reading)
                     if loop.recording:
                         pace.poll_due_s = now_s + RECORDING_PAUSE_S

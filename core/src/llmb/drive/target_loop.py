@@ -7,7 +7,8 @@ from contextlib import suppress
 
 from llmb.drive.admission import Admission
 from llmb.drive.background import Background
-from llmb.drive.effects import BATCH, FIRST_BATCH, DrivenRun, EffectRunner
+from llmb.drive.driven_run import DrivenRun
+from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
@@ -60,6 +61,11 @@ class TargetLoop:
     def running(self) -> bool:
         """True if a job runs whose logs this process reads."""
         return any(state.stage == "running" for _, state in self.units.driven())
+
+    @property
+    def awaits_history(self) -> bool:
+        """True if a run waits only for the history of its job, so that the next tick comes soon."""
+        return any(self.runner.awaits_history(unit.id) for unit, _ in self.units.driven())
 
     @property
     def ended(self) -> bool:
@@ -210,7 +216,8 @@ class TargetLoop:
             case "drop_references":
                 yield from self._transitions.record(self.runner.drop_references(units, self.units.states))
             case "finalize":
-                yield from self._progress.report_copying(units)
+                new = [each for each in units if not self.runner.awaits_history(each[0].id)]
+                yield from self._progress.report_copying(new)
                 yield from self._transitions.record(self.runner.finalize(units, self.units.states))
             case "check":
                 yield from self._transitions.record(self.runner.check(units))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from llmb.drive.effects import DrivenRun, run_unit
+from llmb.drive.driven_run import DrivenRun, run_unit
 from llmb.drive.task_effects import task_unit
 from llmb.state_machine.states import State, Unit, UnitStates
 from llmb.task_plans import TaskPlan

@@ -73,7 +73,8 @@ class State:
 
     ``handed_over`` is True if the job may have been submitted, ``submitted`` if it certainly was. ``cancel_requested``
     and ``cancel_sent`` identify the last request to cancel a run and the last one that the scheduler received, or are
-    0. ``retries`` counts how often a task was submitted again.
+    0. ``retries`` counts how often a task was submitted again. ``job_ended_at`` is the time at which llmb saw the end
+    of the job, in seconds since 1970.
     """
 
     stage: Stage = "planned"
@@ -87,6 +88,7 @@ class State:
     cancel_sent: int = 0
     retries: int = 0
     job_status: JobStatus | None = None
+    job_ended_at: float = 0.0
     ending: Ended | None = None
 
     @property
@@ -136,7 +138,7 @@ def apply(state: State, event: Event) -> State:  # noqa: C901  # one flat case p
         case CancelSent():
             return evolve(state, cancel_requested=max(state.cancel_requested, event.request), cancel_sent=event.request)
         case JobEnded():
-            return evolve(state, stage="ending", job_status=event.status)
+            return evolve(state, stage="ending", job_status=event.status, job_ended_at=event.time)
         case Ended():
             return evolve(state, stage="ended", ending=event)
     return state

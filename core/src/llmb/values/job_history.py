@@ -27,8 +27,10 @@ class JobHistory:
     """Attempts and canceller of a job that is over, as far as its scheduler knows them.
 
     ``cancelled_by`` is the user who cancelled the job. ``note`` explains to users why the history is incomplete.
+    ``pending`` is True if the scheduler will soon know more: core then queries it again, for 10 s after the job's end.
     """
 
     attempts: tuple[Attempt, ...] = ()
     cancelled_by: str = ""
     note: str = ""
+    pending: bool = False

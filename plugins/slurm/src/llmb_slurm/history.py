@@ -19,7 +19,7 @@ NOT_YET_NAMED = "allocation"
 
 @attrs.frozen(kw_only=True)
 class Start:
-    """One start of a job as sacct reports it. ``user`` cancelled the job."""
+    """One start of a job as sacct reports it. ``user`` cancelled the job. ``pending`` is True if it has no end yet."""
 
     job_id: str
     name: str
@@ -28,6 +28,7 @@ class Start:
     end: float | None
     user: str
     nodes: tuple[str, ...]
+    pending: bool = False
 
 
 def query_history(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
@@ -64,18 +65,23 @@ def parse_start(line: str) -> Start | None:
         end=float(end) if end.isdecimal() else None,
         user=user,
         nodes=tuple(nodes.split()),
+        pending="Unknown" in (start, end),
     )
 
 
 def _history(starts: Iterable[Start]) -> JobHistory:
-    """Return the history of one job. Slurm has used its id for earlier jobs too, if the ids began again."""
+    """Return the history of one job. Slurm has used its id for earlier jobs too, if the ids began again.
+
+    Accounting lags behind the queue: a job without a row, or whose row has no end, is pending.
+    """
     rows = list(starts)
     began = [row for row in rows if row.start is not None]  # a job that was cancelled in the queue never did
     attempts = [
         Attempt(attempt=number, start=row.start, end=row.end, nodes=row.nodes, cause=_cause(row.state))
         for number, row in enumerate(began)
     ]
-    return JobHistory(attempts=tuple(attempts), cancelled_by=rows[-1].user if rows else "")
+    pending = not rows or any(row.pending for row in rows)
+    return JobHistory(attempts=tuple(attempts), cancelled_by=rows[-1].user if rows else "", pending=pending)
 
 
 def _cause(state: str) -> str:

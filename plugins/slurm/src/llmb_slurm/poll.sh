@@ -52,18 +52,14 @@ query_accounting() {
 
 # query_history IDS: print "rows" and one line for each start of these jobs, with its fields separated by tabs: Slurm id,
 # name, state, start, end, the user who cancelled it, nodes. Times are in seconds since 1970. Print "disabled" or
-# "unavailable" instead if there is no accounting. Accounting lags behind the queue, so wait up to 10 s for the ends.
+# "unavailable" instead if there is no accounting.
 query_history() {
-  local output tries job name state start end nodes user
+  local output job name state start end nodes user
   command -v sacct >/dev/null || { echo disabled; return; }
-  for ((tries = 1; tries <= 11; tries++)); do
-    if ! output=$(SLURM_TIME_FORMAT=%s sacct -X -D -n -P -j "$1" -o JobIDRaw,JobName,State,Start,End,NodeList 2>&1); then
-      [[ $output == *disabled* ]] && echo disabled || echo unavailable
-      return
-    fi
-    [[ -z $output || $output == *'|Unknown|'* ]] && ((tries < 11)) || break
-    sleep 1
-  done
+  if ! output=$(SLURM_TIME_FORMAT=%s sacct -X -D -n -P -j "$1" -o JobIDRaw,JobName,State,Start,End,NodeList 2>&1); then
+    [[ $output == *disabled* ]] && echo disabled || echo unavailable
+    return
+  fi
   echo rows
   while IFS='|' read -r job name state start end nodes; do
     user=''

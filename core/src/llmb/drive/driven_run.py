@@ -1,0 +1,46 @@
+"""A run that a session drives, and the isolation of its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from llmb.drive.job_slots import JobLimit
+from llmb.planning import RunPlan
+from llmb.records.record import RunRecord
+from llmb.records.run_logs import RunLogs
+from llmb.state_machine.observations import Observation
+from llmb.state_machine.states import State, Unit
+from llmb.values.errors import TargetError
+from llmb.values.job_status import JobHandle
+
+
+@attrs.define(eq=False)
+class DrivenRun:
+    """A run with its plan, record and logs, and the limit of jobs of its sweep."""
+
+    plan: RunPlan
+    record: RunRecord
+    logs: RunLogs
+    job_limit: JobLimit | None = None
+
+    def handle(self, state: State) -> JobHandle:
+        """Return the handle of the run's job."""
+        return JobHandle(id=self.plan.run.id, directory=self.plan.script.directory, job_id=state.job_id)
+
+
+def run_unit(plan: RunPlan) -> Unit:
+    """Return the unit of a run."""
+    concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
+    return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
+
+
+def isolate(act: Callable[[], Observation]) -> Observation | Exception:
+    """Return what ``act`` returns, or the exception that it raises. A TargetError concerns all units and is raised."""
+    try:
+        return act()
+    except TargetError:
+        raise
+    except Exception as error:  # noqa: BLE001  # raised after the other runs are done
+        return error
