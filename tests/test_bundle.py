@@ -19,7 +19,7 @@ from parts.command_line import Llmb, command_line
 import llmb as library
 
 Files = dict[str, bytes]
-TOKEN = "hf_abcdefghijklmnopqrstuvwxyz01234567"
+TOKEN = "hf_abcdefghijklmnopqrstuvwxyz"
 
 
 @pytest.fixture

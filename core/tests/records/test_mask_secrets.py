@@ -84,7 +84,7 @@ ORDINARY = (
     b"hf_model hf_checkpoint_to_megatron_converter convert_hf_config_to_distributed_checkpoint wandb_v1",
     b"wandb: run at github_pat sk-learn xox task-",
     b"log ends with github",
-    b"hf_cache=/tmp hf_home, hf_model_dir: hf_checkpointconversion github_pat_rotation_of_all_projects hf_cache",
+    b"hf_cache=/tmp hf_home, hf_model_dir: hf_checkpoint github_pat_rotation_of_all_projects hf_cache",
     b"hf_home",
     b"no such folder: hf_model_dir",
     b"see github_pat_dir",

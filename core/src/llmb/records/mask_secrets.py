@@ -34,9 +34,9 @@ Sources: the publishers' pages on tokens.
 """
 
 _AMBIGUOUS_SHAPES = {
-    b"hf_": rb"[A-Za-z0-9]{30}%s{0,%d}" % (_WORD, LONGEST_TOKEN - 30),  # Hugging Face: 34, unlike hf_model_dir
-    b"github_pat_": rb"[A-Za-z0-9]{20}%s{16,%d}" % (_WORD, LONGEST_TOKEN - 20),  # 22, _ and 59 characters
-    b"wandb_v1_": rb"%s{64,%d}" % (_WORD, LONGEST_TOKEN),  # 77 characters, accepted since wandb 0.22.3
+    # Hugging Face and GitHub, but not names such as hf_model_to_local_model
+    **dict.fromkeys((b"hf_", b"github_pat_"), rb"[A-Za-z0-9]{16}%s{0,%d}" % (_WORD, LONGEST_TOKEN - 16)),
+    b"wandb_v1_": _REST,  # 77 characters, accepted since wandb 0.22.3
     b"sk-": rb"%s{32,%d}" % (_WORD, LONGEST_TOKEN),  # older keys of OpenAI, and others
     **dict.fromkeys((b"AKIA", b"ASIA"), rb"[A-Z0-9]{16}(?![A-Za-z0-9])"),  # ids of AWS keys, which have 20 characters
 }
@@ -44,9 +44,6 @@ _AMBIGUOUS_SHAPES = {
 
 Only a whole token is masked, because the beginning alone may be that of a word.
 """
-
-_MOST_OF_A_TOKEN = rb"hf_[A-Za-z0-9]{16}"
-"""Text at the end of a log that is too much of an ambiguous token to remain, and that no word has."""
 
 _LONGEST_USER = 128
 _AUTHORITY = rb'[^\s/?#"<>]'
@@ -66,9 +63,7 @@ _UNFINISHED = re.compile(
     rb"(?:(?:%s)%s{0,%d}|://%s{0,%d})\Z"
     % (b"|".join(_SHAPES | _AMBIGUOUS_SHAPES), _WORD, LONGEST_TOKEN - 1, _AUTHORITY, _LONGEST)
 )
-_CUT_OFF = re.compile(
-    rb"(?:%s|%s)%s{0,%d}\Z" % (_MOST_OF_A_TOKEN, b"|".join(map(_begin, _SHAPES)), _WORD, LONGEST_TOKEN - 1)
-)
+_CUT_OFF = re.compile(rb"(?:%s)%s{0,%d}\Z" % (b"|".join(map(_begin, _SHAPES)), _WORD, LONGEST_TOKEN - 1))
 _ENDS_IN_WORD = re.compile(_WORD + rb"\Z")
 
 
