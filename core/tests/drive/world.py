@@ -272,13 +272,13 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("llmb.records.create_records.FIRST_RECORDS", 3)
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
     patch.setattr("llmb.drive.target_loop.Background", Later)
-    patch.setattr("llmb.drive.run_finalizer.finalize_run", finalize_run)
+    patch.setattr("llmb.drive.finalize_runs.write_result", write_result)
     patch.setattr("llmb.drive.task_jobs.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
     patch.setattr("llmb.drive.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
     patch.setattr("llmb.drive.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 
 
-def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: object) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: object) -> Ended:
     """Write a result and end as the scheduler reports. The rules of real runs have tests of their own."""
     logs.close()
     status = past.status

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from llmb.drive.driven_run import DrivenRun
 from llmb.drive.fill_remedy import describe_rejection
-from llmb.drive.run_finalizer import RunFinalizer
+from llmb.drive.finalize_runs import RunFinalizer
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_effects import TaskEffects, submission, task_unit

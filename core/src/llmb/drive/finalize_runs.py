@@ -9,11 +9,11 @@ from functools import partial
 import attrs
 
 from llmb.drive.driven_run import DrivenRun, isolate
-from llmb.drive.finalize import finalize_run
 from llmb.drive.incidents import JobPast
 from llmb.drive.job_directories import DOUBTFUL, explain_with_directories
 from llmb.drive.secrets import SecretFiles
 from llmb.drive.target_group import TargetGroup
+from llmb.drive.write_result import write_result
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.provenance import parse_provenance
 from llmb.state_machine.events import Ended
@@ -118,7 +118,7 @@ class RunFinalizer:
         if provenance:
             run.record.add_provenance(parse_provenance(provenance, run.plan.secrets))
         run.record.sync_logs()
-        return finalize_run(run.plan, run.record, run.logs, past, self._registry)
+        return write_result(run.plan, run.record, run.logs, past, self._registry)
 
 
 def _is_awaited(state: State, history: JobHistory | None) -> bool:

@@ -1,4 +1,4 @@
-"""Finalizing a run whose job is over: its true state, metrics, verdict and cause of failure."""
+"""The result of a run whose job is over: its true state, metrics, verdict and cause of failure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNEXPLAINED: frozenset[Cause] = frozenset({"failed", "completed"})
 """Causes of an unsuccessful end that explain nothing."""
 
 
-def finalize_run(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
+def write_result(plan: RunPlan, record: RunRecord, logs: RunLogs, past: JobPast, registry: PluginRegistry) -> Ended:
     """Write the steps and the result of a run whose logs are complete. Return its last event.
 
     Repeating the call after a kill writes the same files.
