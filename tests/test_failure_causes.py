@@ -223,7 +223,7 @@ CAUSES = {
     "39": ("the registry rejected the credentials for the image", None, None),
     "41": ("the scheduler took the job's nodes for another one", None, "nodeau01"),
     "43": ("the scheduler took the job's nodes for another one", None, "compute0221"),
-    "45": ("the job's time limit came", None, None),
+    "45": ("the job reached its time limit", None, None),
     "47": ("the account has no access to the model's files", None, None),
     "49": ("the accelerator is out of memory", None, None),
     "51": ("the accelerator is out of memory", None, None),

@@ -54,7 +54,7 @@ def of_text(llmb: Llmb, folder: Path, text: str) -> tuple[str, str | None, int |
 @pytest.mark.parametrize(
     ("end", "cause"),
     [
-        (LIMIT, "the job's time limit came"),
+        (LIMIT, "the job reached its time limit"),
         (JOB, "the job was cancelled"),
         (STEP, "the job was cancelled"),
         (JOB.replace(" ***\n", " DUE TO JOB REQUEUE ***\n"), "the scheduler took the job's nodes for another one"),
@@ -156,9 +156,9 @@ WARNING = "UserWarning: [Errno 12] Cannot allocate memory, going on without\n"
     ("text", "ended_as"),
     [
         (WARNING + steps(1), ("complete", None, None)),
-        (WARNING + steps(5) + LIMIT, ("incomplete", "the job's time limit came", 7)),
+        (WARNING + steps(5) + LIMIT, ("incomplete", "the job reached its time limit", 7)),
         (WARNING + WARNING + steps(5) + WARNING + steps(20, first=5), ("complete", None, None)),
-        (ERROR + steps(5) + LIMIT, ("incomplete", "the job's time limit came", 10)),
+        (ERROR + steps(5) + LIMIT, ("incomplete", "the job reached its time limit", 10)),
         (steps(5) + WARNING + steps(3, first=5), ("incomplete", "the host is out of memory", 6)),
     ],
 )
@@ -172,7 +172,7 @@ def test_what_a_log_tells_before_the_first_step_is_a_warning(
     ("end", "cause"),
     [
         ("", (None, None)),
-        (LIMIT, ("the job's time limit came", 21)),
+        (LIMIT, ("the job reached its time limit", 21)),
         (OOM, ("the accelerator is out of memory", 21)),
         (ERROR, ("a process failed with ValueError", 24)),
         (ERROR + "another rank goes on\n" * 190, ("a process failed with ValueError", 24)),
@@ -213,7 +213,7 @@ def test_an_exception_before_lines_of_other_ranks_is_the_cause_if_the_end_is_mis
 
 def test_steps_that_come_while_the_job_is_ended_change_nothing(llmb: Llmb, tmp_path: Path) -> None:
     assert of_text(llmb, tmp_path, steps(5) + LIMIT + steps(3, first=5)) == (
-        "incomplete", "the job's time limit came", 6,
+        "incomplete", "the job reached its time limit", 6,
     )  # fmt: skip
 
 
@@ -255,11 +255,11 @@ CAUSES = {
     "failure/39": ("the registry rejected the credentials for the image", 5),
     "failure/41": ("the scheduler took the job's nodes for another one", 1),
     "failure/43": ("the scheduler took the job's nodes for another one", 3),
-    "failure/45": ("the job's time limit came", 2),
+    "failure/45": ("the job reached its time limit", 2),
     "failure/59": ("Slurm rejected the job", 2),
     "megatron/03": ("the job was cancelled", 1560),
-    "megatron/05": ("the job's time limit came", 2398),
-    "megatron/07": ("the job's time limit came", 58),
+    "megatron/05": ("the job reached its time limit", 2398),
+    "megatron/07": ("the job reached its time limit", 58),
     "failure/03": (None, None),  # it hung at its exit
 }
 

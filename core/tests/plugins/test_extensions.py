@@ -127,7 +127,7 @@ def test_a_broken_scheduler_breaks_no_parsing_of_logs(
     log = tmp_path / "run.log"
     log.write_text("*** JOB 12 ON node1 CANCELLED AT 2026-11-21T06:57:14 DUE TO TIME LIMIT ***\n")
     done = run_llmb("parse", "--framework", "maxtext", log, "--json")
-    assert json.loads(done.stdout)["failure"]["cause"] == "the job's time limit came"
+    assert json.loads(done.stdout)["failure"]["cause"] == "the job reached its time limit"
     assert "left out: " in done.stderr
 
 

@@ -133,6 +133,12 @@ def test_a_dtype_that_a_recipe_lacks_names_no_other_gpu(spec: Any, parallelism: 
     assert found[-1].startswith(dtype)
 
 
+def test_a_dtype_that_a_recipe_for_one_gpu_type_lacks_is_not_that_of_its_gpu_type(spec: Any) -> None:
+    text = USUAL.replace("maxtext/llama2-tiny", "nemo_launcher/llama3.1-8b") + "[parallelism]\nglobal_batch_size = 4\n"
+    message = "nemo_launcher/llama3.1-8b has no configuration for fp32; expected bf16 or fp8"
+    assert lines(spec, text) == [f"workload.dtype: {message}"]
+
+
 def test_a_key_outside_a_table_is_taken_for_the_key_of_that_name(spec: Any) -> None:
     [line] = lines(spec, "steps = 10\n" + USUAL)
     assert line.endswith("(did you mean 'workload.steps'?)")

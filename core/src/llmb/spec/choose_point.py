@@ -32,14 +32,16 @@ def published_points(
     if recipe.rule:
         return (_open_point(recipe, gpu_type, dtype),) if _has_dtype(recipe, dtype, errors) else ()
     with_dtype = [point.gpu_type for point in recipe.points if point.dtype == dtype]
-    if own_parallelism and gpu_type not in {point.gpu_type for point in recipe.points}:
+    is_published = gpu_type in {point.gpu_type for point in recipe.points}
+    on = f" on {gpu_type}" if is_published else ""
+    if own_parallelism and not is_published:
         if not with_dtype:
             return _narrow(recipe.points, "dtype", dtype, recipe, errors)
         gpu_type = with_dtype[0]
     points = _narrow(recipe.points, "gpu_type", gpu_type, recipe, errors)
     if not points and not with_dtype:
         points = recipe.points  # the dtype is invalid for every GPU type
-    return _narrow(points, "dtype", dtype, recipe, errors) if points else ()
+    return _narrow(points, "dtype", dtype, recipe, errors, on=on) if points else ()
 
 
 def _has_dtype(recipe: Recipe, dtype: str, errors: list[Fault]) -> bool:
@@ -198,13 +200,14 @@ def published_point(recipe: Recipe, gpu_type: str, dtype: str, gpus: int, varian
     raise RecipeError(*map(_of_arguments, errors or [_gpus_error(recipe, points, gpus)]))
 
 
-def _narrow(points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, errors: list[Fault]) -> tuple[Point, ...]:
+def _narrow(
+    points: tuple[Point, ...], key: str, wanted: str, recipe: Recipe, errors: list[Fault], *, on: str = ""
+) -> tuple[Point, ...]:
+    """Return the points with this value of ``key``; without any, append the error. ``on`` ends its message."""
     sort = sort_gpu_types if key == "gpu_type" else sort_dtypes
     known = sort(getattr(point, key) for point in points)
     chosen = tuple(point for point in points if getattr(point, key) == wanted)
     if not chosen:
-        types = {point.gpu_type for point in points}
-        on = f" on {points[0].gpu_type}" if key == "dtype" and len(types) == 1 else ""
         advice = SET_BATCH if key == "gpu_type" else ""
         errors.append(
             Fault(

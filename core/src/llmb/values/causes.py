@@ -49,7 +49,7 @@ class CauseEntry:
 
 CAUSES: Mapping[Cause, CauseEntry] = {
     "timeout": CauseEntry(
-        "the job's time limit came",
+        "the job reached its time limit",
         "raise the limit (`llmb run SPEC --set workload.time_limit=2h`), or run fewer steps",
         state="timeout",
         origin="user",
