@@ -14,6 +14,9 @@ from parts.toy import TOY
 
 import llmb
 
+H100S = "\n".join(f"{index}, NVIDIA H100 80GB HBM3, 81559, 0, 550.54.15" for index in range(8))
+"""What nvidia-smi prints about 8 idle GPUs."""
+
 
 def checks(toy: Any, *arguments: str, status: int, **env: str) -> dict[str, dict[str, Any]]:
     done = toy.llmb("doctor", *arguments, "--json", env=env)
@@ -48,6 +51,36 @@ def test_this_machine_and_the_recipes_that_can_run_on_it(toy: Any, framework: st
     assert found["local: nemo_launcher recipes"]["ok"] is None
     assert f"/work will be created in {toy.home.parent}, " in found["local: work directory"]["detail"]
     assert not (toy.home / "work").exists()
+
+
+def install_programs(folder: Path, **scripts: str) -> str:
+    """Install programs, and return the PATH that finds them first."""
+    folder.mkdir()
+    for name, script in scripts.items():
+        (folder / name.replace("_", "-")).write_text(f"#!/bin/bash\n{script}\n")
+        (folder / name.replace("_", "-")).chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+def test_recipes_without_an_image_are_available_although_containers_have_no_gpus(toy: Any, framework: str) -> None:
+    path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", docker="echo '27.1.1|/'")
+    found = checks(toy, status=1, PYTHONPATH=framework, PATH=path)
+    assert found["local: gpus in containers"]["ok"] is False
+    assert found["local: toy recipes"]["detail"] == "available: judged, tiny"
+
+
+def test_a_recipe_for_other_gpus_names_those_of_the_target_and_all_published_types(toy: Any) -> None:
+    path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", nvidia_ctk="")
+    detail = checks(toy, status=0, PATH=path)["local: megatron_bridge recipes"]["detail"]
+    own = [each for each in detail.split("; ") if "llama3.1-405b@26.06" in each]
+    other = [each for each in detail.split("; ") if "kimi-k2@26.06" in each]
+    assert len(own) == 1
+    assert own[0].endswith("(the job needs 16 to 1024 GPUs, but this machine has 8)")
+    published = "published for gb300, gb200, b300, b200"
+    assert other == [
+        "unavailable: kimi-k2@26.06, nemotron3-super-120b@26.06 "
+        f'({published}: this machine has NVIDIA H100 80GB HBM3, not "gb300")'
+    ]
 
 
 def test_a_named_target_is_checked_with_its_own_keys(toy: Any, tmp_path: Path) -> None:

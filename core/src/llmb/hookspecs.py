@@ -204,7 +204,8 @@ class SchedulerHooks(Protocol[OptionsT]):
     def check_job(self, job: Job, target: Target[OptionsT]) -> Sequence[DoctorCheck]:
         """Return the checks of ``llmb doctor`` for a job on this target, from ``target.facts`` alone.
 
-        The target has the complete facts of `probe`. A check that cannot be made has ``ok=None`` and the reason.
+        The target has the complete facts of `probe`. A check that cannot be made has ``ok=None`` and the reason. A
+        failed check with the name "GPU type" means that the target has GPUs of other types only.
         """
         return ()
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from llmb import Environment, Image, Job, Phase, SpecError, Target, TargetError
@@ -197,6 +198,14 @@ def test_doctor_reports_gpus_in_use_and_a_missing_toolkit(programs: Any) -> None
     assert not checks["gpus in containers"].ok
     assert checks["docker"].detail == "27.1.1"
     assert os.path.isabs(checks["docker disk"].detail.split()[-1])
+
+
+def test_runs_without_an_image_need_no_checks_of_containers(programs: Any) -> None:
+    install_nvidia_smi(programs, "8-h100")
+    programs("docker", "exit 1")
+    without_images = attrs.evolve(probed(), images=False)
+    names = [check.name for check in Local().checks(without_images, LocalHost(), ())]
+    assert names == ["gpus", "gpu 3"]
 
 
 def test_doctor_reports_a_broken_driver(programs: Any) -> None:

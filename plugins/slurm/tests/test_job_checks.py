@@ -91,11 +91,11 @@ def test_a_cluster_of_nvlink_domains_passes() -> None:
         ({"nodes.nvl": "idle|36|gpu:4"}, "nodes", None, "Slurm does not know their type: compare it with gb300"),
         (
             {"nodes.nvl": "idle|36|gpu:nvidia_gb200:4"},
-            "nodes",
+            "GPU type",
             False,
             "0 nodes with GB300 GPUs (36 have gpu:nvidia_gb200:4)",
         ),
-        ({"nodes.nvl": "idle|36|gpu:b300:4"}, "nodes", False, "0 nodes with GB300 GPUs"),
+        ({"nodes.nvl": "idle|36|gpu:b300:4"}, "GPU type", False, "0 nodes with GB300 GPUs"),
         ({"nodes.nvl": "idle|30|gpu:nvidia_gb300:4;drained|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
         ({"nodes.nvl": "idle|30|gpu:gb300:4;future|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),
         ({"nodes.nvl": "idle|30|gpu:gb300:4;idle*|6|gpu:gb300:4"}, "nodes", False, "30 of 36 nodes of nvl"),

@@ -1,6 +1,6 @@
 """The checks of ``llmb doctor``: this machine, the target, and the recipes that can run on it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -62,7 +62,17 @@ def _check_target(target: Target[Any], table: Mapping[str, Any], registry: Plugi
     with opened_target(target, registry) as group:
         checks = probe_target(group)
         target = group.with_facts(target)
-        checks += check_scheduler(group, target)
+        scheduler_checks = check_scheduler(group, target)
         yield from checks
-        ready = all(check.ok is not False for check in checks)
-        yield from RecipeChecks(target, table, registry, group).of_all_frameworks(ready=ready)
+        yield from scheduler_checks
+        ready = _is_ready([*checks, *scheduler_checks])
+        ready_without_images = ready or (
+            _is_ready(checks) and _is_ready(check_scheduler(group, attrs.evolve(target, images=False)))
+        )
+        yield from RecipeChecks(
+            target, table, registry, group, ready=ready, ready_without_images=ready_without_images
+        ).of_all_frameworks()
+
+
+def _is_ready(checks: Iterable[DoctorCheck]) -> bool:
+    return all(check.ok is not False for check in checks)

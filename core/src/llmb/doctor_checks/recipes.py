@@ -26,66 +26,105 @@ _NUMBER = re.compile(r"(?<![\w.:@-])[0-9]+(?![\w.:@-])")
 """A number that is a word of its own, and not a part of a version, a path or an image."""
 
 
+WRONG_GPU_TYPE = ("workload.gpu_type", "GPU type")
+"""The key of an error, or the name of a failed check, if the target has GPUs of another type."""
+
+
+@attrs.frozen(kw_only=True)
+class Trial:
+    """Result of planning a workload of a recipe on the target. ``obstacle`` is why it could not run there, or "".
+
+    ``images`` is True if its job needs a container. ``wrong_type`` is True if the target has GPUs of another type.
+    """
+
+    gpu_type: str
+    obstacle: str = ""
+    images: bool = False
+    wrong_type: bool = False
+
+
 @attrs.frozen
 class RecipeChecks:
-    """The checks of recipes on a target, whose [target] table is ``table``."""
+    """The checks of recipes on a target, whose [target] table is ``table``.
+
+    Runs could start now if the target is ``ready``; those without an image if it is ``ready_without_images``.
+    """
 
     target: Target[Any]
     table: Mapping[str, Any]
     registry: PluginRegistry
     group: TargetGroup
+    ready: bool
+    ready_without_images: bool
 
-    def of_all_frameworks(self, *, ready: bool) -> Iterator[DoctorCheck]:
-        """Yield a check for each installed framework. If the target is not ``ready``, recipes are available later."""
+    def of_all_frameworks(self) -> Iterator[DoctorCheck]:
+        """Yield a check for each installed framework."""
         addresses = [address.partition("/") for address in addresses_of(self.registry.installed)]
         for framework in sorted({framework for framework, _, _ in addresses}):
             names = [name for owner, _, name in addresses if owner == framework]
-            yield self._of_framework(framework, names, ready=ready)
+            yield self._of_framework(framework, names)
 
-    def _of_framework(self, framework: str, names: Iterable[str], *, ready: bool) -> DoctorCheck:
+    def _of_framework(self, framework: str, names: Iterable[str]) -> DoctorCheck:
         """List the recipes that can run on the target, and the reasons why others cannot.
 
         An unavailable recipe is not an error of the target. Reasons that differ only in their numbers are merged.
         """
+        available: list[str] = []
+        later: list[str] = []
         groups: dict[str, list[str]] = {}
         reasons: dict[str, list[str]] = {}
         for name in names:
-            reason = self._obstacle(f"{framework}/{name}")
-            groups.setdefault(_NUMBER.sub("0", reason), []).append(name)
-            reasons.setdefault(_NUMBER.sub("0", reason), []).append(reason)
-        available = groups.pop("", [])
-        parts = [f"available{'' if ready else ' once the target is fixed'}: {', '.join(available) or 'none'}"]
+            obstacle, images = self._try(f"{framework}/{name}")
+            if not obstacle:
+                (available if self._is_ready(images=images) else later).append(name)
+                continue
+            groups.setdefault(_NUMBER.sub("0", obstacle), []).append(name)
+            reasons.setdefault(_NUMBER.sub("0", obstacle), []).append(obstacle)
+        parts = [f"available: {', '.join(available) or 'none'}"] if available or not later else []
+        parts += [f"available once the target is fixed: {', '.join(later)}"] if later else []
         parts += [f"unavailable: {', '.join(group)} ({_merged(reasons[key])})" for key, group in groups.items()]
-        ok = True if available and ready else None
-        return DoctorCheck(name=f"{framework} recipes", ok=ok, detail="; ".join(parts))
+        return DoctorCheck(name=f"{framework} recipes", ok=True if available else None, detail="; ".join(parts))
 
-    def _obstacle(self, address: str) -> str:
-        """Return why no published configuration of a recipe can run on the target, or "" if one can."""
+    def _is_ready(self, *, images: bool) -> bool:
+        return self.ready if images else self.ready_without_images
+
+    def _try(self, address: str) -> tuple[str, bool]:
+        """Return why no published configuration of a recipe can run on the target, or "", and if it needs an image."""
         try:
             recipe = self.registry.recipe(address)
         except LlmbError as error:
-            return str(error.faults[0])
-        obstacles = [self._workload_obstacle(workload) for workload in _smallest_workloads(recipe)]
-        return "" if "" in obstacles else next(iter(obstacles), "it has no published configuration")
+            return str(error.faults[0]), False
+        trials = [self._try_workload(workload) for workload in _smallest_workloads(recipe)]
+        fitting = [trial for trial in trials if not trial.obstacle]
+        if fitting:
+            return "", all(trial.images for trial in fitting)
+        of_own_type = [trial for trial in trials if not trial.wrong_type]
+        if of_own_type or not trials:
+            return (of_own_type[0].obstacle if of_own_type else "it has no published configuration"), False
+        types = ", ".join(dict.fromkeys(trial.gpu_type for trial in trials))
+        return f"published for {types}: {trials[0].obstacle}", False
 
-    def _workload_obstacle(self, workload: dict[str, Any]) -> str:
+    def _try_workload(self, workload: dict[str, Any]) -> Trial:
         """Return the first error of a workload on the target, or the secrets that it or one of its tasks lacks."""
+        gpu_type = workload["gpu_type"]
         combination = Combination({"workload": workload, "target": dict(self.table)}, SourceMap())
         runs, errors = RunResolver(self.registry).resolve(combination)
         if errors:
-            return errors[0].message
+            return Trial(gpu_type=gpu_type, obstacle=errors[0].message)
         spec = runs[0].with_run_id("doctor")
         spec = attrs.evolve(spec, target=attrs.evolve(spec.target, facts=self.target.facts))
         try:
             planned = plan_run(spec, self.registry)
         except LlmbError as error:
-            return error.faults[0].message
-        if misfit := next((each.detail for each in check_job(planned, self.registry) if each.ok is False), ""):
-            return misfit
+            fault = error.faults[0]
+            return Trial(gpu_type=gpu_type, obstacle=fault.message, wrong_type=fault.key in WRONG_GPU_TYPE)
+        if misfit := next((each for each in check_job(planned, self.registry) if each.ok is False), None):
+            return Trial(gpu_type=gpu_type, obstacle=misfit.detail, wrong_type=misfit.name in WRONG_GPU_TYPE)
         tasks = tasks_without_secrets(planned.tasks, self.group)
         scripts = [planned.script, *(task.script for task in tasks)]
         missing = dict.fromkeys(name for script in scripts for name in missing_secrets(script))
-        return f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""
+        lacking = f"{', '.join(missing)} is not set in the environment of llmb" if missing else ""
+        return Trial(gpu_type=gpu_type, obstacle=lacking, images=planned.images)
 
 
 def _merged(texts: Sequence[str]) -> str:

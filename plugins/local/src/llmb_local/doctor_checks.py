@@ -20,9 +20,12 @@ IDLE_GB = 1.0  # GPU memory that a driver and a desktop use
 def checks(target: Target[LocalOptions]) -> tuple[DoctorCheck, ...]:
     """Return the checks of container engines, disk space for images, GPUs, and GPU access from containers.
 
-    A component that the machine lacks has ``ok=None``: only some recipes need it. Return no checks before the probe.
+    A component that the machine lacks has ``ok=None``: only some recipes need it. Runs without an image need no checks
+    of containers. Return no checks before the probe.
     """
-    return (*_engines(target), *_gpus(target)) if probed(target) else ()
+    if not probed(target):
+        return ()
+    return (*(_engines(target) if target.images else ()), *_gpus(target))
 
 
 def _engines(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
@@ -72,7 +75,7 @@ def _gpus(target: Target[LocalOptions]) -> Iterator[DoctorCheck]:
             detail = f"{gpu.used_gb:.0f} of {gpu.memory_gb:.0f} GB in use"
             remedy = "end the processes that `nvidia-smi` lists on this GPU: `kill PID`"
             yield DoctorCheck(name=f"gpu {gpu.index}", ok=False, detail=detail, remedy=remedy)
-    if any(f"{name}.version" in target.facts for name in ENGINES):
+    if target.images and any(f"{name}.version" in target.facts for name in ENGINES):
         yield _toolkit(target)
 
 

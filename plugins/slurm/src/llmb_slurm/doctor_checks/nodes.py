@@ -90,7 +90,8 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
             if others
             else ""
         )
-        return _too_few(f"{name} has {sum(each.count for each in typed)} nodes{described}{other}; {needs}")
+        detail = f"{name} has {sum(each.count for each in typed)} nodes{described}{other}; {needs}"
+        return _too_few(detail, name="nodes" if typed else "GPU type")
     per_node = job.gpus_per_node if target.options.gpu_request != "none" else 0
     large = [each for each in typed if each.gpus >= per_node]
     if sum(each.count for each in large) < job.nodes:
@@ -109,8 +110,8 @@ def _nodes_of_partition(job: Job, target: Target[SlurmOptions], name: str) -> Do
     return DoctorCheck(name="nodes", ok=True, detail=f"{name} has {usable} nodes{described}; {needs}")
 
 
-def _too_few(detail: str, remedy: str = MORE_NODES) -> DoctorCheck:
-    return DoctorCheck(name="nodes", ok=False, detail=detail, remedy=remedy)
+def _too_few(detail: str, remedy: str = MORE_NODES, *, name: str = "nodes") -> DoctorCheck:
+    return DoctorCheck(name=name, ok=False, detail=detail, remedy=remedy)
 
 
 def _parsed(text: str) -> Nodes:
