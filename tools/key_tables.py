@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -36,18 +36,23 @@ def with_tables(page: str) -> str:
 
 
 def _keys(name: str) -> type:
-    """Return the class of a table of the spec, of the options of a plugin, or of a table in these options."""
+    """Return the class of a table of the spec, of the options or the settings of a plugin, or of a table in these."""
     kind, _, plugin = name.partition("/")
     if not plugin:
         return TABLES[kind]  # type: ignore[no-any-return]
     plugin, _, field = plugin.partition(".")
     registry = llmb.PluginRegistry()
+    if kind == "settings":
+        return registry.framework(plugin).settings or object
     options = (registry.framework(plugin) if kind == "framework" else registry.scheduler(plugin)).options
     return get_type_hints(options)[field] if field else options
 
 
 def _table(cls: type) -> str:
-    lines = ["| key | form | default | example | |", "|---|---|---|---|---|", *_rows(cls)]
+    if any(text.example for text in field_texts(cls).values()):
+        lines = ["| key | form | default | example | |", "|---|---|---|---|---|", *_rows(cls)]
+    else:
+        lines = ["| key | form | default | |", "|---|---|---|---|", *_rows(cls)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -56,8 +61,13 @@ def _rows(cls: type) -> Iterator[str]:
     texts: Mapping[str, FieldText] = field_texts(cls)
     for field in attrs.fields(cls):
         text = texts[field.name]
-        cells = (f"`{field.name}`", _form(hints[field.name]), _default(field, text), f"`{field.name} = {text.example}`")
+        cells = [f"`{field.name}`", _form(hints[field.name]), _default(field, text)]
+        cells += [f"`{field.name} = {text.example}`"] if text.example else []
         yield f"| {' | '.join(cell.replace('|', PIPE) for cell in cells)} | {text.description} |"
+        for nested in () if text.example else get_args(hints[field.name]):
+            if attrs.has(nested) and nested.__module__ == cls.__module__:
+                name = f"{field.name}.NAME" if get_origin(hints[field.name]) is Mapping else field.name
+                yield from (f"| `{name}.{row.removeprefix('| `')}" for row in _rows(nested))
 
 
 def _form(kind: Any) -> str:

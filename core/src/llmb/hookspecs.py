@@ -69,6 +69,11 @@ class FrameworkHooks(Protocol[OptionsT]):
     ``{"comparable": True}``.
     """
 
+    settings: type | None = None
+    """The attrs class of the [framework] tables of recipes, or None to accept all keys. llmb checks a recipe with this
+    class when it plans a new run. ``run.settings`` is the table itself.
+    """
+
     window: Window = "last"
     """The measuring window of a log that is parsed without a recipe."""
 

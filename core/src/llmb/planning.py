@@ -104,9 +104,11 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     """Plan all runs of a workload; nothing is started. Run ids are drawn for a workload without them.
 
     ``registry`` may have loaded plugins already. Raise SpecError with the errors that the plugins find in all
-    runs, and RecipeError if a plugin finds an error in the recipe's own tables.
+    runs, and RecipeError for an error in the recipe's own tables.
     """
     registry = registry or PluginRegistry()
+    for framework, recipe in dict.fromkeys((spec.run.framework, spec.run.recipe) for spec in workload.runs):
+        registry.check_settings(framework, recipe)
     plans: list[RunPlan] = []
     errors: list[Fault] = []
     task_plans = TaskPlans()

@@ -89,6 +89,7 @@ IN_ATTRIBUTES = [
     framework("a pattern without a group", f"{IMPORT}ValueError: invalid LogFiles.experiment 'run'; expected a ",
               "log_files = LogFiles(experiment='run')"),
     framework("no options", f"{HOOKS}options is None, not an attrs class", "options = None"),
+    framework("settings that are no attrs class", f"{HOOKS}settings is 3, not an attrs class", "settings = 3"),
     framework("options that are no attrs class", f"{HOOKS}options is <class 'dict'>, not an attrs class",
               "options = dict"),
     framework("an option of a missing type", "options failed: NameError: name 'Nothing' is not defined",

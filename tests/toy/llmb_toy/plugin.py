@@ -74,10 +74,18 @@ class ToyOptions:
     python: str = ">=3.11"
 
 
+@attrs.frozen(kw_only=True)
+class ToySettings:
+    """Settings in recipes. They have no effect."""
+
+    note: str = ""
+
+
 class Toy(FrameworkHooks[ToyOptions]):
     """Framework that trains nothing."""
 
     options = ToyOptions
+    settings = ToySettings
 
     @hookimpl
     def prepare_env(self, run: Run[ToyOptions]) -> Environment:

@@ -178,9 +178,9 @@ class Plugin:
         return text
 
 
-def decoding_options(plugin: object) -> contextlib.AbstractContextManager[None]:
-    """Guard the decoding of [framework] or [target], which runs the converters and validators of ``plugin.options``."""
-    return plugin.guard.running("options") if isinstance(plugin, Plugin) else contextlib.nullcontext()
+def decoding(plugin: object, attribute: str) -> contextlib.AbstractContextManager[None]:
+    """Guard the decoding of a table, which runs the converters and validators of the class in ``attribute``."""
+    return plugin.guard.running(attribute) if isinstance(plugin, Plugin) else contextlib.nullcontext()
 
 
 def _missing_ids(requested: Sequence[Script | JobHandle], result: Mapping[str, object]) -> list[str]:

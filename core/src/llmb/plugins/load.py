@@ -104,6 +104,7 @@ _OPTIONS = (_is_options, "an attrs class")
 ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
     "framework": {
         "options": _OPTIONS,
+        "settings": (lambda value: value is None or _is_options(value), "an attrs class"),
         "window": (_is_window, '"last" or two numbers of steps'),
         "log_files": (lambda value: isinstance(value, LogFiles), "a LogFiles"),
         "model_keys": (_is_model_keys, "names of keys of [model]"),

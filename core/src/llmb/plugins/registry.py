@@ -9,10 +9,11 @@ import attrs
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, ReportRenderer, SchedulerHooks
 from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
-from llmb.plugins.guard import Plugin
+from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.load import load
 from llmb.plugins.packs import check_pack, read_accelerators, read_pack_signatures
 from llmb.plugins.recipe_files import RecipeFiles, addresses_of, find_recipe
+from llmb.recipes.check_settings import check_settings
 from llmb.values.errors import Fault, LlmbError, PluginError, PluginWarning
 from llmb.values.failure import Signature
 from llmb.values.model import Accelerator
@@ -81,8 +82,16 @@ class PluginRegistry:
     def recipe(self, address: str) -> Recipe:
         """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
         if address not in self._recipes:
-            self._recipes[address] = find_recipe(address, self.installed, self._recipe_files)
+            recipe = find_recipe(address, self.installed, self._recipe_files)
+            self._recipes[address] = self._recipes[recipe.address] = recipe
         return self._recipes[address]
+
+    def check_settings(self, framework: str, address: str) -> None:
+        """Raise RecipeError if the recipe at ``address`` has settings that the framework does not accept."""
+        plugin = self.framework(framework)
+        if plugin.settings is not None:
+            with decoding(plugin, "settings"):
+                check_settings(self.recipe(address), plugin.settings)
 
     def recorded_address(self, address: str) -> str:
         """Return the exact address that an address in the record of a run means, or the same if there is no recipe."""

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 
+import attrs
+
 from llmb.recipes.baselines import PointKey, PublishedRow, point_name, read_baselines
 from llmb.recipes.expand_points import expand_points, point_key
 from llmb.recipes.recipe_tables import RecipeTable
@@ -35,7 +37,7 @@ def read_recipe(
     recipe, errors = build_recipe(table, address=address, framework=framework, releases=releases)
     if recipe is None:
         raise RecipeError(*located(errors, file))
-    return recipe
+    return attrs.evolve(recipe, file=file)
 
 
 def build_recipe(

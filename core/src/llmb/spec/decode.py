@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
-from llmb.plugins.guard import decoding_options
+from llmb.plugins.guard import decoding
 from llmb.spec.check_values import (
     NO_SECRETS,
     check_env,
@@ -142,7 +142,7 @@ def decode_options(
     """Return the plugin's own keys of [framework] or [target] as its class, or None if there are errors."""
     core_keys = TARGET_KEYS if key == "target" else ()
     own = {name: value for name, value in table.items() if name not in core_keys}
-    with decoding_options(plugin):
+    with decoding(plugin, "options"):
         options, wrong = decode(own, plugin.options, key)
     known = (*(field.name for field in attrs.fields(plugin.options)), *core_keys)
     errors.extend(_with_known_keys(error, key, known) for error in wrong)

@@ -156,6 +156,7 @@ def check_jobs(registry: PluginRegistry, specs: Iterable[Tables]) -> None:
     for tables in specs:
         try:
             spec = load_run(registry, tables)
+            registry.check_settings(spec.run.framework, spec.run.recipe)
             plan = plan_run(spec, registry)
         except LlmbError as error:
             fail("\n".join(f"{tables['workload']}: {each}" for each in error.faults))

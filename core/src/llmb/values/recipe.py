@@ -100,7 +100,7 @@ class Recipe:
     ``model`` is None if the recipe states no architecture. FLOPs then come from ``flops_per_token``, or are unknown if
     that is None too. A recipe with a ``rule`` runs on any GPU type, on any number of GPUs and in each of ``dtypes``.
     The rule computes the configuration, and ``settings`` are the framework's own part of it. ``copy`` is for the record
-    of a run, if the recipe is a file that the user may change at any time.
+    of a run, if the recipe is a file that the user may change at any time. ``file`` is the path of the recipe's file.
     """
 
     address: str
@@ -126,6 +126,7 @@ class Recipe:
     dtypes: tuple[str, ...] = ()
     settings: Mapping[str, Any] = attrs.field(factory=FrozenMap)
     copy: RecipeCopy | None = None
+    file: str = ""
 
     def published_model(self, point: Point) -> Model | None:
         """Return the model that a point is a configuration of: its own, or for a proxy the recipe's."""

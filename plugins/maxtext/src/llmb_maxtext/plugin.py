@@ -22,6 +22,7 @@ from llmb import (
 )
 from llmb_maxtext.job_phases import WRAPPER, job_phases
 from llmb_maxtext.log import MaxTextLog
+from llmb_maxtext.recipe_settings import MaxTextSettings
 from llmb_maxtext.validation import find_errors
 
 
@@ -39,6 +40,7 @@ class MaxText(FrameworkHooks[MaxTextOptions]):
     """Training with MaxText, one JAX process per task."""
 
     options = MaxTextOptions
+    settings = MaxTextSettings
 
     @hookimpl
     def prepare_env(self, run: Run[MaxTextOptions]) -> Environment:

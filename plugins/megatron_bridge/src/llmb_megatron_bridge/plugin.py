@@ -38,6 +38,7 @@ from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
 from llmb_megatron_bridge.nsys_release import nsys_mounts, nsys_tasks
 from llmb_megatron_bridge.preparation_jobs import preparation_tasks
+from llmb_megatron_bridge.recipe_settings import MegatronBridgeSettings
 from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.train_command import train_phase
 from llmb_megatron_bridge.validation import find_errors
@@ -97,6 +98,7 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
     """Training with Megatron-Bridge, one process per GPU."""
 
     options = BridgeOptions
+    settings = MegatronBridgeSettings
     model_keys = (*(field.name for field in attrs.fields(Model)), "pipeline_layout")  # see `find_errors`
     window = (35, 44)  # the window of the published recipes
     log_files = LogFiles(

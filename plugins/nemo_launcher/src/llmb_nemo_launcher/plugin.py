@@ -25,6 +25,7 @@ from llmb import (
 from llmb_nemo_launcher.log import NeMoLog
 from llmb_nemo_launcher.nemo_config import log_interval, override_values, timing_buffer
 from llmb_nemo_launcher.pile_dataset import pile_tasks
+from llmb_nemo_launcher.recipe_settings import NeMoLauncherSettings
 from llmb_nemo_launcher.tokenizer import tokenizer_task
 from llmb_nemo_launcher.training_job import job_env, job_files, job_mounts, train_phase
 from llmb_nemo_launcher.validation import find_errors
@@ -57,6 +58,7 @@ class NeMoLauncher(FrameworkHooks[NeMoLauncherOptions]):
     """Training with NeMo as NeMo Launcher starts it: one process per GPU, configured by Hydra."""
 
     options = NeMoLauncherOptions
+    settings = NeMoLauncherSettings
     log_files = LogFiles(  # of the original scripts, e.g. results/24.11/fp8/70b/64/log-nemo_llama3.1_70b_64_1234.out
         directory="results",
         training=("log-nemo_*.out",),

@@ -30,7 +30,7 @@ def train_phase(run: Run[Any]) -> Phase:
         profiler, reports = nsys.words(run, _report(run)), nsys.reports(run, _report(run))
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
-        env = with_paths(settings["nccl-trace"]["env"], run.paths)
+        env = with_paths(settings["nccl_trace"]["env"], run.paths)
     wrapper = ("bash", f"{folder}/{WRAPPER}", names["nemo"], *folders, "--")
     return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=reports)
 

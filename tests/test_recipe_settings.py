@@ -1,0 +1,90 @@
+"""The settings of a framework in recipes: errors for a new run, but not for recorded ones."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from parts.toy import ToyRuns
+
+import llmb
+from llmb.testing import RecipePackContract
+
+TOY = Path(__file__).parent / "toy/llmb_toy/recipes/tiny.toml"
+
+
+@pytest.fixture
+def recipes() -> Path:
+    """Return the folder of the user's recipes."""
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "llmb/recipes"
+
+
+def write_recipe(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "mine.toml"
+    file.write_text(text)
+    return file
+
+
+SHIPPED = {
+    "maxtext": ("llama2-70b.toml", "[framework.xla_flgs]\nx = 1\n", "framework.xla_flgs", "xla_flags"),
+    "megatron_bridge": (
+        "llama3.1-8b@26.06.toml",
+        "[framework.env_rules.mine]\nwen = {}\nenv = {}\n",
+        "framework.env_rules.mine.wen",
+        "when",
+    ),
+    "nemo_launcher": ("llama3.1-8b.toml", "[framework.tokenizr]\nx = 1\n", "framework.tokenizr", "tokenizer"),
+}
+
+
+@pytest.mark.parametrize("framework", SHIPPED)
+def test_an_unknown_setting_is_an_error_that_names_file_key_and_nearest_key(framework: str, recipes: Path) -> None:
+    name, typo, key, nearest = SHIPPED[framework]
+    shipped = Path(str(files(f"llmb_{framework}"))) / "recipes"
+    shutil.copytree(shipped, recipes / framework)
+    for copy in (recipes / framework).glob("*.toml"):
+        copy.unlink()
+    file = write_recipe(recipes / framework, f"{(shipped / name).read_text()}\n{typo}")
+    workload = {"recipe": f"{framework}/mine", "gpu_type": "h100", "dtype": "bf16", "gpus": 64}
+    with pytest.raises(llmb.RecipeError) as raised:
+        llmb.plan(llmb.load({"workload": workload, "target": {"scheduler": "local"}}))
+    error = str(raised.value)
+    assert error.startswith(f"{file}: {key}: unknown key; expected one of ")
+    assert error.endswith(f" (did you mean '{nearest}'?)")
+    assert "\n" not in error
+
+
+def test_a_setting_of_the_wrong_type_is_an_error(toy: ToyRuns, recipes: Path) -> None:
+    file = write_recipe(recipes / "toy", f"{TOY.read_text()}\n[framework]\nnote = 3\n")
+    done = toy.llmb("validate", toy.spec(workload={"recipe": "toy/mine"}))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"llmb: {file}: framework.note: invalid value 3; expected a string\n",
+    )
+
+
+def test_the_contract_of_packs_reports_an_unknown_setting(toy: ToyRuns, recipes: Path) -> None:
+    write_recipe(recipes / "toy", f"{TOY.read_text()}\n[framework]\nnte = 'x'\n")
+
+    class TestMine(RecipePackContract):
+        pack = "user"
+
+    with pytest.raises(pytest.fail.Exception, match=r"framework\.nte: unknown key"):
+        TestMine().test_published_points_build_jobs()
+
+
+def test_a_recorded_run_is_followed_after_its_recipe_got_an_unknown_setting(toy: ToyRuns, recipes: Path) -> None:
+    file = write_recipe(recipes / "toy", f"{TOY.read_text()}\n[framework]\nnote = 'x'\n")
+    spec = toy.spec(workload={"recipe": "toy/mine"}, framework={"gate": str(toy.gate)})
+    [run] = toy.runs("run", spec, "--detach")
+    file.write_text(file.read_text().replace("note", "nte"))
+    assert "framework.nte: unknown key" in toy.llmb("validate", spec).stderr
+    assert toy.llmb("show", run["run_id"]).returncode == 0
+    toy.gate.touch()
+    [attached] = toy.runs("attach", run["run_id"])
+    assert attached["state"] == "completed"
+    assert toy.llmb("cancel", run["run_id"]).returncode == 0
