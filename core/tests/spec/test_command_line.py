@@ -65,6 +65,38 @@ def test_each_error_is_one_line_and_the_exit_code_is_2(
     assert nothing_touched(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["workload.gpus=1", "workload.gpus=2"], "--set workload.gpus is given twice: 1 and 2; give it once"),
+        (["workload.gpus=1", "workload.gpus=1"], "--set workload.gpus is given twice: 1 and 1; give it once"),
+        (["env.A=x", 'env."A"="y"'], '--set env.A is given twice: "x" and "y"; give it once'),
+        (["env.A=x", "env={A='y', B='z'}"], '--set env.A is given twice: "x" and "y"; give it once'),
+        (["env={A='y'}", " env . A = 'z'"], '--set env.A is given twice: "y" and "z"; give it once'),
+        (["env.HF_TOKEN=x", "env.HF_TOKEN=y"], "--set env.HF_TOKEN is given twice; give it once"),
+        (["model=3", "model.layers=2"], "--set model and --set model.layers contradict each other; give one of them"),
+        (["model.layers=2", "model=3"], "--set model.layers and --set model contradict each other; give one of them"),
+        (
+            ["sweep.parallelism.fsdp=[1]", 'sweep."parallelism.fsdp"=[2]'],
+            "--set sweep.parallelism.fsdp is given twice: [1] and [2]; give it once",
+        ),
+    ],
+)
+def test_a_key_that_is_set_twice_is_an_error(spec: Any, run_llmb: Any, overrides: list[str], message: str) -> None:
+    spec.usual()
+    words = [word for override in overrides for word in ("--set", override)]
+    for command in ("validate", "run"):
+        done = run_llmb(command, spec.file, *words)
+        assert done.returncode == 2
+        assert f"llmb: {message}" in done.stderr.splitlines()
+
+
+def test_different_keys_of_one_table_can_be_set(spec: Any, run_llmb: Any) -> None:
+    spec.usual()
+    done = run_llmb("validate", spec.file, "--set", "env.A=x", "--set", "env={B='y'}", "--set", "env={}")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_errors_as_json_are_one_document(spec: Any, run_llmb: Any, tmp_path: Path) -> None:
     spec.usual(workload={"gpu_type": "cpuu"}, mounts={"a": "b"})
     for command in (["validate"], ["run"], ["run", "--dry-run"]):

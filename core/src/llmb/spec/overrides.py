@@ -1,31 +1,70 @@
 """Set keys of a spec with ``--set KEY=VALUE``."""
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from llmb.spec.read_toml import Document, flatten_sweep, parse_toml
+from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, SpecError
+from llmb.values.variable_names import SECRET_NAME
 
 FROM_SET = "--set"
 
+_Key = tuple[str, ...]
+"""The names of a dotted key."""
+
 
 def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
-    """Set the keys of ``--set``. An invalid one is added to the document's errors."""
+    """Set the keys of ``--set``. One that is invalid or given twice is added to the document's errors."""
+    given: dict[_Key, Any] = {}
     for override in overrides:
         try:
-            _apply_override(document, override)
+            tables = _parse_override(override)
+            _add_values(given, dict(_values(tables)))
         except SpecError as error:
             document.errors.extend(error.faults)
+        else:
+            document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
 
 
-def _apply_override(document: Document, override: str) -> None:
+def _parse_override(override: str) -> dict[str, Any]:
     key, equals, value = override.partition("=")
     if not equals or not key.strip():
         missing = "key" if equals else "value"
         raise SpecError(Fault(message=f"{override!r} has no {missing}", file=FROM_SET, expected="key=value"))
-    tables = flatten_sweep(_nest(key.strip(), _parse_value(value)))
-    document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
+    return flatten_sweep(_nest(key.strip(), _parse_value(value)))
+
+
+def _add_values(given: dict[_Key, Any], values: Mapping[_Key, Any]) -> None:
+    """Add the values of one option. Raise SpecError if an option before it sets one of the keys, or a part of one."""
+    errors = []
+    for key, value in values.items():
+        for other, before in given.items():
+            length = min(len(key), len(other))
+            if key[:length] == other[:length]:
+                errors.append(_contradiction(other, before, key, value))
+    if errors:
+        raise SpecError(*errors)
+    given.update(values)
+
+
+def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Fault:
+    """Return the error of two options. The values of a key that may be a secret are left out."""
+    name, other_name = ".".join(key), ".".join(other)
+    if name != other_name:
+        return Fault(message=f"--set {name} and --set {other_name} contradict each other; give one of them")
+    values = "" if SECRET_NAME.search(key[-1]) else f": {format_value(value)} and {format_value(other_value)}"
+    return Fault(message=f"--set {name} is given twice{values}; give it once")
+
+
+def _values(tables: Mapping[str, Any], above: _Key = ()) -> Iterator[tuple[_Key, Any]]:
+    """Yield each key whose value is not a table, with its value."""
+    for name, value in tables.items():
+        if isinstance(value, dict):
+            yield from _values(value, (*above, name))
+        else:
+            yield (*above, name), value
 
 
 def _nest(key: str, value: Any) -> dict[str, Any]:
