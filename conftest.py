@@ -109,7 +109,7 @@ def _recipes_read_once() -> Iterator[None]:
         return known[key][1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recipe_files, "parse_toml", functools.cache(recipe_files.parse_toml))
+        patch.setattr(recipe_files, "parse_recipe", functools.cache(recipe_files.parse_recipe))
         patch.setattr(recipe_files, "with_shared", with_shared)
         patch.setattr(recipe_files, "read_recipe", read_recipe)
         yield

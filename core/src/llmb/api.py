@@ -18,8 +18,8 @@ from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
 from llmb.spec.choose_point import published_flops, published_point
+from llmb.spec.document import read_document
 from llmb.spec.overrides import apply_overrides
-from llmb.spec.read_toml import parse_toml, read_document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_log
@@ -27,6 +27,7 @@ from llmb.spec.targets import name_target
 from llmb.values.errors import Fault, LlmbError, LogError, RecipeError, SpecError
 from llmb.values.recipe import Recipe, Window
 from llmb.values.run import Run
+from llmb.values.toml_files import parse_toml, read_toml
 from llmb.values.workload import Workload
 
 if TYPE_CHECKING:

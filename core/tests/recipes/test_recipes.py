@@ -10,7 +10,7 @@ import attrs
 import pytest
 
 from llmb.analysis.flops import flops_per_sequence
-from llmb.recipes.read_recipe import parse_toml, read_recipe, with_shared
+from llmb.recipes.read_recipe import parse_recipe, read_recipe, with_shared
 from llmb.values.environment import Image
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.frozen import FrozenMap
@@ -103,7 +103,7 @@ source = "another README"
 
 
 def read(text: str, shared: Mapping[str, str] = FrozenMap()) -> Recipe:
-    tables = with_shared(parse_toml(text, "moe.toml"), shared, "moe.toml")
+    tables = with_shared(parse_recipe(text, "moe.toml"), shared, "moe.toml")
     return read_recipe(tables, address="acme/moe@1.0", framework="acme", file="moe.toml")
 
 
@@ -242,7 +242,7 @@ framework.env = { B200 = "1" }
 [fixes."1.0.2"]
 settings = []
 """
-    tables = parse_toml(HEAD + POINTS + more, "f.toml")
+    tables = parse_recipe(HEAD + POINTS + more, "f.toml")
     env_of = {}
     for release in ("1.0", "1.0.1", "1.0.2", None):
         recipe = read_recipe(tables, address="a/b", framework="a", file="f.toml", release=release)

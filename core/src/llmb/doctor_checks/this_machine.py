@@ -8,6 +8,7 @@ from llmb.hookspecs import DoctorCheck
 from llmb.hosts.disk_space import GB
 from llmb.paths import config_folder, home_folder
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.errors import SpecError
 
 LEAST_FREE_GB = 1.0
 """Free disk space that records and logs need."""
@@ -61,7 +62,7 @@ def _check_settings() -> list[DoctorCheck]:
     file = config_folder() / "config.toml"
     try:
         command = read_command(file)
-    except (OSError, ValueError) as error:
+    except SpecError as error:
         return [DoctorCheck(name="settings", ok=False, detail=str(error), remedy=f"correct {file}")]
     if not command:
         return []

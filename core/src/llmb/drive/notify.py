@@ -6,12 +6,13 @@ import json
 import subprocess
 import tempfile
 import time
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 from llmb.paths import config_folder
 from llmb.records.result import RunResult
+from llmb.values.errors import Fault, SpecError
+from llmb.values.toml_files import read_optional_toml
 
 WAIT_S = 10.0
 """Seconds for which a session waits at its end for commands that still run. They continue after that."""
@@ -42,7 +43,7 @@ class Notifier:
                     stderr=subprocess.DEVNULL,
                     start_new_session=True,  # Ctrl-C is for llmb
                 )
-        except (OSError, ValueError) as error:
+        except (OSError, SpecError) as error:
             yield f"the notify command did not run: {error}"
 
     def finish(self) -> Iterator[str]:
@@ -58,18 +59,10 @@ class Notifier:
 
 
 def read_command(file: Path) -> list[str]:
-    """Return the words of the command, none if the file does not set one. Raise OSError or ValueError."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return []
-    try:
-        table = tomllib.loads(text).get("notify", {})
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{file}: {error}") from error
+    """Return the words of the command, none if the file does not set one. Raise SpecError."""
+    table = read_optional_toml(file).get("notify", {})
     command = table.get("command", []) if isinstance(table, dict) else None
     if not isinstance(command, list) or not all(isinstance(word, str) and word for word in command):
-        raise ValueError(
-            f'{file}: notify.command: invalid value; expected a list of words such as ["notify-send", "llmb"]'
-        )
+        expected = 'a list of words such as ["notify-send", "llmb"]'
+        raise SpecError(Fault(message="invalid value", file=str(file), key="notify.command", expected=expected))
     return command

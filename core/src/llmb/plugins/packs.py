@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from llmb.values.failure import Signature
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Accelerator
 from llmb.values.scalars import NonEmptyStr, PositiveFloat, PositiveInt
+from llmb.values.toml_files import read_toml
 from llmb.values.typed import decode
 
 
@@ -77,7 +77,4 @@ def _tables(pack: PluginEntry, name: str) -> tuple[Path, Mapping[str, Any]]:
     file = (pack.folder or Path()) / name
     if pack.folder is None or not file.exists():
         return file, {}
-    try:
-        return file, tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise PluginError(Fault(message=f"cannot be read: {error}", file=str(file))) from None
+    return file, read_toml(file, PluginError)

@@ -14,11 +14,12 @@ import attrs
 from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.recipes.listing import release_numbers
-from llmb.recipes.read_recipe import parse_toml, read_recipe, with_shared
+from llmb.recipes.read_recipe import parse_recipe, read_recipe, with_shared
 from llmb.recipes.releases import releases_of
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, RecipeError
 from llmb.values.recipe import Recipe
+from llmb.values.toml_files import read_text
 
 
 class RecipeFiles:
@@ -27,12 +28,12 @@ class RecipeFiles:
     def __init__(self) -> None:
         self._tables: dict[Path, Mapping[str, Any]] = {}
         self._shared: dict[Path, Mapping[str, str]] = {}
-        self._parse = functools.cache(parse_toml)
+        self._parse = functools.cache(parse_recipe)
 
     def read(self, file: Path) -> Mapping[str, Any]:
         """Return the tables of a recipe, with those of the files that it shares. Raise RecipeError."""
         if file not in self._tables:
-            tables = parse_toml(_text(file), str(file))
+            tables = parse_recipe(read_text(file, RecipeError), str(file))
             self._tables[file] = with_shared(tables, self._shared_texts(file.parent), str(file), self._parse)
         return self._tables[file]
 
@@ -41,7 +42,7 @@ class RecipeFiles:
         if recipes not in self._shared:
             folder = recipes / "shared"
             found = {each.relative_to(folder).with_suffix("").as_posix(): each for each in folder.rglob("*.toml")}
-            self._shared[recipes] = {name: _text(file) for name, file in found.items()}
+            self._shared[recipes] = {name: read_text(file, RecipeError) for name, file in found.items()}
         return self._shared[recipes]
 
 
@@ -59,8 +60,8 @@ def find_recipe(
 ) -> Recipe:
     """Return a recipe like `load_recipe`, of these plugins.
 
-    In a ``recorded`` run, an address that names no exact release means the oldest release that it fits. Only records of
-    the first version of llmb contain such addresses.
+    In a ``recorded`` run, an address that names no exact release means the oldest release that it fits. The record is
+    older than the other releases of its recipe.
     """
     framework, name = split_address(address)
     if not framework or not (name or is_file_address(address)):
@@ -188,10 +189,3 @@ def _files(plugin: PluginEntry, installed: Sequence[PluginEntry]) -> Iterator[tu
     for folder in filter(None, folders):
         for file in sorted(folder.glob("*.toml")):
             yield f"{plugin.name}/{file.name.removesuffix('.toml')}", file
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise RecipeError(Fault(message=f"cannot be read: {error}", file=str(file))) from error

@@ -1,6 +1,5 @@
 """Read a recipe: TOML text to a checked `Recipe`. docs/recipes.md describes the file."""
 
-import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
@@ -17,10 +16,11 @@ from llmb.values.errors import Fault, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model_rules import check_model
 from llmb.values.recipe import Point, Recipe
+from llmb.values.toml_files import parse_toml
 from llmb.values.typed import decode
 
 Parser = Callable[[str, str], Mapping[str, Any]]
-"""A function like `parse_toml`."""
+"""A function like `parse_recipe`."""
 
 
 def read_recipe(
@@ -99,9 +99,9 @@ def with_shared(
     """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
     The [[settings]] of a recipe are added to those of its shared files. ``shared`` has the texts of all shared files by
-    name, which ``parse`` parses, by default `parse_toml`. Raise RecipeError for an unknown name.
+    name, which ``parse`` parses, by default `parse_recipe`. Raise RecipeError for an unknown name.
     """
-    parse = parse or parse_toml
+    parse = parse or parse_recipe
     names = tables.get("shared", [])
     if not isinstance(names, list):
         expected = "a list of names of shared files"
@@ -126,9 +126,6 @@ def _merge_files(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[
     return both
 
 
-def parse_toml(text: str, file: str) -> dict[str, Any]:
-    """Parse TOML text into tables. Raise RecipeError, which names the file, if the text is invalid."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RecipeError(Fault(message=f"invalid TOML: {error}", file=file)) from None
+def parse_recipe(text: str, file: str) -> dict[str, Any]:
+    """Parse the text of a recipe's file into tables. Raise RecipeError, which names the file."""
+    return parse_toml(text, file, RecipeError)

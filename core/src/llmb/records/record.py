@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import time
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,9 +24,10 @@ from llmb.paths import home_folder
 from llmb.records.lock_file import lock_file
 from llmb.state_machine.events import Event, Planned, decode_event, encode_event
 from llmb.state_machine.states import State, replay
-from llmb.values.errors import RecordError
+from llmb.values.errors import RecordError, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.steps import Step
+from llmb.values.toml_files import parse_toml
 
 TASK_LOG = "preparation.log"  # the copy of a failed task's log
 
@@ -84,8 +84,8 @@ class RunRecord:
 
         with _report_write_errors(self.directory):
             try:
-                spec = tomllib.loads((self.directory / "run.toml").read_text(encoding="utf-8"))
-            except ValueError:
+                spec = parse_toml((_read(self.directory / "run.toml") or b"").decode())
+            except (UnicodeDecodeError, SpecError):
                 return
             spec["provenance"] = {**spec.get("provenance", {}), **more}
             self._spec = None
@@ -114,8 +114,8 @@ class RunRecord:
             return self._spec
         file = self.directory / "run.toml"
         spec: dict[str, Any] = {}
-        with suppress(ValueError, RecursionError):
-            spec = tomllib.loads((_read(file) or b"").decode())
+        with suppress(UnicodeDecodeError, SpecError):
+            spec = parse_toml((_read(file) or b"").decode())
         if not isinstance(spec.get("workload"), dict):
             raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
         return spec

@@ -7,8 +7,8 @@ from typing import Any
 
 import attrs
 
+from llmb.spec.document import Document, flat, string_of, table_of
 from llmb.spec.keys import SWEPT_KEYS, nearest_key
-from llmb.spec.read_toml import Document, flat, string_of, table_of
 from llmb.values.error_text import format_value, invalid_value
 from llmb.values.errors import Fault
 from llmb.values.frozen import FrozenMap

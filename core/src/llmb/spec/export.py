@@ -9,13 +9,14 @@ import attrs
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
+from llmb.spec.document import Document
 from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
-from llmb.spec.read_toml import Document, read_toml
 from llmb.spec.resolve import resolve
 from llmb.spec.run_ids import draw_run_ids
 from llmb.values.errors import LlmbError, PluginError, RecordError, SpecError
 from llmb.values.job import Mount
 from llmb.values.run import Run, Target
+from llmb.values.toml_files import read_toml
 from llmb.values.typed import encode
 from llmb.values.workload import RunSpec
 

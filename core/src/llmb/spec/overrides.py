@@ -1,12 +1,12 @@
 """Set keys of a spec with ``--set KEY=VALUE``."""
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from llmb.spec.read_toml import Document, flatten_sweep, parse_toml
+from llmb.spec.document import Document, flatten_sweep
 from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, SpecError
+from llmb.values.toml_files import parse_toml
 from llmb.values.variable_names import SECRET_NAME
 
 FROM_SET = "--set"
@@ -70,8 +70,8 @@ def _values(tables: Mapping[str, Any], above: _Key = ()) -> Iterator[tuple[_Key,
 def _nest(key: str, value: Any) -> dict[str, Any]:
     """Return the tables of a dotted key with this value. TOML splits the key, because its parts may be quoted."""
     try:
-        tables = tomllib.loads(f"{key} = 0")
-    except tomllib.TOMLDecodeError:
+        tables = parse_toml(f"{key} = 0")
+    except SpecError:
         tables = {}
     table = tables
     while len(table) == 1:

@@ -9,8 +9,8 @@ import attrs
 from llmb.plugins.addresses import absolute_address, is_file_address, split_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
+from llmb.spec.document import Document
 from llmb.spec.expand_sweep import Combination, expand
-from llmb.spec.read_toml import Document
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.suspect_keys import keys_of
 from llmb.spec.targets import NamedTargets

@@ -16,11 +16,11 @@ from llmb.spec.choose_point import choose_point, published_points, select_varian
 from llmb.spec.comparable import with_baseline
 from llmb.spec.cross_checks import find_conflicts
 from llmb.spec.decode import TableDecoder, decode_options
+from llmb.spec.document import string_of, table_of
 from llmb.spec.example_gpu_type import example_table
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.keys import SpecTables, TargetTable
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.read_toml import string_of, table_of
 from llmb.spec.suspect_keys import overlaps, suspect_keys
 from llmb.values.error_text import format_choices, nearest_name, unknown_name
 from llmb.values.errors import Fault, LlmbError, SpecError

@@ -4,8 +4,8 @@ from typing import Any
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import example_points
+from llmb.spec.document import Document
 from llmb.spec.export import with_any_target
-from llmb.spec.read_toml import Document
 from llmb.spec.resolve import resolve
 from llmb.values.errors import SpecError
 from llmb.values.run import Run

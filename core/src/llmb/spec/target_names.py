@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import tomllib
-
 from llmb.paths import config_folder
+from llmb.values.errors import SpecError
+from llmb.values.toml_files import read_toml
 
 
 def target_names() -> list[str]:
     """Return the names of the targets file. Return none if the file is missing or invalid, which `doctor` reports."""
     try:
-        return list(tomllib.loads((config_folder() / "targets.toml").read_text(encoding="utf-8")))
-    except (OSError, ValueError):
+        return list(read_toml(config_folder() / "targets.toml"))
+    except SpecError:
         return []

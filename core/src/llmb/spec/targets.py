@@ -11,13 +11,14 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
+from llmb.spec.document import Document
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
-from llmb.spec.read_toml import Document, read_toml
 from llmb.values.error_text import invalid_value, nearest_name
 from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.run import Target
+from llmb.values.toml_files import read_optional_toml
 from llmb.values.workload import SourceMap
 
 
@@ -78,7 +79,7 @@ class NamedTargets:
 
     def _find(self, name: str) -> dict[str, Any]:
         if self._known is None:
-            self._known = self._read()
+            self._known = read_optional_toml(self._file)
         named = self._known.get(name)
         if isinstance(named, dict):
             return named
@@ -92,14 +93,6 @@ class NamedTargets:
             raise SpecError(Fault(message=message, key="target.name", expected=expected, nearest=nearest))
         advice = f"add a table [{name}] with a scheduler to {self._file}"
         raise SpecError(Fault(message=f"{message}; {advice}", key="target.name"))
-
-    def _read(self) -> dict[str, Any]:
-        try:
-            return read_toml(self._file)
-        except SpecError as error:
-            if isinstance(error.__context__, FileNotFoundError):
-                return {}
-            raise
 
 
 def _merge(named: Mapping[str, Any], target: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:

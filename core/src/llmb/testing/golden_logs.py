@@ -1,7 +1,6 @@
 """Logs of real runs beside the tests, each with the result that the parser must return."""
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +8,7 @@ import tomli_w
 
 from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.plugins.registry import PluginRegistry
+from llmb.values.toml_files import read_toml
 
 UPDATE = "LLMB_UPDATE"
 """The variable with which the tests write the expected results."""
@@ -50,7 +50,7 @@ def check_log(log: Path, framework: str, registry: PluginRegistry) -> str:
         file.write_text(tomli_w.dumps(found))
     if not file.exists():
         return f"{file.name} is missing; run the test with {UPDATE}=1, and compare the file with the log"
-    expected = tomllib.loads(file.read_text())
+    expected = read_toml(file)
     changes = [
         f"{key} is {found.get(key)}, not {expected.get(key)}"
         for key in {**expected, **found}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llmb.planning import RunPlan, plan
-from llmb.spec.read_toml import read_document
+from llmb.spec.document import read_document
 from llmb.spec.resolve import resolve
 from llmb.testing.any_scheduler import ContractRegistry, target_table
 from llmb.values.errors import Fault, SpecError

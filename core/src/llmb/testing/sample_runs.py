@@ -9,7 +9,7 @@ import attrs
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
-from llmb.spec.read_toml import read_document
+from llmb.spec.document import read_document
 from llmb.spec.resolve import resolve
 from llmb.testing.any_scheduler import target_table
 from llmb.values.environment import Environment

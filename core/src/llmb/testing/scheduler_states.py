@@ -1,18 +1,18 @@
 """Contract tests of poll(), on hosts that answer what a scheduler would print, or nothing."""
 
 import itertools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import attrs
 
 from llmb.testing.plugin_checks import fail
 from llmb.testing.scheduler_jobs import DIRECTORY, SchedulerJobs
 from llmb.values.causes import Cause
-from llmb.values.errors import LlmbError, TargetError, UnknownOutcomeError
+from llmb.values.errors import LlmbError, SpecError, TargetError, UnknownOutcomeError
 from llmb.values.host import CommandResult
 from llmb.values.job_status import JobHandle, JobState, JobStatus
+from llmb.values.toml_files import read_toml
 
 JOB_ID = "8"
 TICKET = JobHandle(id="contract", directory=DIRECTORY, job_id=JOB_ID)
@@ -75,9 +75,9 @@ class StateContract(SchedulerJobs):
         if not file.exists():
             fail(f"{file} is missing; list the scheduler's own states there, as docs/testing.md describes")
         try:
-            table: dict[str, Any] = tomllib.loads(file.read_text())
-        except tomllib.TOMLDecodeError as error:
-            fail(f"states.toml: {error}")
+            table = read_toml(file)
+        except SpecError as error:
+            fail(str(error))
         outputs, states = table.get("output"), table.get("states")
         if not isinstance(outputs, list) or not isinstance(states, dict) or not states:
             fail("states.toml needs output, a list of texts, and the table [states]")

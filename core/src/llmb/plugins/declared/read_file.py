@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
 from llmb.recipes.read_recipe import with_shared
 from llmb.values.errors import Fault, PluginError, RecipeError, located
 from llmb.values.frozen import FrozenMap
+from llmb.values.toml_files import parse_toml, read_text
 from llmb.values.typed import decode
 from llmb.values.variable_names import SECRET_VARIABLE, SET_BY_SCHEDULERS
 
@@ -62,14 +62,10 @@ class ReadFile:
 
 def read_file(path: Path) -> ReadFile:
     """Return a declared framework. Raise PluginError with all errors of its file."""
+    text = read_text(path, PluginError)
+    shared = read_shared(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        shared = read_shared(path)
-        tables = _with_shared(tomllib.loads(text), shared, path)
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise PluginError(Fault(message=f"invalid TOML: {error}", file=str(path))) from None
-    except OSError as error:
-        raise PluginError(Fault(message=f"cannot be read: {error.strerror}", file=str(path))) from None
+        tables = _with_shared(parse_toml(text, str(path), PluginError), shared, path)
     except RecipeError as error:
         raise PluginError(*error.faults) from None
     file, errors = decode(tables, DeclaredFile, "")
@@ -89,7 +85,7 @@ def read_shared(file: Path) -> Mapping[str, str]:
     """Return the text of each file that recipes share, by its path below ``shared`` without the suffix."""
     folder = file.parent / "shared"
     files = sorted(folder.rglob("*.toml"))
-    return {each.relative_to(folder).with_suffix("").as_posix(): each.read_text(encoding="utf-8") for each in files}
+    return {each.relative_to(folder).with_suffix("").as_posix(): read_text(each, PluginError) for each in files}
 
 
 def _with_shared(tables: dict[str, Any], shared: Mapping[str, str], path: Path) -> dict[str, Any]:

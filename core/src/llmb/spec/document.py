@@ -1,13 +1,11 @@
-"""Read a workload spec from TOML or tables. Nothing is interpreted here."""
+"""The tables of a workload spec, as their author wrote them. Nothing is interpreted here."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import attrs
 
-from llmb.values.errors import Fault, SpecError, located
+from llmb.values.errors import Fault, SpecError
 from llmb.values.frozen import FrozenMap
 from llmb.values.workload import SourceMap
 
@@ -40,34 +38,6 @@ def read_document(tables: Mapping[str, Any], *, file: str | None = None) -> Docu
     return Document(file, flatten_sweep(_copy(tables)))
 
 
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file into tables. Raise SpecError with the file and the reason if the file is unusable."""
-    try:
-        return parse_toml(path.read_bytes().decode("utf-8-sig"))
-    except SpecError as error:
-        raise SpecError(*located(error.faults, str(path))) from None
-    except FileNotFoundError:
-        raise _unreadable(path, "no such file") from None
-    except IsADirectoryError:
-        raise _unreadable(path, "the path is a directory", "a TOML file") from None
-    except PermissionError:
-        raise _unreadable(path, "permission denied") from None
-    except OSError as error:
-        raise _unreadable(path, f"cannot read the file: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise _unreadable(path, f"invalid UTF-8 at byte {error.start}", "a TOML file in UTF-8") from None
-
-
-def parse_toml(text: str) -> dict[str, Any]:
-    """Parse TOML text into tables. Raise SpecError with the reason if the text is invalid."""
-    try:
-        return _parse(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"invalid TOML: {error}") from None
-    except RecursionError:
-        raise SpecError("invalid TOML: nested too deeply") from None
-
-
 def table_of(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table, or an empty one if it is missing or, which is reported elsewhere, not a table."""
     table = tables.get(name)
@@ -95,18 +65,6 @@ def flatten_sweep(tables: dict[str, Any]) -> dict[str, Any]:
     return {**tables, "sweep": dict(flat(sweep))} if isinstance(sweep, dict) else tables
 
 
-def _parse(text: str) -> dict[str, Any]:
-    """Parse TOML text. Raise TOMLDecodeError also for numbers that Python cannot convert to or from text."""
-    try:
-        tables = tomllib.loads(text)
-        str(tables)  # a hexadecimal number of any length can be read, but not shown in an error
-    except tomllib.TOMLDecodeError:
-        raise
-    except ValueError:
-        raise tomllib.TOMLDecodeError("a number has thousands of digits") from None
-    return tables
-
-
 def _copy(value: Any) -> Any:
     """Return a copy in the types that TOML is read into: dict with string keys, and list."""
     if isinstance(value, Mapping):
@@ -114,7 +72,3 @@ def _copy(value: Any) -> Any:
             raise SpecError(Fault(message=f"invalid key {wrong[0]!r}", expected="a string"))
         return {key: _copy(item) for key, item in value.items()}
     return [_copy(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _unreadable(path: Path, message: str, expected: str | None = None) -> SpecError:
-    return SpecError(Fault(message=message, file=str(path), expected=expected))

@@ -1,0 +1,57 @@
+"""TOML files of users. All are read here, so that an error has the same words wherever a file is invalid."""
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from llmb.values.errors import Fault, LlmbError, SpecError
+
+
+def read_toml(path: Path, error: type[LlmbError] = SpecError) -> dict[str, Any]:
+    """Read a TOML file into tables. Raise ``error`` with the file and the reason if the file is unusable."""
+    return parse_toml(read_text(path, error), str(path), error)
+
+
+def read_optional_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file that need not exist. Return no tables without it. Raise SpecError if the file is unusable."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return {}
+    except OSError:
+        pass  # reported below
+    return read_toml(path)
+
+
+def read_text(path: Path, error: type[LlmbError] = SpecError) -> str:
+    """Return the text of a TOML file. Raise ``error`` with the file and the reason if the file cannot be read."""
+    expected = None
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        reason = "no such file"
+    except IsADirectoryError:
+        reason, expected = "the path is a directory", "a TOML file"
+    except PermissionError:
+        reason = "permission denied"
+    except OSError as cause:
+        reason = f"cannot read the file: {cause.strerror}"
+    except UnicodeDecodeError as cause:
+        reason, expected = f"invalid UTF-8 at byte {cause.start}", "a TOML file in UTF-8"
+    raise error(Fault(message=reason, file=str(path), expected=expected))
+
+
+def parse_toml(text: str, file: str | None = None, error: type[LlmbError] = SpecError) -> dict[str, Any]:
+    """Parse TOML text into tables. Raise ``error`` with the reason if the text is invalid."""
+    try:
+        tables = tomllib.loads(text)
+        str(tables)  # a hexadecimal number of any length can be read, but not shown in an error
+    except tomllib.TOMLDecodeError as cause:
+        reason = str(cause)
+    except RecursionError:
+        reason = "nested too deeply"
+    except ValueError:
+        reason = "a number has thousands of digits"
+    else:
+        return tables
+    raise error(Fault(message=f"invalid TOML: {reason}", file=file))

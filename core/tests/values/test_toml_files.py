@@ -1,0 +1,76 @@
+"""Files of users in TOML: each kind has the same messages, and its file is named."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from llmb.drive.notify import read_command
+from llmb.plugins.registry import PluginRegistry
+from llmb.spec.target_names import target_names
+from llmb.values.errors import LlmbError
+from llmb.values.toml_files import read_toml
+
+ROOT = Path(__file__).parents[3]
+
+SPEC = "spec.toml"
+READERS = {
+    SPEC: lambda file: read_toml(file),
+    "config.toml": lambda file: read_command(file),
+    "recipes/maxtext/mine.toml": lambda _: PluginRegistry().recipe("maxtext/mine"),
+    "frameworks/mylm.toml": lambda _: PluginRegistry().framework("mylm"),
+}
+"""Each kind of file in the folder of the user's configuration, and what reads it."""
+
+INVALID = [
+    (b"a = ", "invalid TOML: Invalid value (at end of document)"),
+    (b"a = " + b"[" * 5000, "invalid TOML: nested too deeply"),
+    (b"a = " + b"1" * 5000, "invalid TOML: a number has thousands of digits"),
+    (b"a = '\xff'", "invalid UTF-8 at byte 5; expected a TOML file in UTF-8"),
+]
+
+
+@pytest.fixture
+def config() -> Path:
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "llmb"
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize(("data", "message"), INVALID)
+def test_an_invalid_file_has_the_same_error_wherever_it_is(config: Path, name: str, data: bytes, message: str) -> None:
+    file = config / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    with pytest.raises(LlmbError) as raised:
+        READERS[name](file)
+    assert f"{file}: {message}" in str(raised.value)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_directory_is_an_error_with_its_path(config: Path, name: str) -> None:
+    (config / name).mkdir(parents=True)
+    with pytest.raises(LlmbError) as raised:
+        READERS[name](config / name)
+    assert f"{config / name}: the path is a directory; expected a TOML file" in str(raised.value)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(config: Path) -> None:
+    config.mkdir(parents=True)
+    (config / "targets.toml").write_bytes(b"\xef\xbb\xbf[eos]\n")
+    (config / "config.toml").write_bytes(b'\xef\xbb\xbfnotify.command = ["true"]\n')
+    assert target_names() == ["eos"]
+    assert read_command(config / "config.toml") == ["true"]
+
+
+def test_files_of_users_are_parsed_in_one_place() -> None:
+    folder = ROOT / "core/src/llmb"
+    parsing = {str(file.relative_to(folder)) for file in folder.rglob("*.py") if "tomllib" in file.read_text()}
+    assert parsing == {
+        "values/toml_files.py",
+        # files of core itself, and examples
+        "logs/signature_files.py",
+        "recipes/accelerators.py",
+        "spec/json_schema.py",
+    }
