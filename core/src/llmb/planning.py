@@ -1,7 +1,5 @@
 """Plan the work of each run: its job, its script and the tasks before it. Planning starts nothing."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -14,7 +12,7 @@ from llmb.spec.check_window import check_printed_steps
 from llmb.spec.run_ids import draw_run_ids
 from llmb.task_plans import TaskPlan, TaskPlans, with_secrets
 from llmb.values.environment import Environment, Image
-from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, located
+from llmb.values.errors import Fault, PluginError, RecipeError, SpecError, collect_errors, located
 from llmb.values.job import Job, Script, Task
 from llmb.values.run import Run, Target
 from llmb.values.target_settings import (
@@ -135,36 +133,27 @@ def plan_run(spec: RunSpec, registry: PluginRegistry, task_plans: TaskPlans | No
     job, script = None, None
     errors: list[Fault] = []
     if run.repeat == 1:  # the other repeats have the same parsers and the same window
-        with _collect(errors):
+        with collect_errors(errors):
             scheduler.parse_log(run=run)
             check_printed_steps(run, framework.parse_log(run=run))  # for any window: a broken parser costs no job
     environment, tasks = _prepare(framework, scheduler, run, target, task_plans, errors)
-    with _collect(errors):
+    with collect_errors(errors):
         job = framework.build_job(run=run)
     if environment and job:
         if (changed := with_target_differences(spec.run, target, job)) is not spec.run:
             spec = attrs.evolve(spec, run=changed)
         job = _complete_job(job, run, target, environment)
-        with _collect(errors):
+        with collect_errors(errors):
             script = with_secrets(scheduler.build_job(job=job, target=target), environment.secrets)
             _check_log_names(script, target.scheduler)
             _check_file_names(job, script, run.framework, target.scheduler)
     planned_tasks = []
     for task in tasks:
-        with _collect(errors):
+        with collect_errors(errors):
             planned_tasks.append(task_plans.plan(task, target, scheduler))
     if errors or job is None or script is None:
         raise SpecError(*(locate_in_target(error, spec.run, target) for error in errors))
     return RunPlan(spec=spec, job=job, script=script, tasks=tuple(planned_tasks))
-
-
-@contextmanager
-def _collect(errors: list[Fault]) -> Iterator[None]:
-    """Append the errors of a SpecError instead of raising it, so that the next hook can be called."""
-    try:
-        yield
-    except SpecError as error:
-        errors.extend(error.faults)
 
 
 def _prepare(
@@ -178,11 +167,11 @@ def _prepare(
     """Return the run's environment, None if its hook fails, and the tasks that create environment and data."""
     environment = None
     tasks: list[Task] = []
-    with _collect(errors):
+    with collect_errors(errors):
         environment = with_target_secrets(framework.prepare_env(run=run), target)
         tasks += (repository_task(repository, target.cache) for repository in environment.repositories)
         tasks += task_plans.prepare_env(environment, target, scheduler)
-    with _collect(errors):
+    with collect_errors(errors):
         dataset = framework.prepare_dataset(run=run)
         tasks += task_plans.prepare_dataset(dataset, target, scheduler) if dataset is not None else ()
     return environment, tasks

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.text import Text
 
 from llmb.cli.views.numbers import format_number
-from llmb.cli.views.tables import Column, left_out, print_table, table_lines
+from llmb.cli.views.tables import Column, notes_of_width, print_table, table_lines
 
 COLUMNS = (
     Column("run", wraps=10),
@@ -45,21 +45,23 @@ def test_on_a_narrow_terminal_optional_columns_are_dropped_the_last_first(
     text = "\n".join(shown(width))
     assert [each for each in there if each not in text] == []
     assert [each for each in gone if each in text] == []
-    assert left_out(COLUMNS, ROWS, width) == [each for each in ("tokens/s", "created") if each not in text]
+    missing = [each for each in ("tokens/s", "created") if each not in text]
+    note = f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe"
+    assert notes_of_width(COLUMNS, ROWS, width) == ([note] if missing else [])
 
 
 def test_a_column_that_does_not_fit_leaves_its_room_to_later_ones() -> None:
     columns = [Column("run"), *(Column(title, optional=True) for title in ("verdict", "cause", "MFU"))]
     rows = [("run1", "pass", "a text that is too long", "52.6")]
     assert [line.plain for line in table_lines(columns, rows, 20)] == ["run   verdict  MFU", "run1  pass     52.6"]
-    assert left_out(columns, rows, 20) == ["cause"]
+    assert notes_of_width(columns, rows, 20) == ["columns left out: cause; use a wider terminal or a pipe"]
 
 
 @pytest.mark.parametrize("nothing", ["", "-"])
 def test_an_empty_column_is_dropped_before_any_text_is_broken(nothing: str) -> None:
     columns, rows = (Column("what", wraps=4), Column("empty", optional=True)), [("two words", nothing)]
     assert [line.plain for line in table_lines(columns, rows, 12)] == ["what", "two words"]
-    assert left_out(columns, rows, 12) == []
+    assert notes_of_width(columns, rows, 12) == []
 
 
 def test_numbers_are_aligned_on_the_right() -> None:

@@ -33,6 +33,9 @@ TargetName = Annotated[
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 WithCheck = Annotated[bool, typer.Option("--check", help="Exit with 3 if a verdict is fail.")]
+GpuType = Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")]
+Dtype = Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")]
+Gpus = Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")]
 Variant = Annotated[
     str | None,
     typer.Option("--variant", metavar="V", help="One of several configurations. [default: the publisher's]"),

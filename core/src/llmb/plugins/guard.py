@@ -40,10 +40,10 @@ ID_ARGUMENTS = {"submit": "scripts", "poll": "tickets"}
 class Guard:
     """The guard of one plugin's code. Each piece of code has a name for messages, such as ``build_job()``."""
 
-    def __init__(self, entry: PluginEntry, *, slow_s: float | None = None) -> None:
+    def __init__(self, entry: PluginEntry) -> None:
         self.entry = entry
         self.passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
-        self.slow_calls = SlowCalls(str(entry), slow_s)
+        self.slow_calls = SlowCalls(str(entry))
 
     def running(self, code: str, *, file: str | None = None) -> "_GuardedCode":
         """Guard the plugin code in a ``with`` block; ``file`` is the log that it parses.

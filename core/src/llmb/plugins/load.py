@@ -18,12 +18,9 @@ from llmb.values.model import Model
 from llmb.version import VERSION
 
 
-def load(entry: PluginEntry, *, slow_s: float | None = None) -> Plugin:
-    """Import a plugin and check that it matches the hooks of its kind. Raise PluginError.
-
-    A call into the plugin that takes longer than ``slow_s`` (by default `SLOW_S`) is reported while it runs.
-    """
-    guard = Guard(entry, slow_s=slow_s)
+def load(entry: PluginEntry) -> Plugin:
+    """Import a plugin and check that it matches the hooks of its kind. Raise PluginError."""
+    guard = Guard(entry)
     if entry.requires and not _accepts(entry.requires, VERSION):
         upgrade = f"pip install --upgrade llmb {entry.distribution}"
         raise guard.error(f"requires llmb {entry.requires}, but this is llmb {VERSION}; upgrade with `{upgrade}`")

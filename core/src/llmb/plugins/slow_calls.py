@@ -12,15 +12,14 @@ PARSER_LIMIT_S = 10.0
 
 
 class SlowCalls:
-    """The calls into one plugin. A call that takes longer than ``limit_s`` is reported on standard error while it runs.
+    """The calls into one plugin. A call that takes longer than `SLOW_S` is reported on standard error while it runs.
 
     A name is reported once, and again only after a faster call: polls of a busy scheduler print no line each. One
     thread watches all calls and ends when none runs, since a thread for each call would take longer than most hooks.
     """
 
-    def __init__(self, plugin: str, limit_s: float | None = None) -> None:
+    def __init__(self, plugin: str) -> None:
         self._plugin = plugin
-        self._limit_s = SLOW_S if limit_s is None else limit_s
         self._lock = threading.Lock()
         self._due_s: dict[object, tuple[str, float]] = {}  # by call: its name, and the time at which it is slow
         self._reported: set[str] = set()
@@ -28,7 +27,7 @@ class SlowCalls:
 
     def begin(self, code: str) -> tuple[object, float]:
         """Watch a call from now on. Return what `end` needs."""
-        call, due_s = object(), time.monotonic() + self._limit_s
+        call, due_s = object(), time.monotonic() + SLOW_S
         with self._lock:
             self._due_s[call] = (code, due_s)
             if self._thread is None:
@@ -45,7 +44,7 @@ class SlowCalls:
 
     def _watch(self) -> None:
         while self._report():
-            time.sleep(self._limit_s / 10)
+            time.sleep(SLOW_S / 10)
 
     def _report(self) -> bool:
         """Report the calls that are slow by now. Return False if no call is left."""
@@ -56,5 +55,5 @@ class SlowCalls:
             if not (calls_left := bool(self._due_s)):
                 self._thread = None
         for code in sorted(slow):
-            sys.stderr.write(f"llmb: {self._plugin}: {code} has been running for {self._limit_s:g} s\n")
+            sys.stderr.write(f"llmb: {self._plugin}: {code} has been running for {SLOW_S:g} s\n")
         return calls_left

@@ -77,21 +77,9 @@ class SettingsTable:
 
 
 @attrs.frozen(kw_only=True)
-class PointTable:
-    """A table of [[points]]: every combination of gpu_type, dtype and gpus."""
+class RulesTable:
+    """Rules for the number of GPUs, of one table of [[points]] or of a recipe without [[points]]."""
 
-    gpu_type: Words
-    """GPU types; every combination with dtype and gpus is a point."""
-    dtype: Words
-    """Dtypes."""
-    gpus: _Counts
-    """Numbers of GPUs of all nodes."""
-    other_gpus: Condition | None = None
-    """Numbers of GPUs that are not published and that the rules hold for: ``any``, or a comparison such as
-    ``nodes < 64``. Default: none.
-    """
-    variant: NonEmptyStr | None = None
-    """Name that distinguishes points of the same GPU type, dtype and number of GPUs. Default: none."""
     tp: Rule = 1
     """Tensor parallelism: a number, or a rule such as ``gpus / 8``."""
     pp: Rule = 1
@@ -108,6 +96,24 @@ class PointTable:
     """Number of shards: a number or a rule."""
     micro_batch_size: Rule = 1
     """Sequences in one pass of a replica: a number or a rule."""
+
+
+@attrs.frozen(kw_only=True)
+class PointTable(RulesTable):
+    """A table of [[points]]: every combination of gpu_type, dtype and gpus."""
+
+    gpu_type: Words
+    """GPU types; every combination with dtype and gpus is a point."""
+    dtype: Words
+    """Dtypes."""
+    gpus: _Counts
+    """Numbers of GPUs of all nodes."""
+    other_gpus: Condition | None = None
+    """Numbers of GPUs that are not published and that the rules hold for: ``any``, or a comparison such as
+    ``nodes < 64``. Default: none.
+    """
+    variant: NonEmptyStr | None = None
+    """Name that distinguishes points of the same GPU type, dtype and number of GPUs. Default: none."""
     global_batch_size: Rule
     """Sequences in one step: a number, or a rule such as ``2 * gpus``."""
     pipeline_layout: NonEmptyStr | None = None
@@ -165,7 +171,7 @@ class BaselineTable:
 
 
 @attrs.frozen(kw_only=True)
-class RecipeTable:
+class RecipeTable(RulesTable):
     """A recipe file, without ``shared``.
 
     A recipe without ``points`` runs on any GPU type and any number of GPUs. Its own ``dtypes``, degrees and batch sizes
@@ -208,22 +214,6 @@ class RecipeTable:
     """FLOPs of a token, forward and backward, of a model without [model] and ``params``."""
     dtypes: Words | None = None
     """The dtypes of a recipe without [[points]], by default bf16."""
-    tp: Rule = 1
-    """Tensor parallelism of a recipe without [[points]]: a number, or a rule such as "gpus / 2"."""
-    pp: Rule = 1
-    """Pipeline parallelism of a recipe without [[points]]."""
-    vp: Rule = 1
-    """Interleaved stages of each pipeline rank of a recipe without [[points]]; 1 means none."""
-    cp: Rule = 1
-    """Context parallelism of a recipe without [[points]]."""
-    ep: Rule = 1
-    """Expert parallelism of a recipe without [[points]]."""
-    etp: Rule = 1
-    """Tensor parallelism of the experts of a recipe without [[points]]."""
-    fsdp: Rule = 1
-    """The number of shards of the parameters of a recipe without [[points]]; 1 means none."""
-    micro_batch_size: Rule = 1
-    """Sequences in a micro batch of a recipe without [[points]]."""
     global_batch_size: Rule | None = None
     """Sequences in a step of a recipe without [[points]]: a number, or a rule such as "8 * gpus"."""
     framework: Mapping[str, Any] = FrozenMap()

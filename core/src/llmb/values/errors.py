@@ -1,6 +1,7 @@
 """The errors of llmb: one class for each kind. Each error prints one line. Any other exception is a bug."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import attrs
 
@@ -78,6 +79,15 @@ class BusyError(TargetError):
 
 class UnknownOutcomeError(TargetError):
     """The connection was lost during a command. The outcome of the command is unknown."""
+
+
+@contextmanager
+def collect_errors(errors: list[Fault]) -> Iterator[None]:
+    """Append the errors of a SpecError instead of raising it, so that the code after the block runs."""
+    try:
+        yield
+    except SpecError as error:
+        errors.extend(error.faults)
 
 
 def located(faults: Iterable[Fault], file: str | None) -> tuple[Fault, ...]:

@@ -11,7 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_recipe
 from llmb.cli.exit_codes import FAILED, SLOWER
-from llmb.cli.options import WINDOW, AsJson, Variant, WithCheck, note_open_verdicts, parse_window
+from llmb.cli.options import WINDOW, AsJson, Dtype, Gpus, GpuType, Variant, WithCheck, note_open_verdicts, parse_window
 
 Logs = Annotated[
     list[Path],
@@ -34,9 +34,9 @@ Address = Annotated[
 def grade(
     logs: Logs,
     recipe: Address,
-    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
-    dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
+    gpu_type: GpuType,
+    dtype: Dtype,
+    gpus: Gpus,
     variant: Variant = None,
     window: Annotated[
         str | None, typer.Option("--window", metavar=WINDOW, help="Steps of the mean. [default: the recipe's window]")

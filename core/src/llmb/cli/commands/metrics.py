@@ -9,7 +9,7 @@ import typer
 import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_recipe
-from llmb.cli.options import AsJson, OptionsError, Variant
+from llmb.cli.options import AsJson, Dtype, Gpus, GpuType, OptionsError, Variant
 
 Address = Annotated[
     str,
@@ -26,9 +26,9 @@ OPTIONS = {"step_time_s": "--step-time", "tflops_per_gpu": "--tflops-per-gpu"}
 
 def metrics(
     address: Address,
-    gpu_type: Annotated[str, typer.Option("--gpu-type", metavar="T", help="GPU type, such as h100.")],
-    dtype: Annotated[str, typer.Option("--dtype", metavar="D", help="Data type, such as bf16.")],
-    gpus: Annotated[int, typer.Option("--gpus", metavar="N", help="Number of GPUs.")],
+    gpu_type: GpuType,
+    dtype: Dtype,
+    gpus: Gpus,
     variant: Variant = None,
     step_time: Annotated[float | None, typer.Option("--step-time", metavar="S", help="Step time in seconds.")] = None,
     tflops_per_gpu: Annotated[

@@ -7,7 +7,7 @@ from typing import Any
 
 import llmb
 from llmb.cli.views.sweep import KEYS_IN_NAME, describe_sweep
-from llmb.cli.views.tables import Column, left_out, table_lines
+from llmb.cli.views.tables import Column, notes_of_width, table_lines
 
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp")
 
@@ -28,9 +28,7 @@ def point_table(plans: Sequence[llmb.RunPlan], width: int | None = None) -> list
     titles = [title for title in rows[0] if any(row[title] not in ("", "-") for row in rows)]
     columns = [_column(title) for title in titles]
     cells = [[row[title] for title in titles] for row in rows]
-    missing = left_out(columns, cells, width)
-    note = [f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe"] if missing else []
-    return [*(line.plain for line in table_lines(columns, cells, width)), *note]
+    return [*(line.plain for line in table_lines(columns, cells, width)), *notes_of_width(columns, cells, width)]
 
 
 def _column(title: str) -> Column:

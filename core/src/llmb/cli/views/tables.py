@@ -41,8 +41,8 @@ def print_table(columns: Sequence[Column], rows: Iterable[Sequence[Cell]]) -> No
     width, rows = console.width if console.is_terminal else None, list(rows)
     if lines := table_lines(columns, rows, width):
         console.print(*lines, sep="\n", soft_wrap=True)  # one call: for thousands of steps, a call for each is slow
-    if width and (missing := left_out(columns, rows, width)):
-        output.print_prose(f"note: columns left out: {', '.join(missing)}; use a wider terminal or a pipe")
+    for note in notes_of_width(columns, rows, width):
+        output.print_prose(f"note: {note}")
 
 
 def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None = None) -> list[Text]:
@@ -55,11 +55,12 @@ def table_lines(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width
     return lines + [line for row in cells for line in _row(row, kept, widths)]
 
 
-def left_out(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None) -> list[str]:
-    """Return the titles of the columns that are not empty but do not fit."""
+def notes_of_width(columns: Sequence[Column], rows: Iterable[Sequence[Cell]], width: int | None) -> list[str]:
+    """Return a note on the columns that are not empty but do not fit, or no notes."""
     filled = _filled(columns, rows)
     kept = _fitting(filled, width)
-    return [each.column.title for each in filled if each not in kept and not each.is_empty]
+    missing = [each.column.title for each in filled if each not in kept and not each.is_empty]
+    return [f"columns left out: {', '.join(missing)}; use a wider terminal or a pipe"] if missing else []
 
 
 @attrs.frozen(eq=False)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import Any
-
 import attrs
 
 from llmb.plugins.declared.file import LogTable
 from llmb.plugins.declared.log_fields import LogFields, compile_fields
 from llmb.plugins.declared.log_lines import LogLine, compile_line
 from llmb.plugins.declared.number_names import NUMBERS, check_names
-from llmb.values.errors import Fault, SpecError
+from llmb.values.errors import Fault, collect_errors
 
 
 @attrs.frozen
@@ -46,13 +43,13 @@ def compile_format(table: LogTable) -> tuple[LogFormat | None, list[Fault]]:
     lines, fields = [], []
     for index, text in enumerate(table.line):
         key = f"log.line[{index}]" if len(table.line) > 1 else "log.line"
-        with _collecting(errors):
+        with collect_errors(errors):
             line = compile_line(text, key)
             lines.append(line)
             errors += check_names(line.names, key)
     for index, each in enumerate(table.fields):
         key = f"log.fields[{index}]" if len(table.fields) > 1 else "log.fields"
-        with _collecting(errors):
+        with collect_errors(errors):
             compiled = compile_fields(each, key)
             fields.append(compiled)
             errors += check_names(compiled.names, key)
@@ -63,11 +60,3 @@ def compile_format(table: LogTable) -> tuple[LogFormat | None, list[Fault]]:
         return None, errors
     end, nan = (tuple(text.encode() for text in texts) for texts in (table.end, table.nan))
     return LogFormat(table, tuple(lines), tuple(fields), end, nan), []
-
-
-@contextmanager
-def _collecting(errors: list[Fault]) -> Any:
-    try:
-        yield
-    except SpecError as error:
-        errors += error.faults
