@@ -38,3 +38,12 @@ def test_live_lines_contain_no_escape_sequences(capsys: pytest.CaptureFixture[st
     assert "k3x9f  queued      disk full, see log\n" in written
     assert "\x1b]0;title" not in written
     assert "\x1b[31m" not in written
+
+
+def test_a_command_is_not_broken_so_that_it_can_be_copied() -> None:
+    text = "find the rank that failed first: `grep -rn 'error' /a/folder | head -n 20` prints 20 lines of all ranks"
+    assert output.break_prose(text, 40) == [
+        "find the rank that failed first:",
+        "`grep -rn 'error' /a/folder | head -n 20`",
+        "prints 20 lines of all ranks",
+    ]

@@ -98,3 +98,8 @@ def test_piped_output_is_plain_and_complete(
     print_table((Column("state"), Column("what")), [(Text("failed", "red"), "word " * 200)])
     lines = capsys.readouterr().out.splitlines()
     assert lines == ["state   what", "failed  " + ("word " * 200).strip()]
+
+
+def test_a_command_in_the_last_column_is_not_broken() -> None:
+    lines = table_lines([Column("what"), Column("how", wraps=8)], [("a", "run `llmb attach RUN`, then wait")], 16)
+    assert [line.plain for line in lines][1:] == ["a     run", "      `llmb attach RUN`,", "      then wait"]

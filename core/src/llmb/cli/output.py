@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
 BELOW = "\n  "
 """The beginning of a line that belongs to the message before it, such as an excerpt of a log."""
 
@@ -37,12 +39,19 @@ def print_prose(text: str, *, begin: str = "") -> None:
     """
     width, lines = terminal_width(), [llmb.printable_line(text)]
     if width is not None:
-        import textwrap
-
-        room = max(1, width - len(begin))
-        lines = textwrap.wrap(lines[0], room, break_long_words=False, break_on_hyphens=False) or lines
+        lines = break_prose(lines[0], width - len(begin)) or lines
     for line in lines:
         print_text(f"{begin}{line}")
+
+
+def break_prose(text: str, width: int) -> list[str]:
+    """Break text between words. A command in backquotes stays on one line, however long, so that it can be copied."""
+    import re
+    import textwrap
+
+    text = re.sub("`[^`]+`", lambda command: command[0].replace(" ", NO_BREAK), text)
+    lines = textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)
+    return [line.replace(NO_BREAK, " ") for line in lines]
 
 
 def terminal_width() -> int | None:

@@ -158,5 +158,5 @@ def _broken(cell: Text, width: int, last: bool) -> list[Text]:
     """Break a cell between words. Break within a word only if another column follows, so that paths can be copied."""
     if len(cell) <= width:
         return [cell]
-    lines = textwrap.wrap(cell.plain, max(width, 1), break_long_words=not last, break_on_hyphens=not last)
+    lines = output.break_prose(cell.plain, width) if last else textwrap.wrap(cell.plain, max(width, 1))
     return [Text(line, cell.style) for line in lines]
