@@ -31,13 +31,12 @@ from llmb import (
     with_paths,
 )
 from llmb_megatron_bridge.config_yaml import config_yaml
-from llmb_megatron_bridge.cupti_library import cupti_mounts, cupti_tasks
 from llmb_megatron_bridge.env_rules import env_of_rules
 from llmb_megatron_bridge.hub_config import hub_files
 from llmb_megatron_bridge.hub_download import hub_tasks
 from llmb_megatron_bridge.log import MegatronLog
-from llmb_megatron_bridge.nsys_release import nsys_mounts, nsys_tasks
 from llmb_megatron_bridge.preparation_jobs import preparation_tasks
+from llmb_megatron_bridge.profiler_downloads import profiler_mounts, profiler_tasks
 from llmb_megatron_bridge.recipe_settings import MegatronBridgeSettings
 from llmb_megatron_bridge.script_values import script_values
 from llmb_megatron_bridge.train_command import train_phase
@@ -133,7 +132,7 @@ class MegatronBridge(FrameworkHooks[BridgeOptions]):
 
         Pre-training has synthetic data.
         """
-        tasks = (*preparation_tasks(run, _secrets(run)), *hub_tasks(run), *nsys_tasks(run), *cupti_tasks(run))
+        tasks = (*preparation_tasks(run, _secrets(run)), *hub_tasks(run), *profiler_tasks(run))
         return Dataset(tasks=tasks) if tasks else None
 
     @hookimpl
@@ -193,7 +192,7 @@ def _mounts(run: Run[BridgeOptions]) -> tuple[Mount, ...]:
     scripts = f"{fetched.folder(run.paths.cache)}/{run.settings['scripts']}"
     checkpoint = run.options.checkpoint
     weights = (Mount(source=checkpoint, target=checkpoint, read_only=True),) if checkpoint else ()
-    return (Mount(source=scripts, target=scripts, read_only=True), *weights, *nsys_mounts(run), *cupti_mounts(run))
+    return (Mount(source=scripts, target=scripts, read_only=True), *weights, *profiler_mounts(run))
 
 
 def _files(run: Run[BridgeOptions]) -> Mapping[str, str]:
