@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from parts.forked import run_llmb
+from parts.toy import ToyRuns
 
 from llmb import RunResult, recipe_addresses
 
@@ -21,6 +22,13 @@ def test_the_readme_mentions_every_command() -> None:
     commands = re.findall(r"^  ([a-z]+) ", run_llmb(["--help"]).stdout, re.MULTILINE)
     assert "run" in commands
     assert [command for command in commands if f"`llmb {command}" not in README] == []
+
+
+def test_the_readme_lists_the_files_of_a_record(toy: ToyRuns) -> None:
+    listed = README.partition("## The record")[2].partition("## ")[0]
+    record = Path(toy.run()["directory"])
+    names = {file.name + "/" * file.is_dir() for file in record.iterdir()}
+    assert names <= set(re.findall(r"`([a-z.]+/?)`", listed))
 
 
 def test_the_page_on_json_names_the_keys_of_a_run() -> None:
