@@ -241,19 +241,23 @@ MISSING = {
 }
 
 
+EXITED = "".join(f"error: node{node}: tasks 0-7: Exited with exit code 127\n" for node in range(30))
+
+
 @pytest.mark.parametrize("name", MISSING)
 def test_a_missing_program_is_the_cause(tmp_path: Path, name: str) -> None:
     line, cause = MISSING[name]
     found = diagnose(write(tmp_path, run=f"starting\n{line}"))
     assert found is not None
     assert (found.cause, found.evidence, found.line, found.origin) == (cause, line.strip(), 2, "user")
-    assert cause_of(tmp_path, run="".join(f"{rank}: {line}" for rank in range(100))) == cause
+    assert cause_of(tmp_path, run="".join(f"{rank}: {line}" for rank in range(100)) + EXITED) == cause
 
 
 @pytest.mark.parametrize("name", ["exec", "bash", "sh", "path"])
 def test_a_missing_program_is_no_cause_if_the_script_went_on(tmp_path: Path, name: str) -> None:
     line, _ = MISSING[name]
     assert diagnose(write(tmp_path, run=line + "step 1\n" * 5)) is None
+    assert diagnose(write(tmp_path, run=line * 100 + "step 1\n" * 5)) is None
     assert cause_of(tmp_path, run=f"{line}KeyError: 7\nbye\n{VICTIM}") == "a process failed with KeyError"
 
 
