@@ -5,7 +5,7 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from llmb.analysis.flops import attention_flops, embedding_flops, flops_per_sequence, mlp_flops
+from llmb.analysis.flops import embedding_flops, flops_per_sequence, mlp_flops, projection_flops, score_flops
 from llmb.values.model import FlopFormula, Mamba, Model, MultiLatentAttention, Packing
 
 LLAMA2_70B = Model(layers=80, hidden=8192, ffn=28672, heads=64, query_groups=8, vocab=32000, seq_len=4096)
@@ -15,6 +15,11 @@ LLAMA3_405B = Model(layers=126, hidden=16384, ffn=53248, heads=128, query_groups
 
 # Sizes that no one publishes, small enough to be summed by hand.
 SMALL = Model(layers=2, hidden=8, ffn=20, heads=4, query_groups=2, vocab=50, seq_len=16)
+
+
+def attention_flops(model: Model, formula: FlopFormula) -> float:
+    """Return the FLOPs per token of the attention in all layers."""
+    return projection_flops(model, formula) + score_flops(model, formula)
 
 
 def test_the_terms_of_llama_2_are_the_integers_of_its_readme() -> None:

@@ -110,17 +110,12 @@ def count_layers(model: Model) -> LayerCounts:
     return LayerCounts(layers, 0, dense, layers - dense)
 
 
-def attention_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
-    """Return the FLOPs per token of the attention in all layers: projections and scores.
-
-    With heads x head size = h, the formulas become 12 L h^2 (1 + q/a + s/h) for "full" and 12 L h^2 (1 + q/a + s/2h)
-    for "causal", where q are the query groups and a the heads.
-    """
-    return projection_flops(model, formula, layers) + score_flops(model, formula, layers)
-
-
 def projection_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
-    """Return the FLOPs per token of the projections in all layers: to queries, keys and values, and of the output."""
+    """Return the FLOPs per token of the projections in all layers: to queries, keys and values, and of the output.
+
+    With heads x head size = h, projections and scores together become 12 L h^2 (1 + q/a + s/h) for "full" and
+    12 L h^2 (1 + q/a + s/2h) for "causal", where q are the query groups and a the heads.
+    """
     count = (layers or count_layers(model)).attention
     if model.mla is not None:
         return _TRAINING * count * _mla_projections(model, model.mla)

@@ -41,11 +41,7 @@ def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
     return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
 
 
-def _freeze_notes(value: Any) -> tuple[str, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else ()
-
-
-def _freeze_attempts(value: Any) -> tuple[Attempt, ...]:
+def _freeze_list(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list | tuple) else ()
 
 
@@ -81,7 +77,7 @@ class RunResult:
     verdict: Verdict | None
     reason: str
     failure: Failure | None
-    notes: tuple[str, ...] = attrs.field(default=(), converter=_freeze_notes)
+    notes: tuple[str, ...] = attrs.field(default=(), converter=_freeze_list)
     refused: bool
     created: str | None
     sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_freeze_sweep)
@@ -95,7 +91,7 @@ class RunResult:
     steady_state: SteadyState | None = None
     tolerance: float | None = None
     first_repeat: str | None = None
-    attempts: tuple[Attempt, ...] = attrs.field(default=(), converter=_freeze_attempts)
+    attempts: tuple[Attempt, ...] = attrs.field(default=(), converter=_freeze_list)
     goodput: float | None = None
     wall_time: WallTime | None = None
     telemetry: Telemetry | None = None

@@ -5,7 +5,7 @@ from typing import Any
 
 from llmb.spec.document import Document, flatten_sweep
 from llmb.values.error_text import format_value
-from llmb.values.errors import Fault, SpecError
+from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.toml_files import parse_toml
 from llmb.values.variable_names import SECRET_NAME
 
@@ -19,12 +19,9 @@ def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
     """Set the keys of ``--set``. One that is invalid or given twice is added to the document's errors."""
     given: dict[_Key, Any] = {}
     for override in overrides:
-        try:
+        with collect_errors(document.errors):
             tables = _parse_override(override)
             _add_values(given, dict(_values(tables)))
-        except SpecError as error:
-            document.errors.extend(error.faults)
-        else:
             document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
 
 
