@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.command_line import command_line
 
 from llmb import StepSeries
 from llmb.plugins.declared.file import LogTable
@@ -259,3 +261,17 @@ def test_a_line_that_could_not_be_read_is_an_error(log: dict[str, Any], error: s
     compiled, errors = compile_format(table)
     assert compiled is None
     assert error in " ".join(map(str, errors))
+
+
+def test_parse_names_the_values_that_need_a_recipe(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    llmb = command_line(capsys)
+    log, file = tmp_path / "train.log", tmp_path / "own.toml"
+    log.write_text("seen 8 rate 16\nseen 16 rate 16\nseen 24 rate 16\n")
+    recipe = "[recipe]\nsteps = 3\nseq_len = 128\nglobal_batch_size = 8\nparams = 1e6\n"
+    file.write_text(f'command = ["train"]\n[log]\nline = "seen {{samples}} rate {{samples_per_s}}"\n{recipe}')
+    note = "supply the run's sizes, which llmb needs for samples, samples_per_s; without them, each line counts as a"
+    unknown, known = llmb("parse", log, "--framework", file), llmb("parse", log, "--recipe", file)
+    assert (unknown.status, known.status) == (0, 0)
+    assert f"note: --recipe and --gpus {note} step\n" in unknown.out
+    assert "note:" not in known.out
+    assert "last step: 0.5 s" in known.out

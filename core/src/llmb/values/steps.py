@@ -101,7 +101,7 @@ def rhythm(numbers: Sequence[int]) -> int:
     return gap if seen > 1 else 1
 
 
-NoticeKind = Literal["total steps", "finished", "nan", "checkpoint", Cause]
+NoticeKind = Literal["total steps", "finished", "nan", "checkpoint", "run unknown", Cause]
 
 
 def _is_text(_notice: object, _field: object, value: Any) -> None:
@@ -125,7 +125,8 @@ class Notice:
     """Another message in a log.
 
     ``kind`` is "total steps" (with ``value``), "finished", "nan", "checkpoint", or why the job ends. A "checkpoint" was
-    written between two steps and took ``time_s``. One that is part of a step time needs no notice.
+    written between two steps and took ``time_s``. One that is part of a step time needs no notice. "run unknown" means
+    that ``text``, the names of printed values, needs the sizes of the run, which the parser did not receive.
 
     ``attempt`` is the attempt of the steps around it, or None if there is no step. `LineParser` sets it.
     """

@@ -86,10 +86,19 @@ def print_log(log: llmb.ParsedLog) -> None:
         output.print_prose(_describe_mean(log))
         _print_steady_state(log)
         _print_outlier_note(log)
+        _print_unused_values(log)
     if failure := log.failure:
         process = describe_process(failure)
         where = f"line {failure.line}, {process}" if process else f"line {failure.line}"
         output.print_prose(f"{failure.cause}: {failure.evidence} ({where}); {failure.remedy}")
+
+
+def _print_unused_values(log: llmb.ParsedLog) -> None:
+    """Print a note on values of the log that need the sizes of the run, if no recipe supplies them."""
+    unused = [name for notice in log.series.notices if notice.kind == "run unknown" for name in notice.text.split(", ")]
+    if names := ", ".join(dict.fromkeys(unused)):
+        lines = "; without them, each line counts as a step" if "samples" in unused else ""
+        output.print_prose(f"note: --recipe and --gpus supply the run's sizes, which llmb needs for {names}{lines}")
 
 
 def _print_steps(steps: Sequence[llmb.Step]) -> None:

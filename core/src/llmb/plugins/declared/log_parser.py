@@ -9,6 +9,7 @@ import attrs
 
 from llmb.logs.lines import LineParser
 from llmb.plugins.declared.log_format import LogFormat
+from llmb.plugins.declared.number_names import NEED_RUN
 from llmb.plugins.declared.step_values import (
     RunSizes,
     as_number,
@@ -81,6 +82,8 @@ class DeclaredLog(LineParser):
         if 0 < total < MOST_STEPS and total != self._total:
             self._total = int(total)
             yield Notice(kind="total steps", value=self._total)
+        if not self._sizes and (unused := [name for name in NEED_RUN if name in values]):
+            yield Notice(kind="run unknown", text=", ".join(unused))
         rank = self._ranks.setdefault((self.source, self.label), _Rank())
         number = self._number(values, rank)
         if number is not None:

@@ -20,6 +20,9 @@ CLOCKS: Final[Mapping[str, float]] = {"clock": 1, "clock_s": 1, "clock_ms": 1e3}
 TFLOPS_PER_GPU: Final[Mapping[str, float]] = {"tflops_per_gpu": 1, "gflops_per_gpu": 1e3, "flops_per_gpu": 1e12}
 TOKENS_PER_S_PER_GPU: Final[Mapping[str, float]] = {"tokens_per_s_per_gpu": 1, "ktokens_per_s_per_gpu": 1e-3}
 OF_ALL_GPUS: Final = ("tflops", "tokens_per_s")
+NEED_RUN: Final = ("samples", "samples_per_s", *OF_ALL_GPUS)
+"""Names of values that need the sizes of the run: its batch size or its number of GPUs."""
+
 NUMBERS: Final = ("step", "samples")
 """Names of the step number."""
 
