@@ -24,6 +24,7 @@ def test_ids_are_for_other_commands(llmb: Llmb) -> None:
     small, large = record_runs([STEADY]), record_runs([STEADY], workload={"gpus": 128})
     assert llmb("runs", "gpus=64", "--ids").out.split() == small
     assert llmb("runs", "gpus=100..512", "--ids").out.split() == large
+    assert llmb("runs", "{gpus=64 state=completed}", "--ids").out.split() == small
     assert llmb("runs", "--ids", "--limit", "1").out.count("\n") == 1
     nothing = llmb("runs", "verdict=fail", "--ids")
     assert (nothing.status, nothing.out, nothing.err) == (0, "", "")

@@ -52,6 +52,15 @@ def test_an_error_in_tables_or_text_names_the_key_alone() -> None:
         assert str(error).startswith("modle: ")
 
 
+@pytest.mark.parametrize("name", ["workload", "worklod.toml"])
+def test_a_missing_file_names_the_nearest_one(tmp_path: Path, name: str) -> None:
+    for existing in ("workload.toml", "other.toml"):
+        (tmp_path / existing).touch()
+    with pytest.raises(llmb.SpecError) as raised:
+        llmb.load(tmp_path / name)
+    assert [error.nearest for error in raised.value.faults] == [str(tmp_path / "workload.toml")]
+
+
 def test_a_string_is_a_path_and_never_text() -> None:
     with pytest.raises(llmb.SpecError, match="no such file"):
         llmb.load("workload.gpus = 1")

@@ -33,7 +33,7 @@ from llmb.cli.commands.schema import schema
 from llmb.cli.commands.show import show
 from llmb.cli.commands.validate import validate
 from llmb.cli.exit_codes import INTERRUPTED, INVALID_INPUT
-from llmb.cli.help_screens import EXIT_CODES, FIRST_COMMANDS, GroupedCommands, epilog
+from llmb.cli.help_screens import EXIT_CODES, FIRST_COMMANDS, Command, GroupedCommands, epilog
 from llmb.cli.options import reject_combination
 from llmb.cli.usage_errors import describe_usage_error
 
@@ -55,9 +55,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # they print local variables, which may contain secrets
 )
 for _command in COMMANDS:
-    app.command(epilog=epilog(_command.__name__))(_command)
-app.command("new-plugin", epilog=epilog("new-plugin"))(new_plugin)
-app.command("help", epilog=epilog("help"))(help_topic)
+    app.command(cls=Command, epilog=epilog(_command.__name__))(_command)
+app.command("new-plugin", cls=Command, epilog=epilog("new-plugin"))(new_plugin)
+app.command("help", cls=Command, epilog=epilog("help"))(help_topic)
 
 COMPLETION = "_LLMB_COMPLETE"
 """The variable with which a shell requests the completion of a command line."""

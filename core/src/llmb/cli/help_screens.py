@@ -63,6 +63,15 @@ def epilog(command: str) -> str | None:
     return f"\b\nExample:\n  {EXAMPLES[command]}" if command in EXAMPLES else None
 
 
+class Command(typer.core.TyperCommand):
+    """A command whose usage shows required arguments without braces, which enclose filters of runs."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the arguments of the usage: required ones as they are, others in brackets."""
+        pieces = super().collect_usage_pieces(ctx)
+        return [each[1:-1] if each.startswith("{") and each.endswith("}") else each for each in pieces]
+
+
 class GroupedCommands(typer.core.TyperGroup):
     """A group whose help lists its commands under the headings of `GROUPS`."""
 

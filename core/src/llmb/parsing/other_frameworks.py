@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -33,7 +34,8 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
         for log in _first_logs(Path(name)):
             if found := read_with_others(partial(_parse, log, registry), "", registry):
                 return found.framework
-    raise SpecError(f"no installed framework finds a step in {', '.join(names)}; name the framework that wrote it")
+    advice = f"name the framework that wrote it, or describe it: `llmb new-plugin NAME --from {shlex.quote(names[0])}`"
+    raise SpecError(f"no installed framework finds a step in {', '.join(names)}; {advice}")
 
 
 def _first_logs(path: Path) -> list[Path]:

@@ -41,8 +41,13 @@ class Condition:
 
 
 def parse_filters(filters: Sequence[str]) -> list[Condition]:
-    """Return the conditions of ``key=value`` texts. Raise SpecError for an invalid filter."""
-    return [_parse_filter(each) for each in filters]
+    """Return the conditions of ``key=value`` texts, each alone or several in braces. Raise SpecError."""
+    return [_parse_filter(each) for text in filters for each in split_filters(text)]
+
+
+def split_filters(text: str) -> list[str]:
+    """Return the filters of a text, which may be in braces: ``{gpus=64 state=failed}``."""
+    return text[1:-1].split() if text.startswith("{") and text.endswith("}") else [text]
 
 
 def has_repeats_of(first_repeats: Sequence[str]) -> Condition:

@@ -7,7 +7,7 @@ from typing import get_args
 
 from llmb.records.records_index import find_runs, select_records
 from llmb.records.result import RunResult, find_run
-from llmb.records.run_filters import Condition, parse_filters
+from llmb.records.run_filters import Condition, parse_filters, split_filters
 from llmb.values.errors import Fault, RecordError, SpecError
 from llmb.values.job_status import END_STATES, RunState
 
@@ -24,7 +24,7 @@ def select_distinct_runs(texts: str | Iterable[str]) -> list[RunResult]:
 def select_runs(text: str) -> list[RunResult]:
     """Return the runs of ids or unique prefixes joined by commas, or of filters in braces. Raise RecordError."""
     if is_filter(text):
-        found = find_runs(_filters_of(text)).results()
+        found = find_runs([text]).results()
         if not found:
             raise RecordError(f"no run matches {text}; `llmb runs` lists all runs")
         return found
@@ -41,7 +41,7 @@ def is_filter(text: str) -> bool:
 
 def select_unfinished(text: str) -> list[str]:
     """Return the ids of the runs that have not ended and match filters in braces. Raise RecordError if none does."""
-    found = select_records([UNFINISHED, *parse_filters(_filters_of(text))]).run_ids
+    found = select_records([UNFINISHED, *parse_filters([text])]).run_ids
     if not found:
         raise RecordError(f"no unfinished run matches {text}; `llmb runs` lists all runs")
     return list(found)
@@ -49,7 +49,7 @@ def select_unfinished(text: str) -> list[str]:
 
 def check_cancel_filter(text: str) -> None:
     """Raise SpecError for filters in braces that match every run, or no run that could be cancelled."""
-    filters = _filters_of(text)
+    filters = split_filters(text)
     if not filters:
         raise SpecError(Fault(message=f"{text} matches every run", expected="a filter such as '{gpus=64}'"))
     for each in filters:
@@ -60,7 +60,3 @@ def check_cancel_filter(text: str) -> None:
         if ended:
             message = f"invalid filter {each!r}: a run that is {ended[0]} cannot be cancelled"
             raise SpecError(Fault(message=message, expected=", ".join(UNFINISHED_STATES)))
-
-
-def _filters_of(text: str) -> list[str]:
-    return text[1:-1].split()

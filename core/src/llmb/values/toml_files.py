@@ -1,9 +1,11 @@
 """TOML files of users. All are read here, so that an error has the same words wherever a file is invalid."""
 
 import tomllib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from llmb.values.error_text import nearest_name
 from llmb.values.errors import Fault, LlmbError, SpecError
 
 
@@ -25,11 +27,11 @@ def read_optional_toml(path: Path) -> dict[str, Any]:
 
 def read_text(path: Path, error: type[LlmbError] = SpecError) -> str:
     """Return the text of a TOML file. Raise ``error`` with the file and the reason if the file cannot be read."""
-    expected = None
+    expected = nearest = None
     try:
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        reason = "no such file"
+        reason, nearest = "no such file", _similar_file(path)
     except IsADirectoryError:
         reason, expected = "the path is a directory", "a TOML file"
     except PermissionError:
@@ -38,7 +40,16 @@ def read_text(path: Path, error: type[LlmbError] = SpecError) -> str:
         reason = f"cannot read the file: {cause.strerror}"
     except UnicodeDecodeError as cause:
         reason, expected = f"invalid UTF-8 at byte {cause.start}", "a TOML file in UTF-8"
-    raise error(Fault(message=reason, file=str(path), expected=expected))
+    raise error(Fault(message=reason, file=str(path), expected=expected, nearest=nearest))
+
+
+def _similar_file(path: Path) -> str | None:
+    """Return the TOML file of the same folder whose name is most similar, or None."""
+    with suppress(OSError, ValueError):
+        names = {each.stem: each for each in sorted(path.parent.glob("*.toml"))}
+        nearest = nearest_name(path.stem, names)
+        return str(names[nearest]) if nearest else None
+    return None
 
 
 def parse_toml(text: str, file: str | None = None, error: type[LlmbError] = SpecError) -> dict[str, Any]:

@@ -31,12 +31,12 @@ def _describe_attempt(attempt: llmb.Attempt) -> str:
 
 
 def _describe_goodput(wall: llmb.WallTime) -> str:
-    """Return a text such as ``81.3 % of 612 s; lost to requeues 102 s, checkpoints 5.2 s, other 7.1 s``."""
+    """Return a text such as ``81.3 % of 612 s; lost to requeues 102 s, start-up and exit 7.1 s``."""
     parts = (
         ("requeues", wall.requeues_s),
         ("checkpoints", wall.checkpoints_s),
         ("spikes", wall.spikes_s),
-        ("other", wall.other_s),
+        ("start-up and exit", wall.other_s),
     )
     lost = ", ".join(f"{name} {format_number(seconds, 's')}" for name, seconds in parts if seconds >= LEAST_S)
     share = f"{100 * wall.goodput:.1f} % of {format_number(wall.wall_s, 's')}"
