@@ -16,8 +16,8 @@ REQUIRED_KEY = "required key is missing"
 LONGEST_TEXT = 500
 """Characters of an exception's message in an error of llmb."""
 
-URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/@]+(?=@)")
-"""The password in ``scheme://user:password@host``."""
+URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/]+(?=@)")
+"""The password in ``scheme://user:password@host``. It ends at the last @ before the path."""
 
 SHORTEST_BEGINNING = 3
 """The fewest letters that are matched with the beginning of a name."""

@@ -1,0 +1,38 @@
+"""Text of errors: the name that was probably meant, and hidden passwords."""
+
+from __future__ import annotations
+
+import pytest
+
+from llmb.values.error_text import hide_passwords, nearest_name
+
+NAMES = ("nemo_launcher", "megatron_bridge", "MaxText", "maxtext_extra")
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("nemo", "nemo_launcher"),
+        ("megatron", "megatron_bridge"),
+        ("MAX", "MaxText"),
+        ("maxtex", "MaxText"),
+        ("ne", None),
+        ("", None),
+        ("..", None),
+        ("launcher_of_mine", None),
+    ],
+)
+def test_the_most_like_is_meant_else_the_shortest_that_begins_so(name: str, meant: str | None) -> None:
+    assert nearest_name(name, NAMES) == meant
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://me:secret@proxy:3128/path", "http://me:***@proxy:3128/path"),
+        ("http://me:a@b@proxy and http://x:y@z", "http://me:***@proxy and http://x:***@z"),
+        ("http://proxy:3128/me:x@y", "http://proxy:3128/me:x@y"),
+    ],
+)
+def test_the_password_in_a_url_ends_at_the_last_at_sign_before_the_path(url: str, shown: str) -> None:
+    assert hide_passwords(url) == shown
