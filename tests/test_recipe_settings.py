@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from importlib.resources import files
@@ -75,6 +76,13 @@ def test_the_contract_of_packs_reports_an_unknown_setting(toy: ToyRuns, recipes:
 
     with pytest.raises(pytest.fail.Exception, match=r"framework\.nte: unknown key"):
         TestMine().test_published_points_build_jobs()
+
+
+def test_doctor_reports_an_unknown_setting(toy: ToyRuns, recipes: Path) -> None:
+    file = write_recipe(recipes / "toy", f"{TOY.read_text()}\n[framework]\nnte = 'x'\n")
+    checks = json.loads(toy.llmb("doctor", "--json").stdout)["checks"]
+    [check] = [each for each in checks if each["name"] == "local: toy recipes"]
+    assert f"{file}: framework.nte: unknown key" in check["detail"]
 
 
 def test_a_recorded_run_is_followed_after_its_recipe_got_an_unknown_setting(toy: ToyRuns, recipes: Path) -> None:

@@ -92,6 +92,7 @@ class RecipeChecks:
         """Return why no published configuration of a recipe can run on the target, or "", and if it needs an image."""
         try:
             recipe = self.registry.recipe(address)
+            self.registry.check_settings(recipe.framework, address)
         except LlmbError as error:
             return str(error.faults[0]), False
         trials = [self._try_workload(workload) for workload in _smallest_workloads(recipe)]
