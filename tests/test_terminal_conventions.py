@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import DEADLINE_S
 from parts.forked import run_llmb
 
 import llmb
@@ -81,3 +88,28 @@ def test_an_unknown_topic_names_the_nearest_one(word: str, nearest: str | None) 
     assert (done.returncode, done.stdout) == (2, "")
     suggestion = f" (did you mean {nearest!r}?)" if nearest else ""
     assert done.stderr == f"llmb: there is no topic or command {word!r}; `llmb help` lists the topics{suggestion}\n"
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_ctrl_c_ends_a_command_with_one_line(as_json: bool) -> None:
+    command = [sys.executable, "-m", "llmb", "parse", "-", "--framework", "maxtext", *(["--json"] if as_json else [])]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as parsing:
+        assert parsing.stdin
+        parsing.stdin.write("no step\n" * 20_000)  # more than a pipe holds: llmb has begun to read
+        parsing.send_signal(signal.SIGINT)
+        out, err = parsing.communicate(timeout=DEADLINE_S)
+    assert parsing.returncode == 130
+    if as_json:
+        assert [each["message"] for each in json.loads(out)["errors"]] == ["interrupted"]
+    else:
+        assert (out, err) == ("", "llmb: interrupted\n")
+
+
+def test_ctrl_c_during_the_start_prints_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "typer.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "llmb", "runs"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "llmb: interrupted\n")

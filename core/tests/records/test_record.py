@@ -120,6 +120,21 @@ def test_one_process_drives_a_run(record: RunRecord) -> None:
     other.unlock()
 
 
+def test_ctrl_c_while_unlocking_leaves_nothing_to_close(record: RunRecord, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert record.try_lock()
+
+    def close_and_interrupt(descriptor: int) -> None:
+        os.closerange(descriptor, descriptor + 1)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.close", close_and_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            record.unlock()
+    record.unlock()
+    assert not record.locked
+
+
 def test_a_run_is_found_by_its_id_or_a_unique_prefix() -> None:
     for run_id in ("abcde-one", "abxyz-two", "abcde-one-more"):
         made(run_id)

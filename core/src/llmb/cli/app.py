@@ -127,7 +127,7 @@ def _run_command(arguments: Sequence[str]) -> int:
         _print_error(describe_usage_error(error), as_json)
         return INVALID_INPUT
     except (typer.Abort, KeyboardInterrupt):
-        output.print_message("interrupted")
+        _print_error(llmb.LlmbError("interrupted"), as_json)
         return INTERRUPTED
 
 

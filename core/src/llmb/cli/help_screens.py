@@ -75,6 +75,13 @@ class Command(typer.core.TyperCommand):
 class GroupedCommands(typer.core.TyperGroup):
     """A group whose help lists its commands under the headings of `GROUPS`."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. Raise Abort after Ctrl-C, because Typer would exit without a message."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise typer.Abort from None
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write one section per group, with the same width of the first column."""
         names = self.list_commands(ctx)

@@ -234,9 +234,9 @@ class RunRecord:
 
     def unlock(self) -> None:
         """Let other processes drive this run."""
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        lock, self._lock = self._lock, None  # first, as Ctrl-C may come now, and a later call must not close it again
+        if lock is not None:
+            os.close(lock)
 
 
 OTHER_HOME = "set LLMB_HOME to use another folder for all records"
