@@ -318,6 +318,17 @@ def test_a_dropped_connection_is_an_unknown_outcome_and_is_opened_again(
     assert host.run("echo again").stdout == "again\n"
 
 
+def test_the_error_of_a_lost_connection_contains_no_output_of_the_command(host: Any) -> None:
+    with pytest.raises(UnknownOutcomeError) as lost:
+        host.run(
+            "parent() { ps -o ppid= -p $1; }; timer=$PPID; between=$(parent $timer); login=$(parent $between);"
+            "echo token=correct-horse; kill -KILL $login $between $timer $$"
+        )
+    assert error_line(lost) == (
+        "cluster: the connection was lost (the login shell ended); it is unknown whether the command ran"
+    )
+
+
 def test_a_connection_lost_between_commands_is_opened_again(client: Sshd, connect: Any) -> None:
     host = connect()
     host.run("true")

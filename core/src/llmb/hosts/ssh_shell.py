@@ -44,7 +44,7 @@ class SshShell:
                 self._channel = transport.open_session()
                 self._channel.exec_command(COMMAND.format(mark=mark))
                 self._channel.sendall(_command_loop())
-                self._receive(mark, watchdog)
+                self._receive(mark, watchdog, login=True)
             except (SSHException, OSError, EOFError) as error:
                 raise UnreachableError(watchdog.reason or f"the server opened no session ({error})") from error
 
@@ -81,8 +81,11 @@ class SshShell:
             sent += self._channel.send(data[sent : sent + BLOCK])
             watchdog.report_activity()
 
-    def _receive(self, mark: str, watchdog: ConnectionWatchdog) -> Output:
-        """Return the output up to the mark. Raise EOFError if the shell ends before the mark."""
+    def _receive(self, mark: str, watchdog: ConnectionWatchdog, *, login: bool = False) -> Output:
+        """Return the output up to the mark. Raise EOFError if the shell ends before the mark.
+
+        Only at the ``login`` is standard output a message. That of a command may be a log, with secrets in it.
+        """
         stdout, stderr = _Stream(f"{mark} ".encode(), b"\n"), _Stream(mark.encode())
         channel = self._channel
         streams = ((stdout, channel.recv_ready, channel.recv), (stderr, channel.recv_stderr_ready, channel.recv_stderr))
@@ -96,7 +99,8 @@ class SshShell:
                     stream.add(receive(BLOCK))
                     watchdog.report_activity()
             if ended and not (stdout.ended and stderr.ended):
-                raise EOFError((stderr.text or stdout.text).strip() or "the login shell ended")
+                message = stderr.text or (stdout.text if login else "")
+                raise EOFError(message.strip() or "the login shell ended")
         return Output(int(stdout.after), stdout.before, stderr.before)
 
 
