@@ -28,6 +28,8 @@ def test_runs_are_listed_in_the_order_of_the_sweep_with_values_and_repeat(toy: A
     assert [llmb.find_run(each.run_id).sweep for each in started] == [placed.swept for placed in workload.runs]
     with llmb.attach([listed[3]["run_id"]]) as again:
         assert again.results[0] == started[3]
+    with llmb.attach() as all_again:
+        assert all_again.run_ids == [run.run_id for run in started]
 
 
 def test_a_single_run_and_a_repeated_run_toml_have_no_sweep(toy: Any) -> None:

@@ -63,11 +63,22 @@ def _request_cancel(record: RunRecord) -> None:
         record.request_cancel()
 
 
-def _unfinished(notes: list[str]) -> Iterator[RunRecord]:
+def _unfinished(notes: list[str]) -> list[RunRecord]:
+    """Return the runs that have not ended, oldest first, because their jobs are submitted in this order."""
+    unfinished: list[RunRecord] = []
     for record in all_records():
         with _skip_on_error(record, notes):
             if not record.ended:
-                yield record
+                unfinished.append(record)
+    return sorted(unfinished, key=_creation_time)
+
+
+def _creation_time(record: RunRecord) -> str:
+    """Return the time in the record's provenance, or "" if the record is damaged."""
+    try:
+        return str(record.spec()["provenance"]["created"])
+    except (RecordError, LookupError, TypeError):
+        return ""
 
 
 def _as_list(wanted: Iterable[str]) -> list[str]:
