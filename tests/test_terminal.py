@@ -154,3 +154,14 @@ def test_a_closed_output_is_an_error() -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (2, "llmb: standard output is closed\n")
+
+
+def test_a_closed_standard_error_changes_no_exit_code() -> None:
+    done = subprocess.run(
+        ["bash", "-c", '"$@" 2>&-', "bash", *command("validate", "missing.toml")],
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")

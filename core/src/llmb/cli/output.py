@@ -206,6 +206,9 @@ def watch_streams() -> None:
     if sys.stdout is None:  # it was closed before the program started
         unwritable = _Stream(os.open(os.devnull, os.O_RDONLY), "standard output")
         sys.stdout = io.TextIOWrapper(io.BufferedWriter(unwritable), encoding="utf-8")
+    if sys.stderr is None:  # the same; a program that closes standard error wants no messages
+        nowhere = _Stream(os.open(os.devnull, os.O_WRONLY), "standard error")
+        sys.stderr = io.TextIOWrapper(io.BufferedWriter(nowhere), encoding="utf-8")
     for name, title in (("stdout", "standard output"), ("stderr", "standard error")):
         stream = getattr(sys, name)
         if stream and stream is getattr(sys, f"__{name}__"):
