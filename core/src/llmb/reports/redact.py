@@ -16,7 +16,8 @@ HOME = re.compile(rb"(?<![A-Za-z0-9._/-])(?:/[A-Za-z0-9._-]+){0,2}/(?:home|Users
 LOGGED_HOSTS = (
     re.compile(rb"^(?:\s*\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
     re.compile(rb"^(?:\s*\d+: )?\w+: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
-    re.compile(rb"^(?:\s*\d+: )?\w+: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
+    re.compile(rb"^(?:\s*\d+: )?[\w.-]+: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
+    re.compile(rb"^(?:\s*\d+: )?\w*stepd-([A-Za-z][\w.-]*): ", re.MULTILINE),
     re.compile(rb"^\s*host +: ([A-Za-z][\w.-]*)\s*$", re.MULTILINE),
 )
 """Lines of logs that name a host: those of NCCL, of job steps that failed or were cancelled, and of launchers."""
@@ -67,7 +68,8 @@ class Redactor:
         self._words = words
         longest_first = b"|".join(map(re.escape, sorted(words, key=len, reverse=True)))
         edges = NOT_IN_NAME.encode()
-        self._names = re.compile(rb"(?<![%s])(?:%s)(?![%s])" % (edges, longest_first or rb"(?!)", edges))
+        begin = rb"(?:(?<![%s])|(?<=stepd-))" % edges  # a daemon of job steps may name its node so
+        self._names = re.compile(rb"%s(?:%s)(?![%s])" % (begin, longest_first or rb"(?!)", edges))
 
     def redact(self, data: bytes) -> bytes:
         """Return data without the names."""
