@@ -191,7 +191,9 @@ def test_an_invalid_pattern_of_a_pack_is_an_error_of_its_file(config: Path) -> N
     assert error.startswith(f"{file}: signatures[0].pattern: invalid Signature.pattern '('")
 
 
-def test_the_record_keeps_the_file_and_the_files_that_it_names(config: Path, tmp_path: Path) -> None:
+def test_the_record_keeps_the_file_and_the_files_that_it_names(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = write_framework(config)
     [spec] = llmb.load(spec_of("mylm/mylm")).runs
     assert spec.recipe_copy
@@ -206,6 +208,8 @@ def test_the_record_keeps_the_file_and_the_files_that_it_names(config: Path, tmp
     assert again.run.framework == str(tmp_path / "record/framework/mylm.toml")
     [job] = [each.job for each in llmb.plan(llmb.load(record))]
     assert job.files[f"{job.directory}/lib/train.py"] == "print(1)\n"
+    monkeypatch.chdir(record.parent)  # where the path in the record exists as it is
+    assert import_run(record, PluginRegistry()).run.framework == again.run.framework
 
 
 def test_a_killed_process_leaves_the_files_of_its_records_to_the_next() -> None:

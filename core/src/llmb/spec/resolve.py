@@ -50,8 +50,11 @@ def _is_record(document: Document) -> bool:
 
 
 def _with_recorded_release(combination: Combination, registry: PluginRegistry) -> Combination:
-    """Return the combination with the exact release that a record means, so that a rerun uses the same release."""
-    if combination.recipe is None:
+    """Return the combination with the exact release that a record means, so that a rerun uses the same release.
+
+    A recipe that is a file has no releases.
+    """
+    if combination.recipe is None or is_file_address(combination.recipe):
         return combination
     workload = {**combination.tables["workload"], "recipe": registry.recorded_address(combination.recipe)}
     return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
