@@ -54,13 +54,14 @@ def test_the_error_of_a_run_whose_scheduler_never_responded_is_true_also_of_a_ca
             away.setitem(Faulty.errors, name, refuse)
         with pytest.raises(llmb.TargetError, match=f"`llmb attach {run_id}` .*`llmb cancel {run_id}`"):
             llmb.attach([run_id]).wait()
-        with pytest.raises(llmb.TargetError, match=f"; nothing is cancelled yet: .*`llmb cancel {run_id}`"):
+        with pytest.raises(
+            llmb.TargetError, match=f"; nothing is cancelled yet: .*`llmb cancel {run_id}`; .*`llmb attach`"
+        ):
             llmb.cancel([run_id]).wait()
     run = llmb.find_run(run_id)
     assert (run.state, run.reason) == ("submitting", "no configuration source")
-    session = llmb.cancel([run_id])
-    session.wait()
-    assert session.results[0].state == "cancelled"
+    [attached] = llmb.attach([run_id]).wait()
+    assert attached.state == "cancelled"
 
 
 @pytest.mark.parametrize("answered", [True, False], ids=["refused", "perhaps submitted"])

@@ -54,3 +54,4 @@ def _hints(cancelled: dict[str, bool]) -> Iterator[str]:
         yield f"fix this, then resume with `llmb attach {ids}` or stop with `llmb cancel {ids}`{more}"
     if ids := " ".join(run_id for run_id in cancelled if cancelled[run_id]):
         yield f"nothing is cancelled yet: fix this, then repeat `llmb cancel {ids}`"
+        yield "the request is recorded, so `llmb attach` cancels too"
