@@ -178,20 +178,19 @@ def test_a_missing_permission_for_the_socket_is_reported(docker: Any) -> None:
     assert "docker.error=no permission for Docker's socket; run `sudo usermod -aG docker $USER`" in done.stdout
 
 
-def test_files_belong_to_the_user_of_the_job(toy_docker: Any, docker: Any) -> None:
-    """Run the script of the job as another user with access to Docker."""
-    run = toy_docker.run(framework={"output": True})
-    work = toy_docker.work(run["run_id"])
-    script = work / "job.sh"
-    for left in ("model.bin", "logs/train.0.0.log"):
-        (work / left).unlink()
-    docker.socket.chmod(0o666)
-    temporary = Path(tempfile.gettempdir())
-    for folder in (each for each in (work, *work.parents) if temporary in each.parents):
-        folder.chmod(0o777)
-    for path in (*work.rglob("*"), *toy_docker.folder.glob("*")):
-        os.chown(path, NOBODY, NOBODY)
-    done = subprocess.run(["bash", str(script)], user=NOBODY, group=NOBODY, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    for result in ("model.bin", "logs/train.0.0.log"):
-        assert (work / result).stat().st_uid == NOBODY
+def test_files_belong_to_the_user_of_the_job(toy_docker: Any, docker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the script of the job as another user with access to Docker, who cannot enter the folders of pytest."""
+    with tempfile.TemporaryDirectory(prefix="llmb-nobody-") as folder:
+        runs = type(toy_docker)(Path(folder), toy_docker.image)
+        monkeypatch.setenv("LLMB_HOME", str(runs.home))
+        work = runs.work(runs.run(framework={"output": True})["run_id"])
+        results = [work / "model.bin", work / "logs/train.0.0.log"]
+        for result in results:
+            result.unlink()
+        docker.socket.chmod(0o666)
+        for path in (runs.folder, *runs.folder.rglob("*")):
+            os.chown(path, NOBODY, NOBODY)
+        script = ["bash", str(work / "job.sh")]
+        done = subprocess.run(script, user=NOBODY, group=NOBODY, cwd="/", capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert [result.stat().st_uid for result in results] == [NOBODY, NOBODY]

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pytest
 from parts.deadline import DEADLINE_S
 from parts.docker import Docker
 from parts.image import import_venv
+from parts.toy import wait_until
 
 ROOT = Path(__file__).parents[1]
 IMAGE = "llmb-maxtext:cpu"
@@ -71,10 +71,7 @@ def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_with
     log = wait_for_log(maxtext_home, b"completed step: 1,")
     engine.kill()
     seen = log.stat().st_size
-    deadline = time.monotonic() + DEADLINE_S
-    while log.stat().st_size == seen and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert log.stat().st_size > seen  # training continues without a daemon
+    wait_until(lambda: log.stat().st_size > seen or b"completed step: 11," in log.read_bytes(), "training continues")
     engine.start()
     inside = end(running)
     assert inside["state"] == "completed"
@@ -90,11 +87,10 @@ def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_with
 
 def wait_for_log(home: Path, text: bytes) -> Path:
     """Return the log of the newest run once it contains a text."""
-    deadline = time.monotonic() + DEADLINE_S
-    while time.monotonic() < deadline:
+
+    def find() -> Path | None:
         newest = max((home / "work/runs").iterdir(), key=lambda each: each.stat().st_mtime)
         log = newest / "logs/train.0.0.log"
-        if log.exists() and not (newest / "ended").exists() and text in log.read_bytes():
-            return log
-        time.sleep(0.1)
-    raise AssertionError(f"waited in vain for {text!r}")
+        return log if log.exists() and not (newest / "ended").exists() and text in log.read_bytes() else None
+
+    return Path(wait_until(find, repr(text)))
