@@ -115,6 +115,11 @@ def test_the_list_shows_the_values_by_which_runs_of_one_name_differ(
     assert swept[4:] == ["repeat=1", "repeat=2", ""]
 
 
+def test_the_list_does_not_repeat_values_that_are_part_of_the_name(capsys: pytest.CaptureFixture[str]) -> None:
+    print_run_list([result(run_id="aaaaa-x-64"), result(run_id="bbbbb-x-64", sweep={"workload.gpus": 64})])
+    assert "sweep" not in capsys.readouterr().out.partition("\n")[0]
+
+
 def test_the_list_has_no_sweep_column_if_names_differ_anyway(capsys: pytest.CaptureFixture[str]) -> None:
     print_run_list([result(run_id="aaaaa-x", sweep={"a.tp": 1}), result(run_id="bbbbb-y", sweep={"a.tp": 2})])
     assert capsys.readouterr().out.split()[:3] == ["run", "state", "verdict"]

@@ -52,7 +52,8 @@ def _name(run: llmb.RunResult) -> str:
 
 def _values(run: llmb.RunResult) -> dict[str, str]:
     repeat = {"repeat": str(run.repeat)} if run.repeats > 1 else {}
-    return {key: _format_value(value) for key, value in run.sweep.items()} | repeat
+    sweep = {key: value for key, value in run.sweep.items() if key not in KEYS_IN_NAME}  # runs of a name share these
+    return {key: _format_value(value) for key, value in sweep.items()} | repeat
 
 
 def _differing_keys(runs: Sequence[Mapping[str, str]]) -> set[str]:
