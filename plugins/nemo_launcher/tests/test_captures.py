@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from llmb import Job, Phase, Run, SpecError
@@ -77,6 +78,13 @@ def test_a_spec_selects_steps_ranks_metrics_and_cpu(load_run: LoadRun, tmp_path:
     assert "--sample=process-tree" in options
     assert "none" not in options
     assert phase_of(run).outputs == (f"{REPORT}_0_0.nsys-rep", f"{REPORT}_1_5.nsys-rep")
+
+
+def test_a_recorded_run_with_the_older_name_of_the_trace_has_the_same_job(load_run: LoadRun) -> None:
+    run = load_run("llama3.1-70b", "fp8", 64, profile={"tool": "nccl-trace"})
+    settings = {name.replace("nccl_trace", "nccl-trace"): value for name, value in run.settings.items()}
+
+    assert job_of(attrs.evolve(run, settings=settings)).phases == job_of(run).phases
 
 
 def test_a_trace_of_nccl_has_ten_steps_and_its_own_files(load_run: LoadRun, tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def train_phase(run: Run[Any]) -> Phase:
         profiler, reports = nsys.words(run, _report(run)), nsys.reports(run, _report(run))
     elif run.profile:
         folders.append(f"{folder}/nccl-trace")
-        env = with_paths(settings["nccl_trace"]["env"], run.paths)
+        trace = settings.get("nccl_trace") or settings["nccl-trace"]  # the name in older records
+        env = with_paths(trace["env"], run.paths)
     wrapper = ("bash", f"{folder}/{WRAPPER}", names["nemo"], *folders, "--")
     return Phase(name="train", command=(*wrapper, *profiler, *program), env=FrozenMap(env), outputs=reports)
 
