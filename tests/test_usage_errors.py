@@ -36,6 +36,7 @@ def test_everything_that_is_missing_is_in_one_line(arguments: str, missing: str)
         ("status", "no such command 'status'; see `llmb --help` (did you mean 'runs'?)"),
         ("stauts", "no such command 'stauts'; see `llmb --help` (did you mean 'runs'?)"),
         ("targets", "no such command 'targets'; see `llmb --help` (did you mean 'help targets'?)"),
+        ("it's", 'no such command "it\'s"; see `llmb --help`'),
         ("zzz", "no such command 'zzz'; see `llmb --help`"),
         ("run x --dryrun", "no such option --dryrun; see `llmb run --help` (did you mean '--dry-run'?)"),
         ("runs --jsn", "no such option --jsn; see `llmb runs --help` (did you mean '--json'?)"),

@@ -57,7 +57,7 @@ def _describe(error: typer.TyperException, context: Any) -> tuple[str, str | Non
     if kind == "NoSuchOption":
         return _describe_unknown_option(error.option_name, context)  # type: ignore[attr-defined]
     if message.startswith("No such command "):
-        word = message.split("'")[1]
+        word = message.removeprefix("No such command ").partition(". Did you mean ")[0].rstrip(".")[1:-1]
         return f"no such command {word!r}", nearest_command(word, context.command.commands, OTHER_NAMES)
     if message.startswith("Got unexpected extra argument"):
         return f"unexpected argument {' '.join(message.split()[4:]).strip('()')!r}", None
