@@ -74,6 +74,8 @@ def test_each_error_is_one_line_and_the_exit_code_is_2(
         (["env.A=x", "env={A='y', B='z'}"], '--set env.A is given twice: "x" and "y"; give it once'),
         (["env={A='y'}", " env . A = 'z'"], '--set env.A is given twice: "y" and "z"; give it once'),
         (["env.HF_TOKEN=x", "env.HF_TOKEN=y"], "--set env.HF_TOKEN is given twice; give it once"),
+        (["env.GIT_PAT=x", "env.GIT_PAT=y"], "--set env.GIT_PAT is given twice; give it once"),
+        (["env.TOKEN={a='x'}", "env.TOKEN={a='y'}"], "--set env.TOKEN.a is given twice; give it once"),
         (["model=3", "model.layers=2"], "--set model and --set model.layers contradict each other; give one of them"),
         (["model.layers=2", "model=3"], "--set model.layers and --set model contradict each other; give one of them"),
         (

@@ -7,7 +7,7 @@ from llmb.spec.document import Document, flatten_sweep
 from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.toml_files import parse_toml
-from llmb.values.variable_names import SECRET_NAME
+from llmb.values.variable_names import SECRET_VARIABLE
 
 FROM_SET = "--set"
 
@@ -51,7 +51,7 @@ def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Faul
     name, other_name = ".".join(key), ".".join(other)
     if name != other_name:
         return Fault(message=f"--set {name} and --set {other_name} contradict each other; give one of them")
-    values = "" if SECRET_NAME.search(key[-1]) else f": {format_value(value)} and {format_value(other_value)}"
+    values = "" if any(map(SECRET_VARIABLE.search, key)) else f": {format_value(value)} and {format_value(other_value)}"
     return Fault(message=f"--set {name} is given twice{values}; give it once")
 
 
