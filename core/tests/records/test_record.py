@@ -287,6 +287,13 @@ def test_a_spec_that_is_damaged_stays_as_it_is_when_more_is_known_of_its_run(rec
     assert (record.directory / "run.toml").read_bytes() == damaged
 
 
+def test_a_spec_that_is_missing_is_not_created_when_more_is_known_of_its_run(record: RunRecord) -> None:
+    (record.directory / "run.toml").unlink()
+    with pytest.raises(RecordError, match=r"No such file or directory"):
+        record.add_provenance({"gpu": "H100"})
+    assert not record.complete
+
+
 def test_a_result_that_cannot_be_read_is_a_fault_of_one_line(record: RunRecord) -> None:
     (record.directory / "result.json").mkdir()
     with pytest.raises(RecordError, match=r"result\.json cannot be read: Is a directory$"):

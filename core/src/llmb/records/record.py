@@ -84,7 +84,7 @@ class RunRecord:
 
         with _report_write_errors(self.directory):
             try:
-                spec = parse_toml((_read(self.directory / "run.toml") or b"").decode())
+                spec = parse_toml((self.directory / "run.toml").read_bytes().decode())
             except (UnicodeDecodeError, SpecError):
                 return
             spec["provenance"] = {**spec.get("provenance", {}), **more}
