@@ -42,7 +42,7 @@ def test_without_a_framework_the_one_that_finds_steps_reads_the_log(llmb: Llmb, 
     log.write_bytes(NEMO_STEP)
     answer = llmb("parse", log, "--json")
     assert answer.json["framework"] == "nemo_launcher"
-    assert answer.err == "llmb: steps of nemo_launcher found; --framework reads another framework's\n"
+    assert answer.err == "llmb: reading logs of nemo_launcher; --framework NAME selects another framework\n"
 
 
 def test_without_a_framework_the_logs_of_a_folder_are_tried(llmb: Llmb, tmp_path: Path) -> None:

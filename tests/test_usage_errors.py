@@ -41,7 +41,7 @@ def test_everything_that_is_missing_is_in_one_line(arguments: str, missing: str)
         ("run x --dryrun", "no such option --dryrun; see `llmb run --help` (did you mean '--dry-run'?)"),
         ("runs --jsn", "no such option --jsn; see `llmb runs --help` (did you mean '--json'?)"),
         ("runs -x", "no such option -x; see `llmb runs --help`"),
-        ("--dry-run run x", "--dry-run belongs behind the command; see `llmb --help`"),
+        ("--dry-run run x", "--dry-run must come after the command; see `llmb --help`"),
         ("plugins x", "unexpected argument 'x'; see `llmb plugins --help`"),
         ("runs --limit x", "--limit: invalid value 'x'; expected an integer of at least 1; see `llmb runs --help`"),
         ("runs --limit 0", "--limit: invalid value 0; expected an integer of at least 1; see `llmb runs --help`"),

@@ -92,7 +92,7 @@ def _describe_unknown_option(name: str, context: Any) -> tuple[str, str | None]:
     """Return the message and the nearest option. Options share the dashes, so that these do not count."""
     command = context.command
     if any(name in each.opts for sub in getattr(command, "commands", {}).values() for each in sub.params):
-        return f"{name} belongs behind the command", None
+        return f"{name} must come after the command", None
     options = {opt.lstrip("-"): opt for each in command.params for opt in each.opts if opt.startswith("--")}
     nearest = llmb.nearest_name(name.lstrip("-"), options)
     return f"no such option {name}", options.get(nearest or "")

@@ -118,7 +118,7 @@ def _recognise_framework(paths: Sequence[Path]) -> str:
 
     with show_activity(f"reading {paths[0]}"):
         name = llmb.recognise_framework(paths)
-    output.print_message(f"steps of {name} found; --framework reads another framework's")
+    output.print_message(f"reading logs of {name}; --framework NAME selects another framework")
     return name
 
 
