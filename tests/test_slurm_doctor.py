@@ -76,7 +76,7 @@ def test_a_run_that_would_start_passes_every_check(toy_slurm: Any) -> None:
         ({"workload": {"gpus": 64}}, "nodes", "batch has 4 nodes with H100 GPUs; the job needs 8", "use fewer GPUs"),
         (
             {"workload": {"gpu_type": "a100"}},
-            "nodes",
+            "GPU type",
             "batch has 0 nodes with A100 GPUs (4 have gpu:h100:8); the job needs 2",
             "or a partition with more such nodes; `sinfo ",
         ),
