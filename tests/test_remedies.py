@@ -232,7 +232,7 @@ def test_commands_are_valid_bash() -> None:
 
 
 def test_commands_of_llmb_exist() -> None:
-    names = {"--help", "--version", "help", *(each.__name__ for each in COMMANDS)}
+    names = {"--help", "--version", "help", *(each.__name__.replace("_", "-") for each in COMMANDS)}
     used = [each for each in commands() if each.startswith("llmb ")]
     assert [each for each in used if each.split()[1] not in names] == []
 
