@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import pytest
 
 import llmb
@@ -22,6 +23,14 @@ def test_each_run_gets_an_id_and_the_directory_of_that_id(spec: Any) -> None:
     for run in runs:
         assert run.id[6:] == "llama2-tiny-cpu-fp32-1"
         assert run.paths == llmb.Paths(run=f"/work/runs/{run.id}", cache="/work/cache")
+
+
+def test_the_id_of_a_run_with_a_long_name_is_a_valid_name_of_a_folder(spec: Any) -> None:
+    workload = spec.usual().load()
+    [placed] = workload.runs
+    named = attrs.evolve(placed, run=attrs.evolve(placed.run, name="x" * 250))
+    [drawn] = draw_run_ids(attrs.evolve(workload, runs=(named,))).runs
+    assert len(drawn.run.id) < 200
 
 
 def test_an_id_that_was_drawn_before_is_drawn_again(spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,9 @@ from llmb.values.workload import RunSpec, Workload
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"  # without characters that look alike
 
+LONGEST_NAME = 120
+"""The most characters of a run's name in its id, which is the name of folders, jobs and containers."""
+
 
 def draw_run_ids(workload: Workload) -> Workload:
     """Return the workload with a new id and a directory for each run. No two runs of the workload share an id."""
@@ -26,4 +29,4 @@ def draw_run_ids(workload: Workload) -> Workload:
 def _random_id(name: str) -> str:
     """Return a run id: five random characters, which are enough to type, and the run's name."""
     prefix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
-    return f"{prefix}-{re.sub(r'[^a-z0-9.]+', '-', name.lower()).strip('-')}"
+    return f"{prefix}-{re.sub(r'[^a-z0-9.]+', '-', name.lower()).strip('-')[:LONGEST_NAME]}"
