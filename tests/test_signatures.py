@@ -37,3 +37,11 @@ def test_the_remedy_of_a_framework_replaces_that_of_core(tmp_path: Path) -> None
         remedies[framework] = failure.remedy
     assert "findmnt" in remedies["megatron_bridge"]
     assert "framework.index_mapping_dir" in remedies["nemo_launcher"]
+
+
+def test_a_controller_that_does_not_respond_is_no_error_of_the_user(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n")
+    failure = llmb.parse([log], framework="maxtext").failure
+    assert failure
+    assert (failure.cause, failure.origin) == ("Slurm's controller did not respond", "infrastructure")

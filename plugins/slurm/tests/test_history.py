@@ -19,7 +19,7 @@ AGAIN = "96|a|COMPLETED|1763689711|1763689800|node2"
 def history(folder: Path, monkeypatch: pytest.MonkeyPatch, *sacct: str) -> JobHistory:
     """Return the history of job 96 if sacct runs these lines of bash."""
     folder.mkdir(exist_ok=True)
-    for name, text in (("sacct", "\n".join(sacct)), ("scontrol", 'echo "$3"')):
+    for name, text in (("sacct", "\n".join(sacct)), ("scontrol", 'printf "%s\\n" $3')):
         (folder / name).write_text(f"#!/bin/bash\n{text}\n")
         (folder / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
@@ -32,6 +32,11 @@ def test_each_start_is_an_attempt(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         Attempt(attempt=0, start=1763689697.0, end=1763689698.0, nodes=("node1",), cause="preempted"),
         Attempt(attempt=1, start=1763689711.0, end=1763689800.0, nodes=("node2",), cause="completed"),
     )
+
+
+def test_a_start_that_never_had_nodes_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    row = "96|a|COMPLETED|1763689711|1763689711|None assigned"
+    assert [each.nodes for each in history(tmp_path, monkeypatch, f"echo '{row}'").attempts] == [()]
 
 
 def test_an_earlier_job_with_the_same_number_is_another_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,3 +74,7 @@ def test_the_blocks_of_a_partition_with_a_topology_of_its_own_are_found(facts: d
 def test_switch_imex_and_mpi_types_are_found(facts: dict[str, str]) -> None:
     assert (facts["config.SwitchType"], facts["imex"]) == ("switch/nvidia_imex", "READY")
     assert facts["mpi"].split() == ["none", "pmi2", "pmix", "pmix_v4", "pmix_v5"]
+
+
+def test_the_clock_is_read_after_the_queries_which_may_be_slow(facts: dict[str, str]) -> None:
+    assert list(facts)[-1] == "clock"

@@ -64,7 +64,11 @@ query_history() {
   while IFS='|' read -r job name state start end nodes; do
     user=''
     [[ $state != *' by '* ]] || user=$(id -nu "${state##* }" 2>/dev/null || echo "user ${state##* }")
-    nodes=$(scontrol show hostnames "$nodes" 2>/dev/null | paste -s -d ' ' -)
+    if [ "$nodes" = 'None assigned' ]; then # the start was given up before it had nodes
+      nodes=''
+    else
+      nodes=$(scontrol show hostnames "$nodes" 2>/dev/null | paste -s -d ' ' -)
+    fi
     printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$job" "$name" "${state%% *}" "$start" "$end" "$user" "$nodes"
   done <<<"$output"
 }

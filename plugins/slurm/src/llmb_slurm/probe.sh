@@ -7,7 +7,6 @@ fi
 
 echo "enroot=$(command -v enroot)"
 echo "mksquashfs=$(command -v mksquashfs)"
-echo "clock=$(date +%s)"
 echo "groups=$(id -Gn)"
 if command -v nvidia-imex-ctl >/dev/null; then echo "imex=$(timeout 10 nvidia-imex-ctl -q 2>&1 | tail -n 1)"; fi
 if command -v sinfo >/dev/null; then echo "slurm=$(sinfo --version 2>/dev/null || echo Slurm)"; fi
@@ -38,4 +37,5 @@ fi
 if output=$(timeout 20 sacctmgr -n -P show assoc user="$(id -un)" format=account 2>/dev/null); then
   echo "accounts=$(sort -u <<<"$output" | paste -s -d ,)"
 fi
+echo "clock=$(date +%s)" # last: llmb compares it with its own clock when the output arrives, and Slurm may be slow
 exit 0
