@@ -19,7 +19,7 @@ from parts.command_line import command_line
 from parts.deadline import DEADLINE_S
 
 import llmb
-from llmb.cli.app import COMMANDS
+from llmb.cli.app import app
 from llmb.logs.signature_files import FIRST_ERRORS, LAST_MESSAGES, SEE_TRACEBACK, with_commands
 from llmb.values.causes import CAUSES
 
@@ -232,7 +232,7 @@ def test_commands_are_valid_bash() -> None:
 
 
 def test_commands_of_llmb_exist() -> None:
-    names = {"--help", "--version", "help", *(each.__name__.replace("_", "-") for each in COMMANDS)}
+    names = {"--help", "--version", *(each.name or each.callback.__name__ for each in app.registered_commands)}
     used = [each for each in commands() if each.startswith("llmb ")]
     assert [each for each in used if each.split()[1] not in names] == []
 
