@@ -328,7 +328,14 @@ def test_times_in_the_file_of_dllogger_are_averages_over_the_buffer() -> None:
 
 
 @pytest.mark.parametrize(
-    "record", ["DLLL {", "DLLL {}", 'DLLL {"step": 1e999, "data": 1}', "DLLL {" + '"a":[' * 50_000]
+    "record",
+    [
+        "DLLL {",
+        "DLLL {}",
+        'DLLL {"step": 1e999, "data": 1}',
+        'DLLL {"step": 1, "data": {"reduced_train_loss": 1' + "0" * 400 + "}}",
+        "DLLL {" + '"a":[' * 50_000,
+    ],
 )
 def test_damaged_records_of_dllogger(record: str) -> None:
     assert steps(record + "\n") == []

@@ -25,5 +25,7 @@ def read_record(line: bytes) -> tuple[int, dict[str, float]] | None:
         step = step[-1]
     if type(step) is not int or not 0 <= step < _MOST_STEPS or not isinstance(data, dict):
         return None
-    values = {str(name): float(value) for name, value in data.items() if type(value) in (int, float)}
-    return step, values
+    try:
+        return step, {name: float(value) for name, value in data.items() if type(value) in (int, float)}
+    except OverflowError:
+        return None
