@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 
 from llmb.drive.activity import describe_probe, ignore_activity
@@ -31,15 +31,15 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[st
     notes: list[str] = []
     report_activity = report_activity or ignore_activity
     if wanted is None:
-        return _attach(_unfinished(notes), (), notes, report_activity)
+        return _attach(_unfinished(notes), frozenset(), notes, report_activity)
     named, selected = _find_all(_as_list(wanted), notes)
-    return _attach([*named, *selected], named, notes, report_activity)
+    return _attach([*named, *selected], _run_ids(named), notes, report_activity)
 
 
 def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Request the end of these runs, and return a session that drives them to their end. Raise RecordError.
 
-    ``wanted`` is that of `attach`. Raise SpecError for filters that match every run, or none that can be cancelled.
+    ``wanted`` is that of `attach`. Raise SpecError for empty filters, and for those that only ended runs can match.
     The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
     ``report_activity`` is that of `start`.
     """
@@ -55,7 +55,11 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
         with _skip_on_error(record, notes):
             _request_cancel(record)
             cancelled.append(record)
-    return _attach(cancelled, named, notes, report_activity or ignore_activity)
+    return _attach(cancelled, _run_ids(named), notes, report_activity or ignore_activity)
+
+
+def _run_ids(records: Iterable[RunRecord]) -> frozenset[str]:
+    return frozenset(record.run_id for record in records)
 
 
 def _request_cancel(record: RunRecord) -> None:
@@ -123,15 +127,15 @@ def _open_readable(run_ids: Iterable[str], notes: list[str]) -> list[RunRecord]:
 
 
 def _attach(
-    records: Iterable[RunRecord], named: Sequence[RunRecord], notes: list[str], report_activity: Callable[[str], object]
+    records: Iterable[RunRecord], named: Set[str], notes: list[str], report_activity: Callable[[str], object]
 ) -> Session:
-    """Return the session of these runs. Errors of named runs are raised, and those of other runs are notes."""
+    """Return the session of these runs. Errors of ``named`` runs are raised, and those of other runs are notes."""
     report_activity("reading the records")
     registry = PluginRegistry()
     errors: list[Exception] = []
     specs: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
-        with _skip_on_error(record, notes, errors if record in named else None):
+        with _skip_on_error(record, notes, errors if record.run_id in named else None):
             specs.append((record, import_run(record.directory / "run.toml", registry)))
     with opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
@@ -140,7 +144,7 @@ def _attach(
             notes += _probe_or_keep_error(group)
         runs = []
         for record, each in specs:
-            with _skip_on_error(record, notes, errors if record in named else None):
+            with _skip_on_error(record, notes, errors if record.run_id in named else None):
                 runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
         if not runs:
             raise_worst(errors)

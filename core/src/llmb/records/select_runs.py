@@ -48,7 +48,7 @@ def select_unfinished(text: str) -> list[str]:
 
 
 def check_cancel_filter(text: str) -> None:
-    """Raise SpecError for filters in braces that match every run, or no run that could be cancelled."""
+    """Raise SpecError for empty filters in braces, and for filters that only ended runs can match."""
     filters = split_filters(text)
     if not filters:
         raise SpecError(Fault(message=f"{text} matches every run", expected="a filter such as '{gpus=64}'"))
