@@ -36,13 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Start three processes per core, because most tests wait most of the time. Run chosen files in this process.
-
-    Slow tests have two, because they train and start clusters.
-    """
+    """Start two processes per core, because most tests wait most of the time. Run chosen files in this process."""
     chosen = config.option.keyword or any(Path(argument.split("::")[0]).is_file() for argument in config.args)
-    per_core = 2 if config.option.markexpr == "slow" else 3
-    return 0 if chosen else per_core * (os.cpu_count() or 1)
+    return 0 if chosen else 2 * (os.cpu_count() or 1)
 
 
 @pytest.fixture(autouse=True)
