@@ -22,13 +22,20 @@ from llmb.values.job import Job, Phase
 RANK_VARIABLES = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 JOB_VARIABLES = ("LLMB_JOB_ID", "LLMB_RUN_DIR", "LLMB_ATTEMPT")
 
+AWAIT_VARIABLES = """
+for ((tenth = 0; tenth < 100; tenth++)); do
+  [ "$(ls "$1" | grep -c "^variables\\.")" -lt "$LLMB_WORLD_SIZE" ] && sleep 0.1 || break
+done
+"""
+"""Wait for the files of all ranks: a scheduler may end a job with its first rank, which another test reports."""
+
 PRINT_VARIABLES = f"""
 file=$(mktemp "$1/partial.XXXXXX")
 for name in {" ".join([*RANK_VARIABLES, *(f"LLMB_{name}" for name in RANK_VARIABLES), *JOB_VARIABLES])}; do
   printf '%s=%s\\n' "$name" "${{!name-}}"
 done >"$file"
 mv "$file" "$1/variables.${{file##*.}}"
-"""
+{AWAIT_VARIABLES}"""
 
 LAST_RANK_ENDS_LATE = """
 if [ "$LLMB_RANK" != 0 ]; then
