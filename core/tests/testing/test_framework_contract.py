@@ -89,7 +89,7 @@ last_loss = 8.1
 mean_step_time_s = 0.509
 """
 
-COSTLY = {"test_import_is_light", "test_parsing_is_fast"}
+COSTLY = {"test_import_is_light"}
 """Tests that run for their own errors and for the plugin without an error."""
 
 FACADE = "framework plugin 'odd' (llmb-odd 1.2.3)"
@@ -177,10 +177,8 @@ PLANTED = [
     Planted("parsers_are_independent", "one parser for all", "class Plugin(", "SHARED = Log()\n\nclass Plugin(",
             "parse_log() must return a new parser for each log"),
     Planted("parsing_is_fast", "a needle of every line", "class Plugin(",
-            "class Slow(Log):\n    needles = (b'e',)\n    def read_line(self, line):\n"
-            "        for each in (rb'(\\w+) lr (\\w+)', rb'(\\w+) of (\\w+)', rb'(\\w+)=(\\w+);'):\n"
-            "            re.findall(each, line)\n        yield from super().read_line(line)\n\nclass Plugin(",
-            "times as long as a plain scan (at most 12); choose needles that occur only in step lines"),
+            "class Slow(Log):\n    needles = (b'e',)\n\nclass Plugin(",
+            "function calls for each line without a step (at most 5); choose needles that occur only in step lines"),
     Planted("long_lines_cost_linear_time", "a pattern that backtracks", "class Plugin(",
             "class Slow(Log):\n    def read_line(self, line):\n        re.search(rb'step.*took.*s.*!', line)\n"
             "        yield from super().read_line(line)\n\nclass Plugin(", "because a pattern backtracks"),

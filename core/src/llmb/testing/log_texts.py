@@ -81,17 +81,12 @@ def long_lines(line: bytes, size: int) -> Iterator[bytes]:
             yield part * (size // len(part)) + b"\n"
 
 
-def with_filler(lines: Sequence[bytes], size: int, distance: int = 20) -> bytes:
-    """Return a log of about ``size`` bytes in which every twentieth line has a step."""
+def with_filler(lines: Sequence[bytes], steps: int, between: int) -> bytes:
+    """Return a log with so many lines that have a step, and so many other lines after each of them."""
     parts: list[bytes] = []
-    length, number = 0, 0
-    while length < size:
-        if number % distance == 0:
-            part = lines[(number // distance) % len(lines)]
-        else:
+    for step in range(steps):
+        parts.append(lines[step % len(lines)])
+        for number in range(step, step + between):
             template = FILLER[number % len(FILLER)].decode()
-            part = template.format(*[(number * prime) % 60 for prime in (7, 11, 13, 17, 19, 23, 29)]).encode()
-        parts.append(part)
-        length += len(part)
-        number += 1
+            parts.append(template.format(*[(number * prime) % 60 for prime in (7, 11, 13, 17, 19, 23, 29)]).encode())
     return b"".join(parts)
