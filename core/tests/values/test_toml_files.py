@@ -56,6 +56,19 @@ def test_a_directory_is_an_error_with_its_path(config: Path, name: str) -> None:
     assert f"{config / name}: the path is a directory; expected a TOML file" in str(raised.value)
 
 
+def test_a_file_that_need_not_exist_is_an_error_if_its_link_or_its_folder_is_broken(config: Path) -> None:
+    assert read_command(config / "config.toml") == []
+    config.parent.mkdir(parents=True)
+    config.touch()
+    with pytest.raises(LlmbError, match=f"{config}/config.toml: cannot read the file: Not a directory"):
+        read_command(config / "config.toml")
+    config.unlink()
+    config.mkdir()
+    (config / "config.toml").symlink_to("nowhere.toml")
+    with pytest.raises(LlmbError, match=f"{config}/config.toml: no such file"):
+        read_command(config / "config.toml")
+
+
 def test_a_file_may_begin_with_a_byte_order_mark(config: Path) -> None:
     config.mkdir(parents=True)
     (config / "targets.toml").write_bytes(b"\xef\xbb\xbf[eos]\n")

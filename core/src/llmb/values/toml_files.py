@@ -17,30 +17,36 @@ def read_toml(path: Path, error: type[LlmbError] = SpecError) -> dict[str, Any]:
 def read_optional_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file that need not exist. Return no tables without it. Raise SpecError if the file is unusable."""
     try:
-        path.lstat()
+        path.lstat()  # a link to a missing file is an error
     except FileNotFoundError:
         return {}
-    except OSError:
-        pass  # reported below
+    except OSError as cause:
+        raise SpecError(_describe_unreadable(path, cause)) from None
     return read_toml(path)
 
 
 def read_text(path: Path, error: type[LlmbError] = SpecError) -> str:
     """Return the text of a TOML file. Raise ``error`` with the file and the reason if the file cannot be read."""
-    expected = nearest = None
     try:
         return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        reason, nearest = "no such file", _similar_file(path)
-    except IsADirectoryError:
-        reason, expected = "the path is a directory", "a TOML file"
-    except PermissionError:
-        reason = "permission denied"
-    except OSError as cause:
-        reason = f"cannot read the file: {cause.strerror}"
-    except UnicodeDecodeError as cause:
-        reason, expected = f"invalid UTF-8 at byte {cause.start}", "a TOML file in UTF-8"
-    raise error(Fault(message=reason, file=str(path), expected=expected, nearest=nearest))
+    except (OSError, UnicodeDecodeError) as cause:
+        raise error(_describe_unreadable(path, cause)) from None
+
+
+def _describe_unreadable(path: Path, cause: OSError | UnicodeDecodeError) -> Fault:
+    expected = nearest = None
+    match cause:
+        case UnicodeDecodeError():
+            reason, expected = f"invalid UTF-8 at byte {cause.start}", "a TOML file in UTF-8"
+        case FileNotFoundError():
+            reason, nearest = "no such file", _similar_file(path)
+        case IsADirectoryError():
+            reason, expected = "the path is a directory", "a TOML file"
+        case PermissionError():
+            reason = "permission denied"
+        case _:
+            reason = f"cannot read the file: {cause.strerror}"
+    return Fault(message=reason, file=str(path), expected=expected, nearest=nearest)
 
 
 def _similar_file(path: Path) -> str | None:
