@@ -40,8 +40,8 @@ def complete_runs_or_filter(incomplete: str) -> list[str]:
     """Return run ids or, after a brace, the keys of filters that begin so."""
     if not incomplete.startswith("{"):
         return complete_run(incomplete)
-    begin, _, key = incomplete.replace("{", "{ ").rpartition(" ")
-    return [f"{begin.replace('{ ', '{')}{'' if begin == '{' else ' '}{each}=" for each in _beginning(FILTER_KEYS, key)]
+    *given, key = incomplete[1:].split(" ")
+    return [f"{{{' '.join([*given, each])}" for each in complete_filter(key)]
 
 
 FILTER_KEYS = ("recipe", "image", "target", "gpu_type", "dtype", "gpus", "state", "verdict", "since", "until")

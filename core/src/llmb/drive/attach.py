@@ -14,7 +14,8 @@ from llmb.planning import plan_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.find_records import all_records, find_record, open_record
 from llmb.records.record import RunRecord
-from llmb.records.select_runs import check_cancel_filter, is_filter, select_unfinished
+from llmb.records.run_filters import is_filter
+from llmb.records.select_runs import check_cancel_filter, select_unfinished
 from llmb.spec.export import import_run
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, RecordError

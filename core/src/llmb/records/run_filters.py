@@ -47,7 +47,12 @@ def parse_filters(filters: Sequence[str]) -> list[Condition]:
 
 def split_filters(text: str) -> list[str]:
     """Return the filters of a text, which may be in braces: ``{gpus=64 state=failed}``."""
-    return text[1:-1].split() if text.startswith("{") and text.endswith("}") else [text]
+    return text[1:-1].split() if is_filter(text) else [text]
+
+
+def is_filter(text: str) -> bool:
+    """Check whether a text is filters in braces, and not a run id."""
+    return text.startswith("{") and text.endswith("}")
 
 
 def has_repeats_of(first_repeats: Sequence[str]) -> Condition:

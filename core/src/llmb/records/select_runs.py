@@ -7,7 +7,7 @@ from typing import get_args
 
 from llmb.records.records_index import find_runs, select_records
 from llmb.records.result import RunResult, find_run
-from llmb.records.run_filters import Condition, parse_filters, split_filters
+from llmb.records.run_filters import Condition, is_filter, parse_filters, split_filters
 from llmb.values.errors import Fault, RecordError, SpecError
 from llmb.values.job_status import END_STATES, RunState
 
@@ -32,11 +32,6 @@ def select_runs(text: str) -> list[RunResult]:
     if not names:
         raise RecordError("no run is named")
     return list({run.run_id: run for run in map(find_run, names)}.values())
-
-
-def is_filter(text: str) -> bool:
-    """Check whether a text is filters in braces, and not a run id."""
-    return text.startswith("{") and text.endswith("}")
 
 
 def select_unfinished(text: str) -> list[str]:
