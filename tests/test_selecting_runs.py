@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -66,29 +67,50 @@ def test_attach_follows_the_unfinished_runs_that_match(toy: Any) -> None:
     assert again.stderr == "llmb: no unfinished run matches {gpus=2}; `llmb runs` lists all runs\n"
 
 
-@pytest.mark.parametrize(("command", "state"), [("attach", "completed"), ("cancel", "cancelled")])
-def test_a_damaged_record_is_a_warning_and_the_other_runs_of_a_filter_continue(
-    toy: Any, command: str, state: str
-) -> None:
+@pytest.fixture
+def good_and_damaged(toy: Any) -> tuple[str, list[str]]:
+    """Return the id of a run, and those of two runs with damaged records that the filter {gpus=1} selects too."""
     good, torn, foreign = [toy.record(name) for name in ("good", "torn", "foreign")]
     toy.runs("runs")
     damage_unnoticed(toy.home / "runs" / torn / "run.toml")
     (toy.home / "runs" / foreign / "run.toml").write_text("[workload]\ngpus = 1\n")
-    done = toy.llmb(command, "{gpus=1}")
-    assert (done.returncode, states(toy)[good]) == (0, state), done.stderr
+    return good, [torn, foreign]
+
+
+def test_a_damaged_record_is_a_warning_of_attach_and_the_other_runs_of_a_filter_continue(
+    toy: Any, good_and_damaged: tuple[str, list[str]]
+) -> None:
+    good, damaged = good_and_damaged
+    done = toy.llmb("attach", "{gpus=1}")
+    assert (done.returncode, states(toy)[good]) == (0, "completed"), done.stderr
     skipped = [line.split(": ")[1] for line in done.stderr.splitlines() if "skipping" in line]
-    assert sorted(skipped) == sorted(f"skipping {each}" for each in (torn, foreign)), done.stderr
-    alone = toy.llmb(command, torn)
+    assert sorted(skipped) == sorted(f"skipping {each}" for each in damaged), done.stderr
+    alone = toy.llmb("attach", damaged[0])
     assert (alone.returncode, "run.toml is damaged" in alone.stderr) == (2, True), alone.stderr
 
 
-def test_a_record_that_cannot_be_cancelled_is_a_warning_and_the_other_runs_of_a_filter_are_cancelled(toy: Any) -> None:
-    good, foreign = toy.record("good"), toy.record("foreign")
-    (toy.home / "runs" / foreign / "cancel").symlink_to("/nowhere/cancel")  # even root cannot write there
+def test_a_damaged_record_is_an_error_of_cancel_after_the_other_runs_of_a_filter_are_cancelled(
+    toy: Any, good_and_damaged: tuple[str, list[str]]
+) -> None:
+    good, damaged = good_and_damaged
     done = toy.llmb("cancel", "{gpus=1}")
-    assert (done.returncode, states(toy)) == (0, {good: "cancelled", foreign: "planned"}), done.stderr
-    assert f"llmb: skipping {foreign}: cannot write the record " in done.stderr
-    assert toy.llmb("cancel", foreign).returncode == 2
+    assert (done.returncode, states(toy)[good]) == (2, "cancelled"), done.stderr
+    for each in damaged:
+        assert done.stderr.count(f"llmb: {toy.home}/runs/{each}/run.toml is ") == 1, done.stderr
+    again = toy.llmb("cancel", "{gpus=1}", "--json")
+    assert (again.returncode, len(json.loads(again.stdout)["errors"])) == (2, len(damaged)), again.stdout
+
+
+@pytest.mark.parametrize("runs", [["{gpus=1}"], ["foreign", "good"]])
+def test_a_record_that_cannot_be_cancelled_is_an_error_after_the_other_runs_are_cancelled(
+    toy: Any, runs: list[str]
+) -> None:
+    ids = {name: toy.record(name) for name in ("good", "foreign")}
+    good, foreign = ids.values()
+    (toy.home / "runs" / foreign / "cancel").symlink_to("/nowhere/cancel")  # even root cannot write there
+    done = toy.llmb("cancel", *(ids.get(each, each) for each in runs))
+    assert (done.returncode, states(toy)) == (2, {good: "cancelled", foreign: "planned"}), done.stderr
+    assert f"llmb: cannot write the record {toy.home}/runs/{foreign}: " in done.stderr
 
 
 def damage_unnoticed(file: Path) -> None:

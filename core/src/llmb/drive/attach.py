@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager
 
+import attrs
+
 from llmb.drive.activity import describe_probe, ignore_activity
 from llmb.drive.open_session import driven_run, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
@@ -22,6 +24,27 @@ from llmb.values.errors import Fault, LlmbError, RecordError
 from llmb.values.workload import RunSpec
 
 
+@attrs.frozen
+class _Found:
+    """Records by run id: those that are ``named``, those that filters select, and errors of damaged ones of these."""
+
+    named: dict[str, RunRecord] = attrs.field(factory=dict)
+    selected: dict[str, RunRecord] = attrs.field(factory=dict)
+    damaged: dict[str, Exception] = attrs.field(factory=dict)
+
+    def select(self, run_ids: Iterable[str]) -> None:
+        """Open the records of these runs. An error of one does not stop the others."""
+        for run_id in run_ids:
+            try:
+                self.selected[run_id] = open_record(run_id)
+            except RecordError as error:
+                self.damaged[run_id] = error
+
+    def records(self) -> list[RunRecord]:
+        """Return all records that are not damaged, first those that are named."""
+        return list((self.named | self.selected).values())
+
+
 def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[str], object] | None = None) -> Session:
     """Return a session that drives recorded runs to their end; None means all unfinished runs.
 
@@ -29,12 +52,16 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[st
     Raise RecordError for a run that does not exist. A run whose record, spec or plugins are damaged is skipped; if the
     run was named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
     """
-    notes: list[str] = []
     report_activity = report_activity or ignore_activity
+    notes: list[str] = []
     if wanted is None:
-        return _attach(_unfinished(notes), frozenset(), notes, report_activity)
-    named, selected = _find_all(_as_list(wanted), notes)
-    return _attach([*named, *selected], _run_ids(named), notes, report_activity)
+        return _attach(_unfinished(notes), frozenset(), notes, [], report_activity)
+    found = _find_all(_as_list(wanted))
+    records = found.records()
+    if not records:
+        raise_worst([*found.damaged.values()])
+    notes += (_skipped(run_id, error) for run_id, error in found.damaged.items())
+    return _attach(records, found.named.keys(), notes, [], report_activity)
 
 
 def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
@@ -42,30 +69,23 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
 
     ``wanted`` is that of `attach`. Raise SpecError for empty filters, and for those that only ended runs can match.
     The request is recorded before anything else of a run is read, so that whichever process drives the run sees it.
-    ``report_activity`` is that of `start`.
+    The error of a run that cannot be cancelled is raised after the other runs are done. ``report_activity`` is that of
+    `start`.
     """
     wanted = _as_list(wanted)
     for each in filter(is_filter, wanted):
         check_cancel_filter(each)
-    notes: list[str] = []
-    named, selected = _find_all(wanted, notes)
-    for record in named:
-        _request_cancel(record)
-    cancelled = list(named)
-    for record in selected:
-        with _skip_on_error(record, notes):
-            _request_cancel(record)
-            cancelled.append(record)
-    return _attach(cancelled, _run_ids(named), notes, report_activity or ignore_activity)
-
-
-def _run_ids(records: Iterable[RunRecord]) -> frozenset[str]:
-    return frozenset(record.run_id for record in records)
-
-
-def _request_cancel(record: RunRecord) -> None:
-    if not record.ended:
-        record.request_cancel()
+    found = _find_all(wanted)
+    errors = [*found.damaged.values()]
+    cancelled: dict[str, RunRecord] = {}
+    for record in found.records():
+        try:
+            if not record.ended:
+                record.request_cancel()
+            cancelled[record.run_id] = record
+        except RecordError as error:
+            errors.append(error)
+    return _attach(cancelled.values(), cancelled.keys(), [], errors, report_activity or ignore_activity)
 
 
 def _unfinished(notes: list[str]) -> list[RunRecord]:
@@ -92,48 +112,37 @@ def _as_list(wanted: Iterable[str]) -> list[str]:
     return list(wanted)
 
 
-def _find_all(wanted: Iterable[str], notes: list[str]) -> tuple[list[RunRecord], list[RunRecord]]:
-    """Return the records that are named, and the others that filters select. Skip damaged ones of a filter."""
-    named: dict[str, RunRecord] = {}
-    selected: dict[str, RunRecord] = {}
+def _find_all(wanted: Iterable[str]) -> _Found:
+    """Return the records that are named or selected. Raise RecordError with the errors of all names."""
+    found = _Found()
     faults: list[Fault] = []
     for each in wanted:
         try:
             if is_filter(each):
-                selected |= {record.run_id: record for record in _open_readable(select_unfinished(each), notes)}
+                found.select(select_unfinished(each))
             else:
                 record = find_record(each)
-                named[record.run_id] = record
+                found.named[record.run_id] = record
         except RecordError as error:
             faults += error.faults
     if faults:
         raise RecordError(*dict.fromkeys(faults))
-    return list(named.values()), [record for run_id, record in selected.items() if run_id not in named]
-
-
-def _open_readable(run_ids: Iterable[str], notes: list[str]) -> list[RunRecord]:
-    """Return the records that are not damaged, with a note on each other one. Raise RecordError if all are damaged."""
-    records: list[RunRecord] = []
-    errors: list[RecordError] = []
-    for run_id in run_ids:
-        try:
-            records.append(open_record(run_id))
-        except RecordError as error:  # an error of one record does not stop the others
-            errors.append(error)
-            skipped = f"skipping {run_id}: {error}"
-            notes += [skipped] if skipped not in notes else []
-    if errors and not records:
-        raise RecordError(*(fault for error in errors for fault in error.faults))
-    return records
+    return found
 
 
 def _attach(
-    records: Iterable[RunRecord], named: Set[str], notes: list[str], report_activity: Callable[[str], object]
+    records: Iterable[RunRecord],
+    named: Set[str],
+    notes: list[str],
+    errors: list[Exception],
+    report_activity: Callable[[str], object],
 ) -> Session:
-    """Return the session of these runs. Errors of ``named`` runs are raised, and those of other runs are notes."""
+    """Return the session of these runs, which raises ``errors`` at its end. Raise them now if no run is left.
+
+    Errors of ``named`` runs are added to ``errors``, and those of other runs to ``notes``.
+    """
     report_activity("reading the records")
     registry = PluginRegistry()
-    errors: list[Exception] = []
     specs: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
         with _skip_on_error(record, notes, errors if record.run_id in named else None):
@@ -168,8 +177,10 @@ def _skip_on_error(record: RunRecord, notes: list[str], errors: list[Exception] 
         yield
     except Exception as error:  # noqa: BLE001  # raised after the other runs are done
         if errors is None:
-            notes.append(
-                f"skipping {record.run_id}: {error if isinstance(error, LlmbError) else exception_text(error)}"
-            )
+            notes.append(_skipped(record.run_id, error))
         else:
             errors.append(error)
+
+
+def _skipped(run_id: str, error: Exception) -> str:
+    return f"skipping {run_id}: {error if isinstance(error, LlmbError) else exception_text(error)}"
