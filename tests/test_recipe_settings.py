@@ -23,9 +23,9 @@ def recipes() -> Path:
     return Path(os.environ["XDG_CONFIG_HOME"]) / "llmb/recipes"
 
 
-def write_recipe(folder: Path, text: str) -> Path:
+def write_recipe(folder: Path, text: str, name: str = "mine") -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "mine.toml"
+    file = folder / f"{name}.toml"
     file.write_text(text)
     return file
 
@@ -65,6 +65,16 @@ def test_a_setting_of_the_wrong_type_is_an_error(toy: ToyRuns, recipes: Path) ->
     assert (done.returncode, done.stderr) == (
         2,
         f"llmb: {file}: framework.note: invalid value 3; expected a string\n",
+    )
+
+
+def test_the_settings_of_all_recipes_are_checked_together(toy: ToyRuns, recipes: Path) -> None:
+    text = f"{TOY.read_text()}\n[framework]\nnote = 3\n"
+    both = [write_recipe(recipes / "toy", text, name) for name in ("mine", "other")]
+    done = toy.llmb("validate", toy.spec(workload={"recipe": ["toy/mine", "toy/other"]}))
+    assert done.returncode == 2
+    assert done.stderr == "".join(
+        f"llmb: {file}: framework.note: invalid value 3; expected a string\n" for file in both
     )
 
 

@@ -105,10 +105,13 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     runs, and RecipeError for an error in the recipe's own tables.
     """
     registry = registry or PluginRegistry()
-    for framework, recipe in dict.fromkeys((spec.run.framework, spec.run.recipe) for spec in workload.runs):
-        registry.check_settings(framework, recipe)
     plans: list[RunPlan] = []
     errors: list[Fault] = []
+    for framework, recipe in dict.fromkeys((spec.run.framework, spec.run.recipe) for spec in workload.runs):
+        with collect_errors(errors, RecipeError):
+            registry.check_settings(framework, recipe)
+    if errors:
+        raise RecipeError(*dict.fromkeys(errors))
     task_plans = TaskPlans()
     for spec in _with_run_ids(workload).runs:
         try:

@@ -82,11 +82,11 @@ class UnknownOutcomeError(TargetError):
 
 
 @contextmanager
-def collect_errors(errors: list[Fault]) -> Iterator[None]:
-    """Append the errors of a SpecError instead of raising it, so that the code after the block runs."""
+def collect_errors(errors: list[Fault], kind: type[LlmbError] = SpecError) -> Iterator[None]:
+    """Append the errors of an exception of this kind instead of raising it, so that the code after the block runs."""
     try:
         yield
-    except SpecError as error:
+    except kind as error:
         errors.extend(error.faults)
 
 
