@@ -25,9 +25,11 @@ from llmb.values.workload import SourceMap
 _NUMBER = re.compile(r"(?<![\w.:@-])[0-9]+(?![\w.:@-])")
 """A number that is a word of its own, and not a part of a version, a path or an image."""
 
+GPU_TYPE_KEY = "workload.gpu_type"
+"""The key of an error of planning if the target has GPUs of another type."""
 
-WRONG_GPU_TYPE = ("workload.gpu_type", "GPU type")
-"""The key of an error, or the name of a failed check, if the target has GPUs of another type."""
+GPU_TYPE_CHECK = "GPU type"
+"""The name of a scheduler's failed check of a job if the target has GPUs of another type."""
 
 
 @attrs.frozen(kw_only=True)
@@ -118,9 +120,9 @@ class RecipeChecks:
             planned = plan_run(spec, self.registry)
         except LlmbError as error:
             fault = error.faults[0]
-            return Trial(gpu_type=gpu_type, obstacle=fault.message, wrong_type=fault.key in WRONG_GPU_TYPE)
+            return Trial(gpu_type=gpu_type, obstacle=fault.message, wrong_type=fault.key == GPU_TYPE_KEY)
         if misfit := next((each for each in check_job(planned, self.registry) if each.ok is False), None):
-            return Trial(gpu_type=gpu_type, obstacle=misfit.detail, wrong_type=misfit.name in WRONG_GPU_TYPE)
+            return Trial(gpu_type=gpu_type, obstacle=misfit.detail, wrong_type=misfit.name == GPU_TYPE_CHECK)
         tasks = tasks_without_secrets(planned.tasks, self.group)
         scripts = [planned.script, *(task.script for task in tasks)]
         missing = dict.fromkeys(name for script in scripts for name in missing_secrets(script))
