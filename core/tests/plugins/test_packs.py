@@ -11,6 +11,7 @@ import pytest
 import tomli_w
 
 import llmb
+from llmb.logs.signature_files import FIRST_ERRORS
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.pending_sweep import PendingSweep
@@ -163,11 +164,13 @@ def test_a_broken_file_affects_no_other_command(config: Path, run_llmb: Any) -> 
 
 def test_a_signature_of_a_pack_is_a_cause_in_every_log(config: Path, tmp_path: Path) -> None:
     write_framework(config)
-    write(config, "signatures.toml", '[[signatures]]\nneedle = "bus 7 broke"\ncause = "a bus broke"\n')
+    table = {"needle": "bus 7 broke", "cause": "a bus broke", "remedy": "read {first_errors}"}
+    write(config, "signatures.toml", tomli_w.dumps({"signatures": [table]}))
     log = write(tmp_path, "a.log", "iter 1: 2.5 s\nERROR: bus 7 broke\n")
     failure = llmb.parse(log, framework="mylm").failure
     assert failure
     assert failure.cause == "a bus broke"
+    assert failure.remedy == f"read {FIRST_ERRORS}".replace("LOGS", str(log))
 
 
 def test_a_signature_of_a_pack_names_rank_host_and_who_can_fix_it(config: Path, tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ class SignaturesFile:
 
 
 def decode_signatures(tables: Mapping[str, Any]) -> tuple[tuple[Signature, ...], tuple[Fault, ...]]:
-    """Return the signatures of a pack's file, or all errors of the file."""
+    """Return the signatures of a pack's file, or all errors of the file. Remedies are those of `read_signatures`."""
     value, errors = decode(tables, SignaturesFile, "")
-    return (value.signatures if value else ()), tuple(errors)
+    return tuple(map(_with_commands, value.signatures if value else ())), tuple(errors)
 
 
 @functools.cache
@@ -88,8 +88,12 @@ def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
 
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
-    signatures = (Signature(**entry) for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"])
-    return (attrs.evolve(each, remedy=with_commands(each.remedy)) for each in signatures)
+    entries = tomllib.loads(file.read_text(encoding="utf-8"))["signatures"]
+    return (_with_commands(Signature(**entry)) for entry in entries)
+
+
+def _with_commands(signature: Signature) -> Signature:
+    return attrs.evolve(signature, remedy=with_commands(signature.remedy))
 
 
 def with_commands(remedy: str) -> str:
