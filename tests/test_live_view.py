@@ -48,6 +48,14 @@ def test_finished_runs_stay_visible_and_are_counted_with_their_verdicts(toy: Any
     assert "phase train, rank 0" in table[2]
 
 
+def test_a_job_that_ended_while_no_process_followed_it_is_shown_with_all_its_steps(toy: Any) -> None:
+    assert toy.llmb("run", toy.spec(), "--detach").returncode == 0
+    toy.wait_for_journal("end")
+    screen = Screen.of_llmb("attach", env=toy.env)
+    assert screen.end() == 0
+    assert screen.lines[1].split()[1:5] == ["completed", "5", "of", "5"]
+
+
 @pytest.fixture
 def slow_probe(toy: Any) -> dict[str, str]:
     """Return an environment in which checking the target waits for the gate."""

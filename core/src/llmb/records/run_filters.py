@@ -71,8 +71,11 @@ def _parse_filter(text: str) -> Condition:
     key, equals, value = text.partition("=")
     if key not in FILTER_KEYS or not equals:
         nearest = nearest_name(key, FILTER_KEYS)
-        message = f"unknown filter {text!r}" if equals else f"invalid filter {text!r}; expected key=value"
-        raise SpecError(Fault(message=message, expected=", ".join(FILTER_KEYS), nearest=nearest))
+        keys = ", ".join(FILTER_KEYS)
+        if equals:
+            raise SpecError(Fault(message=f"unknown filter {text!r}", expected=keys, nearest=nearest))
+        expected = f"key=value with one of the keys {keys}"
+        raise SpecError(Fault(message=f"invalid filter {text!r}", expected=expected, nearest=nearest))
     if key in ("since", "until"):
         limits = "created >= ?" if key == "since" else "created < ? and created <> ''"
         return Condition(limits, (_parse_moment(key, value),))

@@ -73,6 +73,7 @@ def _ended_row(row: RunRow, event: llmb.Ended, result: llmb.RunResult | None) ->
     return attrs.evolve(
         row,
         state=event.state,
+        step=(result.steps_done or None) if result else row.step,
         step_time_s=metrics.step_time_s if metrics else None,
         mfu=metrics.mfu if metrics else None,
         left_s=None,
