@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import time
 from pathlib import Path
@@ -263,12 +264,42 @@ def test_a_line_that_could_not_be_read_is_an_error(log: dict[str, Any], error: s
     assert error in " ".join(map(str, errors))
 
 
-def test_parse_names_the_values_that_need_a_recipe(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    llmb = command_line(capsys)
-    log, file = tmp_path / "train.log", tmp_path / "own.toml"
+COUNTS_SAMPLES = """
+command = ["train"]
+[log]
+line = "seen {samples} rate {samples_per_s}"
+[recipe]
+steps = 3
+seq_len = 128
+global_batch_size = 8
+params = 1e6
+"""
+
+
+@pytest.fixture
+def log_of_samples(tmp_path: Path) -> Path:
+    """Return a log of three steps of 8 samples and half a second."""
+    log = tmp_path / "train.log"
     log.write_text("seen 8 rate 16\nseen 16 rate 16\nseen 24 rate 16\n")
-    recipe = "[recipe]\nsteps = 3\nseq_len = 128\nglobal_batch_size = 8\nparams = 1e6\n"
-    file.write_text(f'command = ["train"]\n[log]\nline = "seen {{samples}} rate {{samples_per_s}}"\n{recipe}')
+    return log
+
+
+def test_grade_supplies_the_sizes_that_a_log_needs(capsys: pytest.CaptureFixture[str], log_of_samples: Path) -> None:
+    frameworks = Path(os.environ["XDG_CONFIG_HOME"]) / "llmb/frameworks"
+    frameworks.mkdir(parents=True)
+    (frameworks / "own.toml").write_text(COUNTS_SAMPLES)
+    point = ("--recipe", "own/own", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", 1)
+    graded = command_line(capsys)("grade", log_of_samples, *point, "--window", "2:3", "--json").json
+    assert graded["metrics"]["step_time_s"] == 0.5
+    assert (graded["window"]["first"], graded["window"]["last"]) == (2, 3)
+
+
+def test_parse_names_the_values_that_need_a_recipe(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, log_of_samples: Path
+) -> None:
+    llmb = command_line(capsys)
+    log, file = log_of_samples, tmp_path / "own.toml"
+    file.write_text(COUNTS_SAMPLES)
     note = "supply the run's sizes, which llmb needs for samples, samples_per_s; without them, each line counts as a"
     unknown, known = llmb("parse", log, "--framework", file), llmb("parse", log, "--recipe", file)
     assert (unknown.status, known.status) == (0, 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import published_flops
 from llmb.spec.resolve_run import known_accelerators
+from llmb.spec.run_of_log import run_of_point
 from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
 from llmb.values.model import proxy_note
@@ -171,7 +173,8 @@ class Grader:
 
     def _measure(self, paths: Sequence[Path], name: str) -> GradedRun:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""
-        log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps)
+        graded_run = partial(run_of_point, self.recipe.address, self.point, self.registry)
+        log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps, graded_run)
         steady, summary, over = log.steady_state, log.summary, _measured_over(log)
         if over == "steady_state" and steady:
             summary = attrs.evolve(summarise(log.steps, (steady.first, steady.last)), step_time_s=steady.step_time_s)

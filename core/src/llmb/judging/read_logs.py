@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from llmb.parsing.directories import LogReader
 from llmb.parsing.other_frameworks import read_with_others
@@ -12,28 +13,33 @@ from llmb.parsing.parse_log import ParsedLog, parse_run
 from llmb.plugins.registry import PluginRegistry
 from llmb.values.errors import Fault, LogError
 from llmb.values.recipe import Window
+from llmb.values.run import Run
 
 
 def read_run(
-    paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
+    paths: Sequence[Path],
+    framework: str,
+    registry: PluginRegistry,
+    window: Window,
+    steps: int | None,
+    graded_run: Callable[[], Run[Any]],
 ) -> ParsedLog:
     """Parse the logs of one run's ranks. A directory contains one log per rank.
 
-    If the logs have no step of ``framework``, the installed framework that finds most steps is used. Raise LogError if
-    a log cannot be read, and PluginError if the framework is unknown.
+    If the logs have no step of ``framework``, the installed framework that finds most steps is used. A parser that
+    needs the sizes of the run reads the logs again with those of ``graded_run``. Raise LogError if a log cannot be
+    read, and PluginError if the framework is unknown.
     """
-    log = _read(paths, framework, registry, window, steps)
-    if log.steps:
-        return log
-    return read_with_others(lambda name: _read(paths, name, registry, window, steps), framework, registry) or log
 
+    def read(name: str, known_run: Run[Any] | None = None) -> ParsedLog:
+        reader = LogReader(framework=name, registry=registry, window=window, steps_asked=steps, known_run=known_run)
+        files = [file for path in paths for file in (_files_of_ranks(path, reader) if os.path.isdir(path) else [path])]
+        return parse_run(files, name, registry, window, steps, known_run=known_run)
 
-def _read(
-    paths: Sequence[Path], framework: str, registry: PluginRegistry, window: Window, steps: int | None
-) -> ParsedLog:
-    reader = LogReader(framework=framework, registry=registry, window=window, steps_asked=steps)
-    files = [file for path in paths for file in (_files_of_ranks(path, reader) if os.path.isdir(path) else [path])]
-    return parse_run(files, framework, registry, window, steps)
+    log = read(framework)
+    if log.series.has_notice("run unknown") and all(map(os.path.isfile, log.paths)):  # a pipe cannot be read again
+        log = read(framework, graded_run())
+    return log if log.steps else read_with_others(read, framework, registry) or log
 
 
 def _files_of_ranks(folder: Path, reader: LogReader) -> list[Path]:

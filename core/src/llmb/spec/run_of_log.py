@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import attrs
+
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import example_points
 from llmb.spec.document import Document
 from llmb.spec.export import with_any_target
 from llmb.spec.resolve import resolve
 from llmb.values.errors import SpecError
+from llmb.values.recipe import Point
 from llmb.values.run import Run
 
 
@@ -18,7 +21,13 @@ def run_of_log(address: str, gpus: int | None, registry: PluginRegistry) -> Run[
     """
     points = example_points(registry.recipe(address))
     point = next((each for each in points if each.gpus == gpus), points[0])
-    workload = {"recipe": address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": gpus or point.gpus}
+    return run_of_point(address, attrs.evolve(point, gpus=gpus or point.gpus, variant=None), registry)
+
+
+def run_of_point(address: str, point: Point, registry: PluginRegistry) -> Run[Any]:
+    """Return a run of a configuration of a recipe. Raise PluginError, or SpecError if the recipe does not run so."""
+    workload = {"recipe": address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
+    workload |= {"variant": point.variant} if point.variant else {}
     found, errors = resolve(Document(None, with_any_target({"workload": workload}, registry)), registry)
     if errors:
         raise SpecError(*errors)
