@@ -13,6 +13,7 @@ import llmb
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.export import export_run, import_run
 from llmb.spec.run_ids import draw_run_ids
+from llmb.version import VERSION
 
 PROVENANCE = {"llmb": "0", "plugins": {"llmb-maxtext": "0"}, "created": "2026-01-01T00:00:00+00:00"}
 
@@ -125,3 +126,21 @@ def test_a_capture_has_the_recipe_s_steps_if_the_spec_states_none(spec: Any) -> 
     )
 
     assert [spec.runs(*more)[0].steps for more in ([], ["workload.steps=20"], ['profile.tool="nsys"'])] == [10, 20, 50]
+
+
+@pytest.mark.parametrize(("writer", "is_newer"), [("99.0", True), (VERSION, False), ("0", False), ("?", False)])
+def test_an_error_of_a_record_names_the_newer_llmb_that_wrote_it(
+    spec: Any, tmp_path: Path, writer: str, is_newer: bool
+) -> None:
+    [placed] = started(spec.usual().load())
+    tables = export_run(placed, {**PROVENANCE, "llmb": writer})
+    file = tmp_path / "run.toml"
+    file.write_text(tomli_w.dumps({**tables, "workload": {**tables["workload"], "fidelity": 3}}), encoding="utf-8")
+    with pytest.raises(llmb.SpecError) as caught:
+        import_run(file, PluginRegistry())
+    *newer, unknown = caught.value.faults
+    assert unknown.key == "workload.fidelity"
+    message = (
+        f"{file}: llmb 99.0 wrote this record, and this is llmb {VERSION}; upgrade with `pip install --upgrade llmb`"
+    )
+    assert [*map(str, newer)] == ([message] if is_newer else [])

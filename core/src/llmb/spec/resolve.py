@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from llmb.plugins.addresses import absolute_address, is_file_address, split_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
-from llmb.spec.document import Document
+from llmb.spec.document import Document, table_of
 from llmb.spec.expand_sweep import Combination, expand
 from llmb.spec.resolve_run import RunResolver
 from llmb.spec.suspect_keys import keys_of
@@ -17,6 +18,7 @@ from llmb.spec.targets import NamedTargets
 from llmb.values.error_text import UNKNOWN_KEY
 from llmb.values.errors import Fault
 from llmb.values.workload import RunSpec, SourceMap, Workload
+from llmb.version import VERSION
 
 
 def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tuple[Fault, ...]]:
@@ -40,8 +42,23 @@ def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tup
         runs += found
         hinted = add_hints((*name_errors, *run_errors), combination.tables, schedulers)
         errors += [_locate(error, combination.source_map) for error in hinted]
+    if errors and (newer := _newer_llmb(document)):
+        errors.insert(0, newer)
     valid = () if document.errors else tuple(runs)  # an unreadable override may be meant for any of them
     return Workload(file=document.file, runs=valid, notes=tuple(document.notes)), tuple(dict.fromkeys(errors))
+
+
+def _newer_llmb(document: Document) -> Fault | None:
+    """Return the error that a newer llmb wrote this record, whose keys this one need not know. Else return None."""
+    from packaging.version import InvalidVersion, Version  # only for records with errors
+
+    writer: Any = table_of(document.tables, "provenance").get("llmb")
+    try:
+        is_newer = Version(writer) > Version(VERSION)
+    except (InvalidVersion, TypeError):
+        return None
+    message = f"llmb {writer} wrote this record, and this is llmb {VERSION}; upgrade with `pip install --upgrade llmb`"
+    return Fault(message=message, file=document.file) if is_newer else None
 
 
 def _is_record(document: Document) -> bool:
