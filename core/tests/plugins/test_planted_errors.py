@@ -253,6 +253,14 @@ def test_what_a_plugin_prints_goes_to_standard_error(plugins: Any, run_llmb: Any
     assert sorted(done.stderr.splitlines()) == sorted([*expected, "hook: log"])
 
 
+def test_a_hook_neither_closes_standard_output_nor_sends_logs_of_llmb_there(plugins: Any, run_llmb: Any) -> None:
+    log = "import logging; logging.basicConfig(stream=sys.stdout, level='DEBUG', format='%(message)s')"
+    plugins.install("framework", hook("prepare_env(self)", f"{log}; sys.stdout.close(); return Environment()"))
+    done = run_llmb.process("run", plugins.spec(target={"workdir": "/dev/null"}), "--json")
+    assert "this machine runs" in done.stderr
+    assert json.loads(done.stdout)["errors"]
+
+
 def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.CaptureFixture[str]) -> None:
     entry = PluginEntry(name="odd", kind="framework", value="odd:Plugin", distribution="llmb-odd", version="1.0")
     began, first_may_end, second_may_end = threading.Event(), threading.Event(), threading.Event()

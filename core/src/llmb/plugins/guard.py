@@ -105,6 +105,17 @@ class _PluginOutput:
             self.callers.remove(threading.get_ident())
             if not self.callers:
                 sys.stdout = self.stdout
+                self._move_log_handlers()
+
+    def close(self) -> None:
+        """Close nothing: the stream is llmb's."""
+
+    def _move_log_handlers(self) -> None:
+        """Make the root logger's handlers of a plugin print on standard error: llmb and paramiko log there too."""
+        handlers = sys.modules["logging"].root.handlers if "logging" in sys.modules else ()
+        for handler in handlers:
+            if getattr(handler, "stream", None) is self:
+                handler.setStream(sys.stderr)
 
     def __getattr__(self, name: str) -> Any:
         in_plugin = threading.get_ident() in self.callers
