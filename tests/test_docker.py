@@ -45,7 +45,6 @@ def job_script(work: Path) -> int:
 # the same as without a container
 
 
-@pytest.mark.smoke
 def test_a_run_in_an_image_has_the_same_record_as_one_without(toy_docker: Any) -> None:
     run = toy_docker.run(workload={"gpus": 2}, framework={"warm_up": True, "output": True})
     assert run["state"] == "completed", run
@@ -117,7 +116,6 @@ def test_the_cause_names_the_failed_rank(toy_docker: Any, behaviour: dict[str, A
     assert run["failure"]["cause"].startswith(cause)
 
 
-@pytest.mark.smoke
 def test_out_of_memory_is_not_just_a_kill(toy_docker: Any) -> None:
     target = {"container": {"ulimits": {}, "memory_gb": 0.05}}
     run = toy_docker.run(framework={"end": "memory", "end_step": 2}, target=target)
@@ -162,7 +160,6 @@ def test_another_llmb_resumes_the_run_of_a_killed_one(toy_docker: Any) -> None:
     assert toy_docker.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.smoke
 @pytest.mark.parametrize("victim", ["the job's script", "its supervisor"])
 def test_a_killed_job_leaves_no_container_behind(toy_docker: Any, docker: Any, victim: str) -> None:
     running, run_id = start_at_gate(toy_docker)

@@ -56,7 +56,6 @@ def failure(run: dict[str, Any]) -> str:
     return str(run["failure"]["cause"])
 
 
-@pytest.mark.smoke
 def test_an_image_is_pulled_once_and_its_digest_recorded(toy_docker: Any, docker: Any, registry: Registry) -> None:
     name = push(docker, registry, toy_docker.image)
     done = toy_docker.llmb("run", toy_docker.spec(workload={"image": name, "dtype": ["bf16", "fp8"]}))

@@ -38,6 +38,7 @@ def visible(work: Path) -> set[str]:
     return set(next(line for line in lines if line.startswith("CUDA_VISIBLE_DEVICES=")).partition("=")[2].split(","))
 
 
+@pytest.mark.slow
 def test_concurrent_runs_have_their_own_gpus(toy: Any) -> None:
     running = [start(toy, str(number), 2) for number in range(2)]
     toy.wait_for_journal("begin", 4)

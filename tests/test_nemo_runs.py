@@ -176,6 +176,7 @@ def test_a_token_without_access_fails_the_run_with_the_fix(runs: NeMoRuns) -> No
     assert runs.env["HF_TOKEN"] not in str(run)
 
 
+@pytest.mark.slow
 def test_an_invalid_override_fails_the_run_with_its_cause(runs: NeMoRuns) -> None:
     run = runs.run("grok1-314b", "bf16", parallelism=WITHOUT_MPI, framework={"config": {"model.gc_interval": "[3"}})
 
@@ -214,6 +215,7 @@ def test_a_loss_of_nan_is_a_failure(runs: NeMoRuns) -> None:
     assert "NaN" in run["reason"]
 
 
+@pytest.mark.slow
 def test_a_capture_with_nsys_writes_a_report_per_rank_and_has_no_verdict(runs: NeMoRuns) -> None:
     shutil.copy(STANDINS / "nsys", runs.folder / "bin" / "nsys")
     run = runs.run(
@@ -229,6 +231,7 @@ def test_a_capture_with_nsys_writes_a_report_per_rank_and_has_no_verdict(runs: N
     assert {line.split()[1]: "--gpu-metrics-device=all" in line for line in started} == {"0": True, "3": False}
 
 
+@pytest.mark.slow
 def test_a_trace_of_nccl_is_recorded_and_has_no_verdict(runs: NeMoRuns) -> None:
     run = runs.run("grok1-314b", "bf16", parallelism=WITHOUT_MPI, profile={"tool": "nccl-trace"})
 

@@ -25,6 +25,7 @@ nbformat.write(notebook, sys.argv[2])
 """
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("notebook")
 def test_the_notebook_runs_and_plots_scaling(tmp_path: Path) -> None:
     record_runs([[7.0] * 10])

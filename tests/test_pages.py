@@ -26,7 +26,13 @@ def is_run(block: Block) -> bool:
     )
 
 
-PAGES = [page for page in pages() if any(map(is_run, blocks(page))) and "slow page" not in page_notes(page)]
+CLUSTER_PAGE = "docs/tutorials/first-cluster.md"
+
+PAGES = [
+    pytest.param(page, marks=pytest.mark.slow) if "slow page" in page_notes(page) else page
+    for page in pages()
+    if page != CLUSTER_PAGE and any(map(is_run, blocks(page)))
+]
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -49,17 +55,10 @@ def perform(page: str, session: Session) -> None:
 def test_the_tutorial_on_a_cluster_works_on_one(tmp_path: Path) -> None:
     if lacking := slurm.missing():
         pytest.skip(lacking)
-    page = "docs/tutorials/first-cluster.md"
     with slurm.Cluster(nodes=2) as cluster, Sshd(env=cluster.env) as server:
-        session = new_session(page, tmp_path, {"eos-login": server.host, "/lustre/me/llmb": str(tmp_path / "work")})
-        perform(page, attrs.evolve(session, env={**session.env, **server.env}))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["plugin", "recipe-pack"])
-def test_the_tutorial_on_a_project_works(name: str, tmp_path: Path) -> None:
-    page = f"docs/tutorials/{name}.md"
-    perform(page, new_session(page, tmp_path))
+        names = {"eos-login": server.host, "/lustre/me/llmb": str(tmp_path / "work")}
+        session = new_session(CLUSTER_PAGE, tmp_path, names)
+        perform(CLUSTER_PAGE, attrs.evolve(session, env={**session.env, **server.env}))
 
 
 @pytest.mark.parametrize("block", [each for each in ALL if not is_run(each)], ids=lambda block: block.name)

@@ -115,7 +115,6 @@ def test_submitting_twice_starts_one_job(toy_slurm: Any) -> None:
     assert toy_slurm.jobs()[record.name] == [run["job_id"]]
 
 
-@pytest.mark.smoke
 def test_a_job_whose_submission_was_lost_is_found_in_the_queue(toy_slurm: Any) -> None:
     """Check a job that is pending because all nodes are in use."""
     taken = toy_slurm.cluster.order(
@@ -226,7 +225,6 @@ def test_a_pending_run_shows_its_reason_and_the_command_that_releases_a_held_job
     assert (running.returncode, "scontrol" in more) == (0, False)
 
 
-@pytest.mark.smoke
 def test_cancel_ends_one_job_only(toy_slurm: Any) -> None:
     gate = {"gate": str(toy_slurm.gate), "gate_step": 2}
     other = toy_slurm.cluster.order("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep infinity").strip()

@@ -42,7 +42,6 @@ def test_files_are_written_with_content_and_mode(host: Any, tmp_path: Path, mode
         assert {Path(file).stat().st_mode & 0o777 for file in files} == {mode}
 
 
-@pytest.mark.smoke
 def test_a_thousand_files_take_one_command(host: Any, sshd: Sshd, tmp_path: Path) -> None:
     host.run("true")
     scripts: list[str] = []

@@ -115,6 +115,7 @@ def test_a_narrower_window_leaves_no_second_table(tmux: Tmux) -> None:
     assert shows_one_table(tmux.lines[:-1])
 
 
+@pytest.mark.slow
 def test_a_view_that_runs_for_long_does_not_grow(tmux: Tmux) -> None:
     """The view gets as many updates as in hours of training: neither scrollback nor memory grows."""
     wait_until(lambda: shows_one_table(tmux.lines), "the table")

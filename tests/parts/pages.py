@@ -11,7 +11,7 @@ A block that a page shows is one of these:
 Further comments above a block: ``numbers differ`` (a measurement: any numbers match), ``with --dry-run`` (added to each
 ``llmb run``), ``setup: NAME`` (a function of `page_setups` that creates what the commands read), ``exit code N`` (of
 the last command). ``run ids: a b`` at the top of a page are the ids of the runs that it records, in this order.
-``page setup: NAME`` runs a function of `page_setups` first, and ``slow page`` needs a test of its own.
+``page setup: NAME`` runs a function of `page_setups` first, and ``slow page`` makes the test of the page a slow one.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from parts.deadline import DEADLINE_S
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("report")]
+pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("report")]
 
 TEXTS = """() => [...document.querySelectorAll('svg')].map(svg => [...svg.querySelectorAll('text')].map(text => {
     const box = text.getBoundingClientRect();
