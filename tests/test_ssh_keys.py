@@ -111,6 +111,22 @@ def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client
     assert connect().run("echo there").stdout == "there\n"
 
 
+@pytest.mark.parametrize("folder", ["new", "old"])
+def test_the_command_that_accepts_a_host_key_completes_the_last_line_and_creates_the_folder(
+    folder: str, client: Sshd, connect: Any
+) -> None:
+    known = client.ssh / folder / "known_hosts"
+    client.write_config(UserKnownHostsFile=str(known))
+    if folder == "old":
+        known.parent.mkdir()
+        known.write_text("other.example ssh-ed25519 AAAA")
+    with pytest.raises(TargetError) as raised:
+        connect().run("true")
+    subprocess.run(["bash", "-c", error_line(raised).rpartition("accept it with: ")[2]], check=True)
+    assert connect().run("echo there").stdout == "there\n"
+    assert folder == "new" or known.read_text().startswith("other.example ssh-ed25519 AAAA\n")
+
+
 @pytest.mark.smoke
 def test_a_changed_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
     make_key(client.folder / "other")

@@ -61,7 +61,7 @@ class KnownHost:
         """Raise TargetError if the key is unknown, changed or revoked, with the command that accepts the key."""
         presented = f"{key.get_name()} {key.fingerprint}"
         line = shlex.quote(f"{self.name} {key.get_name()} {key.get_base64()}")
-        accept = f"echo {line} >> {shlex.quote(self.file)}"
+        accept = _append_command(line, Path(self.file))
         same = [each for each in self.keys if each.key == key]
         if revoked := [each for each in same if each.revoked]:
             raise TargetError(f"its host key {presented} is revoked in {revoked[0].where}")
@@ -95,6 +95,17 @@ class VerifyHostKey(MissingHostKeyPolicy):
 def _files(config: dict[str, str], key: str, default: str) -> list[Path]:
     names = config.get(key, default)
     return [] if names.lower() == "none" else [Path(os.path.expanduser(name)) for name in shlex.split(names)]
+
+
+def _append_command(line: str, file: Path) -> str:
+    """Return a command that appends a quoted line to a file, which may be missing or lack its last newline."""
+    create = "" if file.parent.is_dir() else f"mkdir -p -m 700 {shlex.quote(str(file.parent))} && "
+    try:
+        ends_within_a_line = file.read_bytes()[-1:] not in (b"", b"\n")
+    except OSError:  # the file does not exist
+        ends_within_a_line = False
+    echo = f"(echo; echo {line})" if ends_within_a_line else f"echo {line}"
+    return f"{create}{echo} >> {shlex.quote(str(file))}"
 
 
 def _keys(files: Iterable[Path], name: str) -> Iterator[KnownKey]:
