@@ -150,6 +150,13 @@ def test_a_run_is_found_by_its_id_or_a_unique_prefix() -> None:
         find_record("")
 
 
+def test_an_ambiguous_beginning_names_the_first_runs_only() -> None:
+    for number in range(7):
+        made(f"abcde-{number}")
+    with pytest.raises(RecordError, match=r"is the beginning of 7 run ids\n  abcde-0\n(.*\n){4}  and 2 more$"):
+        find_record("abcde")
+
+
 def test_what_is_not_a_record_is_not_found(tmp_path: Path) -> None:
     (runs_folder() / "half-made").mkdir(parents=True)
     with pytest.raises(RecordError):

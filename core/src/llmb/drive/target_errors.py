@@ -9,10 +9,8 @@ import attrs
 
 from llmb.records.record import RunRecord
 from llmb.state_machine.events import Event, TargetBack, TargetLost
+from llmb.values.error_text import NAMED_RUNS
 from llmb.values.errors import LlmbError, TargetError
-
-NAMED_RUNS = 5
-"""How many runs an error names. ``llmb attach`` without ids resumes all."""
 
 REPEAT_REPORT_S = 30.0
 """How often a target that does not respond is reported again."""

@@ -8,9 +8,7 @@ from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import cancel_tasks, poll_tasks
 from llmb.drive.waiting_runs import list_references
 from llmb.task_plans import TaskPlan
-
-NAMED_RUNS = 3
-"""How many other runs that wait for a task a message names."""
+from llmb.values.error_text import first_runs
 
 
 def cancel_unneeded_tasks(
@@ -38,5 +36,4 @@ def cancel_unneeded_tasks(
 def _describe_decision(waiting: Sequence[str]) -> str:
     if not waiting:
         return "is cancelled too: no other run waits for it"
-    more = f" and {len(waiting) - NAMED_RUNS} more" if len(waiting) > NAMED_RUNS else ""
-    return f"continues for {', '.join(waiting[:NAMED_RUNS])}{more}; `llmb cancel` of these runs also cancels it"
+    return f"continues for {', '.join(first_runs(waiting))}; `llmb cancel` of these runs also cancels it"

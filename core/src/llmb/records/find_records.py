@@ -7,11 +7,8 @@ from pathlib import Path
 
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
-from llmb.values.error_text import nearest_name
+from llmb.values.error_text import first_runs, nearest_name
 from llmb.values.errors import Fault, RecordError
-
-NAMED_RUNS = 8
-"""The most runs that the error of an ambiguous id names."""
 
 SIMILAR = 0.8
 """How similar an id must be to be suggested: four of five characters. Ids are random, so most share some."""
@@ -61,8 +58,7 @@ def _find(wanted: str) -> RunRecord:
     if len(matching) == 1:
         return records[matching[0]]
     if matching:
-        more = [f"and {len(matching) - NAMED_RUNS} more"] if len(matching) > NAMED_RUNS else []
-        lines = "\n".join([*matching[:NAMED_RUNS], *more])
+        lines = "\n".join(first_runs(matching))
         raise RecordError(Fault(message=f"{wanted!r} is the beginning of {len(matching)} run ids", lines=lines))
     if "=" in wanted:
         raise RecordError(f"there is no run {wanted!r}; filters are written in braces: '{{{wanted.strip('{}')}}}'")

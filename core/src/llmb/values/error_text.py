@@ -4,7 +4,7 @@ import difflib
 import functools
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -18,6 +18,9 @@ LONGEST_TEXT = 500
 
 URL_PASSWORD = re.compile(r"(?<=://)(?P<user>[^\s/:@]*):[^\s/]+(?=@)")
 """The password in ``scheme://user:password@host``. It ends at the last @ before the path."""
+
+NAMED_RUNS = 5
+"""The most runs that a message names."""
 
 SHORTEST_BEGINNING = 3
 """The fewest letters that are matched with the beginning of a name."""
@@ -64,6 +67,12 @@ def format_choices(choices: Iterable[object]) -> str:
     """Return ``a``, ``a or b``, or ``one of a, b, c``."""
     words = list(map(str, choices))
     return f"one of {', '.join(words)}" if len(words) > 2 else " or ".join(words)
+
+
+def first_runs(run_ids: Sequence[str]) -> list[str]:
+    """Return the ids that a message names, and as the last item how many there are besides: ``and 3 more``."""
+    more = [f"and {len(run_ids) - NAMED_RUNS} more"] if len(run_ids) > NAMED_RUNS else []
+    return [*run_ids[:NAMED_RUNS], *more]
 
 
 def invalid_value(value: Any) -> str:
