@@ -159,6 +159,7 @@ class FakeScheduler:
         return ""
 
     def submit(self, scripts: Sequence[Script], host: Any) -> Mapping[str, JobHandle]:
+        self.target.process.run_call()  # a thread records a run meanwhile
         return self.target.call("submit", lambda: self._submit_all(scripts))
 
     def _submit_all(self, scripts: Sequence[Script]) -> Mapping[str, JobHandle]:

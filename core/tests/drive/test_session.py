@@ -75,6 +75,29 @@ def test_while_a_log_grows_it_is_read_between_two_polls(disk: Disk, monkeypatch:
         assert commands.count("poll") < 6
 
 
+def test_runs_recorded_during_a_submission_are_submitted_before_the_next_poll(disk: Disk) -> None:
+    run_ids = "abcdefg"
+    runs = Scenario(
+        plans=lambda: {run_id: JobPlan() for run_id in run_ids},
+        needs=dict.fromkeys(run_ids, ()),
+        ends=dict.fromkeys(run_ids, "completed"),
+    )
+
+    def create_records(_passed: int) -> None:
+        if process.boundaries[-1] == "before submit":
+            for call in process.calls:
+                call.run()
+
+    process = Process(between=create_records)
+    with World(runs, disk) as world:
+        with disk.running(process, world.home), world.session(process) as session:
+            session.wait(until="submitted", sleep=world.wait)
+        assert set(world.cluster.commands) == {"submit"}
+        assert len(world.cluster.jobs) == len(run_ids)
+        world.finish()
+        world.check()
+
+
 def test_an_event_loop_gets_the_same_events_at_the_same_pace(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TargetLoop, "poll_interval_s", (1000.0, 4000.0))
     monkeypatch.setattr("llmb.drive.session.RECORDING_PAUSE_S", 1000.0)

@@ -163,7 +163,7 @@ class Session:
                     if polls or loop.changed:
                         pace.plan_poll(after_s, changed=loop.changed or loop.awaits_history)
                     pace.plan_read(after_s, running=loop.running, reading=loop.reading)
-                    if loop.recording:
+                    if polls and loop.recording:
                         pace.poll_due_s = now_s + RECORDING_PAUSE_S
                 except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
                     errors.append(error)

@@ -7,10 +7,10 @@ from contextlib import suppress
 
 from llmb.drive.admission import Admission
 from llmb.drive.background import Background
-from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import BATCH, FIRST_BATCH, EffectRunner
 from llmb.drive.poll_interval import LOCAL_READ_INTERVAL_S, REMOTE_READ_INTERVAL_S
 from llmb.drive.progress import ProgressReporter
+from llmb.drive.run_locks import RunLocks
 from llmb.drive.target_errors import ConnectionReporter, with_recovery_hint
 from llmb.drive.transitions import Transitions
 from llmb.drive.unit_table import UnitTable
@@ -19,24 +19,24 @@ from llmb.records.record import stamp
 from llmb.state_machine.decide import EFFECTS, Effect, needs_poll, next_effect
 from llmb.state_machine.events import Event, Note, SubmissionUnanswered
 from llmb.state_machine.observations import NotSubmitted, UnitObservation
-from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, UnitStates, apply, apply_cancel_request
+from llmb.state_machine.states import IN_FLIGHT, NOT_SUBMITTED, State, Unit, UnitStates
 from llmb.values.errors import BusyError, LlmbError, TargetError, UnknownOutcomeError, UnreachableError
 
 
 class TargetLoop:
     """Drives the runs of one target group.
 
-    ``reading`` is True if the last tick found new bytes in a log, and ``recording`` while records of the sweep are
-    still being created.
+    ``reading`` is True if the last tick found new bytes in a log.
     """
 
     def __init__(self, runner: EffectRunner, recorder: SweepRecorder | None = None) -> None:
         self.runner = runner
         self.units = UnitTable(runner.runs, runner.tasks.plans)
-        self.reading = self.recording = False
+        self.reading = False
         self._recorder = recorder
         self._transitions = Transitions(runner, self.units)
         self._progress = ProgressReporter(runner.runs, self.units.tasks)
+        self._locks = RunLocks(runner, self.units, self._transitions, self._progress, recorder)
         self._submitting = self._may_have_submitted = False
         self._seen_last_step: set[str] = set()
         self._admission = Admission(runner, self.units)
@@ -46,6 +46,11 @@ class TargetLoop:
     def changed(self) -> bool:
         """True if the last tick changed a state."""
         return self._transitions.changed
+
+    @property
+    def recording(self) -> bool:
+        """True while records of the sweep are still being created."""
+        return self._locks.recording
 
     @property
     def poll_interval_s(self) -> tuple[float, float]:
@@ -93,7 +98,7 @@ class TargetLoop:
         yield from (event if event.time else stamp(event) for event in self._tick(self._read_and_report()))
 
     def _tick(self, steps: Iterator[Event]) -> Iterator[Event]:
-        self._transitions.changed = self.reading = self.recording = self._submitting = False
+        self._transitions.changed = self.reading = self._submitting = False
         try:
             if self.runner.group.error:
                 raise self.runner.group.error
@@ -121,7 +126,7 @@ class TargetLoop:
         If secrets cannot be removed from the target now, the end of these runs is left to a later process.
         """
         recorder.finish()
-        yield from self._acquire()
+        yield from self._locks.acquire()
         certain = [
             unit
             for unit, state in self.units.driven()
@@ -144,7 +149,7 @@ class TargetLoop:
         )
 
     def _advance(self) -> Iterator[Event]:
-        yield from self._acquire()
+        yield from self._locks.acquire()
         polled = list(self.runner.poll(self.units.find(lambda _, state: needs_poll(state))))
         self._progress.note_reasons(polled)
         yield from self._transitions.record(polled)
@@ -161,38 +166,6 @@ class TargetLoop:
     def _read_and_report(self) -> Iterator[Event]:
         yield from self._read_logs()
         yield from self._progress.report(self.units.states, self._admission.without_slot)
-
-    def _acquire(self) -> Iterator[Event]:
-        """Lock the runs that no process drives, read what other processes recorded, and see requests to cancel."""
-        for run_id in filter(self.units.is_left, self.runner.runs):
-            run = self.runner.runs[run_id]
-            try:
-                if self._recorder and not self._recorder.is_created(run_id):
-                    self.recording = True
-                    continue
-                if not run.record.locked:
-                    yield from self._catch_up(run_id, run)
-                state = self.units.states[run_id]
-                self.units.states[run_id] = apply_cancel_request(state, run.record.cancel_requested)
-            except Exception as error:  # noqa: BLE001  # raised after the other runs are done
-                yield self._transitions.skip(run_id, error)
-        if self._recorder and not self.recording:
-            self._recorder.finish(wait_for_all=False)
-
-    def _catch_up(self, run_id: str, run: DrivenRun) -> Iterator[Event]:
-        """Lock the run if possible, and take over what another process recorded."""
-        locked = run.record.try_lock()
-        before, events = self.units.states[run_id], run.record.new_events()
-        for event in events:
-            self.units.states[run_id] = apply(self.units.states[run_id], event)
-            self.runner.not_submitted.discard(run_id)
-        state = self.units.states[run_id]
-        if state.attempt != run.logs.attempt or (locked and before.stage != "planned"):
-            run.logs.start_attempt(state.attempt)
-        elif run.logs.parse_copies():
-            self._progress.note_logs(run_id)
-        self._transitions.changed |= bool(events) and before != State()
-        yield from events
 
     def _admit_ready_runs(self, most: int) -> Iterator[Event]:
         """Show the runs the states of their tasks. At most so many runs become ready to be submitted."""
@@ -228,7 +201,10 @@ class TargetLoop:
         yield from self._notes()
 
     def _submit(self, units: UnitStates) -> Iterator[Event]:
-        """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted."""
+        """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted.
+
+        The next runs include those whose records were created since the tick began.
+        """
         self.runner.tasks.note_references(self.units.awaited())
         self._submitting = True
         observed: list[UnitObservation] = []
@@ -237,8 +213,9 @@ class TargetLoop:
             for each in self.runner.submit(units):
                 observed.append(each)  # noqa: PERF402  # keeps what was observed before an error
 
-        submission = Background(submit, threaded=self._admission.more)
+        submission = Background(submit, threaded=self._admission.more or self.recording)
         try:
+            yield from self._locks.lock_created()
             yield from self._admit_ready_runs(BATCH)
             if self._recorder:
                 self._recorder.create_others()
