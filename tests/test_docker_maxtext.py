@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.deadline import DEADLINE_S
+from parts.deadline import DEADLINE_S, wait_until
 from parts.docker import Docker
 from parts.image import import_venv
-from parts.toy import wait_until
 
 ROOT = Path(__file__).parents[1]
 IMAGE = "llmb-maxtext:cpu"

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.deadline import wait_until
 from parts.nemo import Hub, NeMoRuns
-from parts.slurm import Cluster, wait_until
+from parts.slurm import Cluster
 
 STANDINS = Path(__file__).parent / "standins"
 WITHOUT_MPI = {"tp": 1}  # this machine has no MPI launcher

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.slurm import wait_until
+from parts.deadline import wait_until
 
 pytestmark = pytest.mark.real
 

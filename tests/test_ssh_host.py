@@ -5,14 +5,13 @@ from __future__ import annotations
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from parts.command_line import error_line
-from parts.deadline import DEADLINE_S
+from parts.deadline import DEADLINE_S, wait_until
 from parts.network import Network
 from parts.sshd import Sshd, signal_all
 
@@ -276,13 +275,6 @@ def test_an_account_without_a_shell_is_reported(tmp_path: Path, monkeypatch: pyt
 
 
 # failures during a command
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def in_the_middle(host: Any, folder: Path, act: Callable[[], None]) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from parts.deadline import DEADLINE_S
-from parts.toy import wait_until
+from parts.deadline import DEADLINE_S, wait_until
 
 pytestmark = [pytest.mark.real, pytest.mark.skipif(not shutil.which("tmux"), reason="tmux is not installed")]
 

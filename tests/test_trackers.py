@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 import uv
-from parts.deadline import DEADLINE_S
+from parts.deadline import DEADLINE_S, wait_until
 from parts.ports import free_port
-from parts.toy import TOY, wait_until
+from parts.toy import TOY
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OFFLINE = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "WANDB_MODE": "offline", "WANDB_SILENT": "true"}

@@ -5,13 +5,12 @@ from __future__ import annotations
 import itertools
 import os
 import subprocess
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from parts.deadline import DEADLINE_S
+from parts.deadline import wait_until
 
 ROOT = Path("/sys/fs/cgroup")
 LIMITS = {"memory/memory.limit_in_bytes": ROOT / "memory", "cgroup.controllers": ROOT}
@@ -39,10 +38,8 @@ def little_memory(limit_mib: int = 128) -> Iterator[Path]:
         limit.write_text(str(limit_mib << 20))
         yield group
     finally:
-        end = time.monotonic() + DEADLINE_S
-        while (group / "cgroup.procs").read_text():  # a process that has ended its work may still exit
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        # a process that has ended its work may still exit
+        wait_until(lambda: not (group / "cgroup.procs").read_text(), "the end of all processes of the group")
         group.rmdir()
 
 

@@ -11,14 +11,13 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from parts.deadline import DEADLINE_S
+from parts.deadline import wait_until
 from parts.ports import free_port
 
 PROGRAMS = ("dockerd", "containerd", "docker", "busybox")
@@ -252,14 +251,6 @@ def copy_libraries(programs: Iterable[Path], root: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         if not target.exists():
             shutil.copy(path, target)
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    """Wait until a condition is true."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"{what} does not come up"
-        time.sleep(0.05)
 
 
 class Podman:

@@ -13,12 +13,11 @@ import socket
 import stat
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from parts.database import Database
-from parts.deadline import DEADLINE_S
+from parts.deadline import wait_until
 from parts.ports import free_ports
 
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "munged", "sbatch", "squeue", "sacct", "unshare")
@@ -285,11 +284,3 @@ class Cluster:
                     os.kill(int(folder.name), signal.SIGKILL)
             except OSError:
                 continue
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    """Wait until a condition is true."""
-    end = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < end, f"waited in vain for {what}"
-        time.sleep(0.05)

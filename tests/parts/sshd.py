@@ -18,7 +18,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from parts.deadline import DEADLINE_S
+from parts.deadline import DEADLINE_S, wait_until
 from parts.ports import free_port
 
 SSHD = shutil.which("sshd", path=os.environ.get("PATH", "") + ":/usr/sbin")
@@ -154,10 +154,7 @@ class Sshd:
 
     def _wait_for_clients(self) -> None:
         """Wait until no client has a connection, because what it writes to a dead one has an unknown outcome."""
-        end = time.monotonic() + DEADLINE_S
-        while open_connections(self.address, self.port):
-            assert time.monotonic() < end, "a client keeps its dead connection"
-            time.sleep(0.01)
+        wait_until(lambda: not open_connections(self.address, self.port), "the end of dead connections")
 
     def freeze(self) -> None:
         """Stop the processes of the server and its sessions, without closing a connection."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-from parts.deadline import DEADLINE_S
+from parts.deadline import DEADLINE_S, wait_until
 from parts.forked import run_llmb
 from parts.slurm import Cluster
 
@@ -25,15 +25,6 @@ TOY = Path(__file__).parents[1] / "toy"
 LOCAL_LIKE = ("choosy", "detached", "faulty")  # schedulers of the toy
 PYTHONPATH = [each for each in os.environ.get("PYTHONPATH", "").split(os.pathsep) if each]
 TINY_IMAGE = "llmb-tiny:1"
-
-
-def wait_until(condition: Callable[[], Any], what: str = "") -> Any:
-    """Wait until a condition is true, and return its value."""
-    end = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < end, f"waited in vain for {what or condition}"
-        time.sleep(0.02)
-    return found
 
 
 class ToyRuns:

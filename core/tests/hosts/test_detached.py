@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from parts import control_groups
-from parts.deadline import DEADLINE_S
+from parts.deadline import wait_until
 
 from llmb.hosts import detached
 from llmb.hosts.local_host import LocalHost
@@ -21,14 +19,6 @@ from llmb.values.job import Script
 from llmb.values.job_status import JobHandle, JobStatus
 
 HOST = LocalHost()
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return found
 
 
 class Job:
@@ -54,11 +44,11 @@ class Job:
     @property
     def supervisor(self) -> int:
         return int(
-            wait_for(lambda: (self.folder / "started").exists() and self.folder / "started").read_text().split()[0]
+            wait_until(lambda: (self.folder / "started").exists() and self.folder / "started").read_text().split()[0]
         )
 
     def ended(self) -> JobStatus:
-        return wait_for(lambda: status if (status := self.status).state == "ended" else None)  # type: ignore[no-any-return]
+        return wait_until(lambda: status if (status := self.status).state == "ended" else None)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can create files of another user")
@@ -107,7 +97,7 @@ def test_the_end_of_a_job_is_kept(
 def test_memory_that_another_program_lacked_is_not_the_cause(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done; kill -9 $$")
     job.submit()
-    wait_for(lambda: job.status.state == "running")
+    wait_until(lambda: job.status.state == "running")
     with control_groups.little_memory(32) as group:
         control_groups.run_out_of_memory(group)
     (folder / "gate").touch()
@@ -125,7 +115,7 @@ def test_a_job_that_ends_immediately_keeps_its_exit_code(tmp_path: Path) -> None
 def test_the_reason_of_a_running_job_is_its_last_output(folder: Path) -> None:
     job = Job(folder, "echo one of two; printf '\\t\\rtwo\\fof\\x1etwo\\n'; until [ -e gate ]; do sleep 0.01; done")
     job.submit()
-    wait_for(lambda: job.status.reason.strip() == "two of two")
+    wait_until(lambda: job.status.reason.strip() == "two of two")
     (folder / "gate").touch()
     assert job.ended().reason == ""
 
@@ -134,7 +124,7 @@ def test_the_reason_of_a_job_that_is_being_cancelled(folder: Path) -> None:
     text = "trap 'echo Terminated' TERM; echo ready; until [ -e gate ]; do sleep 0.01; done; exit 1"
     job = Job(folder, text)
     job.submit()
-    wait_for(lambda: job.status.reason == "ready")
+    wait_until(lambda: job.status.reason == "ready")
     detached.cancel_detached([job.handle], HOST)
     assert job.status.reason == "being cancelled"
     (folder / "gate").touch()
@@ -145,7 +135,7 @@ def test_submitting_twice_starts_once(folder: Path) -> None:
     job = Job(folder, "until [ -e gate ]; do sleep 0.01; done")
     job.submit()
     job.submit()
-    wait_for(lambda: job.status.state == "running")
+    wait_until(lambda: job.status.state == "running")
     job.submit()
     (folder / "gate").touch()
     assert job.ended().cause == "completed"
@@ -173,17 +163,17 @@ def test_a_job_with_a_check_can_be_started_again_after_its_end(folder: Path) -> 
     job.ended()
     job.submit()
     assert job.ended().exit_code == 1
-    assert wait_for(lambda: job.starts == 2)
+    assert wait_until(lambda: job.starts == 2)
 
 
 def test_cancel_ends_all_processes_of_this_job_only(tmp_path: Path) -> None:
     jobs = [Job(tmp_path / name, "sleep 1000 & setsid sleep 1000 & wait") for name in ("one", "two")]
     for job in jobs:
         job.submit()
-        wait_for(lambda job=job: job.starts)
+        wait_until(lambda job=job: job.starts)
     detached.cancel_detached([jobs[0].handle], HOST)
     assert jobs[0].ended().cause == "cancelled"
-    wait_for(lambda: living(jobs[0].folder) == 0)
+    wait_until(lambda: living(jobs[0].folder) == 0)
     assert jobs[1].status.state == "running"
     detached.cancel_detached([jobs[1].handle], HOST)
     assert jobs[1].ended().cause == "cancelled"
@@ -193,10 +183,10 @@ def test_cancel_ends_all_processes_of_this_job_only(tmp_path: Path) -> None:
 def test_ranks_with_another_run_directory_end_with_the_job(folder: Path) -> None:
     job = Job(folder, "LLMB_RUN_DIR=/elsewhere setsid sleep 1000 & wait")
     job.submit()
-    wait_for(lambda: living(folder, "LLMB_DETACHED") > living(folder))
+    wait_until(lambda: living(folder, "LLMB_DETACHED") > living(folder))
     detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
-    wait_for(lambda: living(folder, "LLMB_DETACHED") == 0)
+    wait_until(lambda: living(folder, "LLMB_DETACHED") == 0)
 
 
 def living(folder: Path, mark: str = "LLMB_RUN_DIR") -> int:
@@ -222,11 +212,11 @@ def test_a_job_cancelled_before_its_submission_never_starts(folder: Path) -> Non
 def test_a_job_whose_supervisor_is_killed_is_lost_and_ended(folder: Path) -> None:
     job = Job(folder, "sleep 1000 & setsid sleep 1000 & wait", time_limit_s=1000)
     job.submit()
-    wait_for(lambda: job.status.state == "running")
+    wait_until(lambda: job.status.state == "running")
     os.kill(job.supervisor, signal.SIGKILL)
     end = job.ended()
     assert end.cause == "lost"
-    wait_for(lambda: living(folder) == 0)
+    wait_until(lambda: living(folder) == 0)
     assert job.status == end
 
 
@@ -278,19 +268,19 @@ until [ -e gate ]; do sleep 0.1; done
 def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(folder: Path, limit_s: int | None, cause: str) -> None:
     job = Job(folder, STUBBORN, time_limit_s=limit_s, grace_s=0)
     job.submit()
-    wait_for((folder / "ready").exists)
+    wait_until((folder / "ready").exists)
     if cause == "cancelled":
         detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == cause
-    wait_for(lambda: living(folder) == 0)
+    wait_until(lambda: living(folder) == 0)
 
 
 def test_a_stopped_job_can_continue(folder: Path) -> None:
     job = Job(folder, "echo $$ >ready; until [ -e gate ]; do sleep 0.01; done")
     job.submit()
-    group = int(wait_for(lambda: (folder / "ready").exists() and (folder / "ready").read_text()))
+    group = int(wait_until(lambda: (folder / "ready").exists() and (folder / "ready").read_text()))
     os.killpg(group, signal.SIGSTOP)
-    wait_for(lambda: "T (stopped)" in Path(f"/proc/{group}/status").read_text())
+    wait_until(lambda: "T (stopped)" in Path(f"/proc/{group}/status").read_text())
     os.killpg(group, signal.SIGCONT)
     (folder / "gate").touch()
     assert job.ended().cause == "completed"
@@ -299,19 +289,19 @@ def test_a_stopped_job_can_continue(folder: Path) -> None:
 def test_a_second_cancel_grants_no_grace(folder: Path) -> None:
     job = Job(folder, STUBBORN, grace_s=1000)
     job.submit()
-    wait_for((folder / "ready").exists)
+    wait_until((folder / "ready").exists)
     detached.cancel_detached([job.handle], HOST)
     assert job.status.state == "running"
     detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
-    wait_for(lambda: living(folder) == 0)
+    wait_until(lambda: living(folder) == 0)
 
 
 def test_a_job_can_clean_up_during_its_grace(folder: Path) -> None:
     in_order = "until [ -e gate ]; do sleep 0.1; done; : >saved; exit"
     job = Job(folder, f"trap '{in_order}' TERM; : >ready; sleep 1000 & wait")
     job.submit()
-    wait_for((folder / "ready").exists)
+    wait_until((folder / "ready").exists)
     detached.cancel_detached([job.handle], HOST)
     (folder / "gate").touch()
     assert (job.ended().cause, (folder / "saved").exists()) == ("cancelled", True)
@@ -356,7 +346,7 @@ def test_many_jobs_are_polled_with_one_command(tmp_path: Path) -> None:
         seen = detached.poll_detached(handles.values(), Counting())
         return seen if all(each.state == "ended" for each in seen.values()) else None
 
-    seen = wait_for(all_ended)
+    seen = wait_until(all_ended)
     assert {identity: status.exit_code for identity, status in seen.items()} == {str(n): n for n in range(5)}
     assert len(scripts_run) == 1
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from parts import disks
-from parts.deadline import DEADLINE_S
+from parts.deadline import wait_until
 
 from llmb import JobHandle, JobStatus, Script, Venv, cancel_detached, poll_detached, submit_detached, venv_task
 from llmb.hosts.local_host import LocalHost
@@ -25,14 +23,6 @@ case $1 in
   pip) {install} ;;
 esac
 """
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.01)
-    return found
 
 
 @pytest.fixture
@@ -57,7 +47,7 @@ class Job:
             status = poll_detached([self.handle], HOST)["job"]
             return status if status.state == "ended" else None
 
-        return wait_for(end)  # type: ignore[no-any-return]
+        return wait_until(end)
 
     @property
     def lives(self) -> bool:
@@ -70,16 +60,16 @@ def test_a_job_that_fills_its_disk_ends_and_reports_the_full_disk(disk: Path) ->
     end = job.ended()
     assert (end.exit_code, end.cause) == (3, "failed")
     assert end.reason.endswith(f"{disk}/job: No space left on device")
-    wait_for(lambda: not job.lives)
+    wait_until(lambda: not job.lives)
 
 
 @pytest.mark.real
 def test_a_job_on_a_full_disk_can_be_cancelled(disk: Path) -> None:
     job = Job(disk, f": >begun\n{FILL.format(file='filler')}\n: >full\nsleep 1000\n")
-    wait_for((job.folder / "full").exists)
+    wait_until((job.folder / "full").exists)
     cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
-    wait_for(lambda: not job.lives)
+    wait_until(lambda: not job.lives)
 
 
 def create_venv(disk: Path, tmp_path: Path, install: str) -> tuple[Job, Path]:
@@ -104,7 +94,7 @@ def test_a_full_disk_removes_the_environment_and_reports_the_error_of_uv(disk: P
 
 def test_cancel_removes_an_incomplete_environment(tmp_path: Path) -> None:
     job, venv = create_venv(tmp_path, tmp_path, f": >{tmp_path}/installing; sleep 1000")
-    wait_for((tmp_path / "installing").exists)
+    wait_until((tmp_path / "installing").exists)
     cancel_detached([job.handle], HOST)
     assert job.ended().cause == "cancelled"
     assert not venv.exists()

@@ -7,14 +7,11 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import uv
-from parts.deadline import DEADLINE_S
+from parts.deadline import wait_until
 
 from llmb import JobHandle, Script, Task, Venv, poll_detached, submit_detached, venv_task
 from llmb.hosts import venv as venvs
@@ -28,14 +25,6 @@ TINY = Venv(
 """,
     python=">=3.11",
 )
-
-
-def wait_for(condition: Callable[[], Any]) -> Any:
-    end = time.monotonic() + DEADLINE_S
-    while not (found := condition()):
-        assert time.monotonic() < end
-        time.sleep(0.02)
-    return found
 
 
 class Creation:
@@ -58,7 +47,7 @@ class Creation:
 
     def end(self) -> str:
         handle = JobHandle(id="venv", directory=str(self.folder))
-        wait_for(lambda: poll_detached([handle], HOST)["venv"].state == "ended")
+        wait_until(lambda: poll_detached([handle], HOST)["venv"].state == "ended")
         return (self.folder / "out.log").read_text()
 
 
@@ -140,7 +129,7 @@ def fake_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_killed_creation_is_detected_and_repeated(tmp_path: Path, fake_uv: Path) -> None:
     creation = Creation(tmp_path, TINY)
     creation.start()
-    wait_for(lambda: (fake_uv / "calls").exists() and "pip" in (fake_uv / "calls").read_text())
+    wait_until(lambda: (fake_uv / "calls").exists() and "pip" in (fake_uv / "calls").read_text())
     os.kill(int((creation.folder / "started").read_text().split()[0]), signal.SIGKILL)
     creation.end()
     assert (creation.venv / "bin/python").exists()  # it looks complete

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
-from parts.deadline import DEADLINE_S
+from parts.deadline import DEADLINE_S, wait_until
 
 from llmb import resource_text
 from llmb.analysis.telemetry import summarise_telemetry
@@ -32,9 +31,7 @@ def sample(folder: Path, count: int, end: signal.Signals = signal.SIGUSR1) -> li
     output = folder / "out"
     with open(output, "w") as file:
         process = subprocess.Popen(["bash", str(folder / "telemetry.sh"), "1"], stdout=file, start_new_session=True)
-        limit = time.monotonic() + DEADLINE_S
-        while output.read_text().count(", gpu, ") < count and process.poll() is None and time.monotonic() < limit:
-            time.sleep(0.02)
+        wait_until(lambda: output.read_text().count(", gpu, ") >= count or process.poll() is not None, "the samples")
         os.killpg(process.pid, end)
         assert process.wait(DEADLINE_S) == 0
     return output.read_text().splitlines()
