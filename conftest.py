@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import os
 import signal
 import sys
@@ -120,6 +121,17 @@ def _quick_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Print no activity such as ``reading my.toml ...``, and no slow hook, if a busy machine makes a command slow."""
     monkeypatch.setattr("llmb.cli.views.progress.ACTIVITY_DELAY_S", 3600.0)
     monkeypatch.setattr("llmb.plugins.slow_calls.SLOW_S", 3600.0)
+
+
+@pytest.fixture(autouse=True)
+def _no_host_commands() -> Iterator[None]:
+    """Print no commands of hosts after a test that ran a command with ``--verbose`` in this process."""
+    yield
+    logger = logging.getLogger("llmb.hosts")
+    if logger.handlers:
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
 
 
 @pytest.hookimpl(wrapper=True)
