@@ -27,6 +27,9 @@ T = TypeVar("T")
 AWAIT_GATE = 'for ((tenth = 0; tenth < 3000; tenth++)); do [ -e "$1/gate" ] && exit 0 || sleep 0.1; done; exit 1'
 """Bash that waits for `LiveJobs.open_gate` of the job with the directory $1."""
 
+KILLED_S = 30
+"""How long a killed process may still hold its locks."""
+
 
 @attrs.frozen
 class SimultaneousHost:
@@ -178,8 +181,9 @@ class LiveJobs:
         return [path.removeprefix(f"{job.directory}/") for path in dict.fromkeys(found)]
 
     def is_lock_free(self, job: Job, name: str) -> bool:
-        """Check whether all processes that hold a lock end within a few seconds."""
-        return self.host.run(shlex.join(["flock", "-w", "5", f"{job.directory}/{name}", "true"])).exit_code == 0
+        """Check whether all processes that hold a lock end within `KILLED_S`."""
+        command = ["flock", "-w", str(KILLED_S), f"{job.directory}/{name}", "true"]
+        return self.host.run(shlex.join(command)).exit_code == 0
 
     def _logs_end(self) -> str:
         """Return the last lines of all logs for a message."""

@@ -23,7 +23,7 @@ RANK_VARIABLES = ("RANK", "LOCAL_RANK", "NODE_RANK", "WORLD_SIZE", "LOCAL_WORLD_
 JOB_VARIABLES = ("LLMB_JOB_ID", "LLMB_RUN_DIR", "LLMB_ATTEMPT")
 
 AWAIT_VARIABLES = """
-for ((tenth = 0; tenth < 100; tenth++)); do
+for ((tenth = 0; tenth < 600; tenth++)); do
   [ "$(ls "$1" | grep -c "^variables\\.")" -lt "$LLMB_WORLD_SIZE" ] && sleep 0.1 || break
 done
 """
