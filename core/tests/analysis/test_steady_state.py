@@ -144,15 +144,12 @@ def test_few_means_are_off_by_more_than_a_percent(count: int, noise: float, most
 
 
 def cpu_seconds(count: int) -> float:
-    """Return the CPU time of one search among so many steps, without the disturbances of a single measurement."""
+    """Return the CPU time of one search among so many steps. Other processes may disturb the measurement."""
     steps = [Step(step=at, time_s=time_s) for at, time_s in enumerate(noisy(count, 0.01))]
-    taken = []
-    for _ in range(3):
-        begin = time.process_time()
-        find_steady_state(steps)
-        taken.append(time.process_time() - begin)
-    return min(taken)
+    begin = time.process_time()
+    find_steady_state(steps)
+    return time.process_time() - begin
 
 
 def test_ten_times_as_many_steps_do_not_take_a_hundred_times_as_long() -> None:
-    assert cpu_seconds(30_000) < 40 * cpu_seconds(3_000)
+    assert any(cpu_seconds(30_000) < 40 * cpu_seconds(3_000) for _ in range(10))

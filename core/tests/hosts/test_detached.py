@@ -268,8 +268,8 @@ until [ -e gate ]; do sleep 0.1; done
 def test_a_job_that_ignores_sigterm_is_killed_after_its_grace(folder: Path, limit_s: int | None, cause: str) -> None:
     job = Job(folder, STUBBORN, time_limit_s=limit_s, grace_s=0)
     job.submit()
-    wait_until((folder / "ready").exists)
     if cause == "cancelled":
+        wait_until((folder / "ready").exists)
         detached.cancel_detached([job.handle], HOST)
     assert job.ended().cause == cause
     wait_until(lambda: living(folder) == 0)

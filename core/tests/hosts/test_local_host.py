@@ -40,7 +40,7 @@ def test_a_timeout_kills_all_processes_and_is_an_unknown_outcome(tmp_path: Path)
     script = f"exec 9>{alive}; flock 9; bash -c 'sleep 1000' & wait"
     with pytest.raises(UnknownOutcomeError, match="did not end within"):
         LocalHost().run(script, timeout_s=0.3)
-    assert LocalHost().run(f"flock -w 10 {alive} true").exit_code == 0  # a killed process may hold the lock briefly
+    assert LocalHost().run(f"flock {alive} true").exit_code == 0  # a killed process may hold the lock briefly
 
 
 def test_output_is_returned_byte_by_byte() -> None:
