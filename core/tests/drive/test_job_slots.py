@@ -29,7 +29,7 @@ SWEEP = Scenario(
 def test_at_most_so_many_runs_have_a_job_and_all_complete(disk: Disk) -> None:
     with World(SWEEP, disk) as world:
         world.drive(Process())  # world.wait counts the jobs
-        world.check()
+        assert world.problems() == []
         details = {event.detail for event in world.events if isinstance(event, Progress) and event.state == "planned"}
         assert "waits for other runs (target.max_jobs = 2)" in details
 
@@ -41,13 +41,13 @@ def test_detaching_submits_the_first_runs_and_leaves_the_others_planned(disk: Di
             states = [result.state for result in session.results]
         assert states == ["queued", "queued", "planned", "planned", "planned"]
         world.finish()
-        world.check()
+        assert world.problems() == []
 
 
 def test_a_run_whose_tasks_are_complete_is_planned_again_until_it_has_a_slot(disk: Disk) -> None:
     with World(SCENARIOS["two jobs at a time"], disk) as world:
         world.drive(Process())
-        world.check()
+        assert world.problems() == []
         events = [type(event) for event in world.record("c").events()]
         assert events[:3] == [Planned, Preparing, Planned]
 
@@ -59,7 +59,7 @@ def test_two_processes_count_together(boundary: int, *, killed: bool, disk: Disk
         other = iter([lambda: attach_for(world, 6, killed=killed)])
         world.drive(Process(between=lambda passed: next(other)() if passed == boundary else None))
         world.finish()
-        world.check()
+        assert world.problems() == []
 
 
 def test_while_another_process_counts_no_run_is_submitted(disk: Disk) -> None:
@@ -77,7 +77,7 @@ def test_while_another_process_counts_no_run_is_submitted(disk: Disk) -> None:
             assert jobs_meanwhile[:3] == [0, 0, 0]
             assert len(world.cluster.jobs) == 2
         world.finish()
-        world.check()
+        assert world.problems() == []
 
 
 @contextmanager

@@ -116,7 +116,7 @@ def boundaries(scenario: Scenario, disk: Disk, step: int, kinds: tuple[str, ...]
     process = Process()
     with World(scenario, disk) as world:
         world.drive(process)
-        world.check()
+        assert world.problems() == []
     return every(step, [each for each in enumerate(process.boundaries, 1) if each[1].startswith(kinds)])
 
 
@@ -129,13 +129,16 @@ def every(step: int, moments: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 @contextmanager
 def disturbed(scenario: Scenario, disk: Disk, how: str) -> Iterator[World]:
-    """Simulate a scenario. What the block does to the first processes must not change how the runs end."""
+    """Simulate a scenario. What the block does to the first processes must not change how the runs end.
+
+    Other processes then finish the runs. Raise AssertionError if one of the runs does not end as it should.
+    """
     with World(scenario, disk) as world:
         try:
             with suppress(Killed, KeyboardInterrupt, LlmbError):
                 yield world
             world.finish()
-            world.check()
+            assert world.problems() == []
         except BaseException as error:
             error.add_note(how)
             raise
@@ -184,6 +187,7 @@ def test_the_disk_is_full_at_every_boundary(name: str, step: int, disk: Disk) ->
     for number, boundary in boundaries(SCENARIOS[name], disk, step, writes):
         with disturbed(SCENARIOS[name], disk, f"full disk at boundary {number}, {boundary}") as world:
             world.drive(Process(full_at=number))
+        assert world.finished
 
 
 @some_then_all
@@ -195,6 +199,7 @@ def test_killed_twice(name: str, step: int, disk: Disk) -> None:
                 with suppress(Killed):
                     world.drive(Process(kill_at=first))
                 world.drive(Process(kill_at=second))
+            assert world.finished
 
 
 # A target that fails
@@ -214,6 +219,7 @@ def test_every_command_fails(name: str, error: str, length: int, step: int, disk
         with disturbed(scenario, disk, f"command {number} failed, {command}") as world:
             world.tasks_may_continue = True
             world.drive(Process(), dict.fromkeys(range(number, number + length), error))
+        assert world.finished
 
 
 @some_then_all
@@ -242,6 +248,7 @@ def test_a_command_fails_and_llmb_is_killed(disk: Disk) -> None:
         for kill_at in range(1, 170, 9):
             with disturbed(scenario, disk, f"command {number} failed, killed at boundary {kill_at}") as world:
                 world.drive(Process(kill_at=kill_at), {number: "done"})
+            assert world.finished
 
 
 # A user and other processes
@@ -261,6 +268,7 @@ def test_cancelled_at_every_boundary_and_killed_besides(kill_after: int, step: i
         with disturbed(scenario, disk, f"cancelled at boundary {number}, {boundary}") as world:
             cancel = at(number, lambda world=world: world.request_cancel("a"))
             world.drive(Process(kill_at=kill_after and number + kill_after, between=cancel))
+        assert world.finished
 
 
 @some_then_many
@@ -275,6 +283,7 @@ def test_another_process_drives_the_same_runs(
         with disturbed(scenario, disk, f"another process at boundary {number}, {boundary}") as world:
             other = at(number, lambda world=world: attach_for(world, ticks, killed=end == "is killed"))
             world.drive(Process(kill_at=0 if kill_after is None else number + kill_after, between=other))
+        assert world.finished
 
 
 def at(number: int, act: Callable[[], None]) -> Callable[[int], None]:
@@ -327,7 +336,7 @@ def test_another_home_needs_the_same_task(what: str, step: int, disk: Disk) -> N
             companion.process.end()
             world.finish()
             other.finish()
-            other.check()
+            assert other.problems() == []
             assert {other.record("c").state().run_state} == {world.record(run_id).state().run_state for run_id in "ab"}
 
 

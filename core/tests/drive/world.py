@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,6 +98,7 @@ class World:
     events: list[Event] = field(factory=list)
     meanwhile: Callable[[], None] = lambda: None  # what other processes do between two polls
     lost_requests: set[str] = field(factory=set)  # runs whose cancelling a power failure undid
+    finished: bool = False  # all runs ended
     tasks_may_continue: bool = False  # a target that does not respond does not prevent cancelling
     plans: dict[str, RunPlan] = field(init=False)
 
@@ -186,56 +187,67 @@ class World:
     def finish(self) -> None:
         """Let one process after the other drive the runs until they ended."""
         for _ in range(20):
-            if self.ended:
+            self.finished = self.ended
+            if self.finished:
                 return
             self.drive(Process())
         raise AssertionError("the runs do not end")
 
     # What must be true at the end
 
-    def check(self, jobs: Mapping[str, Collection[int]] | None = None) -> None:
-        cluster, allowed = self.cluster, {**self.scenario.jobs, **(jobs or {})}
+    def problems(self) -> list[str]:
+        """Return what is wrong at the end of the simulation."""
+        cluster, allowed = self.cluster, self.scenario.jobs
         if self.lost_requests:  # runs may continue, and tasks may be created again for them
             allowed = {unit: {0, 1, 2} for unit in cluster.plans}
-        for unit in self.cluster.plans:
-            count = len(cluster.jobs_of(unit))
-            assert count in allowed.get(unit, {1}), f"{unit} had {count} jobs"
+        counts = {unit: len(cluster.jobs_of(unit)) for unit in cluster.plans}
+        found = [f"{unit} had {count} jobs" for unit, count in counts.items() if count not in allowed.get(unit, {1})]
         while self.tasks_may_continue and any(job.script.check and job.state != "ended" for job in cluster.jobs):
             cluster.tick()
-        assert [job for job in cluster.jobs if job.state != "ended"] == [], "jobs that nobody follows"
-        assert cluster.secrets == []
+        found += [f"nobody follows {job}" for job in cluster.jobs if job.state != "ended"]
+        found += [f"the secret {secret} is left" for secret in cluster.secrets]
         for run_id, ends in self.scenario.ends.items():
-            self._check_run(run_id, [*ends.split("|"), *(["completed"] if run_id in self.lost_requests else [])])
-        for path in self.home.rglob("*"):
-            assert path.is_dir() or SECRET.encode() not in path.read_bytes(), path
+            possible = [*ends.split("|"), *(["completed"] if run_id in self.lost_requests else [])]
+            found += [f"{run_id}: {problem}" for problem in self._problems_of(run_id, possible)]
+        files = [path for path in self.home.rglob("*") if not path.is_dir()]
+        found += [f"{path} contains a secret" for path in files if SECRET.encode() in path.read_bytes()]
+        found += [f"{path} is left" for path in self.home.glob("recording/*.json")]
         with self.disk.running(Process(), self.home):
-            assert len(all_records()) == len(self.plans)
-        assert list(self.home.glob("recording/*.json")) == []
+            count = len(all_records())
+        return [*found, *([] if count == len(self.plans) else [f"there are {count} records"])]
 
-    def _check_run(self, run_id: str, ends: list[str]) -> None:
-        record, jobs = self.record(run_id), self.cluster.jobs_of(run_id)
-        events = record.events()
+    def _problems_of(self, run_id: str, ends: list[str]) -> Iterator[str]:
+        record = self.record(run_id)
+        state, events = record.state(), [type(event) for event in record.events()]
         limited = self.scenario.max_jobs and self.scenario.needs[run_id]  # planned again once its tasks are complete
-        assert limited or [type(event) for event in events].count(Planned) == 1, events
-        assert [type(event) for event in events].count(Ended) == 1, events
-        state = record.state()
-        assert state.run_state in ends, (run_id, state)
-        if jobs:
-            truth = "failed" if jobs[-1].plan.never else STATES.get(jobs[-1].cause, "failed")
-            assert state.run_state == truth, (run_id, state, jobs[-1])
-            for path in log_paths(jobs[-1]):
-                copy = record.logs / path.rpartition("/")[2]
-                log = self.cluster.files.get(path, b"")
-                assert (copy.read_bytes() if copy.exists() else b"") == log, "each byte of the log once"
-        else:
-            assert state.run_state in ("failed", "cancelled"), state
-            ran = [key for key in self.scenario.needs[run_id] if self.cluster.jobs_of(key)]
-            task_failed = any(self.cluster.plans[key].end == "failed" for key in ran)
-            if task_failed and state.run_state == "failed":
-                assert (record.logs / TASK_LOG).read_bytes().startswith(b"step 1"), "the log of the task is kept"
+        if (events.count(Planned) != 1 and not limited) or events.count(Ended) != 1:
+            yield f"planned or ended more than once: {events}"
+        if state.run_state not in ends:
+            yield f"not {ends}: {state}"
+        yield from self._problems_of_job(record) if self.cluster.jobs_of(run_id) else self._problems_without_job(record)
         other = RunRecord(record.directory)
-        assert other.try_lock(), f"{run_id} is locked"
+        if not other.try_lock():
+            yield "it is locked"
         other.unlock()
+
+    def _problems_of_job(self, record: RunRecord) -> Iterator[str]:
+        job, state = self.cluster.jobs_of(record.run_id)[-1], record.state()
+        truth = "failed" if job.plan.never else STATES.get(job.cause, "failed")
+        if state.run_state != truth:
+            yield f"{truth} in truth: {state}, {job}"
+        for path in log_paths(job):
+            copy = record.logs / path.rpartition("/")[2]
+            if (copy.read_bytes() if copy.exists() else b"") != self.cluster.files.get(path, b""):
+                yield f"{copy} does not contain each byte of the log once"
+
+    def _problems_without_job(self, record: RunRecord) -> Iterator[str]:
+        state = record.state()
+        if state.run_state not in ("failed", "cancelled"):
+            yield f"{state} without a job"
+        ran = [key for key in self.scenario.needs[record.run_id] if self.cluster.jobs_of(key)]
+        task_failed = any(self.cluster.plans[key].end == "failed" for key in ran) and state.run_state == "failed"
+        if task_failed and not (record.logs / TASK_LOG).read_bytes().startswith(b"step 1"):
+            yield "the log of the task is lost"
 
 
 class Later:
