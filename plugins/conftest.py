@@ -67,17 +67,18 @@ def load_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
 
 
 @pytest.fixture
-def is_golden() -> Callable[[str, Path], None]:
-    """Return a function that compares a text with a golden file, or writes the file if LLMB_UPDATE is set."""
+def golden_changes() -> Callable[[str, Path], str]:
+    """Return a function that returns how a text differs from a golden file. LLMB_UPDATE writes the file before."""
 
-    def compare(text: str, file: Path) -> None:
+    def compare(text: str, file: Path) -> str:
         if os.environ.get(UPDATE):
             file.write_text(text)
         kept = file.read_text() if file.exists() else ""
+        if text == kept:
+            return ""
         changes = difflib.unified_diff(kept.splitlines(), text.splitlines(), file.name, "now", lineterm="")
-        if text != kept:
-            advice = f"if the change is intended, run the test with {UPDATE}=1 and review {file.name} in git"
-            pytest.fail("\n".join([*changes, "", advice]), pytrace=False)
+        advice = f"if the change is intended, run the test with {UPDATE}=1 and review {file.name} in git"
+        return "\n".join([*changes, "", advice])
 
     return compare
 

@@ -105,6 +105,7 @@ def test_a_run_that_was_killed_at_any_moment_has_its_true_end_and_ran_once(
     stage: str, listing: dict[str, list[str]], killer: Killer, tmp_path: Path, toy_class: Any
 ) -> None:
     numbers = range(1, len(listing[stage]) + 1)
+    assert numbers
     kill_and_attach(killer, [Case(toy_class(tmp_path / str(number)), stage, number) for number in numbers])
 
 

@@ -37,17 +37,19 @@ PAGES = [
 
 @pytest.mark.parametrize("page", PAGES)
 def test_the_commands_of_a_page_have_the_output_that_it_shows(page: str, tmp_path: Path) -> None:
-    perform(page, new_session(page, tmp_path))
+    assert perform(page, new_session(page, tmp_path)) > 0
 
 
-def perform(page: str, session: Session) -> None:
-    """Run all blocks of a page, as a reader would."""
+def perform(page: str, session: Session) -> int:
+    """Run all blocks of a page, as a reader would. Return how many there are."""
     for name in [note.removeprefix("page setup: ") for note in page_notes(page) if note.startswith("page setup: ")]:
         getattr(page_setups, name)(session)
-    for block in filter(is_run, blocks(page)):
+    on_page = [*filter(is_run, blocks(page))]
+    for block in on_page:
         if name := block.note("setup:"):
             getattr(page_setups, name)(session)
         session.perform(block)
+    return len(on_page)
 
 
 @pytest.mark.slow
@@ -58,7 +60,7 @@ def test_the_tutorial_on_a_cluster_works_on_one(tmp_path: Path) -> None:
     with slurm.Cluster(nodes=2) as cluster, Sshd(env=cluster.env) as server:
         names = {"eos-login": server.host, "/lustre/me/llmb": str(tmp_path / "work")}
         session = new_session(CLUSTER_PAGE, tmp_path, names)
-        perform(CLUSTER_PAGE, attrs.evolve(session, env={**session.env, **server.env}))
+        assert perform(CLUSTER_PAGE, attrs.evolve(session, env={**session.env, **server.env})) > 0
 
 
 @pytest.mark.parametrize("block", [each for each in ALL if not is_run(each)], ids=lambda block: block.name)
@@ -78,7 +80,7 @@ def test_the_quickstart_shows_the_example() -> None:
 
 @pytest.mark.parametrize("block", [each for each in ALL if each.language == "toml"], ids=lambda block: block.name)
 def test_every_table_is_valid_toml(block: Block) -> None:
-    tomllib.loads(block.text.replace("{ ... }", "{}"))
+    assert tomllib.loads(block.text.replace("{ ... }", "{}"))
 
 
 @pytest.mark.parametrize("page", ["docs/local.md", "docs/slurm.md"])

@@ -166,7 +166,7 @@ def test_a_cancelled_job_removes_its_secret_without_a_follower(toy_slurm: Any) -
     toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm)), "--detach")
     toy_slurm.wait(at_gate(toy_slurm))
     toy_slurm.cluster.order("scancel", toy_slurm.job_id())
-    toy_slurm.wait(lambda: secrets_left(toy_slurm) == [])
+    assert toy_slurm.wait(lambda: not secrets_left(toy_slurm))
 
 
 def test_the_secret_of_a_job_that_never_began_is_removed(toy_slurm: Any) -> None:

@@ -123,10 +123,11 @@ def test_the_kept_activations_depend_on_the_dtype(load_run: LoadRun, gpu_type: s
     ("gpu_type", "dtype", "gpus"), [("h100", "bf16", 64), ("h100", "fp8", 2048), ("a100", "bf16", 512)]
 )
 def test_the_complete_job_equals_the_golden_text(
-    load_run: LoadRun, is_golden: Callable[[str, Path], None], gpu_type: str, dtype: str, gpus: int
+    load_run: LoadRun, golden_changes: Callable[[str, Path], str], gpu_type: str, dtype: str, gpus: int
 ) -> None:
     run = load_run(gpu_type, dtype, gpus)
-    is_golden(text_of(run, job_of(run)), GOLDEN / f"llama2-70b-{gpu_type}-{dtype}-{gpus}.txt")
+    changes = golden_changes(text_of(run, job_of(run)), GOLDEN / f"llama2-70b-{gpu_type}-{dtype}-{gpus}.txt")
+    assert not changes, changes
 
 
 def text_of(run: Run[Any], job: Job) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from llmb import Model, Run
+from llmb import Run
 from llmb_megatron_bridge.plugin import MegatronBridge
 
 LoadRun = Callable[..., "Run[Any]"]
@@ -70,13 +70,9 @@ def test_transformers_reads_the_cache_offline(
     command = [python_with("transformers==4.57.1"), "-c", READ, *MODELS.values()]
     found = json.loads(subprocess.run(command, env=offline, capture_output=True, text=True, check=True).stdout)
     for size, run in runs.items():
-        check_config(found[MODELS[size]], run.model)
-
-
-def check_config(read: dict[str, Any], model: Model) -> None:
-    """Check that transformers reads the sizes of the recipe's model."""
-    assert read["architectures"] == ["LlamaForCausalLM"]
-    assert (read["num_hidden_layers"], read["num_key_value_heads"]) == (model.layers, model.query_groups)
-    assert (read["intermediate_size"], read["num_attention_heads"]) == (model.ffn, model.heads)
-    assert (read["vocab_size"], read["rope_theta"], read["rms_norm_eps"]) == (128256, 500000, 1e-5)
-    assert (read["initializer_range"], read["tie_word_embeddings"]) == (0.02, False)
+        read, model = found[MODELS[size]], run.model
+        assert read["architectures"] == ["LlamaForCausalLM"]
+        assert (read["num_hidden_layers"], read["num_key_value_heads"]) == (model.layers, model.query_groups)
+        assert (read["intermediate_size"], read["num_attention_heads"]) == (model.ffn, model.heads)
+        assert (read["vocab_size"], read["rope_theta"], read["rms_norm_eps"]) == (128256, 500000, 1e-5)
+        assert (read["initializer_range"], read["tie_word_embeddings"]) == (0.02, False)
