@@ -134,7 +134,7 @@ def parse(
 
     logs = [logs] if isinstance(logs, str | Path) else logs
     registry = registry or PluginRegistry()
-    name, known_run = _writer(framework, recipe, gpus, registry)
+    name, known_run = _framework_and_run(framework, recipe, gpus, registry)
     return parse_run([Path(log) for log in logs], name, registry, window, steps, run, known_run)
 
 
@@ -155,17 +155,17 @@ def parse_paths(
     instead of raising LogError. Raise PluginError for an unknown framework.
     """
     from llmb.parsing.directories import LogReader
-    from llmb.parsing.other_frameworks import name_writer
+    from llmb.parsing.other_frameworks import with_writer
 
     registry = registry or PluginRegistry()
-    name, known_run = _writer(framework, recipe, gpus, registry)
+    name, known_run = _framework_and_run(framework, recipe, gpus, registry)
     reader = LogReader(
         framework=name, registry=registry, window=window, steps_asked=steps, run=run, known_run=known_run
     )
-    return [name_writer(reader.read(Path(path)), name, registry) for path in paths]
+    return [with_writer(reader.read(Path(path)), name, registry) for path in paths]
 
 
-def _writer(
+def _framework_and_run(
     framework: str | None, recipe: str | None, gpus: int | None, registry: PluginRegistry
 ) -> tuple[str, Run[Any] | None]:
     """Return the framework that wrote a log, and the run if its recipe is known. Raise SpecError if they differ."""

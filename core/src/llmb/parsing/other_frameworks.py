@@ -61,7 +61,7 @@ def read_with_others(read: Callable[[str], ParsedLog], framework: str, registry:
     return max((log for log in logs if log and log.steps), key=lambda log: len(log.steps), default=None)
 
 
-def name_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> ParsedPath:
+def with_writer(found: ParsedPath, framework: str, registry: PluginRegistry) -> ParsedPath:
     """Return the logs at a path with the installed framework that wrote them, if they have no step of ``framework``.
 
     Ignore broken plugins.
