@@ -12,7 +12,8 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.exit_codes import INTERRUPTED
+from llmb.cli.exit_codes import INTERRUPTED, combined_exit_code
+from llmb.cli.options import note_open_verdicts
 
 NAMED_RUNS = 16
 """Runs that a message or the attach command names. The ids of more runs would push the table from the screen."""
@@ -82,6 +83,16 @@ def _attach_command(unfinished: Sequence[llmb.RunResult]) -> str:
     if len(unfinished) > NAMED_RUNS:
         return "llmb attach"
     return f"llmb attach {' '.join(result.run_id for result in unfinished)}"
+
+
+def exit_with_verdicts(
+    results: Sequence[llmb.RunResult], sets: Sequence[llmb.RepeatSet], error: llmb.LlmbError | None
+) -> NoReturn:
+    """Exit with the code of these runs and, with --check, of the verdicts on ``sets``. Name verdicts that are open."""
+    exit_code = combined_exit_code(results, sets=sets, error=error)
+    if exit_code == 0:
+        note_open_verdicts([each.verdict for each in sets])
+    raise typer.Exit(exit_code)
 
 
 def print_runs(session: llmb.Session, error: llmb.LlmbError | None, *, as_json: bool) -> list[llmb.RunResult]:

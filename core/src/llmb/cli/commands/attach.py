@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import typer
-
 import llmb
 from llmb.cli import output
-from llmb.cli.exit_codes import combined_exit_code
-from llmb.cli.follow import follow_runs, open_session, print_runs
-from llmb.cli.options import AsJson, RunsOrAll, WithCheck, note_open_verdicts
+from llmb.cli.follow import exit_with_verdicts, follow_runs, open_session, print_runs
+from llmb.cli.options import AsJson, RunsOrAll, WithCheck
 
 
 def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = False) -> None:
@@ -26,8 +23,4 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
             output.print_message("no unfinished runs; `llmb runs` lists all runs")
         results = print_runs(session, error, as_json=as_json)
     counted = [result for result in results if result.ended or not error]
-    sets = llmb.judge_sets(llmb.find_repeats(results)) if check else ()
-    exit_code = combined_exit_code(counted, sets=sets, error=error)
-    if exit_code == 0:
-        note_open_verdicts([each.verdict for each in sets])
-    raise typer.Exit(exit_code)
+    exit_with_verdicts(counted, llmb.judge_sets(llmb.find_repeats(results)) if check else (), error)

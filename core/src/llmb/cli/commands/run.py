@@ -10,18 +10,8 @@ import typer
 
 import llmb
 from llmb.cli import output
-from llmb.cli.exit_codes import combined_exit_code
-from llmb.cli.follow import follow_runs, open_session, print_attach_command, print_runs
-from llmb.cli.options import (
-    AsJson,
-    Overrides,
-    Spec,
-    TargetName,
-    WithCheck,
-    note_ignored,
-    note_open_verdicts,
-    reject_combination,
-)
+from llmb.cli.follow import exit_with_verdicts, follow_runs, open_session, print_attach_command, print_runs
+from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
 
 
 def run(
@@ -55,11 +45,7 @@ def run(
     if detach and not as_json and not error:
         print_attach_command(session)
     counted = [result for result in results if result.ended or not (detach or error)]
-    sets = llmb.judge_sets(results) if check else ()
-    exit_code = combined_exit_code(counted, sets=sets, error=error)
-    if exit_code == 0:
-        note_open_verdicts([each.verdict for each in sets])
-    raise typer.Exit(exit_code)
+    exit_with_verdicts(counted, llmb.judge_sets(results) if check else (), error)
 
 
 def _dry_run(load: Callable[[llmb.PluginRegistry], llmb.Workload], spec: Path, *, check: bool, as_json: bool) -> None:
