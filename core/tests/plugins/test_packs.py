@@ -227,3 +227,10 @@ def test_a_sweep_over_files_runs_each(tmp_path: Path) -> None:
         write(tmp_path, f"{name}.toml", FRAMEWORK.replace('files = ["lib/train.py"]', ""))
     spec = write(tmp_path, "spec.toml", tomli_w.dumps(spec_of(["./one.toml", "./two.toml"])))
     assert [each.run.recipe for each in llmb.load(spec).runs] == ["one/one", "two/two"]
+
+
+def test_a_file_does_not_take_the_place_of_an_installed_recipe_of_its_name(config: Path, tmp_path: Path) -> None:
+    write_framework(config)
+    other = write(tmp_path, "mylm.toml", FRAMEWORK.replace("steps = 3", "steps = 7").replace('"lib/train.py"', ""))
+    runs = llmb.load(spec_of([str(other), "mylm/mylm"])).runs
+    assert [each.run.steps for each in runs] == [7, 3]

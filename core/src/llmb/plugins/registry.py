@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import attrs
 
 from llmb.hookspecs import ExtensionHooks, FrameworkHooks, ReportRenderer, SchedulerHooks
+from llmb.plugins.addresses import is_file_address
 from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.plugins.guard import Plugin, decoding
 from llmb.plugins.load import load
@@ -83,7 +84,9 @@ class PluginRegistry:
         """Return a recipe, like `load_recipe`. Raise RecipeError or PluginError."""
         if address not in self._recipes:
             recipe = find_recipe(address, self.installed, self._recipe_files)
-            self._recipes[address] = self._recipes[recipe.address] = recipe
+            self._recipes[address] = recipe
+            if not is_file_address(address):  # a file may have the name of an installed recipe
+                self._recipes[recipe.address] = recipe
         return self._recipes[address]
 
     def check_settings(self, framework: str, address: str) -> None:
