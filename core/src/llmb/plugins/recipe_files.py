@@ -14,7 +14,7 @@ import attrs
 from llmb.plugins.addresses import is_file_address, split_address
 from llmb.plugins.entry_points import PACK, PluginEntry, choose_entry, find_plugins
 from llmb.recipes.listing import release_numbers
-from llmb.recipes.read_recipe import parse_recipe, read_recipe, with_shared
+from llmb.recipes.read_recipe import parse_recipe, read_recipe, read_shared, with_shared
 from llmb.recipes.releases import releases_of
 from llmb.values.error_text import nearest_name, unknown_name
 from llmb.values.errors import Fault, RecipeError
@@ -40,9 +40,7 @@ class RecipeFiles:
     def _shared_texts(self, recipes: Path) -> Mapping[str, str]:
         """Return the text of each shared file by its path below ``shared``, without the suffix: "models/qwen3-30b"."""
         if recipes not in self._shared:
-            folder = recipes / "shared"
-            found = {each.relative_to(folder).with_suffix("").as_posix(): each for each in folder.rglob("*.toml")}
-            self._shared[recipes] = {name: read_text(file, RecipeError) for name, file in found.items()}
+            self._shared[recipes] = read_shared(recipes, RecipeError)
         return self._shared[recipes]
 
 

@@ -1,7 +1,7 @@
 """Read a recipe: TOML text to a checked `Recipe`. docs/recipes.md describes the file."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 import attrs
@@ -12,11 +12,11 @@ from llmb.recipes.recipe_tables import RecipeTable
 from llmb.recipes.releases import at_release, releases_of
 from llmb.recipes.sizes import DEFAULT_DTYPES, check_sizes, flops_per_token, open_rule, sequence_length
 from llmb.values.error_text import invalid_value, nearest_name
-from llmb.values.errors import Fault, RecipeError, located
+from llmb.values.errors import Fault, LlmbError, RecipeError, located
 from llmb.values.frozen import FrozenMap, merged
 from llmb.values.model_rules import check_model
 from llmb.values.recipe import Point, Recipe
-from llmb.values.toml_files import parse_toml
+from llmb.values.toml_files import parse_toml, read_text
 from llmb.values.typed import decode
 
 Parser = Callable[[str, str], Mapping[str, Any]]
@@ -91,6 +91,13 @@ def _check_rows(rows: Mapping[PointKey, Sequence[PublishedRow]], points: Sequenc
             nearest = nearest_name(point_name(key), known.values(), cutoff=0.4)
             message = f"{point_name(key)} is not a point of this recipe"
             yield Fault(message=message, key=f"{row.place}.gpus", nearest=nearest)
+
+
+def read_shared(recipes: Path, error: type[LlmbError]) -> dict[str, str]:
+    """Return the texts of the files that recipes of a folder share, by the path below ``shared`` without the suffix."""
+    folder = recipes / "shared"
+    files = sorted(folder.rglob("*.toml"))
+    return {each.relative_to(folder).with_suffix("").as_posix(): read_text(each, error) for each in files}
 
 
 def with_shared(

@@ -12,7 +12,7 @@ from llmb.plugins.declared.command import SCRIPT, used_names
 from llmb.plugins.declared.file import DeclaredFile, DeclaredRecipe, OptionTable
 from llmb.plugins.declared.log_format import LogFormat, compile_format
 from llmb.plugins.declared.placeholders import OF_PROCESS, OF_RUN, check_text
-from llmb.recipes.read_recipe import with_shared
+from llmb.recipes.read_recipe import read_shared, with_shared
 from llmb.values.errors import Fault, PluginError, RecipeError, located
 from llmb.values.frozen import FrozenMap
 from llmb.values.toml_files import parse_toml, read_text
@@ -63,7 +63,7 @@ class ReadFile:
 def read_file(path: Path) -> ReadFile:
     """Return a declared framework. Raise PluginError with all errors of its file."""
     text = read_text(path, PluginError)
-    shared = read_shared(path)
+    shared = read_shared(path.parent, PluginError)
     try:
         tables = _with_shared(parse_toml(text, str(path), PluginError), shared, path)
     except RecipeError as error:
@@ -79,13 +79,6 @@ def read_file(path: Path) -> ReadFile:
         raise PluginError(*located(wrong, str(path)))
     used = {f"shared/{name}.toml": each for name, each in shared.items()} if "shared" in text else {}
     return ReadFile(path=path, file=file, log=log, text=text, texts=FrozenMap({**texts, **used}))
-
-
-def read_shared(file: Path) -> Mapping[str, str]:
-    """Return the text of each file that recipes share, by its path below ``shared`` without the suffix."""
-    folder = file.parent / "shared"
-    files = sorted(folder.rglob("*.toml"))
-    return {each.relative_to(folder).with_suffix("").as_posix(): read_text(each, PluginError) for each in files}
 
 
 def _with_shared(tables: dict[str, Any], shared: Mapping[str, str], path: Path) -> dict[str, Any]:
