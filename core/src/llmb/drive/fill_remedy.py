@@ -31,6 +31,7 @@ def _names(plan: RunPlan, record: RunRecord) -> Mapping[str, str]:
         "SPEC": str(record.directory / "run.toml"),
         "RUN": plan.run.id,
         "LOGS": str(record.logs),
+        "WORKDIR": plan.target.workdir,
         "FRAMEWORK": plan.run.framework,
         "ADDRESS": plan.run.recipe,
         "IMAGE": image.pinned if image else "",
