@@ -96,6 +96,12 @@ def test_a_run_of_a_sweep_shows_its_values_and_its_repeat(capsys: pytest.Capture
     assert "sweep parallelism.tp = 2, measure.window = [35, 44], env.A = on repeat 2 of 3 step time" in shown
 
 
+def test_a_set_of_many_repeats_names_the_first_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    repeats = [result(run_id=f"id{n}", repeat=n, repeats=400, first_repeat="id1") for n in range(1, 401)]
+    print_results([], judge_sets(repeats))
+    assert capsys.readouterr().out.splitlines()[0] == "400 repeats  id1, id2, id3, id4 and 396 more"
+
+
 def test_the_list_shows_the_values_by_which_runs_of_one_name_differ(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -124,6 +124,12 @@ def test_errors_in_the_targets_file_name_the_file_and_their_key(spec: Any, write
     assert (error.file, error.message) == (str(file), "no scheduler")
 
 
+def test_a_key_that_a_named_target_lacks_is_missing_in_its_table(spec: Any, write_targets: Any) -> None:
+    file = write_targets('[eos]\nscheduler = "slurm"\nhost = "eos"')
+    error = spec.write(WORKLOAD).errors(target="eos")["eos.workdir"]
+    assert (error.file, error.message) == (str(file), "required key is missing")
+
+
 def test_an_invalid_targets_file_is_an_error_only_of_specs_that_name_a_target(spec: Any, write_targets: Any) -> None:
     file = write_targets("[box")
     [error] = spec.write(WORKLOAD).errors(target="box").values()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
@@ -21,6 +21,9 @@ from llmb.cli.views.verdicts import print_verdict, published_row, rates_row, win
 
 HIGH_MFU = "MFU above 100 %"
 """The beginning of the note on an impossible MFU."""
+
+MOST_LISTED = 4
+"""Runs of a set of repeats that are named."""
 
 STYLES = {
     "completed": "green",
@@ -55,10 +58,16 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold").append(
-                f"  {', '.join(each.runs)}", style="not bold"
+                f"  {_list_runs(each.runs)}", style="not bold"
             )
             console.print(heading, soft_wrap=True)
             print_verdict(each.verdict, each.reason)
+
+
+def _list_runs(run_ids: Sequence[str]) -> str:
+    if len(run_ids) <= MOST_LISTED:
+        return ", ".join(run_ids)
+    return f"{', '.join(run_ids[:MOST_LISTED])} and {len(run_ids) - MOST_LISTED} more"
 
 
 def _heading(result: llmb.RunResult) -> Text:
