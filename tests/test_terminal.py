@@ -75,6 +75,20 @@ def test_names_of_logs_are_complete_on_80_columns(tmp_path: Path) -> None:
     ]
 
 
+def test_a_message_is_broken_between_words_and_its_commands_are_kept(tmp_path: Path) -> None:
+    arguments = ("parse", str(tmp_path / "a.log"))
+    (tmp_path / "a.log").write_text("nothing\n")
+    with Terminal(80, 40) as terminal:
+        assert terminal.run_llmb(arguments, env={**os.environ, "TERM": "xterm"}) == 2
+    shown = ESCAPE.sub("", terminal.written).strip()
+    first, *others = shown[shown.index("llmb: no installed framework") :].splitlines()
+    assert others
+    assert all(line.startswith("  ") for line in others)
+    assert [" ".join([first, *map(str.strip, others)])] == run_llmb(arguments).stderr.splitlines()[-1:]
+    assert any(f"`llmb new-plugin NAME --from {tmp_path}/a.log`" in line for line in others)
+    assert [line for line in (first, *others) if len(line) > 80 and "`" not in line and str(tmp_path) not in line] == []
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_piped_output_has_no_escapes_and_no_trailing_blanks(name: str) -> None:
     lines = piped(*TABLES[name]).splitlines()

@@ -37,11 +37,13 @@ def print_prose(text: str, *, begin: str = "") -> None:
 
     A terminal breaks them between words. Into a pipe or a file they are one line.
     """
-    width, lines = terminal_width(), [llmb.printable_line(text)]
-    if width is not None:
-        lines = break_prose(lines[0], width - len(begin)) or lines
-    for line in lines:
+    for line in _lines_of_prose(text, terminal_width(), len(begin)):
         print_text(f"{begin}{line}")
+
+
+def _lines_of_prose(text: str, width: int | None, indent: int) -> list[str]:
+    line = llmb.printable_line(text)
+    return [line] if width is None else break_prose(line, width - indent) or [line]
 
 
 def break_prose(text: str, width: int) -> list[str]:
@@ -54,9 +56,9 @@ def break_prose(text: str, width: int) -> list[str]:
     return [line.replace(NO_BREAK, " ") for line in lines]
 
 
-def terminal_width() -> int | None:
-    """Return the number of columns of the terminal, or None if standard output is a pipe or a file."""
-    return console().width if sys.stdout.isatty() else None
+def terminal_width(*, stderr: bool = False) -> int | None:
+    """Return the number of columns of the terminal, or None if standard output or error is a pipe or a file."""
+    return console(stderr=stderr).width if (sys.stderr if stderr else sys.stdout).isatty() else None
 
 
 def print_json(document: Any) -> None:
@@ -92,11 +94,15 @@ def _print_items(items: Iterator[Any]) -> None:
 
 
 def print_message(text: str) -> None:
-    """Print a line on standard error that begins with ``llmb:``, and the lines that belong to it: those of `BELOW`."""
+    """Print a line on standard error that begins with ``llmb:``, and the lines that belong to it: those of `BELOW`.
+
+    A terminal breaks the first line between words. The lines below it may be those of a log.
+    """
     first, *below = text.split(BELOW)
-    print_progress(f"llmb: {first}")
-    for line in below:
-        print_progress(f"{BELOW[1:]}{line}")
+    begin, indent = "llmb: ", BELOW[1:]
+    broken = _lines_of_prose(first, terminal_width(stderr=True), len(begin))
+    for line in (f"{begin}{broken[0]}", *(f"{indent}{each}" for each in (*broken[1:], *below))):
+        print_progress(line)
 
 
 def print_progress(text: str) -> None:
