@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.deadline import DEADLINE_S
+from parts.toy import await_run
 
 pytestmark = pytest.mark.real
 
@@ -26,13 +26,6 @@ def start_at_gate(toy: Any, **tables: dict[str, Any]) -> tuple[Any, str]:
     running = toy.start("run", toy.spec(framework=framework, **tables), "--json")
     toy.wait_for_journal("begin")
     return running, toy.wait_for_state("running")
-
-
-def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=DEADLINE_S)
-    assert out, err
-    [run] = json.loads(out)["runs"]
-    return dict(run)
 
 
 def job_script(work: Path) -> int:
@@ -81,7 +74,7 @@ def test_the_container_is_named_and_labelled_and_runs_an_init(toy_docker: Any, d
     assert about["HostConfig"]["Init"] is True
     assert about["HostConfig"]["IpcMode"] == "host"
     toy_docker.gate.touch()
-    assert end(running)["state"] == "completed"
+    assert await_run(running)["state"] == "completed"
 
 
 @pytest.mark.slow
@@ -127,7 +120,7 @@ def test_out_of_memory_is_not_just_a_kill(toy_docker: Any) -> None:
 def test_a_container_removed_by_another_process_is_reported(toy_docker: Any, docker: Any) -> None:
     running, run_id = start_at_gate(toy_docker)
     docker("rm", "--force", "--volumes", f"llmb-{run_id}-train")
-    run = end(running)
+    run = await_run(running)
     assert run["state"] == "failed"
     assert "signal 9" in run["failure"]["cause"] or "removed by another process" in run["failure"]["cause"]
 
@@ -143,7 +136,7 @@ def test_cancel_stops_the_container(toy_docker: Any, docker: Any, ignore_term: b
     running, run_id = start_at_gate(toy_docker, framework={"ignore_term": ignore_term})
     [cancelled] = toy_docker.runs("cancel", run_id)
     assert cancelled["state"] == "cancelled"
-    assert end(running) == cancelled
+    assert await_run(running) == cancelled
     assert docker.containers == []
 
 
@@ -166,7 +159,7 @@ def test_a_killed_job_leaves_no_container_behind(toy_docker: Any, docker: Any, v
     work = toy_docker.work(run_id)
     pid = job_script(work) if victim == "the job's script" else int((work / "started").read_text().split()[0])
     os.kill(pid, signal.SIGKILL)
-    assert end(running)["state"] in ("failed", "lost")
+    assert await_run(running)["state"] in ("failed", "lost")
     assert docker.containers == []
 
 
@@ -178,7 +171,7 @@ def test_a_killed_docker_client_does_not_affect_the_run(toy_docker: Any, docker:
     os.kill(int(client), signal.SIGKILL)
     [cancelled] = toy_docker.runs("cancel", run_id)
     assert cancelled["state"] == "cancelled"
-    assert end(running) == cancelled
+    assert await_run(running) == cancelled
     assert docker.containers == []
 
 
@@ -206,7 +199,7 @@ def test_the_run_continues_if_the_daemon_dies(toy_docker: Any, docker: Any) -> N
     toy_docker.wait(lambda: "docker does not respond" in log.read_text())
     docker.start()
     toy_docker.gate.touch()
-    run = end(running)
+    run = await_run(running)
     assert run["state"] == "completed", run
     assert toy_docker.steps_of(Path(run["directory"])) == [1, 2, 3, 4, 5]
     assert len(toy_docker.journal("begin")) == 2
@@ -220,7 +213,7 @@ def test_a_daemon_restart_that_stops_containers_is_reported_with_a_remedy(
     toy_docker.wait(lambda: "docker does not respond" in (toy_docker.work(run_id) / "out.log").read_text())
     monkeypatch.setattr(docker, "live_restore", False)  # the behaviour of a daemon that restarts
     docker.start()
-    run = end(running)
+    run = await_run(running)
     assert run["state"] == "failed"
     assert 'set "live-restore": true in its daemon.json to keep containers running' in run["failure"]["cause"]
     assert toy_docker.steps_of(Path(run["directory"])) == [1, 2]
@@ -237,7 +230,7 @@ def test_a_secret_reaches_the_job_only(toy_docker: Any, docker: Any, monkeypatch
     commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
     inspected = docker("inspect", f"llmb-{run_id}-train")
     toy_docker.gate.touch()
-    assert end(running)["state"] == "completed"
+    assert await_run(running)["state"] == "completed"
     assert hashlib.sha256(TOKEN.encode()).hexdigest() in (toy_docker.work(run_id) / "token.sha256").read_text()
     assert TOKEN not in commands + inspected
     files = [file for file in toy_docker.folder.rglob("*") if file.is_file()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import signal
 import tomllib
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.deadline import DEADLINE_S
 from parts.enroot import SQUASHFS, Enroot
+from parts.toy import await_run
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its binds are real, and need root")
 
@@ -47,13 +46,6 @@ def start_at_gate(toy: Any, **more: dict[str, Any]) -> tuple[Any, str]:
     running = toy.start("run", toy.spec(**tables(framework=framework, **more)), "--json")
     toy.wait_for_journal("begin")
     return running, toy.wait_for_state("running")
-
-
-def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=DEADLINE_S)
-    assert out, err
-    [run] = json.loads(out)["runs"]
-    return dict(run)
 
 
 @pytest.mark.smoke
@@ -124,7 +116,7 @@ def test_a_killed_import_is_repeated(runs: Any, enroot: Enroot) -> None:
     os.kill(int((task / "started").read_text().split()[0]), signal.SIGKILL)
     runs.wait(lambda: len(enroot.imports) == 2)
     (enroot.state / "gate").unlink()
-    assert end(running)["state"] == "completed"
+    assert await_run(running)["state"] == "completed"
     assert [each for each in images.iterdir() if each.suffix not in (".lock", ".sqsh", ".sha256")] == []
 
 
@@ -186,7 +178,7 @@ def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:
     running, run_id = start_at_gate(runs, framework={"ignore_term": ignore_term})
     [cancelled] = runs.runs("cancel", run_id)
     assert cancelled["state"] == "cancelled"
-    assert end(running) == cancelled
+    assert await_run(running) == cancelled
     assert alive(runs.work(run_id)) == []
 
 
@@ -194,7 +186,7 @@ def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:
 def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
     os.kill(int((runs.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
-    assert end(running)["state"] == "lost"
+    assert await_run(running)["state"] == "lost"
     assert alive(runs.work(run_id)) == []
 
 

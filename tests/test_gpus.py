@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.deadline import DEADLINE_S
+from parts.toy import await_run
 
 FOUR = {"machine_gpus": 4, "max_parallel": 3}
 
@@ -23,13 +22,6 @@ def spec(toy: Any, name: str, gpus: int, gate: str = "", **target: Any) -> str:
 
 def start(toy: Any, name: str, gpus: int, **target: Any) -> Any:
     return toy.start("run", spec(toy, name, gpus, str(toy.gate), **target), "--json")
-
-
-def end(process: Any) -> dict[str, Any]:
-    out, err = process.communicate(timeout=DEADLINE_S)
-    assert out, err
-    [run] = json.loads(out)["runs"]
-    return dict(run)
 
 
 def visible(work: Path) -> set[str]:
@@ -51,7 +43,7 @@ def test_concurrent_runs_have_their_own_gpus(toy: Any) -> None:
     toy.wait(lambda: (toy.work(waiting.name) / "started").exists())
     assert len(toy.journal("begin")) == 4  # there is a place for it, but no GPU
     toy.gate.touch()
-    assert {end(each)["state"] for each in (*running, third)} == {"completed"}
+    assert {await_run(each)["state"] for each in (*running, third)} == {"completed"}
 
 
 @pytest.mark.slow
@@ -67,7 +59,7 @@ def test_the_next_run_ends_the_processes_of_a_killed_one_on_its_gpus(toy: Any) -
     for pid in (supervisor, script):
         os.kill(pid, signal.SIGKILL)
     second = toy.start("run", spec(toy, "second", 4), "--json")
-    assert end(second)["state"] == "completed"
+    assert await_run(second)["state"] == "completed"
     assert len(toy.journal("begin")) == 8
     assert len(toy.journal("end")) == 4
     [lost] = toy.runs("attach", run_id)
@@ -100,7 +92,7 @@ def test_llmb_waits_for_a_run_with_invisible_processes(toy: Any) -> None:
     toy.wait(lambda: waiting_for(lock) not in (None, asked))
     holder.communicate()
     toy.gate.touch()
-    assert end(running)["state"] == "completed"
+    assert await_run(running)["state"] == "completed"
     assert [each.name for each in elsewhere.iterdir()] == ["started"]
 
 
@@ -118,7 +110,7 @@ def test_at_most_max_parallel_runs_are_concurrent(toy: Any) -> None:
     toy.wait(lambda: len([each for each in toy.records if (toy.work(each.name) / "started").exists()]) == 3)
     assert len(toy.journal("begin")) == 2
     toy.gate.touch()
-    assert {end(each)["state"] for each in running} == {"completed"}
+    assert {await_run(each)["state"] for each in running} == {"completed"}
     assert len(toy.journal("begin")) == 3
 
 

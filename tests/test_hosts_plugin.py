@@ -15,6 +15,7 @@ import pytest
 import tomli_w
 from parts.examples import SOURCES, write_metadata
 from parts.sshd import Sshd, signal_all
+from parts.toy import printed_runs
 
 import llmb
 from llmb import FrozenMap
@@ -49,9 +50,7 @@ class Hosts:
         return self.toy.llmb(*arguments, env=self.env)
 
     def runs(self, *arguments: str) -> list[dict[str, Any]]:
-        done = self.llmb(*arguments, "--json")
-        assert done.returncode in (0, 1), done.stderr + done.stdout
-        return list(json.loads(done.stdout)["runs"])
+        return printed_runs(self.llmb(*arguments, "--json"))
 
     def start(self, *arguments: str) -> tuple[str, Path]:
         """Detach a run, and wait until all its ranks train: its id and directory."""

@@ -8,24 +8,14 @@ from typing import Any
 
 import pytest
 from parts.pages import blocks, commands, matches
+from parts.toy import at_gate, gated
 
 pytestmark = pytest.mark.real
-
-
-def gated(toy: Any, **options: Any) -> dict[str, Any]:
-    """Return options of a training that waits after its second step."""
-    return {"gate": str(toy.gate), "gate_step": 2, **options}
 
 
 def its_time_is_over(toy: Any) -> Any:
     """Set the time limit of the job to a moment ahead; Slurm rejects a limit in the past."""
     return order(toy, "scontrol", "update", "jobid=JOB", "EndTime=now+5")
-
-
-def at_gate(toy: Any, action: Any, attempt: int = 0) -> tuple[Any, Any]:
-    """Call ``act`` once an attempt waits at the gate."""
-    logs = f"runs/*/logs/train.{attempt}.log"
-    return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs)), action
 
 
 def open_gate(toy: Any, attempt: int) -> tuple[Any, Any]:
@@ -38,9 +28,8 @@ def at_recorded_gate(toy: Any, action: Any) -> tuple[Any, Any]:
 
     Accounting would never contain an attempt that ends before Slurm has sent its start there.
     """
-    at, _ = at_gate(toy, action)
     sacct = ("sacct", "-X", "-n", "-P", "-o", "State")
-    return lambda: at() and toy.cluster.order(*sacct, "-j", toy.job_id()).strip() == "RUNNING", action
+    return lambda: toy.is_at_gate() and toy.cluster.order(*sacct, "-j", toy.job_id()).strip() == "RUNNING", action
 
 
 def order(toy: Any, *words: str) -> Any:

@@ -13,6 +13,7 @@ import pytest
 from parts import disks
 from parts.deadline import DEADLINE_S
 from parts.slurm import Cluster
+from parts.toy import at_gate, gated
 
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
@@ -111,17 +112,6 @@ def limited_work(request: pytest.FixtureRequest, toy_slurm: Any) -> Iterator[Pat
         yield workdir
 
 
-def at_gate(toy: Any, action: Callable[[], Any], attempt: int = 0) -> tuple[Any, Any]:
-    """Call ``action`` once an attempt waits at the gate."""
-    logs = f"runs/*/logs/train.{attempt}.log"
-    return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs)), action
-
-
-def gated(toy: Any, **options: Any) -> dict[str, Any]:
-    """Return options of a training that waits after its second step."""
-    return {"gate": str(toy.gate), "gate_step": 2, **options}
-
-
 def test_a_full_disk_is_the_reason_and_not_the_framework(
     limited_work: Path, own_cluster: OwnCluster, request: pytest.FixtureRequest
 ) -> None:
@@ -141,7 +131,7 @@ def test_llmb_waits_for_a_controller_that_restarts(own_cluster: OwnCluster) -> N
     """On its own cluster, because a node that had a job meanwhile gives no GPU to the steps of later jobs."""
     with own_cluster(accounting=False, settings=GIVE_UP_SOON) as toy:
         running = toy.start("run", toy.spec(framework=gated(toy)), "--json")
-        toy.wait(at_gate(toy, lambda: None)[0])
+        toy.wait(toy.is_at_gate)
         toy.wait_for_state("running")
         toy.cluster.kill("slurmctld", signal.SIGTERM)  # the controller saves its state
         lines = iter(running.stderr.readline, "")

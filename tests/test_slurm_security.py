@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.toy import at_gate
 
 pytestmark = pytest.mark.real
 
@@ -107,11 +108,6 @@ def secret(toy: Any, **options: Any) -> dict[str, Any]:
     return {"secrets": ["TOY_TOKEN"], "gate": str(toy.gate), "gate_step": 2, **options}
 
 
-def at_gate(toy: Any, attempt: int = 0) -> Any:
-    logs = f"runs/*/logs/train.{attempt}.log"
-    return lambda: any("toy step 2" in file.read_text() for file in toy.workdir.glob(logs))
-
-
 def secrets_left(toy: Any) -> list[Path]:
     return list(toy.workdir.rglob("*secrets*"))
 
@@ -129,7 +125,7 @@ def test_a_secret_reaches_the_job_only(toy_slurm: Any) -> None:
         refuse_token(toy_slurm, toy_slurm.job_id())
         toy_slurm.gate.touch()
 
-    run = toy_slurm.follow((at_gate(toy_slurm), look), framework=secret(toy_slurm))
+    run = toy_slurm.follow(at_gate(toy_slurm, look), framework=secret(toy_slurm))
     assert run["state"] == "completed"
     digest = (toy_slurm.work(run["run_id"]) / "token.sha256").read_text().split()[0]
     assert digest == hashlib.sha256(TOKEN.encode()).hexdigest()
@@ -147,7 +143,7 @@ def test_a_requeued_job_has_its_secret(toy_slurm: Any) -> None:
         requeue()
 
     run = toy_slurm.follow(
-        (at_gate(toy_slurm), look), (at_gate(toy_slurm, 1), toy_slurm.gate.touch), framework=secret(toy_slurm)
+        at_gate(toy_slurm, look), at_gate(toy_slurm, toy_slurm.gate.touch, 1), framework=secret(toy_slurm)
     )
     assert run["state"] == "completed"
     assert (toy_slurm.work(run["run_id"]) / "token.sha256").exists()
@@ -156,7 +152,7 @@ def test_a_requeued_job_has_its_secret(toy_slurm: Any) -> None:
 
 @pytest.mark.parametrize("words", [("scancel",), ("scancel", "--signal=KILL", "--full")])
 def test_a_secret_does_not_outlive_a_job_that_is_killed(toy_slurm: Any, words: tuple[str, ...]) -> None:
-    kill = (at_gate(toy_slurm), lambda: toy_slurm.cluster.order(*words, toy_slurm.job_id()))
+    kill = at_gate(toy_slurm, lambda: toy_slurm.cluster.order(*words, toy_slurm.job_id()))
     run = toy_slurm.follow(kill, framework=secret(toy_slurm))
     assert run["state"] in ("cancelled", "failed")
     assert secrets_left(toy_slurm) == []
@@ -164,7 +160,7 @@ def test_a_secret_does_not_outlive_a_job_that_is_killed(toy_slurm: Any, words: t
 
 def test_a_cancelled_job_removes_its_secret_without_a_follower(toy_slurm: Any) -> None:
     toy_slurm.llmb("run", toy_slurm.spec(framework=secret(toy_slurm)), "--detach")
-    toy_slurm.wait(at_gate(toy_slurm))
+    toy_slurm.wait(toy_slurm.is_at_gate)
     toy_slurm.cluster.order("scancel", toy_slurm.job_id())
     assert toy_slurm.wait(lambda: not secrets_left(toy_slurm))
 

@@ -13,6 +13,7 @@ from parts.deadline import DEADLINE_S
 from parts.network import Network
 from parts.screen import Screen
 from parts.sshd import Sshd
+from parts.toy import printed_runs
 
 import llmb
 
@@ -44,9 +45,7 @@ class Remote:
         return self.toy.llmb(*arguments, env=self.env)
 
     def runs(self, *arguments: str) -> list[dict[str, Any]]:
-        done = self.llmb(*arguments, "--json")
-        assert done.returncode in (0, 1), done.stderr + done.stdout
-        return list(json.loads(done.stdout)["runs"])
+        return printed_runs(self.llmb(*arguments, "--json"))
 
 
 @pytest.fixture

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from llmb import LogParser, Notice, Step, StepSeries
 
@@ -28,6 +29,12 @@ def _garble(log: bytes, dice: random.Random) -> bytes:
         piece = dice.choice((*PIECES, log[elsewhere : elsewhere + dice.randint(1, 60)]))
         log = log[:place] + piece + log[place + dice.choice((0, 0, 1, 40)) :]
     return log
+
+
+def cut(log: bytes, places: Iterable[int]) -> list[bytes]:
+    """Return the log in blocks, cut at these places modulo its length."""
+    edges = [0, *sorted(place % (len(log) + 1) for place in places), len(log)]
+    return [log[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 def read(new_parser: Callable[[], LogParser], log: bytes) -> list[Step | Notice]:

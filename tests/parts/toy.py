@@ -77,10 +77,8 @@ class ToyRuns:
         return run_llmb(arguments, env={**self.env, **env})
 
     def runs(self, *arguments: str) -> list[dict[str, Any]]:
-        """Return the runs in the output of ``llmb ... --json``."""
-        done = self.llmb(*arguments, "--json")
-        assert done.returncode in (0, 1), done.stderr + done.stdout
-        return list(json.loads(done.stdout)["runs"])
+        """Return the runs that a command prints with ``--json``."""
+        return printed_runs(self.llmb(*arguments, "--json"))
 
     def run(self, **tables: dict[str, Any]) -> dict[str, Any]:
         """Run one run of the toy with the library, in this process."""
@@ -164,6 +162,20 @@ def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+def await_run(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Wait for the end of a process that `ToyRuns.start` returned. Return the run that it prints with ``--json``."""
+    out, err = process.communicate(timeout=DEADLINE_S)
+    assert out, err
+    [run] = json.loads(out)["runs"]
+    return dict(run)
+
+
+def printed_runs(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    """Return the runs in the output of ``llmb ... --json``."""
+    assert done.returncode in (0, 1), done.stderr + done.stdout
+    return list(json.loads(done.stdout)["runs"])
+
+
 class SlurmRuns(ToyRuns):
     """Runs of the toy framework on a Slurm cluster."""
 
@@ -201,6 +213,11 @@ class SlurmRuns(ToyRuns):
         [result] = session.results
         return dict(result.as_dict())
 
+    def is_at_gate(self, attempt: int = 0) -> bool:
+        """Check whether an attempt waits at the gate after its second step."""
+        logs = self.workdir.glob(f"runs/*/logs/train.{attempt}.log")
+        return any("toy step 2" in log.read_text() for log in logs)
+
     def job_id(self) -> str:
         """Return the job id of the one run, from its directory on the target."""
         return (next(self.workdir.glob("runs/*/job_id"))).read_text().strip()
@@ -212,6 +229,16 @@ class SlurmRuns(ToyRuns):
             name, job_id = line.split()
             found.setdefault(name, []).append(job_id)
         return found
+
+
+def gated(toy: ToyRuns, **options: Any) -> dict[str, Any]:
+    """Return options of a training that waits after its second step."""
+    return {"gate": str(toy.gate), "gate_step": 2, **options}
+
+
+def at_gate(toy: SlurmRuns, action: Callable[[], Any], attempt: int = 0) -> tuple[Callable[[], bool], Any]:
+    """Return a step for `SlurmRuns.follow`: call ``action`` once an attempt waits at the gate."""
+    return lambda: toy.is_at_gate(attempt), action
 
 
 class ContainerRuns(ToyRuns):

@@ -7,23 +7,10 @@ from typing import Any
 
 import attrs
 import pytest
+from parts.jobs import job
 
 from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, Sidecar, Venv
 from llmb.testing import LocalHost, SchedulerContract
-
-
-def job(**changes: Any) -> Job:
-    usual = {
-        "id": "abcde-tiny",
-        "directory": "/work/runs/abcde-tiny",
-        "phases": (Phase(name="train", command=("python", "train.py")),),
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "gpus_per_node": 0,
-        "time_limit_s": 1800,
-    }
-    return Job(**usual | changes)
-
 
 IMAGE = Image(ref="nvcr.io/nvidia/nemo:24.09")
 

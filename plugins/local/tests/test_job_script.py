@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.jobs import job
 
 from llmb import Dataset, Environment, FrozenMap, Image, Job, Phase, SpecError, Target, Task, Venv
 from llmb_local.job_script import lock_word
@@ -15,19 +16,6 @@ from llmb_local.options import LocalOptions
 from llmb_local.plugin import Local
 
 GOLDEN = Path(__file__).parent / "golden"
-
-
-def job(**changes: Any) -> Job:
-    usual = {
-        "id": "abcde-tiny",
-        "directory": "/work/runs/abcde-tiny",
-        "phases": (Phase(name="train", command=("python", "train.py")),),
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "gpus_per_node": 0,
-        "time_limit_s": 1800,
-    }
-    return Job(**usual | changes)
 
 
 IMAGE = Image(ref="nvcr.io/nvidia/nemo:24.09")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import csv
 import functools
-import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parts.garbled import garbled, read
+from parts.garbled import cut, garbled, read
 
 from llmb import Notice, Step
 from llmb_maxtext.log import MaxTextLog
@@ -76,11 +75,6 @@ def interleaved(data: bytes, ranks: int, label: str = "", late: int = 0) -> byte
 def parsed_in_one_piece(log: Path) -> str:
     """Return what the parser finds in a log, as text."""
     return repr(parse(log.read_bytes()))
-
-
-def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 # What a line means

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from parts.garbled import garbled, read
+from parts.garbled import cut, garbled, read
 
 from llmb import Notice, Step
 from llmb.analysis.mean_step_time import summarise
@@ -76,11 +75,6 @@ def series(*blocks: bytes) -> StepSeries:
 
 def brief(*blocks: bytes) -> list[tuple[int, float | None, float | None]]:
     return [(step.step, step.time_s, step.tflops_per_gpu) for step in series(*blocks).steps]
-
-
-def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 # What a line means

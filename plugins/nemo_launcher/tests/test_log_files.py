@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import csv
 import functools
-import itertools
 import json
 import tracemalloc
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from parts.garbled import cut
 
 from llmb import Notice, Step
 from llmb.analysis.mean_step_time import summarise
@@ -75,11 +75,6 @@ def last_run(*blocks: bytes) -> dict[int, str]:
 def parsed_in_one_piece(log: Path) -> str:
     """Return what the parser finds in a log, as text."""
     return repr(parse(log.read_bytes()))
-
-
-def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
-    edges = [0, *sorted(place % (len(data) + 1) for place in places), len(data)]
-    return [data[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 def labelled(data: bytes, label: str, ranks: int = 1, late: int = 0) -> bytes:

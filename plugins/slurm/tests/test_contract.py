@@ -8,25 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from parts.jobs import job
 
 from llmb import Environment, FrozenMap, Image, Job, Mount, Phase, Sidecar, Venv
 from llmb.testing import SchedulerContract
 
 VENV = Environment(base=Venv(lock="one==1\n", python=">=3.12"))
 IMAGE = Environment(base=Image(ref="nvcr.io/nvidia/nemo:24.09", digest="sha256:" + 64 * "0"), secrets=("HF_TOKEN",))
-
-
-def job(**changes: Any) -> Job:
-    usual = {
-        "id": "abcde-tiny",
-        "directory": "/work/runs/abcde-tiny",
-        "phases": (Phase(name="train", command=("python", "train.py")),),
-        "nodes": 1,
-        "tasks_per_node": 1,
-        "gpus_per_node": 0,
-        "time_limit_s": 1800,
-    }
-    return Job(**usual | changes)
 
 
 PHASES = (
