@@ -97,7 +97,7 @@ def test_a_full_work_disk_is_the_reason_and_not_the_framework(
     fill_after_step(2, limited_work, toy)
     [run] = json.loads(running.communicate(timeout=DEADLINE_S)[0])["runs"]
     assert run["state"] == "failed"
-    assert str(limited_work) in run["reason"]
+    assert str(limited_work) in run["reason"], disks.describe(limited_work)
     assert request.node.callspec.params["limited_work"] in run["reason"]
 
 

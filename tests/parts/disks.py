@@ -63,3 +63,9 @@ def fill(folder: Path) -> Path:
                     file.write(b"x" * 4096)
             subprocess.run(["sync", "--file-system", filler], check=True)
     return filler
+
+
+def describe(folder: Path) -> str:
+    """Return the use of a disk and its files with their times, for the message of a failed test."""
+    words = f"df {folder}; btrfs qgroup show -re {folder}; ls -lR --full-time {folder}"
+    return subprocess.run(["bash", "-c", words], capture_output=True, text=True).stdout
