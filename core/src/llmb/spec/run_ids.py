@@ -29,4 +29,4 @@ def draw_run_ids(workload: Workload) -> Workload:
 def _random_id(name: str) -> str:
     """Return a run id: five random characters, which are enough to type, and the run's name."""
     prefix = "".join(secrets.choice(_ALPHABET) for _ in range(5))
-    return f"{prefix}-{re.sub(r'[^a-z0-9.]+', '-', name.lower()).strip('-')[:LONGEST_NAME]}"
+    return f"{prefix}-{re.sub(r'[^a-z0-9.]+', '-', name.lower())[:LONGEST_NAME].strip('-')}"
