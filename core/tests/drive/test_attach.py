@@ -9,9 +9,10 @@ import pytest
 
 from llmb.drive import attach
 from llmb.drive.session import Session
+from llmb.drive.target_errors import with_recovery_hint
 from llmb.records.record import RunRecord, runs_folder
 from llmb.state_machine.events import Note
-from llmb.values.errors import RecordError
+from llmb.values.errors import RecordError, TargetError
 
 
 @pytest.fixture
@@ -66,3 +67,16 @@ def test_all_runs_that_cannot_be_taken_are_told_at_once(broken: RunRecord, take:
         take(["x", broken.run_id, "y", "x"])
     told = [str(fault).removeprefix(str(broken.directory))[:20] for fault in raised.value.faults]
     assert told == ["there is no run 'x' ", "/run.toml is damaged", "there is no run 'y' "]
+
+
+def test_the_error_of_a_target_names_the_first_runs_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LLMB_HOME", str(tmp_path))
+    records = [RunRecord(runs_folder() / f"run{number:02}") for number in range(13)]
+    for record in records:
+        record.create("workload = 3\n", "")
+    for record in records[6:]:
+        record.request_cancel()
+    message = str(with_recovery_hint(TargetError("no route to eos"), records))
+    assert "`llmb attach run00 run01 run02 run03 run04`" in message
+    assert "`llmb cancel run00 run01 run02 run03 run04` (and 1 more); " in message
+    assert "`llmb cancel run06 run07 run08 run09 run10` (and 2 more); " in message

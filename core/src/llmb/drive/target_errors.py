@@ -46,10 +46,16 @@ def with_recovery_hint(error: LlmbError, left: Iterable[RunRecord]) -> LlmbError
 
 
 def _hints(cancelled: dict[str, bool]) -> Iterator[str]:
-    if wanted := [run_id for run_id in cancelled if not cancelled[run_id]]:
-        ids = " ".join(wanted[:NAMED_RUNS])
-        more = f"; {len(wanted) - NAMED_RUNS} more runs are left" if len(wanted) > NAMED_RUNS else ""
+    if others := [run_id for run_id in cancelled if not cancelled[run_id]]:
+        ids, more = _first_ids(others)
         yield f"fix this, then resume with `llmb attach {ids}` or stop with `llmb cancel {ids}`{more}"
-    if ids := " ".join(run_id for run_id in cancelled if cancelled[run_id]):
-        yield f"nothing is cancelled yet: fix this, then repeat `llmb cancel {ids}`"
+    if requested := [run_id for run_id in cancelled if cancelled[run_id]]:
+        ids, more = _first_ids(requested)
+        yield f"nothing is cancelled yet: fix this, then repeat `llmb cancel {ids}`{more}"
         yield "the request is recorded, so `llmb attach` cancels too"
+
+
+def _first_ids(run_ids: list[str]) -> tuple[str, str]:
+    """Return the first ids, as words of a command, and the number of the other runs. `llmb attach` resumes all."""
+    more = f" (and {len(run_ids) - NAMED_RUNS} more)" if len(run_ids) > NAMED_RUNS else ""
+    return " ".join(run_ids[:NAMED_RUNS]), more
