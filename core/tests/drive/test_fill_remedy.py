@@ -42,6 +42,15 @@ def test_the_names_of_the_run_are_filled_in(plan: RunPlan, text: str, filled: st
     assert remedy(plan, text) == filled
 
 
+def test_the_address_of_a_recipe_in_a_file_has_the_path_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "mylm.toml"
+    file.write_text('command = ["true"]\n[log]\nline = "iter {step}: {time_ms}ms"\n[recipe]\nsteps = 2\nseq_len = 1\n'
+                    'params = 1e3\ndtypes = ["fp32"]\nglobal_batch_size = 1\n')  # fmt: skip
+    workload = {"recipe": str(file), "gpu_type": "cpu", "dtype": "fp32", "gpus": 1}
+    plan = plan_tables({"workload": workload})
+    assert remedy(plan, "`llmb recipes ADDRESS` prints it") == f"`llmb recipes '{file}#mylm'` prints it"
+
+
 def test_the_node_and_the_path_come_from_the_log(plan: RunPlan) -> None:
     evidence = "OSError: [Errno 122] Disk quota exceeded: '/home/me/ckpt/step_100'"
     assert remedy(plan, "`ls -d PATH`", evidence=evidence) == "`ls -d /home/me/ckpt/step_100`"

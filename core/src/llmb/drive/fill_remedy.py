@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from llmb.logs.fill_commands import fill_commands
 from llmb.planning import RunPlan
+from llmb.plugins.addresses import is_file_address, split_address
 from llmb.records.record import RunRecord
 from llmb.values.environment import Image
 from llmb.values.failure import Failure
@@ -26,14 +27,16 @@ def describe_rejection(handle: JobHandle, plan: RunPlan, record: RunRecord) -> s
 
 def _names(plan: RunPlan, record: RunRecord) -> Mapping[str, str]:
     """Return the words of a shell for the names that are known."""
+    run = plan.run
     image = plan.job.environment.base if isinstance(plan.job.environment.base, Image) else None
+    in_file = is_file_address(run.framework)
     words = {
         "SPEC": str(record.directory / "run.toml"),
-        "RUN": plan.run.id,
+        "RUN": run.id,
         "LOGS": str(record.logs),
         "WORKDIR": plan.target.workdir,
-        "FRAMEWORK": plan.run.framework,
-        "ADDRESS": plan.run.recipe,
+        "FRAMEWORK": run.framework,
+        "ADDRESS": f"{run.framework}#{split_address(run.recipe)[1]}" if in_file else run.recipe,
         "IMAGE": image.pinned if image else "",
         "REGISTRY": image.registry if image else "",
     }
