@@ -260,6 +260,13 @@ def test_a_nan_is_a_failure_whatever_the_exit_code(toy: Any) -> None:
     assert "NaN" in run["failure"]["cause"]
 
 
+def test_the_exception_that_ended_a_process_is_the_cause(toy: Any) -> None:
+    run = toy.run(framework={"end": "python import binascii; binascii.a2b_base64('a')", "end_step": 3})
+    assert run["reason"] == "phase train, rank 0: exit code 1 (after 3 of 5 steps)"
+    assert run["failure"]["cause"] == "a process failed with binascii.Error"
+    assert run["failure"]["evidence"].startswith("binascii.Error: Invalid base64")
+
+
 def test_too_few_steps_are_a_failure_whatever_the_exit_code(toy: Any) -> None:
     run = toy.run(framework={"end": "stop", "end_step": 3})
     assert run["state"] == "failed"

@@ -17,6 +17,7 @@ for ((step = 0; step <= TOY_STEPS; step++)); do
     case $TOY_END in
       exit*) echo "toy: giving up" >&2 && exit "${TOY_END#exit }" ;;
       kill*) kill "-${TOY_END#kill }" $$ ;;
+      python*) exec python3 -c "${TOY_END#python }" ;;
       memory) exec python3 -c 'hog = [bytearray(1 << 20) for _ in range(1 << 12)]' ;;
       leak) env && printf %s "${TOY_TOKEN:0:6}" && sleep 0.5 && printf '%s\nleaked\n' "${TOY_TOKEN:6}" ;;
       stop) break ;;

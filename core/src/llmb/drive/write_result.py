@@ -23,7 +23,7 @@ from llmb.analysis.verdict import (
 )
 from llmb.drive.fill_remedy import fill_remedy
 from llmb.drive.incidents import JobPast, add_incidents
-from llmb.logs.diagnose import diagnose
+from llmb.logs.diagnose import diagnose, last_exception
 from llmb.logs.last_messages import log_tail
 from llmb.logs.signature_files import known_remedy
 from llmb.planning import RunPlan
@@ -174,7 +174,7 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     )
     if not ending.search_logs:
         return stated
-    found = diagnose(logs.copies, registry.signatures(plan.run.framework), logs.superseded_until())
+    found = _search_logs(plan, logs, ending, registry)
     if process := read_failed_rank(reported):
         rank, host = process
         stated = attrs.evolve(stated, rank=rank, host=host)
@@ -185,3 +185,12 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
     if found is None and ending.cause in UNEXPLAINED and not reported:
         return attrs.evolve(stated, cause=f"{UNKNOWN}: {ending.reason}", evidence=log_tail(logs.copies))
     return found or attrs.evolve(stated, evidence=log_tail(logs.copies))
+
+
+def _search_logs(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure | None:
+    """Return the cause that the logs contain. If nothing else explains the end, that may be the last exception."""
+    known, starts = registry.signatures(plan.run.framework), logs.superseded_until()
+    if (found := diagnose(logs.copies, known, starts)) or ending.cause not in UNEXPLAINED:
+        return found
+    exception = last_exception(logs.copies, known, starts)
+    return None if exception and exception.cause.startswith(UNKNOWN) else exception
