@@ -57,8 +57,8 @@ def test_a_run_that_differs_from_the_published_one_is_undecided_with_a_reason(to
 def test_check_notes_what_exit_code_0_means_without_a_clear_verdict(
     toy: Any, tables: dict[str, Any], note: str | None
 ) -> None:
-    workload = {"recipe": "toy/judged"} | tables.pop("workload", {})
-    spec = toy.spec(workload=workload, framework={"journal": "/dev/null"} | tables.pop("framework", {}), **tables)
+    usual = {"workload": {"recipe": "toy/judged"}, "framework": {"journal": "/dev/null"}}
+    spec = toy.spec(**{name: usual.get(name, {}) | tables.get(name, {}) for name in usual | tables})
     expected = [f"llmb: --check: {note}; exit code 0 means only that no verdict is fail"] if note else []
     done = toy.llmb("run", spec, "--check")
     assert [line for line in done.stderr.splitlines() if "--check" in line] == expected
