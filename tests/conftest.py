@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 from parts import docker as docker_parts
 from parts import slurm as slurm_parts
+from parts.killer import Killer
 from parts.sshd import SSHD, Sshd
 from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_processes_in, process_ids
 from parts.wheels import EXAMPLES, PRODUCT, build
@@ -201,3 +202,11 @@ def toy_docker(tmp_path: Path, docker: docker_parts.Docker, monkeypatch: pytest.
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     yield runs
     assert docker.leftovers == []
+
+
+@pytest.fixture(scope="module")
+def killer(toy_class: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
+    """Return a server whose processes of llmb are killed at a moment that the test chooses."""
+    server = Killer(toy_class(tmp_path_factory.mktemp("killer")).env)
+    yield server
+    server.close()

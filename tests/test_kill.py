@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,6 @@ from parts.killer import STAGES, Killer, spread
 pytestmark = pytest.mark.xdist_group("kill")  # the moments are listed once
 
 GATED = {"preparing": 85, "running": 40}  # stages that wait at a gate until the kill, so that moments never run out
-
-
-@pytest.fixture(scope="module")
-def killer(toy_class: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
-    server = Killer(toy_class(tmp_path_factory.mktemp("killer")).env)
-    yield server
-    server.close()
 
 
 class Case:

@@ -57,13 +57,6 @@ def way(slurm_session: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield server
 
 
-@pytest.fixture(scope="module")
-def killer(toy_class: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Killer]:
-    server = Killer(toy_class(tmp_path_factory.mktemp("killer")).env)
-    yield server
-    server.close()
-
-
 class Case:
     """Sweep in its own folder, killed at one moment."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from urllib.parse import unquote, urljoin, urlparse
 
 import pytest
+from parts.browser import system_browser
 from parts.deadline import DEADLINE_S
 from parts.repository import ROOT
 
@@ -123,16 +124,9 @@ def address(site: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Start the browser of the system."""
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium; see .ci/install-parts")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=DEADLINE_S * 1000)
+    """Return the browser of the system."""
+    with system_browser() as started:
         yield started
-        started.close()
 
 
 def test_every_link_inside_the_site_leads_somewhere(pages: dict[str, Links], site: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from parts.browser import system_browser
 from parts.deadline import DEADLINE_S
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("report")]
@@ -52,16 +52,9 @@ COLUMNS = """() => new Set(
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Start the browser of the system."""
-    from playwright.sync_api import sync_playwright
-
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        pytest.skip("no Chromium; see .ci/install-parts")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=DEADLINE_S * 1000)
+    """Return the browser of the system."""
+    with system_browser() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture
