@@ -54,6 +54,17 @@ def test_without_a_framework_the_logs_of_a_folder_are_tried(llmb: Llmb, tmp_path
     ]
 
 
+@pytest.mark.parametrize(("count", "read"), [(3, ""), (4, "the first 3 logs of ")])
+def test_only_the_logs_that_were_read_are_said_to_have_no_steps(
+    llmb: Llmb, tmp_path: Path, count: int, read: str
+) -> None:
+    for number in range(count):
+        (tmp_path / f"{number}.log").write_text("hello\n")
+    answer = llmb("parse", tmp_path)
+    assert answer.status == 2
+    assert answer.err.startswith(f"llmb: no installed framework finds a step in {read}{tmp_path}; name the framework")
+
+
 @pytest.mark.parametrize("kind", ["no steps", "missing", "pipe", "nothing"])
 def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kind: str) -> None:
     log = tmp_path / "any.log"
@@ -66,8 +77,8 @@ def test_logs_that_no_framework_can_be_found_for(llmb: Llmb, tmp_path: Path, kin
     assert (
         answer.err
         == {
-            "no steps": f"llmb: no installed framework finds a step in {log}; name the framework that wrote it, "
-            f"or describe it: `llmb new-plugin NAME --from {log}`\n",
+            "no steps": f"llmb: no installed framework finds a step in {log}; name the framework that wrote it "
+            f"(--framework NAME), or describe it: `llmb new-plugin NAME --from {log}`\n",
             "missing": f"llmb: {log}: cannot be read: No such file or directory\n",
             "pipe": f"llmb: {log} can be read only once, because it is no file; name the framework that wrote it\n",
             "nothing": "llmb: missing argument 'LOG', or option '--framework'; see `llmb parse --help`\n",

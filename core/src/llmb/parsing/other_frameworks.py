@@ -34,14 +34,21 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
         for log in _first_logs(Path(name)):
             if found := read_with_others(partial(_parse, log, registry), "", registry):
                 return found.framework
-    advice = f"name the framework that wrote it, or describe it: `llmb new-plugin NAME --from {shlex.quote(names[0])}`"
-    raise SpecError(f"no installed framework finds a step in {', '.join(names)}; {advice}")
+    describe = f"`llmb new-plugin NAME --from {shlex.quote(names[0])}`"
+    advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
+    raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
 
 
-def _first_logs(path: Path) -> list[Path]:
+def _describe_read(name: str) -> str:
+    """Return the name of a path, and how many of its logs were read if it is a directory with more."""
+    first = f"the first {TRIED_LOGS} logs of " if len(_first_logs(Path(name), TRIED_LOGS + 1)) > TRIED_LOGS else ""
+    return first + name
+
+
+def _first_logs(path: Path, most: int = TRIED_LOGS) -> list[Path]:
     """Return a log, or the first logs of a directory. Raise LogError if the path cannot be read."""
     if os.path.isdir(path):
-        return [each for each in files_below(path, LogFiles()) if is_named_like_a_log(each)][:TRIED_LOGS]
+        return [each for each in files_below(path, LogFiles()) if is_named_like_a_log(each)][:most]
     if os.path.exists(path) and not os.path.isfile(path):
         raise SpecError(f"{path} can be read only once, because it is no file; name the framework that wrote it")
     try:
