@@ -68,7 +68,10 @@ def load_run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoadRun:
 
 @pytest.fixture
 def golden_changes() -> Callable[[str, Path], str]:
-    """Return a function that returns how a text differs from a golden file. LLMB_UPDATE writes the file before."""
+    """Return a function that compares a text with a golden file and returns the changes, or "".
+
+    If LLMB_UPDATE is set, the function first writes the file.
+    """
 
     def compare(text: str, file: Path) -> str:
         if os.environ.get(UPDATE):
