@@ -131,8 +131,10 @@ def _entries() -> Iterator[PluginEntry]:
 
 
 def _describe(points: Sequence[metadata.EntryPoint], distribution: metadata.Distribution) -> list[PluginEntry]:
-    """Describe the plugins of a distribution. Each property of the distribution reads its metadata again."""
-    name, version, requires = distribution.name, distribution.version, _accepted_versions(distribution.requires or ())
+    """Describe the plugins of a distribution. Its name is empty if the metadata has none."""
+    about, requires = distribution.metadata, _accepted_versions(distribution.requires or ())
+    name = about["Name"] if "Name" in about else ""  # noqa: SIM401  # its type has no get, and a missing key warns
+    version = about["Version"] if "Version" in about else ""  # noqa: SIM401  # the same
     return [
         PluginEntry(
             name=point.name,
