@@ -100,7 +100,7 @@ def test_a_purged_job_without_a_known_end_is_lost(toy_forgetful: Any, monkeypatc
     monkeypatch.setattr(poll, "LOST_AFTER_S", 1)
     run = toy_forgetful.drive(llmb.attach([run_id]))
     assert (run["state"], run["job_id"] is None) == ("lost", False)
-    assert "neither Slurm's queue nor its accounting" in run["reason"]
+    assert "Slurm's queue no longer lists the job, and its accounting is disabled" in run["reason"]
 
 
 @pytest.fixture(params=disks.LIMITS)

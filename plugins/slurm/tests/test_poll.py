@@ -12,6 +12,9 @@ from llmb import JobHandle, JobStatus
 from llmb.hosts.local_host import LocalHost
 from llmb_slurm.plugin import Slurm
 
+DISABLED = "echo 'Slurm accounting storage is disabled' >&2; exit 1"
+REFUSED = "echo 'Connection refused' >&2; exit 1"
+
 
 def poll(folder: Path, monkeypatch: pytest.MonkeyPatch, row: str, ended: str) -> JobStatus:
     """Return the status of job 8, with this row in the queue and this end of its second attempt."""
@@ -44,17 +47,18 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
 
 
 @pytest.mark.parametrize(
-    ("sacct", "missing_s", "state"),
+    ("sacct", "missing_s", "state", "reason"),
     [
-        ("exit 0", 50, "unknown"),
-        ("exit 0", 70, "ended"),
-        ("echo 'Slurm accounting storage is disabled' >&2; exit 1", 70, "ended"),
-        ("echo 'Connection refused' >&2; exit 1", 110, "unknown"),
-        ("echo 'Connection refused' >&2; exit 1", 130, "ended"),
+        ("exit 0", 50, "unknown", "waiting for Slurm's accounting"),
+        ("exit 0", 70, "ended", "neither Slurm's queue nor its accounting contains the end of the job"),
+        (DISABLED, 50, "unknown", "waiting for the end of the job, which Slurm's queue no longer lists"),
+        (DISABLED, 70, "ended", "Slurm's queue no longer lists the job, and its accounting is disabled"),
+        (REFUSED, 110, "unknown", "waiting for Slurm's accounting, which does not respond"),
+        (REFUSED, 130, "ended", "neither Slurm's queue nor its accounting contains the end of the job"),
     ],
 )
 def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, missing_s: int, state: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sacct: str, missing_s: int, state: str, reason: str
 ) -> None:
     poll(tmp_path, monkeypatch, "8|FAILED|1|256|0|(null)|None|", "")
     for name, text in (("squeue", ""), ("sacct", sacct)):
@@ -64,7 +68,7 @@ def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(
     since = time.time() - missing_s
     os.utime(tmp_path / "missing", (since, since))
     status = poll_again(tmp_path)
-    assert (status.state, status.cause) == (state, "lost" if state == "ended" else "")
+    assert (status.state, status.cause, status.reason) == (state, "lost" if state == "ended" else "", reason)
 
 
 @pytest.mark.parametrize(

@@ -133,8 +133,12 @@ def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], account
         )
     if files.missing_s < (LOST_AFTER_S if accounting.available else LOST_WITHOUT_ACCOUNTING_AFTER_S):
         reason = "waiting for Slurm's accounting" + ("" if accounting.available else ", which does not respond")
+        if not accounting.enabled:
+            reason = "waiting for the end of the job, which Slurm's queue no longer lists"
         return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=files.attempt)
     reason = "neither Slurm's queue nor its accounting contains the end of the job"
+    if not accounting.enabled:
+        reason = "Slurm's queue no longer lists the job, and its accounting is disabled"
     return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=files.attempt)
 
 

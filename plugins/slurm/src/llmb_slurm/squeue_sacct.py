@@ -23,10 +23,14 @@ class JobRow:
 
 @attrs.frozen
 class Accounting:
-    """The answer of sacct: rows by job id. ``available`` is False if sacct did not respond."""
+    """The answer of sacct: rows by job id.
+
+    ``available`` is False if sacct did not respond, and ``enabled`` is False if the cluster has no accounting.
+    """
 
     rows: dict[str, JobRow]
     available: bool
+    enabled: bool = True
 
 
 def parse_squeue_line(line: str) -> JobRow | None:
@@ -50,7 +54,7 @@ def parse_sacct(output: str) -> Accounting:
     """Parse the output of `query_accounting` in poll.sh."""
     header, *lines = output.splitlines()
     rows = {row.job_id: row for line in lines if (row := parse_sacct_line(line))}
-    return Accounting({}, available=False) if header == "unavailable" else Accounting(rows, available=True)
+    return Accounting(rows, available=header != "unavailable", enabled=header != "disabled")
 
 
 def parse_sacct_line(line: str) -> JobRow | None:
