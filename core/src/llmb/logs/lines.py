@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import attrs
 
 from llmb.logs.ansi_escapes import ESCAPE, without_escapes
+from llmb.logs.parser_time_limit import check_time
 from llmb.logs.processes import rank_of_label
 from llmb.logs.rank_labels import LABEL
 from llmb.logs.restarts import Numbering
 from llmb.logs.search import search_for
-from llmb.logs.time_limit import check_time
 from llmb.values.steps import LogParser, Notice, Step
 
 BEFORE = 4 << 10
