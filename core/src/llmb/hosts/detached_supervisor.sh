@@ -9,12 +9,14 @@
 #   arriving  locked until job.sh closes descriptor 7, at the latest until it ends; the next job waits for this lock
 #   no_grace  exists if the grace period is over; from then on SIGTERM to the supervisor kills the job
 #   room      preallocated space for `ended`, used if the disk is full
+#   space     written and removed before `ended`, to see whether the disk is full
 directory=$1 time_limit_s=$2 grace_s=$3
 cd "$directory" || exit 1
 
 exec 8>>alive
 flock -w 10 8 || exit 1 # another instance is running
 
+room_size=131072 # btrfs needs 128 KiB to create and rename a file
 job='' job_start='' interrupted='' grace_granted=''
 
 # job_alive: check whether the job's process group still belongs to the job.
@@ -44,10 +46,12 @@ signal_later() {
   disown $! # bash prints nothing when this process is killed
 }
 
-# write_end EXIT_CODE CAUSE REASON: write `ended`. If the disk is full, use `room` and add that to the reason.
+# write_end EXIT_CODE CAUSE REASON: write `ended`. If the disk is full, use `room` and add that to the reason. A disk is
+# also full if it has only space for `ended`, because the job could not write its log.
 write_end() {
   local end=$1$'\t'$2$'\t' reason=${3//[[:cntrl:]]/ } error
-  error=$(write_atomically ended "$end$reason" 2>&1) && return
+  error=$({ head -c "$room_size" /dev/zero >space && rm space && write_atomically ended "$end$reason"; } 2>&1) && return
+  rm -f space
   end+="${reason:+${reason:0:800}; }$directory: ${error##*: }"
   printf '%s\n' "$end" 1<>room && sync room && mv room ended && return
   rm -f room # a file system that copies on write cannot overwrite, but it can remove
@@ -59,8 +63,8 @@ exec 7>arriving && flock 7 || exit 1
 start_time $$ own_start
 write_atomically started "$$ $own_start $(</proc/sys/kernel/random/boot_id)" || exit 1
 exec 9>&-
-# newlines, which a reader of `ended` strips; btrfs needs 128 KiB to create and rename a file
-head -c 131072 /dev/zero | tr '\0' '\n' >room
+# newlines, which a reader of `ended` strips
+head -c "$room_size" /dev/zero | tr '\0' '\n' >room
 
 # The control group of the job, version 2 and 1. The root group counts the kills of other programs, so it is left out.
 memory_counters=$(sed -nE 's|^0::(/.*)|\1/memory.events|p
