@@ -136,6 +136,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
     lines = [
         f"on {socket.gethostname()} as alice in /home/alice/x with {TOKEN}",
         "gpu-a17:812:813 [0] NCCL INFO Bootstrap: Using eth0:10.20.30.41<0>",
+        "Net : Connection closed by remote peer gpu-d8.cluster<43236>",
         "srun: error: gpu-b3: task 3: Exited with exit code 1",
         "slurmstepd-gpu-c5: error: Detected 1 oom-kill event(s) in StepId=6.1.",
         "in /lustre/home/carla/y and site-packages/home/utils",
@@ -157,6 +158,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
         "gpu-a17",
         "gpu-b3",
         "gpu-c5",
+        "gpu-d8",
         "10.20.30.41",
         "fd00:12::7",
         "carla",

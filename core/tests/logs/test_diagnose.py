@@ -226,6 +226,80 @@ def test_a_cause_has_the_number_or_the_node_of_its_line(tmp_path: Path, line: st
     assert cause_of(tmp_path, run=f"one\n{line}\n") == cause
 
 
+REMOTE = """torch.distributed.DistBackendError: NCCL error in: /pytorch/NCCLUtils.hpp:268, remote process \
+exited or there was a network error, NCCL version 2.27.5
+ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.
+Last error:
+"""
+SYSTEM = """DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1331, unhandled system error, NCCL version 2.18.6
+ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.
+Last error:
+"""
+INTERNAL = """DistBackendError: NCCL error in: ../ProcessGroupNCCL.cpp:1275, internal error, NCCL version 2.14.3
+ncclInternalError: Internal check failed.
+Last error:
+"""
+UNREACHED = "NCCL could not reach another process"
+DIED = "another process of the run died"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            f"{REMOTE}socketPollConnect: connect to 10.67.10.124<36085> returned Connection refused, exceeded error "
+            "retry count after 35 attempts",
+            f"{UNREACHED} (10.67.10.124)",
+        ),
+        (
+            "[2026-02-25 16:33:59] h6:42:42 [2] misc/socket.cc:578 NCCL WARN socketPollConnect: connect to "
+            "10.82.101.249<54709> returned Connection refused, exceeded error retry count after 35 attempts\n"
+            "RuntimeError: NCCL error: remote process exited or there was a network error",
+            f"{UNREACHED} (10.82.101.249)",
+        ),
+        (
+            "[0] misc/socket.cc:533 NCCL WARN socketPollConnect: Connect to 9001::281<50557> returned 113(No route to "
+            f"host) errno 11(Resource temporarily unavailable)\n{REMOTE}",
+            f"{UNREACHED} (9001::281)",
+        ),
+        (
+            "tj1-13:941227:943077 [0] include/socket.h:390 NCCL WARN Connect to 10.38.10.112<21724> failed : refused",
+            f"{UNREACHED} (10.38.10.112)",
+        ),
+        (
+            f"{SYSTEM}socketStartConnect: Connect to fe80::966d:ae03:a2:8cf0%ib1<17943> failed : Software caused "
+            "connection abort",
+            f"{UNREACHED} (fe80::966d:ae03:a2:8cf0%ib1)",
+        ),
+        (
+            f"{REMOTE}NET/IB : Got completion from peer 11.214.147.122<39138> with error 12, opcode 0, len 0",
+            "the network between the nodes failed (11.214.147.122)",
+        ),
+        (
+            f"{REMOTE}NET/OFI Request 0x7f14cc5b60c0 completed with error. RC: 113. Error: 2 (UNDELIVERABLE)",
+            "the network between the nodes failed",
+        ),
+        (
+            f"{REMOTE}socketProgressOpt: Call to recv from 172.16.0.9<33759> failed : Connection reset by peer",
+            f"{DIED} (172.16.0.9)",
+        ),
+        (f"{INTERNAL}Net : Connection closed by remote peer node-1.pcluster<43236>", f"{DIED} (node-1.pcluster)"),
+        (f"{REMOTE}Socket recv failed while polling for opId=0x7f6f18cb7f40", DIED),
+        (REMOTE, DIED),
+    ],
+)
+def test_the_peer_that_the_last_error_of_nccl_names_is_in_the_cause(tmp_path: Path, text: str, cause: str) -> None:
+    labelled = "".join(f"[rank3]: {line}\n" for line in text.splitlines())
+    assert cause_of(tmp_path, run=f"one\n{text}\n") == cause
+    assert cause_of(tmp_path, run=f"one\n{labelled}") == cause
+    assert cause_of(tmp_path, run=f"ValueError: no data\n{text}\n") == "a process failed with ValueError"
+
+
+def test_a_connection_that_nccl_retries_is_no_failure(tmp_path: Path) -> None:
+    line = "socketPollConnect: connect to 10.0.0.7<5> returned Connection refused, retrying (3/34) after sleep for"
+    assert diagnose(write(tmp_path, run=f"n1:42:99 [0] NCCL INFO {line} 300 msec\nstep 1\n")) is None
+
+
 MISSING = {
     "exec": ("/w/runs/a/command.sh: line 3: exec: torchrun: not found\n", "a program was not found (torchrun)"),
     "bash": ("c.sh: line 1: torchrun: command not found\n", "a program was not found (torchrun)"),

@@ -15,6 +15,7 @@ HOME = re.compile(rb"(?<![A-Za-z0-9._/-])(?:/[A-Za-z0-9._-]+){0,2}/(?:home|Users
 
 LOGGED_HOSTS = (
     re.compile(rb"^(?:\s*\d+: )?([A-Za-z][\w.-]*):\d+:\d+ \[\d+\] NCCL ", re.MULTILINE),
+    re.compile(rb"\bremote peer ([A-Za-z][\w.-]*)<\d+>"),
     re.compile(rb"^(?:\s*\d+: )?\w+: error: ([A-Za-z][\w.-]*): task", re.MULTILINE),
     re.compile(rb"^(?:\s*\d+: )?[\w.-]+: error: .*\bON ([A-Za-z][\w.-]*) CANCELLED", re.MULTILINE),
     re.compile(rb"^(?:\s*\d+: )?\w*stepd-([A-Za-z][\w.-]*): ", re.MULTILINE),
