@@ -30,6 +30,10 @@ Root Cause (first observed failure):
   traceback : {1}
 """
 KILLED = CHILD_FAILED.format(-9, "Signal 9 (SIGKILL) received by PID 4711")
+IMPORT = (
+    "slurmstepd: error: pyxis: child 811 failed with error code: 1\nslurmstepd: error: pyxis: failed to import docker "
+    "image\nslurmstepd: error: pyxis:     [INFO] Fetching image manifest\nslurmstepd: error: pyxis:     [ERROR] URL "
+)
 NO_TRACEBACK = "To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html"
 
 
@@ -136,11 +140,15 @@ MADE = {
         "  Process name: [[5170,1],2]\n  Exit code:    1\n" + "-" * 40 + "\n",
         "a process failed with TypeError", 2, None,
     ),
-    "image of another address": (
-        "slurmstepd: error: pyxis: child 811 failed with error code: 1\nslurmstepd: error: pyxis: failed to import "
-        "docker image\nslurmstepd: error: pyxis:     [ERROR] URL https://registry-1.docker.io/v2/a/b returned error "
-        "code: 401 Unauthorized\nslurmstepd: error: pyxis: couldn't start container\n" + exited("0-7"),
-        "the registry rejected the credentials for the image", None, "node07",
+    "image of a registry on Docker Hub": (
+        f"{IMPORT}https://registry-1.docker.io/v2/nvcr.io/nvidia/pytorch/manifests/20.12-py3 returned error code: 401 "
+        "Unauthorized\nslurmstepd: error: pyxis: couldn't start container\n" + exited("0-7"),
+        "the image's address has a / instead of a # after the registry (nvcr.io)", None, "node07",
+    ),
+    "unknown image on Docker Hub": (
+        f"{IMPORT}https://registry-1.docker.io/v2/a/b/manifests/1.0 returned error code: 401 Unauthorized\n"
+        "slurmstepd: error: pyxis: couldn't start container\n" + exited("0-7"),
+        "Docker Hub has no such image, or rejected the credentials", None, "node07",
     ),
     "disk full during an import": (
         "slurmstepd: error: pyxis: failed to import docker image\nslurmstepd: error: pyxis:     Write failed because "
@@ -259,3 +267,37 @@ def test_the_earliest_of_the_primary_errors_in_the_logs_of_all_ranks_wins(llmb: 
     point = ("--recipe", "maxtext/llama2-70b", "--gpu-type", "h100", "--dtype", "bf16", "--gpus", "64")
     failure = llmb("grade", late, early, *point, "--json").json["failure"]
     assert (failure["cause"], failure["rank"], failure["line"]) == ("the accelerator is out of memory", 1, 3)
+
+
+REJECTED = "the registry rejected the credentials for the image"
+UNKNOWN_IMAGE = "Docker Hub has no such image, or rejected the credentials"
+
+
+@pytest.mark.parametrize(
+    ("url", "cause", "advice"),
+    [
+        (
+            "registry-1.docker.io/v2/nvcr.io/nvidia/nemo/manifests/24.09",
+            "the image's address has a / instead of a # after the registry (nvcr.io)",
+            "with a # and no / after the registry",
+        ),
+        (
+            "registry-1.docker.io/v2/harbor/team/nemo/manifests/24.09",
+            UNKNOWN_IMAGE,
+            "if the address begins with a registry, write its full host name, with a # and no / after it",
+        ),
+        ("auth.docker.io/token", UNKNOWN_IMAGE, "if the address begins with a registry"),
+        ("registry-1.docker.io/v2/library/my.image/manifests/latest", REJECTED, None),
+        ("nvcr.io/proxy_auth", REJECTED, None),
+        ("gcr.io/v2/deeplearning-platform-release/tf-gpu/manifests/latest", REJECTED, None),
+    ],
+)
+def test_a_hash_after_the_registry_is_advised_only_if_the_address_may_lack_it(
+    llmb: Llmb, tmp_path: Path, url: str, cause: str, advice: str | None
+) -> None:
+    log = tmp_path / "job.out"
+    log.write_text(f"{IMPORT}https://{url} returned error code: 401 Unauthorized\n")
+    failure = llmb("parse", log, "--framework", "maxtext", "--json").json["failure"]
+    assert (failure["cause"], failure["origin"]) == (cause, "user")
+    assert (advice or "~/.config/enroot/.credentials") in failure["remedy"]
+    assert ("#" in failure["remedy"]) is (advice is not None)
