@@ -99,6 +99,13 @@ def test_a_rejected_key_and_its_certificate_count_as_one(client: Sshd, connect: 
         connect().run("true")
 
 
+def accept(text: str) -> None:
+    """Run the command at the end of a message. A terminal keeps it on one line because it is in backquotes."""
+    message, command, end = text.split("`")
+    assert (message.endswith("accept it with "), end) == (True, "")
+    subprocess.run(["bash", "-c", command], check=True, capture_output=True)
+
+
 @pytest.mark.smoke
 def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client: Sshd, connect: Any) -> None:
     (client.ssh / "known_hosts").unlink()
@@ -107,7 +114,7 @@ def test_an_unknown_host_key_is_rejected_with_the_command_that_accepts_it(client
     text = error_line(raised)
     assert "its host key ssh-ed25519 SHA256:" in text
     assert " is unknown; compare it with what the owner of the host publishes, " in text
-    subprocess.run(["bash", "-c", text.rpartition("accept it with: ")[2]], check=True)
+    accept(text)
     assert connect().run("echo there").stdout == "there\n"
 
 
@@ -122,7 +129,7 @@ def test_the_command_that_accepts_a_host_key_completes_the_last_line_and_creates
         known.write_text("other.example ssh-ed25519 AAAA")
     with pytest.raises(TargetError) as raised:
         connect().run("true")
-    subprocess.run(["bash", "-c", error_line(raised).rpartition("accept it with: ")[2]], check=True)
+    accept(error_line(raised))
     assert connect().run("echo there").stdout == "there\n"
     assert folder == "new" or known.read_text().startswith("other.example ssh-ed25519 AAAA\n")
 
@@ -138,7 +145,7 @@ def test_a_changed_host_key_is_rejected_with_the_command_that_accepts_it(client:
     assert "its host key has changed from SHA256:" in text
     assert f" ({known}:2) to ssh-ed25519 SHA256:" in text
     assert "which may be an attack" in text
-    subprocess.run(["bash", "-c", text.rpartition("accept it with: ")[2]], check=True, capture_output=True)
+    accept(text)
     assert connect().run("echo there").stdout == "there\n"
 
 
@@ -207,7 +214,8 @@ def test_an_encrypted_key_without_an_agent_is_reported(client: Sshd, connect: An
     subprocess.run(["ssh-keygen", "-q", "-p", "-N", "passphrase", "-P", "", "-f", str(client.key)], check=True)
     with pytest.raises(TargetError) as raised:
         connect().run("true")
-    assert f"the key {client.key} is encrypted and not in the agent; add it with: ssh-add" in error_line(raised)
+    message = f"the key {client.key} is encrypted and not in the agent; add it with `ssh-add {client.key}`"
+    assert error_line(raised).endswith(message)
 
 
 def test_a_missing_key_is_reported(client: Sshd, connect: Any) -> None:

@@ -70,14 +70,14 @@ class KnownHost:
         if not self.keys:
             raise TargetError(
                 f"its host key {presented} is unknown; compare it with what the owner of the host publishes, "
-                f"then accept it with: {accept}"
+                f"then accept it with `{accept}`"
             )
         known = self.keys[0]
         forget = f"ssh-keygen -R {shlex.quote(self.name)} -f {shlex.quote(known.where.rpartition(':')[0])}"
         raise TargetError(
             f"its host key has changed from {known.key.fingerprint} ({known.where}) to {presented}, "
             "which may be an attack; if the owner of the host confirms the new key, "
-            f"accept it with: {forget} && {accept}"
+            f"accept it with `{forget} && {accept}`"
         )
 
 

@@ -119,11 +119,11 @@ class PublicKeys(AuthStrategy):
         if self._encrypted:
             file = self._encrypted[0]
             return TargetError(
-                f"the key {file} is encrypted and not in the agent; add it with: ssh-add {shlex.quote(str(file))}"
+                f"the key {file} is encrypted and not in the agent; add it with `ssh-add {shlex.quote(str(file))}`"
             )
         if not self._tried:
             where = ", ".join(map(str, self._named)) or "~/.ssh"
-            return TargetError(f"no key found in {where} or in an agent; create one with: ssh-keygen")
+            return TargetError(f"no key found in {where} or in an agent; create one with `ssh-keygen`")
         keys = "the key" if len(self._tried) == 1 else f"all {len(self._tried)} keys"
         add = f"add the public key to ~/.ssh/authorized_keys there: `ssh-copy-id {self._address}`"
         return TargetError(f"the server rejected {keys} of user {self._user}; {add}")

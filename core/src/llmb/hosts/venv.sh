@@ -53,7 +53,7 @@ at_exit() {
   [ -z "$output" ] || echo "$output" >&2
 }
 
-uv=$(find_uv) || { echo "cannot find or install uv on $HOSTNAME; install it there: python3 -m pip install uv" >&2 && exit 1; }
+uv=$(find_uv) || { echo "cannot find or install uv on $HOSTNAME; install it there: \`python3 -m pip install uv\`" >&2 && exit 1; }
 python=$(find_python)
 echo "creating $venv with $python"
 rm -rf "$venv"

@@ -249,7 +249,7 @@ class PluginRegistry:
 
 def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:
     if suffix == ".html":
-        return Fault(message="HTML reports need the package llmb-report: pip install llmb-report")
+        return Fault(message="HTML reports need the package llmb-report: `pip install llmb-report`")
     expected = " or ".join(suffixes) or "an installed extension that writes reports"
     return Fault(message=f"no installed extension writes reports with the suffix {suffix!r}", expected=expected)
 
