@@ -166,11 +166,12 @@ def test_a_home_without_read_permission_is_an_error_of_one_line(toy: Any, ordina
 def test_a_work_directory_without_permission_is_an_error_of_one_line(toy: Any, ordinary: Ordinary) -> None:
     work = toy.folder / "work"
     work.mkdir(mode=0o555)
-    done = ordinary.llmb("run", toy.spec(target={"workdir": str(work)}))
+    spec = toy.spec(target={"workdir": str(work)})
+    done = ordinary.llmb("run", spec)
     assert done.returncode == 4
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"llmb: cannot write in the work directory {work}")
-    assert "Permission denied; fix this, or `llmb run SPEC --set target.workdir=/path/to/folder`" in last
+    assert f"Permission denied; fix this, or `llmb run {spec} --set target.workdir=/path/to/folder`" in last
     assert "Traceback" not in done.stderr
     assert toy.runs("runs") == []
 

@@ -126,6 +126,14 @@ def test_every_error_of_a_named_target_is_reported(toy: Any) -> None:
     assert all("targets.toml: box." in line for line in lines)
 
 
+def test_the_remedy_of_a_check_names_the_spec(toy: Any) -> None:
+    spec = toy.spec("too large", framework={"task": "a", "task_space_gb": 1e9})
+    done = toy.llmb("doctor", spec, "--json")
+    assert done.returncode == 1
+    [remedy] = [each["remedy"] for each in json.loads(done.stdout)["checks"] if each["ok"] is False]
+    assert f"or `llmb run '{spec}' --set target.workdir=/path/to/folder`" in remedy
+
+
 def install(folder: Path, name: str, kind: str, code: str) -> None:
     """Install a plugin with this module."""
     info = folder / f"llmb_{name}-1.0.dist-info"

@@ -32,7 +32,7 @@ def test_items_on_another_host_are_not_checked(toy: Any) -> None:
     spec = toy.spec(framework={"task": "a"}, target=target)
     text = dry_run(toy, spec)
     assert "# first, if not complete: toy data toy-" in text
-    assert "`llmb doctor SPEC` lists the items that exist there" in text
+    assert f"`llmb doctor {spec}` lists the items that exist there" in text
     [run] = json.loads(dry_run(toy, spec, "--json"))["runs"]
     assert [item["exists"] for item in run["preparation"]] == [None]
 

@@ -62,10 +62,12 @@ def test_a_target_that_rejects_runs_does_not_stop_the_runs_on_others(toy: Any) -
 def test_an_unwritable_work_directory_is_an_error_before_anything_is_recorded(toy: Any) -> None:
     blocked = toy.folder / "a-file"
     blocked.write_text("in the way of a directory")
-    bad = toy.llmb("run", toy.spec("bad", target={"workdir": f"{blocked}/work"}))
+    spec = toy.spec("bad one", target={"workdir": f"{blocked}/work"})
+    bad = toy.llmb("run", spec, "--set", "workload.steps=3")
     assert bad.returncode == 4
     assert bad.stderr.startswith(f"llmb: cannot write in the work directory {blocked}/work on this machine: mkdir: ")
-    assert bad.stderr.endswith(": Not a directory; fix this, or `llmb run SPEC --set target.workdir=/path/to/folder`\n")
+    command = f"llmb run '{spec}' --set workload.steps=3 --set target.workdir=/path/to/folder"
+    assert bad.stderr.endswith(f": Not a directory; fix this, or `{command}`\n")
     assert toy.records == []
 
 

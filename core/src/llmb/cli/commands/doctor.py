@@ -11,6 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.completion import complete_target
 from llmb.cli.options import AsJson
+from llmb.cli.typed_spec import TypedSpec
 
 MARKS = {True: ("ok", "green"), False: ("failed", "red"), None: ("-", "")}
 """The text and style for each value of ``DoctorCheck.ok``. A check without a result is no failure."""
@@ -40,7 +41,7 @@ def doctor(
     if spec is None and target is not None and target.endswith(".toml"):
         target, spec = None, target
     with show_activity(f"checking {spec or target or 'this machine'}"):
-        checks = llmb.doctor(target) if spec is None else llmb.doctor(workload=llmb.load(spec, target=target))
+        checks = llmb.doctor(target) if spec is None else _check_spec(TypedSpec(spec, target))
     if as_json:
         import attrs
 
@@ -48,6 +49,15 @@ def doctor(
     else:
         _print_checks(checks)
     raise typer.Exit(1 if any(check.ok is False for check in checks) else 0)
+
+
+def _check_spec(typed: TypedSpec) -> list[llmb.DoctorCheck]:
+    """Return the checks of a spec, which name this spec in their remedies."""
+    import attrs
+
+    with typed.named_in_errors():
+        checks = llmb.doctor(workload=llmb.load(typed.path, target=typed.target))
+    return [attrs.evolve(each, detail=typed.name_in(each.detail), remedy=typed.name_in(each.remedy)) for each in checks]
 
 
 def _print_checks(checks: Sequence[llmb.DoctorCheck]) -> None:

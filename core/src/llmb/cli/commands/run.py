@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +11,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.follow import exit_with_verdicts, follow_runs, open_session, print_attach_command, print_runs
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName, WithCheck, note_ignored, reject_combination
+from llmb.cli.typed_spec import TypedSpec
 
 
 def run(
@@ -27,17 +27,24 @@ def run(
     reject_combination({"--dry-run": dry_run, "--detach": detach})
     reject_combination({"--check": check, "--detach": detach})
 
-    def load(registry: llmb.PluginRegistry) -> llmb.Workload:
-        return llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
+    typed = TypedSpec(spec, target, overrides or ())
+    with typed.named_in_errors():
+        if dry_run:
+            _dry_run(typed, check=check, as_json=as_json)
+        else:
+            _run(typed, detach=detach, check=check, as_json=as_json)
 
-    if dry_run:
-        _dry_run(load, spec, check=check, as_json=as_json)
-        return
+
+def _load(typed: TypedSpec, registry: llmb.PluginRegistry) -> llmb.Workload:
+    return llmb.load(typed.path, overrides=typed.overrides, target=typed.target, registry=registry)
+
+
+def _run(typed: TypedSpec, *, detach: bool, check: bool, as_json: bool) -> None:
 
     def start(report_activity: Callable[[str], object]) -> llmb.Session:
-        report_activity(f"reading {spec}")
+        report_activity(f"reading {typed.path}")
         registry = llmb.PluginRegistry()
-        return llmb.start(load(registry), report_activity=report_activity, registry=registry)
+        return llmb.start(_load(typed, registry), report_activity=report_activity, registry=registry)
 
     with open_session(start) as session:
         error = follow_runs(session, as_json=as_json, detach=detach)
@@ -48,13 +55,13 @@ def run(
     exit_with_verdicts(counted, llmb.judge_sets(results) if check else (), error)
 
 
-def _dry_run(load: Callable[[llmb.PluginRegistry], llmb.Workload], spec: Path, *, check: bool, as_json: bool) -> None:
+def _dry_run(typed: TypedSpec, *, check: bool, as_json: bool) -> None:
     from llmb.cli.views.dry_run import print_plans
     from llmb.cli.views.progress import show_activity
 
-    with show_activity(f"planning {spec}"):
+    with show_activity(f"planning {typed.path}"):
         registry = llmb.PluginRegistry()
-        workload = load(registry)
+        workload = _load(typed, registry)
         note_ignored({"--check": check}, "in a dry run")
         plans = llmb.plan(workload, registry=registry)
         existing = llmb.find_existing_items(plans)
@@ -63,7 +70,7 @@ def _dry_run(load: Callable[[llmb.PluginRegistry], llmb.Workload], spec: Path, *
             output.print_message(note)
         _print_documents(plans, existing)
     else:
-        print_plans(plans, workload.notes, existing)
+        print_plans(plans, typed, workload.notes, existing)
 
 
 def _print_documents(plans: Sequence[llmb.RunPlan], existing: Mapping[str, bool]) -> None:

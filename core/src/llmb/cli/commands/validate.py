@@ -5,13 +5,14 @@ from __future__ import annotations
 import llmb
 from llmb.cli import output
 from llmb.cli.options import AsJson, Overrides, Spec, TargetName
+from llmb.cli.typed_spec import TypedSpec
 
 
 def validate(spec: Spec, overrides: Overrides = None, target: TargetName = None, as_json: AsJson = False) -> None:
     """Check a spec, report all errors together, and change nothing."""
     from llmb.cli.views.progress import show_activity
 
-    with show_activity(f"checking {spec}"):
+    with TypedSpec(spec, target, overrides or ()).named_in_errors(), show_activity(f"checking {spec}"):
         registry = llmb.PluginRegistry()
         workload = llmb.load(spec, overrides=overrides or (), target=target, registry=registry)
         llmb.plan(workload.first_repeats, registry=registry)

@@ -9,6 +9,7 @@ from textwrap import shorten
 
 import llmb
 from llmb.cli import output
+from llmb.cli.typed_spec import TypedSpec
 from llmb.cli.views.numbers import counted
 from llmb.cli.views.planned_runs import point_table
 from llmb.cli.views.sweep import describe_sweep
@@ -26,15 +27,19 @@ RANKS = {"all": "all ranks", "first": "the first rank", "node": "one rank per no
 
 
 def print_plans(
-    plans: Sequence[llmb.RunPlan], notes: Iterable[str] = (), existing: Mapping[str, bool] = llmb.FrozenMap()
+    plans: Sequence[llmb.RunPlan],
+    spec: TypedSpec,
+    notes: Iterable[str] = (),
+    existing: Mapping[str, bool] = llmb.FrozenMap(),
 ) -> None:
     """Print the notes and a table of several runs, and for each run the preparation, the phases and the script.
 
-    ``existing`` maps the key of each item of this machine to whether it exists.
+    The notes name ``spec``. ``existing`` maps the key of each item of this machine to whether it exists.
     """
     lines = [*notes, *dict.fromkeys(note for plan in plans for note in plan.script.notes)]
     if any(task.key not in existing for plan in plans for task in plan.tasks):
-        lines.append("a dry run does not connect to other hosts; `llmb doctor SPEC` lists the items that exist there")
+        doctor = spec.name_in("`llmb doctor SPEC`")
+        lines.append(f"a dry run does not connect to other hosts; {doctor} lists the items that exist there")
     _print_comments(lines)
     if len(plans) > 1:
         width = output.terminal_width()

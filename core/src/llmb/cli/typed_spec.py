@@ -1,0 +1,60 @@
+"""The spec that the user typed, in the commands of remedies that are printed before a record exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import llmb
+
+COMMAND = re.compile(r"(?<=`)llmb (?P<name>run|validate|doctor) SPEC\b(?P<rest>[^`]*)")
+KEYS = re.compile(r"--set '?([^\s=]+)=")
+
+
+class TypedSpec(NamedTuple):
+    """The path of a spec on the command line, and the options that change the spec."""
+
+    path: str | Path
+    target: str | None = None
+    overrides: Sequence[str] = ()
+
+    def name_in(self, text: str) -> str:
+        """Return a text with this spec and its options instead of SPEC in the commands of llmb."""
+        return COMMAND.sub(lambda command: f"llmb {command['name']} {self._words(**command.groupdict())}", text)
+
+    @contextmanager
+    def named_in_errors(self) -> Iterator[None]:
+        """Name this spec in the errors of the block.
+
+        The errors of an invalid spec omit the overrides, because one that is rejected may contain a secret.
+        """
+        try:
+            yield
+        except llmb.LlmbError as error:
+            import attrs
+
+            named = self._replace(overrides=()) if isinstance(error, llmb.SpecError) else self
+            error.faults = tuple(
+                attrs.evolve(
+                    fault,
+                    message=named.name_in(fault.message),
+                    expected=fault.expected and named.name_in(fault.expected),
+                )
+                for fault in error.faults
+            )
+            raise
+
+    def _words(self, name: str, rest: str) -> str:
+        """Return what follows the name of a command. An option of ``rest`` replaces an override of the same key."""
+        path = f"./{self.path}" if str(self.path).startswith("-") else str(self.path)
+        if name == "doctor":
+            return shlex.join([*filter(None, [self.target]), path]) + rest
+        words = [path, *(("--target", self.target) if self.target else ())]
+        for override in self.overrides:
+            if override.partition("=")[0].strip() not in KEYS.findall(rest):
+                words += ["--set", override]
+        return shlex.join(words) + rest

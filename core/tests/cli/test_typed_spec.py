@@ -1,0 +1,41 @@
+"""Commands of remedies with the spec that the user typed."""
+
+from __future__ import annotations
+
+import pytest
+
+import llmb
+from llmb.cli.typed_spec import TypedSpec
+
+RUN = "`llmb run SPEC --set target.workdir=/path/to/folder`"
+
+
+@pytest.mark.parametrize(
+    ("typed", "text", "named"),
+    [
+        (
+            TypedSpec("my specs/a.toml"),
+            f"fix this, or {RUN}",
+            "fix this, or " + RUN.replace("SPEC", "'my specs/a.toml'"),
+        ),
+        (TypedSpec("-a.toml"), "`llmb validate SPEC`", "`llmb validate ./-a.toml`"),
+        (TypedSpec("a.toml", "eos"), RUN, RUN.replace("SPEC", "a.toml --target eos")),
+        (TypedSpec("a.toml", "eos"), "`llmb doctor SPEC`", "`llmb doctor eos a.toml`"),
+        (
+            TypedSpec("a.toml", None, ["env.A=x y", "target.workdir=/w"]),
+            f"`llmb run SPEC` or {RUN}",
+            "`llmb run a.toml --set 'env.A=x y' --set target.workdir=/w` or "
+            + RUN.replace("SPEC", "a.toml --set 'env.A=x y'"),
+        ),
+        (TypedSpec("a.toml"), "the SPEC of `llmb runs` and `cat SPEC`", "the SPEC of `llmb runs` and `cat SPEC`"),
+    ],
+)
+def test_commands_of_llmb_name_the_spec(typed: TypedSpec, text: str, named: str) -> None:
+    assert typed.name_in(text) == named
+
+
+def test_the_errors_of_an_invalid_spec_omit_overrides() -> None:
+    typed = TypedSpec("a.toml", None, ["api_key=abc"])
+    with pytest.raises(llmb.SpecError) as raised, typed.named_in_errors():
+        raise llmb.SpecError(llmb.Fault(message="wrong", expected=RUN))
+    assert raised.value.faults == (llmb.Fault(message="wrong", expected=RUN.replace("SPEC", "a.toml")),)
