@@ -111,14 +111,20 @@ def test_a_registry_that_requires_a_login_is_reported(toy_docker: Any, docker: A
 
 
 def test_a_missing_mount_source_is_an_error_and_is_not_created(toy_docker: Any, tmp_path: Path) -> None:
-    cause = failure(toy_docker.run(mounts={str(tmp_path / "missing"): "/data"}))
-    assert "a path of [mounts] does not exist" in cause
+    run = toy_docker.run(mounts={str(tmp_path / "missing"): "/data"})
+    assert "a path of [mounts] does not exist; create it, or correct [mounts]" in run["reason"]
+    assert failure(run) == "the source of a container mount does not exist on the node"
+    assert run["failure"]["evidence"].endswith(f"bind source path does not exist: {tmp_path}/missing")
     assert not (tmp_path / "missing").exists()
 
 
 def test_a_missing_nvidia_runtime_is_reported(toy_docker: Any) -> None:
     options = {"container": {"ulimits": {}, "options": ["--gpus", "all"]}}
-    assert "install nvidia-container-toolkit" in failure(toy_docker.run(target=options))
+    run = toy_docker.run(target=options)
+    assert "install nvidia-container-toolkit" in run["reason"]
+    assert failure(run) == "the container engine has no GPU runtime"
+    assert run["failure"]["remedy"].endswith("and run `sudo nvidia-ctk runtime configure`")
+    assert "could not select device driver" in toy_docker.llmb("logs", run["run_id"]).stdout
 
 
 def test_an_image_without_bash_is_reported(toy_docker: Any, docker: Any, tmp_path: Path) -> None:

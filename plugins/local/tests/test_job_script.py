@@ -32,10 +32,11 @@ def target(**options: Any) -> Target[LocalOptions]:
     return Target(scheduler="local", workdir="/work", options=LocalOptions(**options))
 
 
-def test_every_rank_of_every_phase_has_a_log_of_its_own() -> None:
+def test_the_job_and_every_rank_of_every_phase_have_logs_of_their_own() -> None:
     phases = (Phase(name="convert", command=("convert",), ranks="first"), Phase(name="perf", command=("train",)))
     folder = "/work/runs/abcde-tiny/logs"
     assert Local().build_job(job(tasks_per_node=8, phases=phases), target()).logs == {
+        "llmb-local": ("/work/runs/abcde-tiny/out.log",),
         "convert": (f"{folder}/convert.{{attempt}}.0.log",),
         "perf": tuple(f"{folder}/perf.{{attempt}}.{rank}.log" for rank in range(8)),
     }

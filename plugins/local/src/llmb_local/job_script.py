@@ -80,8 +80,8 @@ def rank_count(job: Job, phase: Phase) -> int:
 
 
 def phase_logs(job: Job) -> Mapping[str, tuple[str, ...]]:
-    """Return one log per phase and rank, because ranks that share a file interleave their lines; one per sidecar."""
-    logs = {
+    """Return the log of the job, one per phase and rank, because ranks would interleave lines, and one per sidecar."""
+    logs = {"llmb-local": (f"{job.directory}/out.log",)} | {
         phase.name: tuple(
             f"{job.directory}/logs/{phase.name}.{{attempt}}.{rank}.log" for rank in range(rank_count(job, phase))
         )
