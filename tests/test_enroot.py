@@ -171,6 +171,8 @@ def test_missing_nvidia_tools_are_reported(runs: Any) -> None:
     run = runs.run(**tables(target={"runtime": "enroot", "container": options}))
     assert "enroot cannot give GPUs to containers; install" in run["reason"]
     assert run["failure"]["cause"] == "a program that enroot needs is missing on the node"
+    printed = runs.llmb("logs", run["run_id"]).stdout
+    assert printed == f"{run['failure']['evidence']}\n", "the container was removed"
 
 
 @pytest.mark.slow

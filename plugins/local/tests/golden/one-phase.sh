@@ -210,7 +210,8 @@ remove_container() {
   case $1 in
     docker) [ -z "$3" ] || local -x DOCKER_HOST=$3 ;;
     podman) ;;
-    enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return ;;
+    # in a trap, `return` without a number returns the exit code of the job
+    enroot) ! enroot list | grep -qxF "$2" || enroot remove --force "$2" && return 0 ;;
     *) return 1 ;; # another program may have written the file
   esac
   "$1" rm --force --volumes "$2" || "$1" container inspect "$2" 2>&1 | grep -qi "no such container"
