@@ -146,6 +146,9 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
     log.write_text("\n".join([*lines, log.read_text()]))
     spec = (directory / "run.toml").read_text()
     (directory / "run.toml").write_text(re.sub("^host = .*", 'host = ["n001", "n002"]', spec, flags=re.MULTILINE))
+    result = json.loads((directory / "result.json").read_text())
+    result["attempts"] = [{"attempt": 0, "followed_by": "job 7 of erin (urgent) on n001"}]
+    (directory / "result.json").write_text(json.dumps(result))
     (directory / "job.sh").write_text("echo n001 n0012 /home/alice\n")
     file = tmp_path / "b.tar.gz"
     assert llmb("bundle", run_id, "-o", file, "--redact").status == 0
@@ -162,6 +165,7 @@ def test_redact_replaces_names_and_secrets_and_still_verifies(llmb: Llmb, run_id
         "10.20.30.41",
         "fd00:12::7",
         "carla",
+        "erin",
         "bob@site",
     )
     for name in names:

@@ -127,12 +127,17 @@ def test_the_new_attempt_of_a_preempted_job_is_followed(toy_slurm: Any) -> None:
     assert toy_slurm.steps_of(record) == list(range(1, 61))
     assert toy_slurm.jobs()[run["run_id"]] == [run["job_id"]]
     assert causes(run) == ["preempted", "completed"]
+    user = getpass.getuser()
+    [urgent] = toy_slurm.cluster.order("squeue", "-h", "-t", "all", "-p", "urgent", "-o", "%i", "--sort=-i").split()[:1]
+    follower = f"job {urgent} of {user} (urgent) on node1"
+    assert [attempt["followed_by"] for attempt in run["attempts"]] == [follower, ""]
     shown = toy_slurm.llmb("show", run["run_id"]).stdout
     [block] = (each for each in blocks("docs/slurm.md") if "  attempt 0 " in each.text)
     [(_, expected)] = commands(block)
     page = expected.replace("/home/me/.local/share/llmb/runs/cjp7u", "...").replace(
         "cjp7u", run["run_id"].partition("-")[0]
     )
+    page = page.replace("alice", user)
     assert matches(page, shown, numbers_differ=True), f"{shown}\nexpected:\n{page}"
 
 

@@ -177,6 +177,14 @@ def test_a_failure_shows_cause_log_line_and_remedy_once_each(capsys: pytest.Capt
     assert "free some" in shown
 
 
+def test_a_single_attempt_is_shown_only_with_the_job_that_followed(capsys: pytest.CaptureFixture[str]) -> None:
+    attempt = {"attempt": 0, "start": 7.0, "end": 9.0, "nodes": ["n1"], "cause": "preempted"}
+    print_results([result(attempts=[attempt])])
+    assert "attempt 0" not in capsys.readouterr().out
+    print_results([result(attempts=[attempt | {"followed_by": "job 8 of alice (urgent) on n1"}])])
+    assert "2 s on n1, preempted, followed by job 8 of alice (urgent) on n1\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("state", "verdict", "shown"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from llmb import Attempt, AttemptStarted, Event, JobEnded, JobHistory, JobStatus, Queued, Running
@@ -47,10 +48,13 @@ def test_the_file_of_the_job_is_more_exact_than_the_events() -> None:
 
 def test_the_scheduler_comes_first_and_the_others_fill_its_gaps() -> None:
     history = JobHistory(
-        attempts=(Attempt(attempt=0, start=7.0, cause="preempted"), Attempt(attempt=1, start=24.0, nodes=("n3",)))
+        attempts=(
+            Attempt(attempt=0, start=7.0, cause="preempted", followed_by="job 7 of alice (urgent) on n1"),
+            Attempt(attempt=1, start=24.0, nodes=("n3",)),
+        )
     )
     first, last = list_attempts(REQUEUED, b"start\t0\t8\tn1\n", history, "completed")
-    assert first == Attempt(attempt=0, start=7.0, end=20.0, nodes=("n1",), cause="preempted")
+    assert first == attrs.evolve(history.attempts[0], end=20.0, nodes=("n1",))
     assert last == Attempt(attempt=1, start=24.0, end=40.0, nodes=("n3",), cause="completed")
 
 

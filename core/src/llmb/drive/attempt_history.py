@@ -85,6 +85,7 @@ def _combine(number: int, sources: Sequence[Attempt]) -> Attempt:
         end=next((each.end for each in sources if each.end is not None), None),
         nodes=next((each.nodes for each in sources if each.nodes), ()),
         cause=next((each.cause for each in sources if each.cause), ""),
+        followed_by=next((each.followed_by for each in sources if each.followed_by), ""),
     )
 
 

@@ -23,6 +23,9 @@ LOGGED_HOSTS = (
 )
 """Lines of logs that name a host: those of NCCL, of job steps that failed or were cancelled, and of launchers."""
 
+FOLLOWER = re.compile(r"^job \S+ of (\S+) ")
+"""The user whose job followed an attempt."""
+
 OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 ADDRESSES = {
     "ip": re.compile(rf"(?<![\w.-])(?<!==)(?!127\.|0\.){OCTET}(?:\.{OCTET}){{3}}(?![\w-]|\.\d)".encode()),
@@ -48,13 +51,13 @@ class Redactor:
     def __init__(
         self, specs: Sequence[Mapping[str, Any]], results: Sequence[Mapping[str, Any]], files: Iterable[bytes]
     ) -> None:
+        attempts = [each for result in results for each in result.get("attempts") or ()]
         hosts = {name for spec in specs for name in _hosts(spec)} | {socket.gethostname(), socket.getfqdn()}
-        hosts |= {
-            node for result in results for each in result.get("attempts") or () for node in each.get("nodes") or ()
-        }
+        hosts |= {node for each in attempts for node in each.get("nodes") or ()}
         hosts |= {host.partition(".")[0] for host in hosts}
         hosts |= {host for result in results for host in _failing_hosts(result)}
         users = {name for spec in specs for name in _users(spec)} | {_own_name()}
+        users |= {name for each in attempts for name in FOLLOWER.findall(each.get("followed_by") or "")}
         addresses: dict[str, set[str]] = {kind: set() for kind in ADDRESSES}
         for data in files:
             users |= {name.decode() for name in HOME.findall(data)}

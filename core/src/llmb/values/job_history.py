@@ -12,7 +12,8 @@ from llmb.values.typed import typed_fields
 class Attempt:
     """One start of a job. ``start`` and ``end`` are in seconds since 1970. Unknown values are None or empty.
 
-    ``cause`` is why the attempt ended: a word of `Cause`, ``requeued``, or ``cancelled by USER``.
+    ``cause`` is why the attempt ended: a word of `Cause`, ``requeued``, or ``cancelled by USER``. ``followed_by``
+    is the job that started on the nodes of a preempted attempt, such as ``job 7 of alice (urgent) on node1``.
     """
 
     attempt: NonNegativeInt
@@ -20,6 +21,7 @@ class Attempt:
     end: float | None = None
     nodes: tuple[str, ...] = ()
     cause: str = ""
+    followed_by: str = ""
 
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)

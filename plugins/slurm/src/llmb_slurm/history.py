@@ -1,4 +1,4 @@
-"""The attempts of jobs that are over, and who cancelled them, from sacct."""
+"""The attempts of jobs that are over, who cancelled them, and which jobs followed preemptions, from sacct."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
-from llmb import Attempt, Host, JobHandle, JobHistory
+from llmb import Attempt, Host, JobHandle, JobHistory, fold_hosts
 from llmb_slurm.job_states import CAUSES
 from llmb_slurm.poll import run_functions
 
@@ -15,6 +15,10 @@ WITHOUT_ACCOUNTING = "Slurm's accounting {}, so the causes of requeues and the u
 
 NOT_YET_NAMED = "allocation"
 """The name of a job in accounting before the name that the user gave it arrives there."""
+
+
+FOLLOWS_WITHIN_S = 60
+"""A job that preempted another one starts so soon after: Slurm first waits for the end of the other job's processes."""
 
 
 @attrs.frozen(kw_only=True)
@@ -28,13 +32,27 @@ class Start:
     end: float | None
     user: str
     nodes: tuple[str, ...]
+    partition: str = ""
+    qos: str = ""
     pending: bool = False
+
+
+@attrs.frozen(kw_only=True)
+class OtherStart:
+    """One start of another job, of any user."""
+
+    job_id: str
+    user: str
+    partition: str
+    qos: str
+    start: float
+    nodes: tuple[str, ...]
 
 
 def query_history(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobHistory]:
     """Return the history of each job. Raise TargetError if the host does not respond.
 
-    One command queries sacct for all jobs.
+    One command queries sacct for all jobs. A second one follows if a job was preempted.
     """
     ids = {each.id: each.job_id for each in tickets if each.job_id}
     if not ids:
@@ -45,18 +63,20 @@ def query_history(tickets: Sequence[JobHandle], host: Host) -> Mapping[str, JobH
         note = WITHOUT_ACCOUNTING.format("is disabled" if header == "disabled" else "does not respond")
         return {name: JobHistory(note=note) for name in ids}
     starts = [start for line in lines if (start := parse_start(line))]
-    return {
-        name: _history(each for each in starts if each.job_id == ids[name] and each.name in (name, NOT_YET_NAMED))
+    found = {
+        name: [each for each in starts if each.job_id == ids[name] and each.name in (name, NOT_YET_NAMED)]
         for name in ids
     }
+    others = _query_starts_after_preemptions(list(found.values()), host)
+    return {name: _history(rows, others) for name, rows in found.items()}
 
 
 def parse_start(line: str) -> Start | None:
     """Parse a line that `query_history` of poll.sh prints. Return None for any other line."""
     fields = line.split("\t")
-    if len(fields) != 7:
+    if len(fields) != 9:
         return None
-    job_id, name, state, start, end, user, nodes = fields
+    job_id, name, state, start, end, user, nodes, partition, qos = fields
     return Start(
         job_id=job_id,
         name=name,
@@ -65,23 +85,80 @@ def parse_start(line: str) -> Start | None:
         end=float(end) if end.isdecimal() else None,
         user=user,
         nodes=tuple(nodes.split()),
+        partition=partition,
+        qos=qos,
         pending="Unknown" in (start, end),
     )
 
 
-def _history(starts: Iterable[Start]) -> JobHistory:
-    """Return the history of one job. Slurm has used its id for earlier jobs too, if the ids began again.
+def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host) -> Sequence[OtherStart]:
+    """Return the starts of other jobs on the nodes of preempted jobs. Query nothing if none was preempted.
 
-    Accounting lags behind the queue: a job without a row, or whose row has no end, is pending.
+    A job whose history is not complete yet is left out, because its history will be queried again.
     """
-    rows = list(starts)
+    calls = []
+    for rows in jobs:
+        preempted = [each for each in rows if each.state == "PREEMPTED" and each.nodes]
+        if preempted and not _is_pending(rows):
+            nodes = ",".join(dict.fromkeys(node for each in preempted for node in each.nodes))
+            ends = sorted(f"{each.end:.0f}" for each in preempted if each.end is not None)
+            calls.append(shlex.join(["query_starts", nodes, str(FOLLOWS_WITHIN_S), *ends]))
+    lines = run_functions(host, "\n".join(calls), "sacct").splitlines() if calls else []
+    return [start for line in lines if (start := _parse_other_start(line))]
+
+
+def _parse_other_start(line: str) -> OtherStart | None:
+    """Parse a line that `query_starts` of poll.sh prints. Return None for a job whose row is not complete yet."""
+    job_id, user, partition, qos, start, nodes = line.split("\t")
+    if not (job_id.isdecimal() and user and partition):
+        return None
+    return OtherStart(
+        job_id=job_id, user=user, partition=partition, qos=qos, start=float(start), nodes=tuple(nodes.split())
+    )
+
+
+def _history(rows: Sequence[Start], others: Sequence[OtherStart]) -> JobHistory:
+    """Return the history of one job. Slurm has used its id for earlier jobs too, if the ids began again."""
     began = [row for row in rows if row.start is not None]  # a job that was cancelled in the queue never did
     attempts = [
-        Attempt(attempt=number, start=row.start, end=row.end, nodes=row.nodes, cause=_cause(row.state))
+        Attempt(
+            attempt=number,
+            start=row.start,
+            end=row.end,
+            nodes=row.nodes,
+            cause=_cause(row.state),
+            followed_by=_describe_next_job(row, others) if row.state == "PREEMPTED" else "",
+        )
         for number, row in enumerate(began)
     ]
-    pending = not rows or any(row.pending for row in rows)
-    return JobHistory(attempts=tuple(attempts), cancelled_by=rows[-1].user if rows else "", pending=pending)
+    by = rows[-1].user if rows else ""
+    return JobHistory(attempts=tuple(attempts), cancelled_by=by, pending=_is_pending(rows))
+
+
+def _is_pending(rows: Sequence[Start]) -> bool:
+    """Check whether accounting, which lags behind the queue, has no row of a job, or a row without an end."""
+    return not rows or any(row.pending for row in rows)
+
+
+def _describe_next_job(preempted: Start, others: Iterable[OtherStart]) -> str:
+    """Return the first job of another partition or QOS that started on nodes of a preempted one, or "".
+
+    Only the log of slurmctld contains which job preempted another one.
+    """
+    end, own, nodes = preempted.end or 0.0, (preempted.partition, preempted.qos), set(preempted.nodes)
+    found = [
+        each
+        for each in others
+        if each.job_id != preempted.job_id
+        and (each.partition, each.qos) != own
+        and end <= each.start <= end + FOLLOWS_WITHIN_S
+        and not nodes.isdisjoint(each.nodes)
+    ]
+    if not found:
+        return ""
+    first = min(found, key=lambda each: (each.start, int(each.job_id)))
+    shared = fold_hosts(node for node in first.nodes if node in nodes)
+    return f"job {first.job_id} of {first.user} ({first.partition}) on {shared}"
 
 
 def _cause(state: str) -> str:

@@ -51,24 +51,51 @@ query_accounting() {
 }
 
 # query_history IDS: print "rows" and one line for each start of these jobs, with its fields separated by tabs: Slurm id,
-# name, state, start, end, the user who cancelled it, nodes. Times are in seconds since 1970. Print "disabled" or
-# "unavailable" instead if there is no accounting.
+# name, state, start, end, the user who cancelled it, nodes, partition, QOS. Times are in seconds since 1970. Print
+# "disabled" or "unavailable" instead if there is no accounting.
 query_history() {
-  local output job name state start end nodes user
+  local output job name state start end nodes partition qos user
   command -v sacct >/dev/null || { echo disabled; return; }
-  if ! output=$(SLURM_TIME_FORMAT=%s sacct -X -D -n -P -j "$1" -o JobIDRaw,JobName,State,Start,End,NodeList 2>&1); then
+  if ! output=$(SLURM_TIME_FORMAT=%s sacct -X -D -n -P -j "$1" \
+    -o JobIDRaw,JobName,State,Start,End,NodeList,Partition,QOS 2>&1); then
     [[ $output == *disabled* ]] && echo disabled || echo unavailable
     return
   fi
   echo rows
-  while IFS='|' read -r job name state start end nodes; do
+  while IFS='|' read -r job name state start end nodes partition qos; do
     user=''
     [[ $state != *' by '* ]] || user=$(id -nu "${state##* }" 2>/dev/null || echo "user ${state##* }")
-    if [ "$nodes" = 'None assigned' ]; then # the start was given up before it had nodes
-      nodes=''
-    else
-      nodes=$(scontrol show hostnames "$nodes" 2>/dev/null | paste -s -d ' ' -)
-    fi
-    printf '%s\t%s\t%s\t%s\t%s\t%s\t%s\n' "$job" "$name" "${state%% *}" "$start" "$end" "$user" "$nodes"
+    print_fields "$job" "$name" "${state%% *}" "$start" "$end" "$user" "$(host_names "$nodes")" "$partition" "$qos"
   done <<<"$output"
+}
+
+# query_starts NODES SECONDS END...: print a line for each start of any user's job on these nodes, separated by commas,
+# that was at most SECONDS after one of these ends, in ascending order. Its fields are separated by tabs: Slurm id,
+# user, partition, QOS, start, nodes. Print nothing if accounting does not respond soon, or hides jobs of others.
+query_starts() {
+  local names=$1 seconds=$2 from to job user partition qos start nodes end
+  from=$(date -d "@$3" +%FT%T) to=$(date -d "@$((${!#} + seconds))" +%FT%T)
+  shift 2
+  SLURM_TIME_FORMAT=%s timeout 30 sacct -a -X -D -n -P -N "$names" -S "$from" -E "$to" \
+    -o JobIDRaw,User,Partition,QOS,Start,NodeList 2>/dev/null |
+    while IFS='|' read -r job user partition qos start nodes; do
+      for end in "$@"; do
+        if [[ $start =~ ^[0-9]+$ ]] && ((start >= end && start <= end + seconds)); then
+          print_fields "$job" "$user" "$partition" "$qos" "$start" "$(host_names "$nodes")"
+          break
+        fi
+      done
+    done
+}
+
+# host_names NODES: print the names of nodes that Slurm lists as in node[1-4], separated by blanks.
+host_names() {
+  [ "$1" = 'None assigned' ] || # the start was given up before it had nodes
+    scontrol show hostnames "$1" 2>/dev/null | paste -s -d ' ' -
+}
+
+# print_fields FIELD...: print fields separated by tabs.
+print_fields() {
+  local IFS=$'\t'
+  printf '%s\n' "$*"
 }
