@@ -54,7 +54,7 @@ def test_a_job_that_reappears_in_the_queue_is_no_longer_missing(
         (DISABLED, 50, "unknown", "waiting for the end of the job, which Slurm's queue no longer lists"),
         (DISABLED, 70, "ended", "Slurm's queue no longer lists the job, and its accounting is disabled"),
         (REFUSED, 110, "unknown", "waiting for Slurm's accounting, which does not respond"),
-        (REFUSED, 130, "ended", "neither Slurm's queue nor its accounting contains the end of the job"),
+        (REFUSED, 130, "ended", "Slurm's queue no longer lists the job, and its accounting does not respond"),
     ],
 )
 def test_a_purged_job_without_a_known_end_is_lost_within_two_minutes(

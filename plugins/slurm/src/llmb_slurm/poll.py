@@ -132,14 +132,22 @@ def _combined(job_id: str, files: JobFiles, queue: Mapping[str, JobRow], account
             state="ended", job_id=job_id, cause=cause, exit_code=code, reason=reason, attempt=files.attempt
         )
     if files.missing_s < (LOST_AFTER_S if accounting.available else LOST_WITHOUT_ACCOUNTING_AFTER_S):
-        reason = "waiting for Slurm's accounting" + ("" if accounting.available else ", which does not respond")
-        if not accounting.enabled:
-            reason = "waiting for the end of the job, which Slurm's queue no longer lists"
-        return JobStatus(state="unknown", job_id=job_id, reason=reason, attempt=files.attempt)
-    reason = "neither Slurm's queue nor its accounting contains the end of the job"
-    if not accounting.enabled:
-        reason = "Slurm's queue no longer lists the job, and its accounting is disabled"
+        return JobStatus(state="unknown", job_id=job_id, reason=_describe_wait(accounting), attempt=files.attempt)
+    reason = _describe_missing_end(accounting)
     return JobStatus(state="ended", job_id=job_id, cause="lost", reason=reason, attempt=files.attempt)
+
+
+def _describe_wait(accounting: Accounting) -> str:
+    if not accounting.enabled:
+        return "waiting for the end of the job, which Slurm's queue no longer lists"
+    return "waiting for Slurm's accounting" + ("" if accounting.available else ", which does not respond")
+
+
+def _describe_missing_end(accounting: Accounting) -> str:
+    if accounting.enabled and accounting.available:
+        return "neither Slurm's queue nor its accounting contains the end of the job"
+    problem = "does not respond" if accounting.enabled else "is disabled"
+    return f"Slurm's queue no longer lists the job, and its accounting {problem}"
 
 
 def _with_files(status: JobStatus, files: JobFiles) -> JobStatus:
