@@ -58,7 +58,8 @@ def break_prose(text: str, width: int) -> list[str]:
 
 def terminal_width(*, stderr: bool = False) -> int | None:
     """Return the number of columns of the terminal, or None if standard output or error is a pipe or a file."""
-    return console(stderr=stderr).width if (sys.stderr if stderr else sys.stdout).isatty() else None
+    stream = sys.stderr if stderr else sys.stdout
+    return console(stderr=stderr).width if stream.isatty() else None
 
 
 def print_json(document: Any) -> None:

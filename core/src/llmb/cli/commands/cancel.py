@@ -8,6 +8,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.follow import NAMED_RUNS, follow_runs, open_session, print_runs
 from llmb.cli.options import AsJson, Runs
+from llmb.cli.views.numbers import first_names
 
 
 def cancel(runs: Runs, as_json: AsJson = False) -> None:
@@ -24,5 +25,4 @@ def _name_runs(session: llmb.Session) -> None:
     results = session.results
     for title, ended in (("cancelling ", False), ("already ended: ", True)):
         if names := [result.run_id for result in results if result.ended == ended]:
-            more = f", and {len(names) - NAMED_RUNS} more" if len(names) > NAMED_RUNS else ""
-            output.print_message(f"{title}{', '.join(names[:NAMED_RUNS])}{more}")
+            output.print_message(title + first_names(names, NAMED_RUNS))

@@ -1,6 +1,8 @@
-"""Numbers and durations as they are printed, in tables and in sentences."""
+"""Numbers, durations and lists of names as they are printed, in tables and in sentences."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def format_number(value: float | None, unit: str = "") -> str:
@@ -15,6 +17,12 @@ def format_number(value: float | None, unit: str = "") -> str:
 def counted(number: int, noun: str) -> str:
     """Return a count such as ``1 GPU`` or ``8 GPUs``."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_names(names: Sequence[str], most: int) -> str:
+    """Return at most so many names, and the number of the others: ``a, b and 3 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def format_clock(seconds: float) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import llmb
 from llmb.cli import output
 from llmb.cli.views.failures import describe_process
-from llmb.cli.views.numbers import counted, format_number
+from llmb.cli.views.numbers import counted, first_names, format_number
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.tables import ABSENT, Column, print_table
 
@@ -54,8 +54,7 @@ def passed_over_lines(parsed: Sequence[llmb.ParsedPath]) -> Iterator[str]:
     for each in parsed:
         for reason in dict.fromkeys(file.reason for file in each.passed_over):
             names = [str(file.path.relative_to(each.path)) for file in each.passed_over if file.reason == reason]
-            more = f" and {len(names) - NAMED_FILES} more" if len(names) > NAMED_FILES else ""
-            shown = ", ".join(names[:NAMED_FILES]) + more
+            shown = first_names(names, NAMED_FILES)
             yield f"{each.path}: passed over {counted(len(names), 'file')} ({shown}): {reason}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rich.text import Text
 
@@ -11,7 +11,7 @@ from llmb.cli import output
 from llmb.cli.views.attempts import job_rows
 from llmb.cli.views.failures import failure_rows
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows, tflops_row
-from llmb.cli.views.numbers import counted
+from llmb.cli.views.numbers import counted, first_names
 from llmb.cli.views.slow_ranks import slow_rank_rows
 from llmb.cli.views.steady_state import describe_steady_state
 from llmb.cli.views.sweep import describe_sweep
@@ -58,16 +58,10 @@ def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatS
     for each in sets:
         if each.repeats > 1:
             heading = Text(f"{each.repeats} repeats", style="bold").append(
-                f"  {_list_runs(each.runs)}", style="not bold"
+                f"  {first_names(each.runs, MOST_LISTED)}", style="not bold"
             )
             console.print(heading, soft_wrap=True)
             print_verdict(each.verdict, each.reason)
-
-
-def _list_runs(run_ids: Sequence[str]) -> str:
-    if len(run_ids) <= MOST_LISTED:
-        return ", ".join(run_ids)
-    return f"{', '.join(run_ids[:MOST_LISTED])} and {len(run_ids) - MOST_LISTED} more"
 
 
 def _heading(result: llmb.RunResult) -> Text:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import llmb
-from llmb.cli.views.numbers import counted
+from llmb.cli.views.numbers import counted, first_names
 
 MOST_NAMED = 8
 """Slow ranks that are named."""
@@ -18,10 +18,9 @@ def slow_rank_rows(comparison: llmb.RankComparison | None) -> list[tuple[str, st
     hosts = [f"{each.host} {_percent(each.excess)} ({counted(each.ranks, 'rank')})" for each in comparison.slow_hosts]
     named = {each.host for each in comparison.slow_hosts}
     ranks = [_describe(each) for each in comparison.slow_ranks if each.host not in named]
-    more = [f"and {len(ranks) - MOST_NAMED} more"] if len(ranks) > MOST_NAMED else []
     rows = [
         ("slow nodes", ", ".join(hosts)),
-        ("slow ranks", ", ".join([*ranks[:MOST_NAMED], *more])),
+        ("slow ranks", first_names(ranks, MOST_NAMED)),
         ("gain", f"{100 * comparison.gain:.1f} % of the step time without them"),
     ]
     return [(name, value) for name, value in rows if value]
