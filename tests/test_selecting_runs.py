@@ -77,28 +77,22 @@ def good_and_damaged(toy: Any) -> tuple[str, list[str]]:
     return good, [torn, foreign]
 
 
-def test_a_damaged_record_is_a_warning_of_attach_and_the_other_runs_of_a_filter_continue(
-    toy: Any, good_and_damaged: tuple[str, list[str]]
+@pytest.mark.parametrize(
+    ("command", "status", "state", "message"),
+    [("attach", 0, "completed", "llmb: skipping {id}: {file} is "), ("cancel", 2, "cancelled", "llmb: {file} is ")],
+)
+def test_a_damaged_record_does_not_stop_the_other_runs_of_a_filter(
+    toy: Any, good_and_damaged: tuple[str, list[str]], command: str, status: int, state: str, message: str
 ) -> None:
     good, damaged = good_and_damaged
-    done = toy.llmb("attach", "{gpus=1}")
-    assert (done.returncode, states(toy)[good]) == (0, "completed"), done.stderr
-    skipped = [line.split(": ")[1] for line in done.stderr.splitlines() if "skipping" in line]
-    assert sorted(skipped) == sorted(f"skipping {each}" for each in damaged), done.stderr
-    alone = toy.llmb("attach", damaged[0])
-    assert (alone.returncode, "run.toml is damaged" in alone.stderr) == (2, True), alone.stderr
-
-
-def test_a_damaged_record_is_an_error_of_cancel_after_the_other_runs_of_a_filter_are_cancelled(
-    toy: Any, good_and_damaged: tuple[str, list[str]]
-) -> None:
-    good, damaged = good_and_damaged
-    done = toy.llmb("cancel", "{gpus=1}")
-    assert (done.returncode, states(toy)[good]) == (2, "cancelled"), done.stderr
+    done = toy.llmb(command, "{gpus=1}")
+    assert (done.returncode, states(toy)[good]) == (status, state), done.stderr
     for each in damaged:
-        assert done.stderr.count(f"llmb: {toy.home}/runs/{each}/run.toml is ") == 1, done.stderr
-    again = toy.llmb("cancel", "{gpus=1}", "--json")
+        assert done.stderr.count(message.format(id=each, file=toy.home / "runs" / each / "run.toml")) == 1, done.stderr
+    again = toy.llmb(command, "{gpus=1}", "--json")
     assert (again.returncode, len(json.loads(again.stdout)["errors"])) == (2, len(damaged)), again.stdout
+    alone = toy.llmb(command, damaged[0])
+    assert (alone.returncode, "run.toml is damaged" in alone.stderr) == (2, True), alone.stderr
 
 
 @pytest.mark.parametrize("runs", [["{gpus=1}"], ["foreign", "good"]])

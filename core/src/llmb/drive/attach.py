@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import attrs
@@ -26,22 +26,20 @@ from llmb.values.workload import RunSpec
 
 @attrs.frozen
 class _Found:
-    """Records by run id: those that are ``named``, those that filters select, and errors of damaged ones of these."""
+    """Records by run id: those named and those that filters select. ``failed`` has errors of other selected runs."""
 
     named: dict[str, RunRecord] = attrs.field(factory=dict)
     selected: dict[str, RunRecord] = attrs.field(factory=dict)
-    damaged: dict[str, Exception] = attrs.field(factory=dict)
+    failed: dict[str, Exception] = attrs.field(factory=dict)
 
     def select(self, run_ids: Iterable[str]) -> None:
         """Open the records of these runs. An error of one does not stop the others."""
         for run_id in run_ids:
-            try:
+            with _keep_error(run_id, self.failed):
                 self.selected[run_id] = open_record(run_id)
-            except RecordError as error:
-                self.damaged[run_id] = error
 
     def records(self) -> list[RunRecord]:
-        """Return all records that are not damaged, first those that are named."""
+        """Return all records, first those that are named."""
         return list((self.named | self.selected).values())
 
 
@@ -50,18 +48,15 @@ def attach(wanted: Iterable[str] | None = None, *, report_activity: Callable[[st
 
     Each of ``wanted`` is a run id, a unique prefix, or filters of `llmb runs` in braces, which select unfinished runs.
     Raise RecordError for a run that does not exist. A run whose record, spec or plugins are damaged is skipped; if the
-    run was named, its error is raised after the other runs are done. ``report_activity`` is that of `start`.
+    run was named, its error is raised after the other runs are done. If all of ``wanted`` are damaged, raise all
+    errors. ``report_activity`` is that of `start`.
     """
     report_activity = report_activity or ignore_activity
-    notes: list[str] = []
     if wanted is None:
-        return _attach(_unfinished(notes), frozenset(), notes, [], report_activity)
+        failed: dict[str, Exception] = {}
+        return _attach(_unfinished(failed), failed, None, report_activity)
     found = _find_all(_as_list(wanted))
-    records = found.records()
-    if not records:
-        raise_worst([*found.damaged.values()])
-    notes += (_skipped(run_id, error) for run_id, error in found.damaged.items())
-    return _attach(records, found.named.keys(), notes, [], report_activity)
+    return _attach(found.records(), found.failed, found.named, report_activity)
 
 
 def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | None = None) -> Session:
@@ -76,23 +71,21 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
     for each in filter(is_filter, wanted):
         check_cancel_filter(each)
     found = _find_all(wanted)
-    errors = [*found.damaged.values()]
-    cancelled: dict[str, RunRecord] = {}
+    cancelled: list[RunRecord] = []
     for record in found.records():
-        try:
+        with _keep_error(record.run_id, found.failed):
             if not record.ended:
                 record.request_cancel()
-            cancelled[record.run_id] = record
-        except RecordError as error:
-            errors.append(error)
-    return _attach(cancelled.values(), cancelled.keys(), [], errors, report_activity or ignore_activity)
+            cancelled.append(record)
+    raised = {*found.named, *found.selected, *found.failed}
+    return _attach(cancelled, found.failed, raised, report_activity or ignore_activity)
 
 
-def _unfinished(notes: list[str]) -> list[RunRecord]:
+def _unfinished(failed: dict[str, Exception]) -> list[RunRecord]:
     """Return the runs that have not ended, oldest first, because their jobs are submitted in this order."""
     unfinished: list[RunRecord] = []
     for record in all_records():
-        with _skip_on_error(record, notes):
+        with _keep_error(record.run_id, failed):
             if not record.ended:
                 unfinished.append(record)
     return sorted(unfinished, key=_creation_time)
@@ -132,20 +125,21 @@ def _find_all(wanted: Iterable[str]) -> _Found:
 
 def _attach(
     records: Iterable[RunRecord],
-    named: Set[str],
-    notes: list[str],
-    errors: list[Exception],
+    failed: dict[str, Exception],
+    raised: Container[str] | None,
     report_activity: Callable[[str], object],
 ) -> Session:
-    """Return the session of these runs, which raises ``errors`` at its end. Raise them now if no run is left.
+    """Return the session of these runs. Add errors of runs to ``failed``, which has those of other runs.
 
-    Errors of ``named`` runs are added to ``errors``, and those of other runs to ``notes``.
+    At its end, the session raises the errors of the runs in ``raised``. Those of other runs are notes. If no run
+    without an error is left, raise all errors now, unless ``raised`` is None.
     """
     report_activity("reading the records")
     registry = PluginRegistry()
+    notes: list[str] = []
     specs: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
-        with _skip_on_error(record, notes, errors if record.run_id in named else None):
+        with _keep_error(record.run_id, failed):
             specs.append((record, import_run(record.directory / "run.toml", registry)))
     with opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
@@ -154,10 +148,12 @@ def _attach(
             notes += _probe_or_keep_error(group)
         runs = []
         for record, each in specs:
-            with _skip_on_error(record, notes, errors if record.run_id in named else None):
+            with _keep_error(record.run_id, failed):
                 runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
-        if not runs:
-            raise_worst(errors)
+        if not runs and raised is not None:
+            raise_worst([*failed.values()])
+        errors = [error for run_id, error in failed.items() if run_id in (raised or ())]
+        notes += (_describe_skipped(*each) for each in failed.items() if each[0] not in (raised or ()))
         return open_session(runs, groups, hosts, registry, notes, errors=errors)
 
 
@@ -171,16 +167,13 @@ def _probe_or_keep_error(group: TargetGroup) -> Sequence[str]:
 
 
 @contextmanager
-def _skip_on_error(record: RunRecord, notes: list[str], errors: list[Exception] | None = None) -> Iterator[None]:
-    """Append an error to ``errors``. Without such a list, append a note that the run is skipped."""
+def _keep_error(run_id: str, failed: dict[str, Exception]) -> Iterator[None]:
+    """Keep an error of a run, so that the other runs continue."""
     try:
         yield
-    except Exception as error:  # noqa: BLE001  # raised after the other runs are done
-        if errors is None:
-            notes.append(_skipped(record.run_id, error))
-        else:
-            errors.append(error)
+    except Exception as error:  # noqa: BLE001  # raised or printed later
+        failed[run_id] = error
 
 
-def _skipped(run_id: str, error: Exception) -> str:
+def _describe_skipped(run_id: str, error: Exception) -> str:
     return f"skipping {run_id}: {error if isinstance(error, LlmbError) else exception_text(error)}"
