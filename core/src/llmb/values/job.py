@@ -112,7 +112,7 @@ class Job:
     domain_nodes: PositiveInt | None = None
     mpi: NonEmptyStr | None = None
     mpi_optional: bool = False
-    environment: Environment = attrs.field(factory=Environment)
+    environment: Environment = attrs.field(default=Environment())
     env: Mapping[VariableName, str] = attrs.field(factory=FrozenMap)
     mounts: tuple[Mount, ...] = ()
     files: Mapping[AbsolutePath, str] = attrs.field(factory=FrozenMap)

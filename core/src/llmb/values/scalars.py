@@ -94,7 +94,13 @@ def matching(expected: str, pattern: str) -> ValueType:
     """Return the type of all strings that match a regular expression completely."""
     schema = {"type": "string", "pattern": f"^(?:{pattern})$"}
     match = functools.lru_cache(maxsize=1024)(functools.partial(re.fullmatch, pattern))  # runs share most names
-    return accepting(expected, lambda value: isinstance(value, str) and match(value) is not None, schema=schema)
+
+    def convert(value: Any) -> Any:
+        if not isinstance(value, str) or match(value) is None:
+            raise InvalidValueError.of(value, expected)
+        return value
+
+    return ValueType(expected, convert, schema=schema)
 
 
 def _is_integer(value: Any) -> bool:

@@ -186,7 +186,8 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
     expected = "a table" if item is value_type(Any) else f"a table, each value {item.expected}"
 
     def convert(value: Any) -> Any:
-        if isinstance(value, FrozenMap) and (value.checked_by is convert or (value.deep and item.convert is _any)):
+        frozen = isinstance(value, FrozenMap)
+        if frozen and (not value or value.checked_by is convert or (value.deep and item.convert is _any)):
             return value
         if not isinstance(value, Mapping):
             raise InvalidValueError.of(value, expected)
@@ -200,18 +201,17 @@ def _mapping(key: ValueType, item: ValueType) -> ValueType:
 
 def _convert_items(
     values: Collection[Any], kinds: ValueType | Sequence[ValueType], key_of: Callable[[int], str]
-) -> list[Any]:
+) -> Collection[Any]:
     """Convert each item. Raise the errors of all items together; ``key_of`` returns the relative key of an item."""
     if isinstance(kinds, ValueType):
-        if kinds.exact and {kinds.exact}.issuperset(map(type, values)):  # without a call for each item
-            return list(values)
+        if not values or (kinds.exact and {kinds.exact}.issuperset(map(type, values))):  # without a call for each item
+            return values
         kinds = [kinds] * len(values)
-    pairs = tuple(zip(values, kinds, strict=True))
     try:
-        return [value if type(value) is kind.exact else kind.convert(value) for value, kind in pairs]
+        return [kind.convert(value) for value, kind in zip(values, kinds, strict=True)]
     except InvalidValueError:
         errors: list[Fault] = []
-        for index, (value, kind) in enumerate(pairs):
+        for index, (value, kind) in enumerate(zip(values, kinds, strict=True)):
             try:
                 kind.convert(value)
             except InvalidValueError as error:
