@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -49,6 +50,11 @@ class Slurm(SchedulerHooks[SlurmOptions]):
 
     options = SlurmOptions
 
+    @functools.cached_property
+    def _environ(self) -> Mapping[str, str]:
+        """The environment of llmb. Reading ``os.environ`` decodes all variables, and a sweep has thousands of jobs."""
+        return dict(os.environ)
+
     @hookimpl
     def prepare_env(self, environment: Environment, target: Target[SlurmOptions]) -> tuple[Task, ...]:
         """Return the task that imports the image in a job, or creates the virtual environment on the host."""
@@ -68,7 +74,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             logs=phase_logs(job),
             provenance=f"{job.directory}/provenance",
             attempts=f"{job.directory}/attempts",
-            notes=_notes(job, target),
+            notes=_notes(job, target, self._environ),
             reserved_files=("provenance.sh", "attempt", "claim", "job_id", "sbatch.err", "ended", "missing"),
         )
 
@@ -126,12 +132,12 @@ class Slurm(SchedulerHooks[SlurmOptions]):
         cancel_jobs(tickets, host)
 
 
-def _notes(job: Job, target: Target[SlurmOptions]) -> tuple[str, ...]:
+def _notes(job: Job, target: Target[SlurmOptions], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Warn of exported variables that jobs do not get, and if the host lacks pyxis.
 
     The latter is no error, because the nodes, which start the containers, may have pyxis.
     """
-    notes = unpassed_variables_note(job, os.environ, facts=target.facts)
+    notes = unpassed_variables_note(job, environ, facts=target.facts)
     if choose_runtime(job.environment, target) != "pyxis" or target.facts.get("pyxis") != "no":
         return notes
     where = target.host or "this machine"
