@@ -63,6 +63,7 @@ def test_only_the_logs_that_were_read_are_said_to_have_no_steps(
     answer = llmb("parse", tmp_path)
     assert answer.status == 2
     assert answer.err.startswith(f"llmb: no installed framework finds a step in {read}{tmp_path}; name the framework")
+    assert answer.err.endswith(f"`llmb new-plugin NAME --from {tmp_path}/0.log`\n")
 
 
 @pytest.mark.parametrize("kind", ["no steps", "missing", "pipe", "nothing"])

@@ -49,7 +49,8 @@ def test_an_invalid_filter_names_the_closest_one(llmb: Llmb) -> None:
     for argument, message in (
         ("gpu=3", "unknown filter 'gpu=3'; expected recipe, image, target"),
         ("state=complete", "did you mean 'completed'?"),
-        ("gpus", "invalid filter 'gpus'; expected key=value with one of the keys recipe, image, target"),
+        ("gpus", "verdict, since, until\n"),
+        ("gpu", "invalid filter 'gpu'; expected key=value with one of the keys recipe, image, target"),
         ("since=yesterday", "invalid since 'yesterday'; expected 7d or 2026-11-01"),
         ("since=99999999999d", "invalid since '99999999999d': before the year 1; expected 7d or 2026-11-01"),
     ):

@@ -30,11 +30,13 @@ def recognise_framework(paths: Iterable[str | Path], *, registry: PluginRegistry
     """
     registry = registry or PluginRegistry()
     names = [str(path) for path in paths]
+    read: list[Path] = []
     for name in names:
         for log in _first_logs(Path(name)):
+            read.append(log)
             if found := read_with_others(partial(_parse, log, registry), "", registry):
                 return found.framework
-    describe = f"`llmb new-plugin NAME --from {shlex.quote(names[0])}`"
+    describe = f"`llmb new-plugin NAME --from {shlex.quote(str(read[0])) if read else 'LOG'}`"
     advice = f"name the framework that wrote it (--framework NAME), or describe it: {describe}"
     raise SpecError(f"no installed framework finds a step in {', '.join(map(_describe_read, names))}; {advice}")
 

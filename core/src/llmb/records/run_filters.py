@@ -70,12 +70,10 @@ def check_sort_key(key: str) -> None:
 def _parse_filter(text: str) -> Condition:
     key, equals, value = text.partition("=")
     if key not in FILTER_KEYS or not equals:
-        nearest = nearest_name(key, FILTER_KEYS)
         keys = ", ".join(FILTER_KEYS)
-        if equals:
-            raise SpecError(Fault(message=f"unknown filter {text!r}", expected=keys, nearest=nearest))
-        expected = f"key=value with one of the keys {keys}"
-        raise SpecError(Fault(message=f"invalid filter {text!r}", expected=expected, nearest=nearest))
+        problem, expected = ("unknown", keys) if equals else ("invalid", f"key=value with one of the keys {keys}")
+        nearest = None if key in FILTER_KEYS else nearest_name(key, FILTER_KEYS)
+        raise SpecError(Fault(message=f"{problem} filter {text!r}", expected=expected, nearest=nearest))
     if key in ("since", "until"):
         limits = "created >= ?" if key == "since" else "created < ? and created <> ''"
         return Condition(limits, (_parse_moment(key, value),))
