@@ -38,7 +38,7 @@ def test_a_task_without_space_is_not_started_and_its_error_names_both_sizes(toy:
     assert toy.journal() == []
     told = r"toy data could not be created: it needs 1e\+09 GB in .*/work, but only [\d.]+ GB are free"
     assert re.search(told, run["failure"]["cause"])
-    assert run["failure"]["remedy"].startswith("free space there (`du -xh ")
+    assert run["failure"]["remedy"].startswith("free space on that disk (`du -xh ")
 
 
 @ON

@@ -221,7 +221,7 @@ class World:
         state, events = record.state(), [type(event) for event in record.events()]
         limited = self.scenario.max_jobs and self.scenario.needs[run_id]  # planned again once its tasks are complete
         if (events.count(Planned) != 1 and not limited) or events.count(Ended) != 1:
-            yield f"planned or ended more than once: {events}"
+            yield f"not planned and ended exactly once: {events}"
         if state.run_state not in ends:
             yield f"not {ends}: {state}"
         yield from self._problems_of_job(record) if self.cluster.jobs_of(run_id) else self._problems_without_job(record)

@@ -28,4 +28,4 @@ def free_space_gb(folder: str, host: Host) -> float:
 def free_space_remedy(folder: str) -> str:
     """Return the remedy for too little space in a work directory."""
     sizes = f"`du -xh -d 1 {shlex.quote(folder)} | sort -h`"
-    return f"free space there ({sizes} lists the sizes), or `llmb run SPEC --set target.workdir=/path/to/folder`"
+    return f"free space on that disk ({sizes} lists the sizes), or `llmb run SPEC --set target.workdir=/path/to/folder`"

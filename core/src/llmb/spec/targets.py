@@ -66,7 +66,7 @@ class NamedTargets:
             return combination, (Fault(message=message, key="target.scheduler", expected=f'"{its}", or no name'),)
         merged, added = self._merge(named, target)
         places = {f"target.{key}": (str(self._file), f"{name}.{key}") for key in added}
-        if target.keys() == {"name"}:  # a key that is missing belongs into the named table
+        if target.keys() == {"name"}:  # a key that is missing should be in the named table
             places["target"] = str(self._file), name
         complete = attrs.evolve(
             combination,
