@@ -95,6 +95,18 @@ def test_a_damaged_record_does_not_stop_the_other_runs_of_a_filter(
     assert (alone.returncode, "run.toml is damaged" in alone.stderr) == (2, True), alone.stderr
 
 
+def test_attach_without_a_run_skips_damaged_records(toy: Any) -> None:
+    nothing = toy.llmb("attach")
+    run_id = toy.record()
+    file = toy.home / "runs" / run_id / "run.toml"
+    file.write_text("[workload]\n")
+    damaged = toy.llmb("attach")
+    assert (nothing.returncode, damaged.returncode) == (0, 0)
+    assert nothing.stderr == "llmb: no run to follow; `llmb runs` lists all runs\n"
+    assert damaged.stderr.startswith(f"llmb: skipping {run_id}: {file} is not the record of a run")
+    assert damaged.stderr.endswith(nothing.stderr)
+
+
 @pytest.mark.parametrize("runs", [["{gpus=1}"], ["foreign", "good"]])
 def test_a_record_that_cannot_be_cancelled_is_an_error_after_the_other_runs_are_cancelled(
     toy: Any, runs: list[str]

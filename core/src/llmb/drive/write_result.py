@@ -188,7 +188,7 @@ def _find_failure(plan: RunPlan, logs: RunLogs, ending: Ending, past: JobPast, r
 
 
 def _search_logs(plan: RunPlan, logs: RunLogs, ending: Ending, registry: PluginRegistry) -> Failure | None:
-    """Return the cause that the logs contain. If nothing else explains the end, that may be the last exception."""
+    """Return the cause that the logs contain. If nothing else explains the end, the last exception is the cause."""
     known, starts = registry.signatures(plan.run.framework), logs.superseded_until()
     if (found := diagnose(logs.copies, known, starts)) or ending.cause not in UNEXPLAINED:
         return found

@@ -20,7 +20,7 @@ def attach(runs: RunsOrAll = None, check: WithCheck = False, as_json: AsJson = F
     with open_session(start) as session:
         error = follow_runs(session, as_json=as_json)
         if not session.run_ids and not as_json:
-            output.print_message("no unfinished runs; `llmb runs` lists all runs")
+            output.print_message("no run to follow; `llmb runs` lists all runs")
         results = print_runs(session, error, as_json=as_json)
     counted = [result for result in results if result.ended or not error]
     exit_with_verdicts(counted, llmb.judge_sets(llmb.find_repeats(results)) if check else (), error)
