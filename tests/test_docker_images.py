@@ -123,7 +123,7 @@ def test_a_missing_nvidia_runtime_is_reported(toy_docker: Any) -> None:
     run = toy_docker.run(target=options)
     assert "install nvidia-container-toolkit" in run["reason"]
     assert failure(run) == "the container engine has no GPU runtime"
-    assert run["failure"]["remedy"].endswith("and run `sudo nvidia-ctk runtime configure`")
+    assert run["failure"]["remedy"].endswith("run `sudo nvidia-ctk runtime configure`, and restart Docker")
     assert "could not select device driver" in toy_docker.llmb("logs", run["run_id"]).stdout
 
 

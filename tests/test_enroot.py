@@ -169,7 +169,7 @@ def test_a_path_that_enroot_cannot_mount_is_rejected(runs: Any) -> None:
 def test_missing_nvidia_tools_are_reported(runs: Any) -> None:
     options = {"options": ["--env", "NVIDIA_VISIBLE_DEVICES=0"]}
     run = runs.run(**tables(target={"runtime": "enroot", "container": options}))
-    assert "enroot cannot give GPUs to containers; install" in run["reason"]
+    assert "enroot cannot give GPUs to containers; install libnvidia-container-tools" in run["reason"]
     assert run["failure"]["cause"] == "a program that enroot needs is missing on the node"
     printed = runs.llmb("logs", run["run_id"]).stdout
     assert printed == f"{run['failure']['evidence']}\n", "the container was removed"

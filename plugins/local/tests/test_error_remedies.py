@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from llmb import resource_text
+from llmb_local.gpus import GPU_REMEDIES
 
 
 def explain(image: str, output: str, engine: str = "docker", **env: str) -> str:
@@ -34,6 +35,23 @@ def test_a_denied_image_names_the_registry_to_log_in_to(image: str, command: str
 @pytest.mark.parametrize(("engine", "other"), [("docker", "podman"), ("podman", "docker"), ("enroot", "podman")])
 def test_a_missing_engine_proposes_another_one(engine: str, other: str) -> None:
     assert f'set `runtime = "{other}"`' in explain("ubuntu", f"bash: {engine}: command not found", engine)
+
+
+@pytest.mark.parametrize(
+    ("engine", "output", "remedy"),
+    [
+        (
+            "docker",
+            'could not select device driver "" with capabilities: [[gpu]]',
+            "`sudo nvidia-ctk runtime configure`",
+        ),
+        ("podman", "unresolvable CDI devices nvidia.com/gpu=0", "`sudo nvidia-ctk cdi generate --output=/etc/cdi/"),
+        ("enroot", "[ERROR] Command not found: nvidia-container-cli", "install libnvidia-container-tools"),
+    ],
+)
+def test_missing_gpu_access_has_the_remedy_of_its_engine(engine: str, output: str, remedy: str) -> None:
+    assert remedy in explain("ubuntu", output, engine)
+    assert remedy in GPU_REMEDIES[engine]
 
 
 @pytest.mark.parametrize(

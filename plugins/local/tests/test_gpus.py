@@ -196,6 +196,7 @@ def test_doctor_reports_gpus_in_use_and_a_missing_toolkit(programs: Any) -> None
     assert checks["gpus"].detail == "8 x NVIDIA H100 80GB HBM3, 86 GB each, driver 550.54.15"
     assert "77 of 86 GB in use" in checks["gpu 3"].detail
     assert not checks["gpus in containers"].ok
+    assert "restart docker" in checks["gpus in containers"].remedy
     assert checks["docker"].detail == "27.1.1"
     assert os.path.isabs(checks["docker disk"].detail.split()[-1])
 

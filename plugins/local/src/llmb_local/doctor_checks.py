@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 
 from llmb import DoctorCheck, Target
-from llmb_local.gpus import TOOLKIT_REMEDY, Gpu, gpus, probed
+from llmb_local.gpus import GPU_REMEDIES, Gpu, gpus, probed
 from llmb_local.options import LocalOptions
 from llmb_local.runtimes.choose import ENGINES
 
@@ -105,5 +105,5 @@ def _toolkit(target: Target[LocalOptions]) -> DoctorCheck:
         name="gpus in containers",
         ok=False,
         detail="the NVIDIA container toolkit is not installed",
-        remedy=TOOLKIT_REMEDY,
+        remedy=next(GPU_REMEDIES[name] for name in ENGINES if f"{name}.version" in target.facts),
     )

@@ -10,7 +10,12 @@ import attrs
 from llmb import Fault, Job, SpecError, Target, format_value
 from llmb_local.options import LocalOptions
 
-TOOLKIT_REMEDY = "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure`"
+GPU_REMEDIES = {
+    "docker": "install nvidia-container-toolkit, then run `sudo nvidia-ctk runtime configure` and restart docker",
+    "podman": "install nvidia-container-toolkit, then run `sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`",
+    "enroot": "install libnvidia-container-tools",
+}
+"""What each container engine needs to give GPUs to containers."""
 
 
 @attrs.frozen(kw_only=True)

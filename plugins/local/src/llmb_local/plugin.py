@@ -36,7 +36,7 @@ from llmb import (
 )
 from llmb_local.bash_files import bash_file
 from llmb_local.doctor_checks import checks
-from llmb_local.gpus import TOOLKIT_REMEDY, machine_gpus, probed
+from llmb_local.gpus import GPU_REMEDIES, machine_gpus, probed
 from llmb_local.job_script import job_script, lock_word, phase_logs
 from llmb_local.options import LocalOptions, RuntimeName
 from llmb_local.runtimes.choose import ENGINES, choose_runtime, runtime
@@ -192,4 +192,4 @@ def _check_toolkit(name: RuntimeName, target: Target[LocalOptions]) -> None:
     """Raise TargetError, before an image is pulled, if containers cannot get GPUs."""
     known = probed(target) and target.options.machine_gpus is None
     if known and "nvidia.toolkit" not in target.facts:
-        raise TargetError(f"{name} cannot give GPUs to containers on this machine; {TOOLKIT_REMEDY} and restart {name}")
+        raise TargetError(f"{name} cannot give GPUs to containers on this machine; {GPU_REMEDIES[name]}")

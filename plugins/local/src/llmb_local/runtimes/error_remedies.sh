@@ -24,8 +24,12 @@ explain() {
   shopt -s nocasematch
   last=$(tr -s '[:space:]' ' ' <<<"$1" | tail -c 300)
   case $1 in
-    *"could not select device driver"* | *"unresolvable CDI devices"* | *"not found: nvidia-container-cli"*)
+    *"could not select device driver"*)
       echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk runtime configure\` and restart $engine" ;;
+    *"unresolvable CDI devices"*)
+      echo "$engine cannot give GPUs to containers; install nvidia-container-toolkit, then run \`sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml\`" ;;
+    *"not found: nvidia-container-cli"*)
+      echo "$engine cannot give GPUs to containers; install libnvidia-container-tools" ;;
     *"nvidia-container-cli: "*)
       echo "the NVIDIA driver reports an error; check \`nvidia-smi\` on this machine: $last" ;;
     *"command not found"*)
