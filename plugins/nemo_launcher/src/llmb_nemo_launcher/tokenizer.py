@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shlex
 from collections.abc import Mapping
@@ -18,10 +19,19 @@ CONFIG = "tokenizer_config.json"
 
 def tokenizer_task(run: Run[Any]) -> Task:
     """Return the task that downloads or copies the files of the run's tokenizer, with the check of these files."""
-    tokenizer, folder = run.settings["tokenizer"], target_paths(run)["tokenizer"]
-    repository = Repository.of(run.settings)
-    script, settings = _copy(run, repository) if repository else _download(run)
+    tokenizer, repository = run.settings["tokenizer"], Repository.of(run.settings)
     config = json.dumps(with_paths(tokenizer["config"], run.paths)) if "config" in tokenizer else ""
+    sources = repository.folder(run.paths.cache) if repository else None
+    return _task(tokenizer, config, sources, target_paths(run)["tokenizer"])
+
+
+@functools.lru_cache(maxsize=16)
+def _task(tokenizer: Mapping[str, Any], config: str, sources: str | None, folder: str) -> Task:
+    """Return the task, once for all runs of a sweep. ``sources`` is the folder of the publisher's repository, if any.
+
+    ``config`` is the content of `CONFIG`, empty if the repository of the tokenizer has this file.
+    """
+    script, settings = _copy(tokenizer, sources) if sources else _download(tokenizer)
     lines = [assignments(folder=folder, config=config, **settings), f"files=({shlex.join(tokenizer['files'])})"]
     lines += [resource_text(__package__, CHECK), resource_text(__package__, script)]
     names = [*tokenizer["files"], *([CONFIG] if config else [])]
@@ -36,20 +46,18 @@ def tokenizer_task(run: Run[Any]) -> Task:
     )
 
 
-def _download(run: Run[Any]) -> tuple[str, Mapping[str, str]]:
+def _download(tokenizer: Mapping[str, Any]) -> tuple[str, Mapping[str, str]]:
     """Return the script and settings for a download from Hugging Face.
 
     The host of the target runs the script, because compute nodes may have no internet access.
     """
-    tokenizer = run.settings["tokenizer"]
     gated = "yes" if tokenizer["kind"] == "gated" else ""
     return "tokenizer_fetch.sh", {"repository": tokenizer["repository"], "gated": gated}
 
 
-def _copy(run: Run[Any], repository: Repository) -> tuple[str, Mapping[str, str]]:
+def _copy(tokenizer: Mapping[str, Any], sources: str) -> tuple[str, Mapping[str, str]]:
     """Return the script and settings for a copy from the publisher's repository.
 
     llmb fetches the repository before it runs the tasks of a dataset.
     """
-    folder = run.settings["tokenizer"]["folder"]
-    return "tokenizer_copy.sh", {"source": f"{repository.folder(run.paths.cache)}/{folder}"}
+    return "tokenizer_copy.sh", {"source": f"{sources}/{tokenizer['folder']}"}
