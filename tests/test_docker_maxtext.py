@@ -80,7 +80,8 @@ def test_maxtext_in_an_image_survives_the_daemon_and_has_the_same_record_as_with
     assert {name: inside["metrics"][name] for name in same} == {name: outside["metrics"][name] for name in same}
     assert inside["metrics"]["mfu"] > 0  # its value depends on the load while the peak was measured
     logs = [{log.name for log in (Path(run["directory"]) / "logs").iterdir()} for run in (inside, outside)]
-    assert logs[0] == logs[1] == {"train.0.0.log"}
+    assert logs == [{"out.log", "train.0.0.log"}, {"train.0.0.log"}]
+    assert "docker does not respond" in (Path(inside["directory"]) / "logs/out.log").read_text()
     assert engine.leftovers == []
 
 
