@@ -71,9 +71,9 @@ def _main(
         drop_rights()
     from llmb.cli.app import main
     from llmb.cli.views import progress
-    from llmb.plugins import slow_calls
+    from llmb.plugins import running_code
 
-    progress.ACTIVITY_DELAY_S = slow_calls.SLOW_S = 3600.0  # a busy machine prints no line about that
+    progress.ACTIVITY_DELAY_S = running_code.SLOW_S = 3600.0  # a busy machine prints no line about that
     main()
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from llmb import LineParser, LogParser, Notice, PluginError, Step
-from llmb.plugins import slow_calls
+from llmb.plugins import running_code
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.entry_points import PluginEntry
 from llmb.plugins.guard import Guard
@@ -169,7 +169,7 @@ class Slow(LineParser):
 
 
 def test_a_parser_that_takes_too_long_is_stopped_with_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_calls, "PARSER_LIMIT_S", 0.2)
+    monkeypatch.setattr(running_code, "PARSER_LIMIT_S", 0.2)
     parser = CheckedParser(Slow(), GUARD)
     assert parser.feed(b"step 1\nstepxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx\nstep 2\n") == [Step(step=1)]
     with pytest.raises(PluginError) as raised:
@@ -237,7 +237,7 @@ def test_a_parser_of_its_own_is_stopped_after_a_slow_block(clock: Clock) -> None
 
 def test_an_alarm_of_the_program_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    monkeypatch.setattr(slow_calls, "PARSER_LIMIT_S", 5)
+    monkeypatch.setattr(running_code, "PARSER_LIMIT_S", 5)
     before = signal.signal(signal.SIGALRM, lambda number, _frame: calls.append(number))
     try:
         signal.setitimer(signal.ITIMER_REAL, 60)

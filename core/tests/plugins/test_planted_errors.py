@@ -13,7 +13,7 @@ import pytest
 from parts.deadline import DEADLINE_S
 
 import llmb
-from llmb.plugins import guard, load, slow_calls
+from llmb.plugins import guard, load, running_code
 from llmb.plugins.entry_points import PluginEntry
 
 
@@ -287,7 +287,7 @@ def test_other_threads_print_on_standard_output_while_hooks_run(capsys: pytest.C
 
 
 def test_a_slow_hook_is_reported_while_it_runs(plugins: Any, run_llmb: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slow_calls, "SLOW_S", 0.01)
+    monkeypatch.setattr(running_code, "SLOW_S", 0.01)
     wait = "while 'prepare_env() has been running' not in sys.stderr.getvalue(): time.sleep(0.001)"
     plugins.install("framework", hook("prepare_env(self)", f"{wait}\n    return Environment()"))
     done = run_llmb("validate", plugins.spec())

@@ -6,21 +6,16 @@ version. What the code prints on standard output goes to standard error, so that
 
 import contextlib
 import functools
-import io
 import os
-import sys
-import threading
 import traceback
 import types
 from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol, Self, TextIO, cast, get_args, get_origin, get_type_hints, runtime_checkable
-
-import pluggy
+from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from llmb.hookspecs import KINDS, ReportRenderer
 from llmb.plugins.checked_parser import CheckedParser
 from llmb.plugins.entry_points import PluginEntry
-from llmb.plugins.slow_calls import SlowCalls
+from llmb.plugins.running_code import RunningCode
 from llmb.values.error_text import exception_text
 from llmb.values.errors import Fault, LlmbError, PluginError, RecipeError, SpecError, TargetError
 from llmb.values.job import Script
@@ -43,7 +38,7 @@ class Guard:
     def __init__(self, entry: PluginEntry) -> None:
         self.entry = entry
         self.passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
-        self.slow_calls = SlowCalls(str(entry))
+        self.name = str(entry)
 
     def running(self, code: str, *, file: str | None = None) -> "_GuardedCode":
         """Guard the plugin code in a ``with`` block; ``file`` is the log that it parses.
@@ -55,81 +50,27 @@ class Guard:
 
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""
-        return PluginError(Fault(message=f"{self.entry}: {problem}", file=file))
+        return PluginError(Fault(message=f"{self.name}: {problem}", file=file))
 
 
-class _GuardedCode:
+class _GuardedCode(RunningCode):
     """A block of `Guard.running`. It is a class because a generator takes longer, and a sweep calls many hooks."""
 
     def __init__(self, guard: Guard, code: str, file: str | None) -> None:
+        super().__init__(guard.name, code)
         self._guard = guard
-        self._code = code
         self._file = file
 
     def __enter__(self) -> None:
-        self._output = _PluginOutput.begin()
-        self._call = self._guard.slow_calls.begin(self._code)
+        self.begin()
 
     def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        self._guard.slow_calls.end(self._code, *self._call)
-        self._output.end()
+        self.end()
         if error is None or isinstance(error, (KeyboardInterrupt, *self._guard.passed_on)):
             return
         if os.environ.get("LLMB_DEBUG"):
             traceback.print_exception(error)
-        raise self._guard.error(f"{self._code} failed: {exception_text(error)}", file=self._file) from error
-
-
-class _PluginOutput:
-    """A replacement of ``sys.stdout`` while plugin code runs. Only threads with plugin code print on standard error."""
-
-    lock: ClassVar = threading.Lock()
-    callers: ClassVar[list[int]] = []
-    """The thread of each call into a plugin. All objects share it: a plugin may keep one, as in a logging handler."""
-
-    def __init__(self, stdout: Any) -> None:
-        self.stdout = stdout
-
-    @classmethod
-    def begin(cls) -> Self:
-        """Redirect what this thread prints. `contextlib.redirect_stdout` is not for several threads."""
-        with cls.lock:
-            output = sys.stdout if isinstance(sys.stdout, cls) else cls(sys.stdout)
-            cls.callers.append(threading.get_ident())
-            sys.stdout = cast("TextIO", output)
-        return output
-
-    def end(self) -> None:
-        """End what `begin` began in this thread."""
-        with self.lock:
-            self.callers.remove(threading.get_ident())
-            if not self.callers:
-                sys.stdout = self.stdout
-                self._move_log_handlers()
-
-    def close(self) -> None:
-        """Close nothing: the stream is llmb's."""
-
-    def _move_log_handlers(self) -> None:
-        """Make the root logger's handlers of a plugin print on standard error: llmb and paramiko log there too."""
-        handlers = sys.modules["logging"].root.handlers if "logging" in sys.modules else ()
-        for handler in handlers:
-            if getattr(handler, "stream", None) is self:
-                handler.setStream(sys.stderr)
-
-    def __getattr__(self, name: str) -> Any:
-        in_plugin = threading.get_ident() in self.callers
-        return getattr((sys.stderr or io.StringIO()) if in_plugin else self.stdout, name)
-
-
-class _HookManager(pluggy.PluginManager):
-    """Manager that skips the methods of Python, such as ``__init__``: pluggy spends most of its search on them."""
-
-    def parse_hookimpl_opts(self, plugin: object, name: str) -> pluggy.HookimplOpts | None:
-        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
-
-    def parse_hookspec_opts(self, module_or_class: types.ModuleType | type, name: str) -> pluggy.HookspecOpts | None:
-        return None if name.startswith("__") else super().parse_hookspec_opts(module_or_class, name)
+        raise self._guard.error(f"{self.code} failed: {exception_text(error)}", file=self._file) from error
 
 
 class Plugin:
@@ -139,26 +80,25 @@ class Plugin:
     fails, returns a value of the wrong type, or leaves out an id in the result of ``submit`` or ``poll``.
     """
 
-    def __init__(self, guard: Guard, plugin: object, attributes: Mapping[str, Any]) -> None:
+    def __init__(
+        self, guard: Guard, plugin: object, attributes: Mapping[str, Any], hooks: Mapping[str, Callable[..., Any]]
+    ) -> None:
         self.entry = guard.entry
         self.guard = guard
         self._plugin = plugin
         self._attributes = attributes
+        self._hooks = hooks
         self._spec = KINDS[guard.entry.kind]
-        self._manager = _HookManager(PROJECT)
-        self._manager.add_hookspecs(self._spec)
-        with guard.running("the registration of its hooks"):
-            self._manager.register(plugin, name=guard.entry.name)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in self._attributes:
             return self._attributes[name]
-        if not hasattr(self._manager.hook, name):
+        specification: Any = getattr(self._spec, name, None)
+        if not hasattr(specification, f"{PROJECT}_spec"):
             raise AttributeError(f"{self.entry} has no hook or attribute {name!r}")
-        specification, caller = getattr(self._spec, name), getattr(self._manager.hook, name)
-        hook = caller if caller.get_hookimpls() else functools.partial(specification, self._plugin)
+        hook = self._hooks.get(name) or functools.partial(specification, self._plugin)
         call = functools.partial(self._call, name, hook, specification)
         setattr(self, name, call)  # found once, because a sweep calls the same hooks thousands of times
         return call
@@ -166,7 +106,7 @@ class Plugin:
     @property
     def hooks(self) -> tuple[str, ...]:
         """The names of the hooks that the plugin implements, sorted."""
-        return tuple(sorted(caller.name for caller in self._manager.get_hookcallers(self._plugin) or ()))
+        return tuple(sorted(self._hooks))
 
     def _call(self, name: str, hook: Callable[..., Any], specification: Callable[..., Any], /, **arguments: Any) -> Any:
         with self.guard.running(f"{name}()"):

@@ -33,6 +33,7 @@ def load(entry: PluginEntry) -> Plugin:
             plugin = _import(entry.value)
     with guard.running("the check of its hooks"):
         problems = [*_hook_problems(plugin, entry.kind)]
+        hooks = {} if problems else _implemented_hooks(plugin, entry.kind)
     attributes = {}
     for name, (matches, expected) in ATTRIBUTES[entry.kind].items():
         with guard.running(name):
@@ -41,7 +42,7 @@ def load(entry: PluginEntry) -> Plugin:
                 problems.append(f"{name} is {repr(value)[:60]}, not {expected}")
     if problems:
         raise guard.error(f"does not match the hooks of llmb {VERSION}: {'; '.join(problems)}")
-    return Plugin(guard, plugin, attributes)
+    return Plugin(guard, plugin, attributes, hooks)
 
 
 def _accepts(specifier: str, version: str) -> bool:
@@ -120,8 +121,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
 def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
     """Yield the ways in which a plugin does not match the hooks of its kind.
 
-    pluggy finds some of them too, but names the plugin by its address in memory. A keyword-only argument, which pluggy
-    never passes, would otherwise fail when the hook is called.
+    A keyword-only argument, which llmb never passes, would otherwise fail when the hook is called.
     """
     spec = KINDS[kind]
     hooks = [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
@@ -149,6 +149,25 @@ def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
         yield f"it implements no hook ({', '.join(f'{name}()' for name in hooks)})"
 
 
+def _implemented_hooks(plugin: object, kind: str) -> Mapping[str, Callable[..., Any]]:
+    """Return each hook that a plugin without `_hook_problems` implements, as a function of all its arguments."""
+    named = {options.get("specname") or name: name for name, options in _marked_methods(plugin)}
+    return {hook: _leaving_out(getattr(plugin, name)) for hook, name in named.items() if hook in vars(KINDS[kind])}
+
+
+def _leaving_out(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that calls a method without the arguments that the method leaves out."""
+    parameters = _named_parameters(method)
+    required = [each.name for each in parameters if each.default is each.empty]
+    optional = [each.name for each in parameters if each.default is not each.empty]
+
+    def call(**arguments: Any) -> Any:
+        given = {name: arguments[name] for name in optional if name in arguments}
+        return method(*[arguments[name] for name in required], **given)
+
+    return call
+
+
 def _marked_methods(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the methods that are marked with `hookimpl`, with the options of the mark. No property is evaluated."""
     for name in dir(plugin):
@@ -162,10 +181,14 @@ def _marked_methods(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _argument_problems(name: str, method: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[str]:
     passed = [each for each in inspect.signature(hook).parameters if each != "self"]
-    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    parameters = [each for each in inspect.signature(method).parameters.values() if each.kind in named]
-    required = [each for each in parameters if each.default is each.empty]
+    required = [each for each in _named_parameters(method) if each.default is each.empty]
     if unknown := [each.name for each in required if each.name not in passed]:
         yield f"{name}() requires {', '.join(unknown)}, but the hook passes {', '.join(passed) or 'no argument'}"
     elif keyword := [each.name for each in required if each.kind is each.KEYWORD_ONLY]:
         yield f"{name}() takes {', '.join(keyword)} by keyword only, but hooks are called by position"
+
+
+def _named_parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
+    """Return the parameters of a method except ``*args`` and ``**kwargs``."""
+    others = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [each for each in inspect.signature(method).parameters.values() if each.kind not in others]
