@@ -17,9 +17,9 @@ from llmb.state_machine.events import Ended, JobEnded
 pytestmark = pytest.mark.real
 
 LATE_SACCT = """#!/bin/bash
-# Print what sacct prints, but no ends of jobs before {gate} exists.
+# Print what sacct prints, but no ends of jobs (field 5) before {gate} exists.
 output=$({sacct} "$@") || exit
-[ -e {gate} ] || output=$(sed 's/|[0-9]*|\\([^|]*\\)$/|Unknown|\\1/' <<<"$output")
+[ -e {gate} ] || output=$(sed -E 's/^(([^|]*[|]){{4}})[0-9]+/\\1Unknown/' <<<"$output")
 printf '%s\\n' "$output"
 """
 
