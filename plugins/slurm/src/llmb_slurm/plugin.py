@@ -75,7 +75,7 @@ class Slurm(SchedulerHooks[SlurmOptions]):
             provenance=f"{job.directory}/provenance",
             attempts=f"{job.directory}/attempts",
             notes=_notes(job, target, self._environ),
-            reserved_files=("provenance.sh", "attempt", "claim", "job_id", "sbatch.err", "ended", "missing"),
+            reserved_files=("provenance.sh", "attempt", "claim", "job_id", "ended", "missing"),
         )
 
     @hookimpl

@@ -111,19 +111,21 @@ protect_directories() {
   ((${#directories[@]} == 0)) || chmod go-w -- "${directories[@]}" || exit 1
 }
 
-# submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error.
+# submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error. Print all
+# answers at the end: one by one, each would become a packet of the connection.
 submit_every_fourth() {
-  local at
+  local at answers=''
+  trap 'printf %s "$answers"' EXIT
   for ((at = 4 * $1; at < ${#jobs[@]}; at += 16)); do # a job is four words
     submit "${jobs[@]:at:4}"
   done
   exit 0
 }
 
-# submit ID MARK DIRECTORY CHECK: submit a job. Print the id, the Slurm id and the reason of a rejection, separated by
-# tabs.
+# submit ID MARK DIRECTORY CHECK: submit a job. Add to `answers` its id, its Slurm id and the reason of a rejection,
+# separated by tabs.
 submit() {
-  local job=''
+  local job='' error=''
   cd "$3" || exit 1
   if [ -e job_id ] || [ -L claim ]; then
     job=$(submitted_before "$2") || exit 75
@@ -132,14 +134,14 @@ submit() {
     fi
   fi
   if [ -z "$job" ]; then
-    if ! sbatch --parsable job.sh >job_id 2>sbatch.err; then
-      rejected "$1"
+    if ! error=$(sbatch --parsable job.sh 2>&1 >job_id); then
+      rejected "$1" "$error"
       return
     fi
     read -r job <job_id
     job=${job%%;*} # the name of the cluster may follow
   fi
-  printf '%s\t%s\t\n' "$1" "$job"
+  answers+="$1"$'\t'"$job"$'\t\n'
 }
 
 # submitted_before MARK: print the Slurm id of the job that was submitted here, if any. Fail if that is unknown.
@@ -157,14 +159,12 @@ submitted_before() {
   echo "$job"
 }
 
-# rejected ID: print the message of sbatch. Exit if the message means that the controller gave no answer.
+# rejected ID MESSAGE: add the message of sbatch to `answers`. Exit if it means that the controller gave no answer.
 rejected() {
-  local error
-  error=$(<sbatch.err)
-  case $error in
-    *"nable to contact"* | *unge* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$error" >&2 && exit 1 ;;
-    *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$error" >&2 && exit 75 ;; # the controller may have accepted the job
+  case $2 in
+    *"nable to contact"* | *unge* | *"onnection refused"* | *"configuration source"*) rm -f job_id && echo "$2" >&2 && exit 1 ;;
+    *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$2" >&2 && exit 75 ;; # the controller may have accepted the job
   esac
   rm -f job_id
-  printf '%s\t\t%s\n' "$1" "${error//[[:cntrl:]]/ }"
+  answers+="$1"$'\t\t'"${2//[[:cntrl:]]/ }"$'\n'
 }
