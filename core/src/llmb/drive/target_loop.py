@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Generator, Iterator
 from contextlib import suppress
 
 from llmb.drive.admission import Admission
@@ -156,8 +156,7 @@ class TargetLoop:
         yield from self._admit_ready_runs(FIRST_BATCH)
         performed: set[tuple[str, Effect]] = set()
         while due := self._due_effect(performed):
-            performed.update((unit.id, due[0]) for unit, _ in due[1])
-            yield from self._perform(*due)
+            yield from self._perform(*due, performed)
         if self._recorder:
             self._recorder.create_others()  # if nothing was submitted
         self._update_references()
@@ -182,7 +181,8 @@ class TargetLoop:
                 due.setdefault(effect, []).append((unit, state))
         return next(((effect, due[effect]) for effect in EFFECTS if effect in due), None)
 
-    def _perform(self, effect: Effect, units: UnitStates) -> Iterator[Event]:
+    def _perform(self, effect: Effect, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
+        performed.update((unit.id, effect) for unit, _ in units)
         match effect:
             case "cancel":
                 yield from self._transitions.record(self.runner.cancel(units))
@@ -195,15 +195,30 @@ class TargetLoop:
             case "check":
                 yield from self._transitions.record(self.runner.check(units))
             case "submit":
-                yield from self._submit(units)
+                yield from self._submit(units, performed)
                 return
         yield from self._admit_ready_runs(FIRST_BATCH)
         yield from self._notes()
 
-    def _submit(self, units: UnitStates) -> Iterator[Event]:
-        """Submit a batch of jobs. Meanwhile record that the next runs are ready to be submitted.
+    def _submit(self, units: UnitStates, performed: set[tuple[str, Effect]]) -> Iterator[Event]:
+        """Submit jobs in batches, without a pause between them."""
+        answers: list[UnitObservation] = []
+        while units:
+            answers = yield from self._submit_batch(units, answers)
+            effect, units = self._due_effect(performed) or ("submit", [])
+            if effect != "submit":
+                break
+            performed.update((unit.id, effect) for unit, _ in units)
+        yield from self._transitions.record(answers)
+        yield from self._notes()
 
-        The next runs include those whose records were created since the tick began.
+    def _submit_batch(
+        self, units: UnitStates, answers: list[UnitObservation]
+    ) -> Generator[Event, None, list[UnitObservation]]:
+        """Submit a batch of jobs, and return the answers.
+
+        Meanwhile record the ``answers`` to the previous batch, and that the next runs are ready to be submitted. They
+        include those whose records were created since the tick began.
         """
         self.runner.tasks.note_references(self.units.awaited())
         self._submitting = True
@@ -215,6 +230,7 @@ class TargetLoop:
 
         submission = Background(submit, threaded=self._admission.more or self.recording)
         try:
+            yield from self._transitions.record(answers)
             yield from self._locks.lock_created()
             yield from self._admit_ready_runs(BATCH)
             if self._recorder:
@@ -227,8 +243,7 @@ class TargetLoop:
             submission.wait()  # a later process finds the jobs
             raise
         self._submitting = False
-        yield from self._transitions.record(observed)
-        yield from self._notes()
+        return observed
 
     def _update_references(self) -> None:
         """Note on the target what the runs wait for, and remove the notes about tasks that are over."""
