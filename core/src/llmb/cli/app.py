@@ -97,7 +97,9 @@ def main() -> None:
     gc.set_threshold(NEW_OBJECTS_PER_COLLECTION)
     warnings.showwarning = _print_warning
     output.watch_streams()
-    sys.exit(execute(sys.argv[1:]))
+    exit_code = execute(sys.argv[1:])
+    gc.freeze()  # Python would search all objects for unused cycles again when it exits
+    sys.exit(exit_code)
 
 
 def execute(arguments: Sequence[str]) -> int:
