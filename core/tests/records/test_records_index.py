@@ -156,7 +156,7 @@ def test_only_new_and_shown_records_are_read_after_the_first_list(
     states()
     read: list[str] = []
     monkeypatch.setattr("llmb.records.records_index._stamp", lambda name: read.append(name) or _stamp(name))
-    monkeypatch.setattr("llmb.records.records_index._scan_names", lambda: pytest.fail("the folder was not modified"))
+    monkeypatch.setattr("llmb.records.records_index.folder_names", lambda: pytest.fail("the folder was not modified"))
     assert find_runs(limit=1).run_ids == ("run0",)
     assert read == ["run0"]
 

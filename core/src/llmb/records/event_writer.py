@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from llmb.records.create_records import WRITERS
@@ -26,7 +26,13 @@ class EventWriter:
         by_run: dict[str, list[Event]] = {}
         for event in events:
             by_run.setdefault(event.run_id, []).append(event)
-        return {run_id: error for run_id, error in self._write_each(by_run) if error}
+        errors: Iterable[Exception | None]
+        if len(by_run) <= FEW:
+            errors = map(self._write_one, by_run.items())
+        else:
+            self._threads = self._threads or ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-events")
+            errors = self._threads.map(self._write_one, by_run.items())
+        return {run_id: error for run_id, error in zip(by_run, errors, strict=True) if error}
 
     def close(self) -> None:
         """End the threads. A later call starts them again."""
@@ -34,17 +40,10 @@ class EventWriter:
             self._threads.shutdown()
             self._threads = None
 
-    def _write_each(self, by_run: Mapping[str, list[Event]]) -> Iterator[tuple[str, Exception | None]]:
-        if len(by_run) <= FEW:
-            yield from map(self._write_one, by_run.items())
-            return
-        self._threads = self._threads or ThreadPoolExecutor(WRITERS, thread_name_prefix="llmb-events")
-        yield from self._threads.map(self._write_one, by_run.items())
-
-    def _write_one(self, item: tuple[str, list[Event]]) -> tuple[str, Exception | None]:
+    def _write_one(self, item: tuple[str, list[Event]]) -> Exception | None:
         run_id, events = item
         try:
             self._records[run_id].add_events(events)
         except RecordError as error:
-            return run_id, error
-        return run_id, None
+            return error
+        return None

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from llmb.records.create_records import complete_stale_sweeps
 from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
@@ -16,20 +16,24 @@ SIMILAR = 0.8
 
 def all_records() -> list[RunRecord]:
     """Return every record, in no order. Raise RecordError if the folder is unreadable."""
-    folder = runs_folder()
     complete_stale_sweeps()
+    return [RunRecord(runs_folder() / name) for name in folder_names() if is_record(name)]
+
+
+def folder_names() -> list[str]:
+    """Return the names of all folders of records. Raise RecordError if the folder above is unreadable."""
     try:
-        return [RunRecord(each) for each in folder.iterdir() if _is_record(each)]
+        return os.listdir(runs_folder())
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise RecordError(f"{folder} cannot be read: {error.strerror}; {OTHER_HOME}") from error
+        raise RecordError(f"{runs_folder()} cannot be read: {error.strerror}; {OTHER_HOME}") from error
 
 
-def _is_record(folder: Path) -> bool:
+def is_record(name: str) -> bool:
     """Check whether a folder is a record. One that cannot be read is a record too, so that users see it."""
     try:
-        return (folder / "run.toml").exists()
+        return (runs_folder() / name / "run.toml").exists()
     except OSError:
         return True
 

@@ -115,7 +115,7 @@ class RunRecord:
         file = self.directory / "run.toml"
         spec: dict[str, Any] = {}
         with suppress(UnicodeDecodeError, SpecError):
-            spec = parse_toml((_read(file) or b"").decode())
+            spec = parse_toml((read_file(file) or b"").decode())
         if not isinstance(spec.get("workload"), dict):
             raise RecordError(f"{file} is damaged: it is no longer the spec of a run")
         return spec
@@ -136,7 +136,7 @@ class RunRecord:
 
     def _decode_events(self, offset: int) -> tuple[list[Event], int]:
         """Return the events beyond ``offset`` bytes, and the offset up to which lines are complete."""
-        data = (_read(self.directory / "events.jsonl") or b"")[offset:]
+        data = (read_file(self.directory / "events.jsonl") or b"")[offset:]
         *lines, last = data.split(b"\n")
         if decode_event(last, self.run_id) is None:
             data = data[: len(data) - len(last)]
@@ -160,7 +160,7 @@ class RunRecord:
 
     def result(self) -> dict[str, Any] | None:
         """Return the result, or None before there is one. Raise RecordError if the file is damaged or unreadable."""
-        data = _read(self.directory / "result.json")
+        data = read_file(self.directory / "result.json")
         if data is None:
             return None
         result = None
@@ -260,7 +260,7 @@ def _write_synced(file: Path, data: bytes) -> None:
         os.fsync(opened.fileno())
 
 
-def _read(file: Path) -> bytes | None:
+def read_file(file: Path) -> bytes | None:
     """Return the content of a file, or None if it does not exist. Raise RecordError."""
     with _report_read_errors(file):
         return file.read_bytes()

@@ -13,7 +13,8 @@ from typing import Any
 import attrs
 
 from llmb.records.create_records import complete_stale_sweeps
-from llmb.records.record import OTHER_HOME, RunRecord, runs_folder
+from llmb.records.find_records import folder_names, is_record
+from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult, read_result
 from llmb.records.run_filters import Condition, check_sort_key, parse_filters
 from llmb.records.runs_database import Row, RunsDatabase, columns_of, open_database, open_in_memory
@@ -86,7 +87,7 @@ def _update_names(database: RunsDatabase, *, rescan: bool) -> None:
     modified_ns = _modified_ns()
     if not rescan and modified_ns is not None and modified_ns == database.folder_time_ns():
         return
-    names, known = _scan_names(), database.run_ids()
+    names, known = set(folder_names()), database.run_ids()
     _update(database, names if rescan else names - known, gone=known - names)
     is_settled = modified_ns is not None and time.time_ns() - modified_ns > CLOCK_STEP_NS
     if is_settled and names == database.run_ids():  # every folder is a record
@@ -99,22 +100,7 @@ def _modified_ns() -> int | None:
     return None
 
 
-def _scan_names() -> set[str]:
-    """Return the names of all folders of records. Raise RecordError if the folder is unreadable."""
-    try:
-        with os.scandir(runs_folder()) as entries:
-            return {entry.name for entry in entries}
-    except FileNotFoundError:
-        return set()
-    except OSError as error:
-        raise RecordError(f"{runs_folder()} cannot be read: {error.strerror}; {OTHER_HOME}") from error
-
-
-def _select(
-    database: RunsDatabase,
-    conditions: Sequence[Condition],
-    query: Mapping[str, Any],
-) -> RunListing:
+def _select(database: RunsDatabase, conditions: Sequence[Condition], query: Mapping[str, Any]) -> RunListing:
     """Update the database where records changed, and select from it."""
     unended = database.unended()
     _update(database, [name for name, stamp in unended.items() if _stamp(name) != stamp], gone=())
@@ -133,12 +119,12 @@ def _select(
 def _update(database: RunsDatabase, names: Iterable[str], gone: Iterable[str]) -> None:
     names, gone = list(names), list(gone)
     if names or gone:
-        database.update(_read_rows(names), [*gone, *(name for name in names if not _is_record(name))])
+        database.update(_read_rows(names), [*gone, *(name for name in names if not is_record(name))])
 
 
 def _read_rows(names: Iterable[str]) -> Iterator[Row]:
     for name in names:
-        if not _is_record(name):
+        if not is_record(name):
             continue
         record = RunRecord(runs_folder() / name)
         stamp = _stamp(name)  # before the files are read: a later change is seen
@@ -153,14 +139,6 @@ def _read_rows(names: Iterable[str]) -> Iterator[Row]:
             columns=columns_of(result, spec),
             result=json.dumps(result.as_dict()),
         )
-
-
-def _is_record(name: str) -> bool:
-    """Check whether a folder is a record. One that cannot be read is a record too, so that users see it."""
-    try:
-        return (runs_folder() / name / "run.toml").exists()
-    except OSError:
-        return True
 
 
 def _stamp(name: str) -> str:

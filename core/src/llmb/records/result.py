@@ -21,7 +21,7 @@ from llmb.records.steps_file import read_steps
 from llmb.state_machine.states import State
 from llmb.values.errors import Fault, RecordError
 from llmb.values.failure import Failure
-from llmb.values.frozen import FrozenMap, freeze
+from llmb.values.frozen import FrozenMap
 from llmb.values.html_table import html_values
 from llmb.values.job_history import Attempt
 from llmb.values.job_status import END_STATES, RunState, Verdict
@@ -35,18 +35,6 @@ RESULT_KEYS = (
 
 STEPS_KEY = "steps"
 """The key of ``steps_requested`` in JSON."""
-
-
-def _freeze_sweep(value: Any) -> FrozenMap[str, Any]:
-    return FrozenMap(freeze(value) if isinstance(value, Mapping) else {})
-
-
-def _freeze_list(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else ()
-
-
-def _default_to_one(value: Any) -> int:
-    return value if isinstance(value, int) else 1
 
 
 @attrs.frozen(kw_only=True)
@@ -77,12 +65,12 @@ class RunResult:
     verdict: Verdict | None
     reason: str
     failure: Failure | None
-    notes: tuple[str, ...] = attrs.field(default=(), converter=_freeze_list)
+    notes: tuple[str, ...] = ()
     refused: bool
     created: str | None
-    sweep: Mapping[str, Any] = attrs.field(factory=FrozenMap, converter=_freeze_sweep)
-    repeat: int = attrs.field(default=1, converter=_default_to_one)
-    repeats: int = attrs.field(default=1, converter=_default_to_one)
+    sweep: Mapping[str, Any] = FrozenMap()
+    repeat: int = 1
+    repeats: int = 1
     steps_requested: int | None = None
     steps_done: int | None = None
     window_complete: bool | None = None
@@ -91,7 +79,7 @@ class RunResult:
     steady_state: SteadyState | None = None
     tolerance: float | None = None
     first_repeat: str | None = None
-    attempts: tuple[Attempt, ...] = attrs.field(default=(), converter=_freeze_list)
+    attempts: tuple[Attempt, ...] = ()
     goodput: float | None = None
     wall_time: WallTime | None = None
     telemetry: Telemetry | None = None
@@ -143,9 +131,8 @@ class RunResult:
         nested = {name: _nested(kind, table.get(name)) for name, kind in NESTED.items()}
         values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
         damage = f"damaged record: {errors[0]}" if errors else ""
-        defaults = {"reason": "", "refused": False, "notes": (), "attempts": (), "imported": False}
-        defaults |= {"repeat": 1, "repeats": 1}
-        result = cls(**{field.name: defaults.get(field.name) for field in attrs.fields(cls)} | values)
+        unknown: dict[str, Any] = {each.name: None for each in attrs.fields(cls) if each.default is attrs.NOTHING}
+        result = cls(**unknown | {"reason": "", "refused": False} | values)
         return attrs.evolve(result, reason=result.reason or damage)
 
 

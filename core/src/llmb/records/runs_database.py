@@ -6,7 +6,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import attrs
@@ -133,11 +133,8 @@ def open_database() -> Iterator[RunsDatabase]:
 @contextmanager
 def open_in_memory() -> Iterator[RunsDatabase]:
     """Open an empty database that no other process sees."""
-    connection = _connect(":memory:")
-    try:
+    with closing(_connect(":memory:")) as connection:
         yield RunsDatabase(connection)
-    finally:
-        connection.close()
 
 
 def _connect(name: str) -> sqlite3.Connection:

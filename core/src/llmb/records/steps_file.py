@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from llmb.logs.steps_csv import StepColumns, read_steps_csv
+from llmb.records.record import read_file
 from llmb.values.errors import RecordError
 
 STEPS_FILE = "steps.csv"
@@ -23,10 +24,6 @@ def read_steps_text(directory: Path) -> str:
     """Return the CSV of the steps in the record of a run, "" before there is a result. Raise RecordError."""
     file = directory / STEPS_FILE
     try:
-        return file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return ""
-    except OSError as error:
-        raise RecordError(f"{file} cannot be read: {error.strerror}") from error
+        return (read_file(file) or b"").decode()
     except ValueError as error:
         raise RecordError(f"{file} is damaged: {error}") from error
