@@ -67,7 +67,8 @@ def preparation_failure(log: str) -> Signature | None:
 def read_signatures(package: str, name: str) -> tuple[Signature, ...]:
     """Return the ``[[signatures]]`` of a TOML file in the folder of an installed package.
 
-    A command that prints the earliest errors in all logs replaces ``{first_errors}`` in a remedy. One that prints the
+    Instead of ``needle`` and ``source``, an entry may have a table ``needles``: the source of each of several texts. A
+    command that prints the earliest errors in all logs replaces ``{first_errors}`` in a remedy. One that prints the
     last messages of all ranks replaces ``{last_messages}``.
     """
     return tuple(_signatures_in(files(package).joinpath(name)))
@@ -88,8 +89,10 @@ def known_remedy(message: str, more: Iterable[Signature] = ()) -> str:
 
 
 def _signatures_in(file: Traversable) -> Iterator[Signature]:
-    entries = tomllib.loads(file.read_text(encoding="utf-8"))["signatures"]
-    return (_with_commands(Signature(**entry)) for entry in entries)
+    for entry in tomllib.loads(file.read_text(encoding="utf-8"))["signatures"]:
+        sources = entry.pop("needles", None) or {entry.pop("needle"): entry.pop("source", "")}
+        for needle, source in sources.items():
+            yield _with_commands(Signature(needle=needle, source=source, **entry))
 
 
 def _with_commands(signature: Signature) -> Signature:
