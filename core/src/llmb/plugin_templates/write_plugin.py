@@ -35,9 +35,12 @@ def new_plugin(name: str, kind: PluginKind, into: Path, *, log: Path | None = No
     if root.exists():
         raise LlmbError(f"{root} exists; choose another name, or another folder with --into")
     line = None if log is None else _line_of(log)
-    template = files(__package__) / kind
+    templates = files(__package__)
+    sources = dict(_files(templates / kind, ""))
+    if kind != "declared":
+        sources = dict(_files(templates / "project", "")) | sources  # what all kinds of projects have
     written = []
-    for path, source in _files(template, ""):
+    for path, source in sorted(sources.items(), key=lambda each: each[0].split("/")):
         target = (into if kind == "declared" else root) / _replace(path, words)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -80,8 +83,8 @@ def _placeholders(name: str) -> dict[str, str]:
 
 
 def _files(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    """Yield the files of a template with their relative paths, sorted."""
-    for each in sorted(folder.iterdir(), key=lambda each: each.name):
+    """Yield the files of a template with their relative paths."""
+    for each in folder.iterdir():
         if each.name == "__pycache__" or each.name.startswith("."):  # caches of tools
             continue
         if each.is_dir():
