@@ -178,10 +178,7 @@ class MeasureTable:
 
 @attrs.frozen(kw_only=True)
 class TargetTable:
-    """[target]: the keys that the core reads. The scheduler plugin reads the other keys.
-
-    ``env`` and ``mounts`` are for every job on the target. ``secrets`` are variables of llmb's environment for them.
-    """
+    """[target]: the keys that the core reads. The scheduler plugin reads the other keys."""
 
     scheduler: str
     """A plugin; `llmb plugins` lists the installed ones. Required here or in the table that `name` or `--target`

@@ -17,11 +17,7 @@ FlopFormula = Literal[
 
 @attrs.frozen(kw_only=True, field_transformer=typed_fields)
 class MultiLatentAttention:
-    """The sizes of multi-head latent attention (MLA): keys and values are projected from one narrow vector per token.
-
-    ``q_rank`` and ``kv_rank`` are the widths of the compressed queries and of the compressed keys and values. A key has
-    ``head_size`` elements without position and ``rope_head_size`` elements with rotary position.
-    """
+    """The sizes of multi-head latent attention: keys and values are projected from one narrow vector per token."""
 
     q_rank: PositiveInt | None = None
     """Width of the compressed queries. Default: not compressed."""
@@ -66,26 +62,12 @@ class Packing:
 class Model:
     """A decoder-only language model: a transformer, or a hybrid of Mamba, attention and MLP layers.
 
-    Attention: ``head_size`` is hidden / heads if it is None. Models with ``mla`` ignore it. With ``sliding_window``,
-    a token attends to that many tokens, itself included; every ``full_attention_every``-th layer has no window.
+    Models with ``mla`` ignore ``head_size``. With ``sliding_window``, every ``full_attention_every``-th layer has no
+    window. A token passes through ``top_k`` of the ``experts`` and through all shared experts. The layers of one depth
+    of multi-token prediction are ``mtp_pattern`` in a hybrid, otherwise one layer of the kind of the last layer.
 
-    MLP: ``gated`` means a gated MLP (three matrices) instead of a plain one (two). A token passes through ``top_k`` of
-    the ``experts``, of size ``expert_ffn`` (by default ``ffn``), and through all shared experts, which together have
-    the size ``shared_expert_ffn``. The first ``dense_layers`` have no experts. Routed experts work on vectors of
-    ``latent_size`` if it is not None.
-
-    Hybrids: ``layer_pattern`` has one letter for each layer: M (Mamba), * (attention), - (MLP) or E (experts).
-
-    Multi-token prediction: ``mtp_depth`` is the number of additional tokens. The layers of one depth are
-    ``mtp_pattern`` in a hybrid, otherwise one layer of the kind of the last layer.
-
-    Vocabulary: ``flops_vocab`` is the vocabulary of the publisher's FLOP formula, if it differs from the model's. The
-    framework pads the vocabulary to a multiple of ``vocab_divisor`` x tp, or not at all if it is None.
-
-    Data: ``packing`` describes how short texts fill a sequence. It is None if a text is as long as a sequence.
-
-    With ``embedding_and_loss_as_layers``, the framework counts embedding and loss as one layer each when it divides the
-    layers among pipeline stages (126 + 2 = 128). With ``uneven_stages``, some stages have one layer more than others.
+    With ``embedding_and_loss_as_layers``, 126 layers are divided among the pipeline stages as 128. With
+    ``uneven_stages``, some stages have one layer more than others.
     """
 
     layers: PositiveInt
