@@ -32,5 +32,5 @@ def test_the_first_text_is_the_earliest_and_of_those_the_longest(data: str, text
     earliest = min(places, default=None)
 
     for together in (1, 3, MOST_TOGETHER):
-        found = TextSearch((text.encode() for text in texts), together).find_first(data.encode())
-        assert found == (earliest and (earliest[0], earliest[2]))
+        found = TextSearch((text.encode() for text in texts), together).find_named(data.encode())
+        assert next(iter(found), None) == (earliest and (earliest[0], earliest[2]))

@@ -74,16 +74,15 @@ def flops_per_sequence(model: Model, formula: FlopFormula, *, tp: int = 1) -> fl
 
     ``tp`` counts if the model has a ``vocab_divisor``, because the framework pads the vocabulary for its ranks.
     """
-    layers, convention = count_layers(model), CONVENTIONS[formula]
     weights = (
-        projection_flops(model, formula, layers)
-        + mamba_flops(model, layers)
-        + mlp_flops(model, formula, layers)
+        projection_flops(model, formula)
+        + mamba_flops(model)
+        + mlp_flops(model, formula)
         + mtp_projection_flops(model)
         + embedding_flops(model, tp)
     )
-    scores = score_flops(model, formula, layers)
-    if convention.frozen_weights:
+    scores = score_flops(model, formula)
+    if CONVENTIONS[formula].frozen_weights:
         fill = model.packing.fill if model.packing else 1
         return model.seq_len * fill * (_FROZEN * weights + scores)
     return model.seq_len * (weights + scores)
@@ -110,22 +109,22 @@ def count_layers(model: Model) -> LayerCounts:
     return LayerCounts(layers, 0, dense, layers - dense)
 
 
-def projection_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+def projection_flops(model: Model, formula: FlopFormula) -> float:
     """Return the FLOPs per token of the projections in all layers: to queries, keys and values, and of the output.
 
     With heads x head size = h, projections and scores together become 12 L h^2 (1 + q/a + s/h) for "full" and
     12 L h^2 (1 + q/a + s/2h) for "causal", where q are the query groups and a the heads.
     """
-    count = (layers or count_layers(model)).attention
+    count = count_layers(model).attention
     if model.mla is not None:
         return _TRAINING * count * _mla_projections(model, model.mla)
     return _TRAINING * count * _projections(model, CONVENTIONS[formula])
 
 
-def score_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+def score_flops(model: Model, formula: FlopFormula) -> float:
     """Return the FLOPs per token of the attention scores and of the weighted values in all layers."""
     convention = CONVENTIONS[formula]
-    count = (layers or count_layers(model)).attention
+    count = count_layers(model).attention
     windowed = _windowed_layers(model) if convention.windows else 0
     if model.mla is not None:
         width: float = model.heads * (model.mla.head_size + model.mla.rope_head_size + model.mla.value_head_size)
@@ -171,13 +170,13 @@ def mean_window(model: Model) -> float:
     return length / 2 if window >= length else window - window * (window - 1) / (2 * length)
 
 
-def mamba_flops(model: Model, layers: LayerCounts | None = None) -> float:
+def mamba_flops(model: Model) -> float:
     """Return the FLOPs per token of all Mamba layers: projections, scan and output.
 
     3 n (2 h (4 h + 2 g N + m) + 14 h N + 4 h^2) with groups g, state N and heads m. NVIDIA takes the inner size as 2 h,
     whatever heads x head size is.
     """
-    count = (layers or count_layers(model)).mamba
+    count = count_layers(model).mamba
     if model.mamba is None or not count:
         return 0
     h, mamba = model.hidden, model.mamba
@@ -185,9 +184,9 @@ def mamba_flops(model: Model, layers: LayerCounts | None = None) -> float:
     return 3 * count * (projections + 14 * h * mamba.state + 4 * h**2)
 
 
-def mlp_flops(model: Model, formula: FlopFormula, layers: LayerCounts | None = None) -> float:
+def mlp_flops(model: Model, formula: FlopFormula) -> float:
     """Return the FLOPs per token of all MLPs and experts: 18 L f h if gated (three matrices), else 12 L f h (two)."""
-    counts = layers or count_layers(model)
+    counts = count_layers(model)
     matrices = _matrices(model, CONVENTIONS[formula])
     dense = matrices * model.ffn * model.hidden
     return _TRAINING * (counts.dense * dense + counts.experts * _expert_products(model, formula, matrices))

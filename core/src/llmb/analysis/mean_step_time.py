@@ -95,9 +95,9 @@ def summarise(steps: Sequence[Step], window: Window) -> Summary:
     return Summary(
         window=window,
         count=len(times),
-        step_time_s=_mean(times),
+        step_time_s=mean_of_known(times),
         step_time_std_s=_deviation(times),
-        tflops_per_gpu=_mean(tflops),
+        tflops_per_gpu=mean_of_known(tflops),
         tflops_per_gpu_std=_deviation(tflops),
         mean_of=max((step.mean_of or 1 for step in chosen), default=1),
         printed=len(chosen),
@@ -154,8 +154,10 @@ def _known(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return statistics.fmean(values) if values else None
+def mean_of_known(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values that are not None, or None if there is no such value."""
+    known = _known(values)
+    return statistics.fmean(known) if known else None
 
 
 def _deviation(values: Sequence[float]) -> float | None:

@@ -120,7 +120,7 @@ def measure(
         peak_flops=stated(peak_flops),
         global_batch_size=global_batch_size,
         seq_len=seq_len,
-        baseline=None if baseline is None else _compare(baseline, step_time),
+        baseline=_compare(baseline, step_time) if baseline else None,
     )
 
 
@@ -168,13 +168,5 @@ def _utilisation(tflops_per_gpu: float | None, peak_flops: float | None) -> floa
 
 
 def _compare(baseline: Baseline, step_time_s: float | None) -> Comparison:
-    return Comparison(
-        step_time_s=baseline.step_time_s,
-        tokens_per_s=baseline.tokens_per_s,
-        mfu=baseline.mfu,
-        days_per_1t_tokens=baseline.days_per_1t_tokens,
-        tflops_per_gpu=baseline.tflops_per_gpu,
-        step_time_ratio=None if step_time_s is None else step_time_s / baseline.step_time_s,
-        release=baseline.release,
-        source=baseline.source,
-    )
+    published = attrs.asdict(baseline, filter=lambda field, _value: field.name != "note")
+    return Comparison(**published, step_time_ratio=None if step_time_s is None else step_time_s / baseline.step_time_s)

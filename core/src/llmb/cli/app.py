@@ -87,7 +87,7 @@ def _options(
 ) -> None:
     """Benchmark the training of large language models."""
     reject_combination({"--quiet": quiet, "--verbose": verbose})
-    output.set_quiet(quiet)
+    output.quiet.set(quiet)
     if verbose:
         output.print_host_commands()
 

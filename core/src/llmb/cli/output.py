@@ -131,17 +131,8 @@ def error_documents(error: llmb.LlmbError) -> list[dict[str, str | None]]:
     ]
 
 
-_quiet: ContextVar[bool] = ContextVar("quiet", default=False)
-
-
-def set_quiet(quiet: bool) -> None:
-    """Print no progress from now on, or print it again."""
-    _quiet.set(quiet)
-
-
-def is_quiet() -> bool:
-    """Check whether the user wants to see results and errors only."""
-    return _quiet.get()
+quiet: ContextVar[bool] = ContextVar("quiet", default=False)
+"""True if the user wants to see results and errors only, and no progress."""
 
 
 def print_host_commands() -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import attrs
 
 from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
+from llmb.analysis.mean_step_time import mean_of_known
 from llmb.analysis.metrics import Comparison
-from llmb.analysis.verdict import Candidate, Repeat, judge_set
+from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord, runs_folder
@@ -200,8 +201,8 @@ def _side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) ->
         runs=tuple(run.result.run_id for run in runs),
         left_out=tuple(run.result.run_id for run in runs if run not in kept),
         step_time_s=step_time_s,
-        tokens_per_s=_mean([each.tokens_per_s for each in metrics]),
-        mfu=_mean([each.mfu for each in metrics]) if with_mfu else None,
+        tokens_per_s=mean_of_known(each.tokens_per_s for each in metrics),
+        mfu=mean_of_known(each.mfu for each in metrics) if with_mfu else None,
     )
 
 
@@ -210,9 +211,7 @@ def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
     baseline = next(run.result.metrics.baseline for run in runs if run.result.metrics)
     if not isinstance(baseline, Comparison):
         raise RecordError(f"{runs[0].result.run_id} has no baseline")
-    judgement = judge_set(
-        [Candidate(name=each.name, repeat=each) for each in _repeats(runs)], baseline.step_time_s, 0.0
-    )
+    judgement = judge_repeats(_repeats(runs), baseline.step_time_s, 0.0)
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
     return PointChange(
         **dict(zip(AT_POINT, point, strict=False)),
@@ -246,11 +245,6 @@ def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
         if value is not None:
             target[key] = value
     return spec
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
 
 
 def _geometric_mean(changes: Sequence[float]) -> float | None:

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from llmb.judging.hosts import fold_hosts
+from llmb.spec.document import flat
 
 NOT_SET = "not set"
 
@@ -37,17 +38,7 @@ GENERATED = re.compile(
 """Keys that llmb, a scheduler or the shell generates, and that cannot explain a change."""
 
 NOT_COMPARED = (
-    "run_id",
-    "repeat",
-    "repeats",
-    "first_repeat",
-    "created",
-    "sweep",
-    "job_id",
-    "proxy",
-    "host",
-    "imported",
-    "logs",
+    *("run_id", "repeat", "repeats", "first_repeat", "created", "sweep", "job_id", "proxy", "host", "imported", "logs"),
     "steps_asked",
 )
 """Keys of [provenance] that identify a run."""
@@ -96,18 +87,10 @@ def describe_settings(spec: Mapping[str, Any], *, with_env: bool = True, with_jo
     settings = {key: value for key, value in spec.items() if key not in left_out}
     settings |= {key: value for key, value in provenance.items() if key not in (*NOT_COMPARED, "env", "image")}
     settings["env"] = (dict(provenance.get("env", {})) if with_env else {}) | dict(spec.get("env", {}))
-    found = {key: _text(value) for key, value in _flatten(settings) if not GENERATED.match(key)}
+    found = {key: _text(value) for key, value in flat(settings) if not GENERATED.match(key)}
     if hosts:
         found["hosts"] = fold_hosts([hosts] if isinstance(hosts, str) else hosts)
     return found
-
-
-def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            yield from _flatten(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _text(value: Any) -> str:

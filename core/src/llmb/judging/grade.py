@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.mean_step_time import MeasuredWindow, summarise
+from llmb.analysis.mean_step_time import MeasuredWindow, mean_of_known, summarise
 from llmb.analysis.metrics import Metrics, measure
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
@@ -216,11 +215,8 @@ class Grader:
 
     def _metrics(self, runs: Sequence[GradedRun]) -> Metrics:
         """Return the metrics of the mean step time of runs that were measured in the same way."""
-        tflops = [run.tflops_per_gpu for run in runs if run.tflops_per_gpu is not None]
-        return self._measure_metrics(
-            statistics.fmean(run.step_time_s for run in runs if run.step_time_s is not None),
-            statistics.fmean(tflops) if tflops else None,
-        )
+        step_time_s = mean_of_known(run.step_time_s for run in runs)
+        return self._measure_metrics(step_time_s, mean_of_known(run.tflops_per_gpu for run in runs))
 
     def _measure_metrics(self, step_time_s: float | None, tflops_per_gpu: float | None) -> Metrics:
         point, recipe = self.point, self.recipe

@@ -23,7 +23,6 @@ from llmb.records.result import RunResult
 from llmb.spec.export import export_imported_run
 from llmb.state_machine.events import Ended, Event, JobEnded
 from llmb.values.errors import RecordError
-from llmb.values.failure import Failure
 from llmb.values.job_status import JobStatus
 from llmb.values.recipe import Point, Recipe, Window
 from llmb.version import VERSION
@@ -99,8 +98,9 @@ def _write_record(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog,
 
 
 def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask: SecretMask) -> RunResult:
-    failure = graded.log.failure
-    reason = graded.judgement.reason
+    if failure := graded.log.failure:
+        cause, evidence = _mask_text(failure.cause, mask), _mask_text(failure.evidence, mask)
+        failure = attrs.evolve(failure, cause=cause, evidence=evidence)
     return attrs.evolve(
         RunResult.from_dict(
             {"run_id": record.run_id, "directory": str(record.directory), **spec["workload"]}
@@ -109,8 +109,8 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         state="completed" if graded.completed else "failed",
         metrics=graded.metrics,
         verdict=graded.judgement.verdict,
-        reason=_mask_text(reason, mask),
-        failure=_mask_failure(failure, mask) if failure else None,
+        reason=_mask_text(graded.judgement.reason, mask),
+        failure=failure,
         notes=tuple(_mask_text(note, mask) for note in graded.notes),
         steps_done=graded.log.series.count,
         window_complete=graded.log.summary.complete,
@@ -118,10 +118,6 @@ def _result(record: RunRecord, spec: Mapping[str, Any], graded: GradedLog, mask:
         window=graded.window,
         steady_state=graded.steady_state,
     )
-
-
-def _mask_failure(failure: Failure, mask: SecretMask) -> Failure:
-    return attrs.evolve(failure, cause=_mask_text(failure.cause, mask), evidence=_mask_text(failure.evidence, mask))
 
 
 def _mask_text(text: str, mask: SecretMask) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
 
@@ -31,18 +31,14 @@ class TextSearch:
         found = (automaton.find_matches_as_indexes(rest) for automaton in self._automata)
         return sorted([start + begin for _, begin, _ in chain.from_iterable(found)])
 
-    def find_first(self, data: bytes) -> tuple[int, bytes] | None:
-        """Return the earliest text and where it begins, or None."""
-        return next(iter(self.find_named(data)), None)
-
     def find_named(self, data: bytes) -> list[tuple[int, bytes]]:
         """Return where texts begin in ``data``, in ascending order, and at each place the longest first."""
-        return sorted(self._matches(data), key=lambda match: (match[0], -len(match[1])))
-
-    def _matches(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        for group, automaton in zip(self._groups, self._automata, strict=True):
-            for index, begin, _ in automaton.find_matches_as_indexes(data):
-                yield begin, group[index]
+        found = [
+            (begin, group[index])
+            for group, automaton in zip(self._groups, self._automata, strict=True)
+            for index, begin, _ in automaton.find_matches_as_indexes(data)
+        ]
+        return sorted(found, key=lambda match: (match[0], -len(match[1])))
 
 
 @lru_cache(maxsize=64)

@@ -91,7 +91,7 @@ class SignatureSearch:
         kept, best = b"", None
         for block in blocks_of(path, start):
             data, begin = kept + block, start - len(kept)
-            if hit := self._first(path, primary, data, begin):
+            if hit := next(self._hits(path, primary, data, begin), None):
                 return hit
             if (best is None or best.signature.weight > 1) and (hit := self._lightest(path, others, data, begin)):
                 best = hit if best is None or hit.signature.weight < best.signature.weight else best
@@ -114,10 +114,7 @@ class SignatureSearch:
 
     def is_report(self, line: bytes) -> bool:
         """Check whether a line contains a signature that is not primary."""
-        return self._groups[1].find_first(line) is not None
-
-    def _first(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Hit | None:
-        return next(self._hits(path, search, data, begin), None)
+        return bool(self._groups[1].find_named(line))
 
     def _lightest(self, path: Path, search: TextSearch, data: bytes, begin: int) -> Hit | None:
         report = None

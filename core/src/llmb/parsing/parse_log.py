@@ -263,14 +263,9 @@ def _naming_the_log(paths: Sequence[Path]) -> Iterator[None]:
         raise PluginError(*located(error.faults, str(paths[0]) if len(paths) == 1 else None)) from error
 
 
-def _begin(texts: Iterable[Path]) -> bytes:
-    """Return the first bytes of the first text that is not empty."""
-    return next(filter(None, map(beginning, texts)), b"")
-
-
 def _explain(framework: FrameworkHooks[Any], name: str, texts: Iterable[Path], *, broke: bool) -> str:
     """Return the reason why logs have no step, with what the framework itself finds in their beginning."""
-    begin = _begin(texts)
+    begin = next(filter(None, map(beginning, texts)), b"")  # of the first text that is not empty
     reason = explain_missing_steps(begin, name, broke=broke)
     own = "" if is_binary(begin) else framework.explain_missing_steps(lines=begin.decode(errors="replace").splitlines())
     return f"{reason}\n  {own}" if own else reason

@@ -27,21 +27,16 @@ class RecipeFiles:
 
     def __init__(self) -> None:
         self._tables: dict[Path, Mapping[str, Any]] = {}
-        self._shared: dict[Path, Mapping[str, str]] = {}
+        self._read_shared = functools.cache(read_shared)
         self._parse = functools.cache(parse_recipe)
 
     def read(self, file: Path) -> Mapping[str, Any]:
         """Return the tables of a recipe, with those of the files that it shares. Raise RecipeError."""
         if file not in self._tables:
             tables = parse_recipe(read_text(file, RecipeError), str(file))
-            self._tables[file] = with_shared(tables, self._shared_texts(file.parent), str(file), self._parse)
+            shared = self._read_shared(file.parent, RecipeError)
+            self._tables[file] = with_shared(tables, shared, str(file), self._parse)
         return self._tables[file]
-
-    def _shared_texts(self, recipes: Path) -> Mapping[str, str]:
-        """Return the text of each shared file by its path below ``shared``, without the suffix: "models/qwen3-30b"."""
-        if recipes not in self._shared:
-            self._shared[recipes] = read_shared(recipes, RecipeError)
-        return self._shared[recipes]
 
 
 def load_recipe(address: str) -> Recipe:

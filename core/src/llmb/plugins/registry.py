@@ -53,20 +53,16 @@ class PluginRegistry:
     """
 
     def __init__(self) -> None:
-        self._installed: tuple[PluginEntry, ...] | None = None
         self._loaded: dict[PluginEntry, Plugin | PluginError] = {}
         self._named: dict[tuple[str, str], Plugin] = {}
-        self._extensions: tuple[Plugin, ...] | None = None
         self._recipes: dict[str, Recipe] = {}
         self._recipe_files = RecipeFiles()
         self._signatures: dict[str, list[Signature]] = {}
 
-    @property
+    @functools.cached_property
     def installed(self) -> Sequence[PluginEntry]:
         """The installed plugins, searched once."""
-        if self._installed is None:
-            self._installed = find_plugins()
-        return self._installed
+        return find_plugins()
 
     def framework(self, name: str) -> FrameworkHooks[Any]:
         """Return the framework of this name, the part of a recipe's address before the slash."""
@@ -97,7 +93,12 @@ class PluginRegistry:
                 check_settings(self.recipe(address), plugin.settings)
 
     def recorded_address(self, address: str) -> str:
-        """Return the exact address that an address in the record of a run means, or the same if there is no recipe."""
+        """Return the exact address that an address in the record of a run means, so that a rerun uses the same release.
+
+        Return the same address if there is no recipe, and for a file, which has no releases.
+        """
+        if is_file_address(address):
+            return address
         try:
             return find_recipe(address, self.installed, self._recipe_files, recorded=True).address
         except LlmbError:
@@ -166,7 +167,7 @@ class PluginRegistry:
         """Return the renderer of reports in files with this suffix. Raise PluginError unless exactly one exists."""
         found: list[tuple[str, ReportRenderer]] = []
         suffixes: set[str] = set()
-        for extension in self._load_extensions():
+        for extension in self._extensions:
             try:
                 renderers = extension.report()
             except PluginError as error:
@@ -228,23 +229,22 @@ class PluginRegistry:
 
     def _call_extensions(self, hook: Callable[[ExtensionHooks], Iterable[T]]) -> list[T]:
         results: list[T] = []
-        for extension in self._load_extensions():
+        for extension in self._extensions:
             try:
                 results += hook(extension)
             except PluginError as error:
                 _warn_left_out(error)
         return results
 
-    def _load_extensions(self) -> tuple[Plugin, ...]:
-        if self._extensions is None:
-            loaded = []
-            for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "extension"):
-                try:
-                    loaded.append(self._load(choose_entry("extension", name, self.installed)))
-                except PluginError as error:
-                    _warn_left_out(error)
-            self._extensions = tuple(loaded)
-        return self._extensions
+    @functools.cached_property
+    def _extensions(self) -> list[Plugin]:
+        loaded = []
+        for name in dict.fromkeys(entry.name for entry in self.installed if entry.kind == "extension"):
+            try:
+                loaded.append(self._load(choose_entry("extension", name, self.installed)))
+            except PluginError as error:
+                _warn_left_out(error)
+        return loaded
 
 
 def _missing_renderer(suffix: str, suffixes: Sequence[str]) -> Fault:

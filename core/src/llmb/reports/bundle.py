@@ -20,7 +20,7 @@ from llmb.judging.sets import find_repeats
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.mask_secrets import SecretMask, known_secrets
 from llmb.records.record import RunRecord
-from llmb.records.result import RunResult, read_result
+from llmb.records.result import read_result
 from llmb.records.select_runs import select_distinct_runs
 from llmb.reports.junit_xml import junit_xml
 from llmb.reports.redact import Redactor
@@ -40,18 +40,11 @@ NOT_BUNDLED = ("lock", "cancel")
 def bundle(runs: str | Iterable[str], *, redact: bool = False, key: Path | None = None) -> bytes:
     """Return recorded runs and their repeats as a tar.gz file, with a report and a manifest of SHA-256.
 
-    ``runs`` are those of `report`. ``redact`` replaces host and user names, and ``key`` is an SSH key that signs the
-    manifest. Raise RecordError for a run that does not exist or has not ended, and LlmbError if the key does not sign.
+    ``runs`` are those of `report`. Known secrets are masked. ``redact`` replaces host and user names, and ``key`` is an
+    SSH key that signs the manifest. Equal records give equal bytes, except the signature. Raise RecordError for a run
+    that does not exist, has not ended or has a damaged record, and LlmbError if the key does not sign.
     """
-    return create_bundle(find_repeats(select_distinct_runs(runs)), redact=redact, key=key)
-
-
-def create_bundle(results: Sequence[RunResult], *, redact: bool = False, key: Path | None = None) -> bytes:
-    """Return a bundle of ended runs as a tar.gz file. Equal records give equal bytes, except the signature.
-
-    Known secrets are masked. ``redact`` replaces host and user names. ``key`` is an SSH key, which signs the manifest.
-    Raise RecordError if a record is damaged or a run has not ended, and LlmbError if the manifest cannot be signed.
-    """
+    results = find_repeats(select_distinct_runs(runs))
     if running := [result.run_id for result in results if not result.ended]:
         raise RecordError(f"{', '.join(running)} has not ended; bundle a run after its end")
     directories = {result.run_id: Path(result.directory) for result in results}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from llmb.analysis.mean_step_time import mean_of_known
 from llmb.judging.differences import KINDS, NOT_SET, describe_settings, kind_of_key
 from llmb.judging.sets import RepeatSet, find_repeats, judge_sets
 from llmb.plugins.registry import PluginRegistry
@@ -30,12 +30,7 @@ def report(runs: str | Iterable[str]) -> Report:
     Each of ``runs`` is a run id or unique prefix, several joined by commas, or filters of `llmb runs` in braces. Raise
     RecordError for a run that does not exist, and SpecError for an invalid filter.
     """
-    return build_report(select_distinct_runs(runs))
-
-
-def build_report(results: Sequence[RunResult]) -> Report:
-    """Return the report on runs and their repeats. Raise RecordError if a record cannot be read."""
-    return describe_runs(find_repeats(results))
+    return describe_runs(find_repeats(select_distinct_runs(runs)))
 
 
 def describe_runs(found: Sequence[RunResult]) -> Report:
@@ -121,7 +116,7 @@ def _read_set(
         changes={key: str(value) for key, value in clean(first.sweep).items() if key not in OWN_FIELDS},
         runs=tuple(runs[run_id] for run_id in each.runs),
         left_out=each.left_out,
-        step_time_s=_mean(run.metrics.step_time_s for run in kept if run.metrics),
+        step_time_s=mean_of_known(run.metrics.step_time_s for run in kept if run.metrics),
         published_step_time_s=baselines[0].step_time_s if baselines else None,
         step_time_ratio=each.step_time_ratio,
         interval=each.interval,
@@ -129,11 +124,6 @@ def _read_set(
         verdict=each.verdict,
         reason=clean.text(each.reason),
     )
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
 
 
 def _collect_settings(runs: Sequence[ReportedRun]) -> list[ReportedSetting]:

@@ -7,14 +7,7 @@ import attrs
 
 from llmb.hookspecs import FrameworkHooks, SchedulerHooks
 from llmb.plugins.guard import decoding
-from llmb.spec.check_values import (
-    NO_SECRETS,
-    check_env,
-    check_mounts,
-    check_place,
-    check_secrets,
-    mount_key,
-)
+from llmb.spec.check_values import NO_SECRETS, check_env, check_mounts, check_place, check_secrets, mount_key
 from llmb.spec.keys import (
     SWEPT_KEYS,
     TABLES,

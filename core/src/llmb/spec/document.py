@@ -50,13 +50,18 @@ def string_of(tables: Mapping[str, Any], name: str, key: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each dotted key whose value is not a table, with its value."""
-    for key, value in table.items():
+def leaves(table: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield the names of each key whose value is not a table, with its value."""
+    for name, value in table.items():
         if isinstance(value, dict):
-            yield from flat(value, f"{prefix}{key}.")
+            yield from leaves(value, (*above, name))
         else:
-            yield prefix + key, value
+            yield (*above, name), value
+
+
+def flat(table: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each dotted key whose value is not a table, with its value."""
+    return ((".".join(names), value) for names, value in leaves(table))
 
 
 def flatten_sweep(tables: dict[str, Any]) -> dict[str, Any]:

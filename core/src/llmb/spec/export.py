@@ -26,7 +26,7 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
     run, target = spec.run, spec.target
     tables: dict[str, Any] = {
         "workload": {**_workload(run), **({"recipe": spec.recipe_copy.address} if spec.recipe_copy else {})},
-        "parallelism": _parallelism(run),
+        "parallelism": {"vp": 1, **_named(run.parallelism, ParallelismTable)},  # TOML has no null: 1 is off
         "model": {**_named(run.architecture, ModelTable), "seq_len": run.seq_len},
         "framework": encode(run.options),
         "env": dict(run.env),
@@ -122,11 +122,6 @@ def _target(target: Target[Any]) -> dict[str, Any]:
 
 def _mounts(mounts: Iterable[Mount]) -> dict[str, str]:
     return {mount.source: mount.target + (":ro" if mount.read_only else "") for mount in mounts}
-
-
-def _parallelism(run: Run[Any]) -> dict[str, Any]:
-    table = _named(run.parallelism, ParallelismTable)
-    return {"vp": 1, **table}  # TOML has no null: 1 is off
 
 
 def _named(value: Run[Any] | Target[Any] | Any, table: type[Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Set keys of a spec with ``--set KEY=VALUE``."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from llmb.spec.document import Document, flatten_sweep
+from llmb.spec.document import Document, flatten_sweep, leaves
 from llmb.values.error_text import format_value
 from llmb.values.errors import Fault, SpecError, collect_errors
 from llmb.values.toml_files import parse_toml
@@ -21,7 +21,7 @@ def apply_overrides(document: Document, overrides: Iterable[str]) -> None:
     for override in overrides:
         with collect_errors(document.errors):
             tables = _parse_override(override)
-            _add_values(given, dict(_values(tables)))
+            _add_values(given, dict(leaves(tables)))
             document.origins.update(dict.fromkeys(_merge(document.tables, tables), FROM_SET))
 
 
@@ -53,15 +53,6 @@ def _contradiction(key: _Key, value: Any, other: _Key, other_value: Any) -> Faul
         return Fault(message=f"--set {name} and --set {other_name} contradict each other; give one of them")
     values = "" if any(map(SECRET_VARIABLE.search, key)) else f": {format_value(value)} and {format_value(other_value)}"
     return Fault(message=f"--set {name} is given twice{values}; give it once")
-
-
-def _values(tables: Mapping[str, Any], above: _Key = ()) -> Iterator[tuple[_Key, Any]]:
-    """Yield each key whose value is not a table, with its value."""
-    for name, value in tables.items():
-        if isinstance(value, dict):
-            yield from _values(value, (*above, name))
-        else:
-            yield (*above, name), value
 
 
 def _nest(key: str, value: Any) -> dict[str, Any]:

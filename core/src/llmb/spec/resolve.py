@@ -1,13 +1,13 @@
 """Resolve a spec to its runs: expand the sweep, check each combination, and collect the errors of all."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from llmb.plugins.addresses import absolute_address, is_file_address, split_address
+from llmb.plugins.addresses import absolute_address, split_address
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import add_hints
 from llmb.spec.document import Document, table_of
@@ -25,8 +25,9 @@ def resolve(document: Document, registry: PluginRegistry) -> tuple[Workload, tup
     """Return a workload of the runs whose own values are valid, and the errors of the spec, each once."""
     combinations, sweep_errors = expand(document)
     if "provenance" in document.tables and "workload.recipe" not in document.origins:
-        combinations = [_with_recorded_release(each, registry) for each in combinations]
-    combinations = [_with_absolute_recipe(each, document.file) for each in combinations]
+        combinations = [_with_recipe(each, registry.recorded_address) for each in combinations]
+    folder = Path(document.file).parent if document.file else Path()
+    combinations = [_with_recipe(each, lambda address: absolute_address(address, folder)) for each in combinations]
     errors = [*document.errors, *sweep_errors]
     suspects = {key.removeprefix("sweep.") for key in keys_of(sweep_errors)}
     if mixed := _mixed_frameworks(document, combinations):
@@ -66,22 +67,11 @@ def _is_record(document: Document) -> bool:
     return "provenance" in document.tables and "target.name" not in document.origins
 
 
-def _with_recorded_release(combination: Combination, registry: PluginRegistry) -> Combination:
-    """Return the combination with the exact release that a record means, so that a rerun uses the same release.
-
-    A recipe that is a file has no releases.
-    """
-    if combination.recipe is None or is_file_address(combination.recipe):
+def _with_recipe(combination: Combination, rewrite: Callable[[str], str]) -> Combination:
+    """Return the combination with the address that ``rewrite`` returns for its recipe."""
+    written = combination.recipe
+    if written is None or (address := rewrite(written)) == written:
         return combination
-    workload = {**combination.tables["workload"], "recipe": registry.recorded_address(combination.recipe)}
-    return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
-
-
-def _with_absolute_recipe(combination: Combination, file: str | None) -> Combination:
-    """Return the combination with the absolute path of a recipe that is a file. The path is relative to the spec."""
-    if combination.recipe is None or not is_file_address(combination.recipe):
-        return combination
-    address = absolute_address(combination.recipe, Path(file).parent if file else Path())
     workload = {**combination.tables["workload"], "recipe": address}
     return attrs.evolve(combination, tables={**combination.tables, "workload": workload})
 

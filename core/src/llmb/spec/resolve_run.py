@@ -54,7 +54,7 @@ class RunResolver:
         self._tables = TableDecoder()
         self._decode_plugin_tables = LatestResult(_decode_plugin_tables)
         self._find_points = LatestResult(_find_points)
-        self._set_gpus_per_node = LatestResult(_set_gpus_per_node)
+        self._set_gpus_per_node = LatestResult(lambda target, number: attrs.evolve(target, gpus_per_node=number))
 
     def resolve(
         self, combination: Combination, suspects: Collection[str] = ()
@@ -90,32 +90,16 @@ class RunResolver:
 
     def _look_up(self, tables: Mapping[str, Any], errors: list[Fault]) -> _Names:
         address, gpu_type = string_of(tables, "workload", "recipe"), string_of(tables, "workload", "gpu_type")
-        dtype, scheduler = string_of(tables, "workload", "dtype"), string_of(tables, "target", "scheduler")
+        dtype, variant = string_of(tables, "workload", "dtype"), string_of(tables, "workload", "variant")
+        name = string_of(tables, "target", "scheduler")
         recipe = self._load("workload.recipe", self._registry.recipe, address, errors)
         framework = self._load("workload.recipe", self._registry.framework, _framework(address), errors)
         accelerator = self._accelerator(gpu_type, errors) if gpu_type is not None else None
-        return _Names(
-            recipe=recipe,
-            framework=framework,
-            scheduler=self._load("target.scheduler", self._registry.scheduler, scheduler, errors),
-            accelerator=accelerator,
-            points=self._points(tables, recipe, accelerator, dtype, errors),
-        )
-
-    def _points(
-        self,
-        tables: Mapping[str, Any],
-        recipe: Recipe | None,
-        accelerator: Accelerator | None,
-        dtype: str | None,
-        errors: list[Fault],
-    ) -> tuple[Point, ...]:
-        """Return the published points for this GPU type and dtype, and append the errors."""
+        scheduler = self._load("target.scheduler", self._registry.scheduler, name, errors)
         own_batch = "global_batch_size" in table_of(tables, "parallelism")
-        variant, options = string_of(tables, "workload", "variant"), tables.get("framework")
-        points, wrong = self._find_points(recipe, accelerator, dtype, variant, options, own_batch)
+        points, wrong = self._find_points(recipe, accelerator, dtype, variant, tables.get("framework"), own_batch)
         errors += wrong
-        return points
+        return _Names(recipe=recipe, framework=framework, scheduler=scheduler, accelerator=accelerator, points=points)
 
     def _load(self, key: str, load: Callable[[str], Any], name: str | None, errors: list[Fault]) -> Any:
         """Return what ``load`` returns for a name, or None with its errors at ``key``. Each name is loaded once."""
@@ -290,10 +274,6 @@ def _read_keys(recipe: Recipe) -> tuple[str, ...]:
     """Return the keys of a spec that select the published point."""
     variant_keys = (f"framework.{name}" for point in recipe.points for name in point.options)
     return ("workload.gpus", "workload.variant", "parallelism.global_batch_size", *variant_keys)
-
-
-def _set_gpus_per_node(target: Target[Any], gpus_per_node: int) -> Target[Any]:
-    return attrs.evolve(target, gpus_per_node=gpus_per_node)
 
 
 def _repeat(run_spec: RunSpec, number: int) -> RunSpec:

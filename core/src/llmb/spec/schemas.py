@@ -27,8 +27,8 @@ _ANY_TABLE: Schema = {"type": "object"}
 
 def json_schema(kind: SchemaKind = "spec") -> dict[str, Any]:
     """Return the JSON Schema 2020-12 of a workload spec for the installed plugins, or of another file."""
-    schemas = {"spec": lambda: _spec(PluginRegistry()), "recipe": _recipe, "framework file": _framework_file}
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"llmb {kind}", **schemas[kind]()}
+    file = _spec(PluginRegistry()) if kind == "spec" else _recipe() if kind == "recipe" else table_schema(DeclaredFile)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"llmb {kind}", **file}
 
 
 def _spec(registry: PluginRegistry) -> Schema:
@@ -118,11 +118,6 @@ def _recipe() -> Schema:
         },
     }
     return {**_without_required(table), "if": {"not": {"required": ["shared"]}}, "then": table}
-
-
-def _framework_file() -> Schema:
-    """Return the schema of a declared framework. Its recipes must set their steps; other keys have defaults."""
-    return table_schema(DeclaredFile)
 
 
 def _without_required(schema: Any) -> Any:

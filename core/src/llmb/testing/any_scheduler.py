@@ -1,5 +1,6 @@
 """A scheduler for contract tests: it accepts every job and runs none."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,19 +51,12 @@ class AnyScheduler(SchedulerHooks[NoOptions]):
 class ContractRegistry(PluginRegistry):
     """The installed plugins and the scheduler of contract tests."""
 
-    @property
+    @functools.cached_property
     def installed(self) -> Sequence[PluginEntry]:
         """The installed plugins, searched once, and the scheduler."""
-        if self._installed is None:
-            entry = PluginEntry(
-                name=NAME,
-                kind="scheduler",
-                value=f"{__name__}:{AnyScheduler.__name__}",
-                distribution="llmb",
-                version=VERSION,
-            )
-            self._installed = (*find_plugins(), entry)
-        return self._installed
+        value = f"{__name__}:{AnyScheduler.__name__}"
+        entry = PluginEntry(name=NAME, kind="scheduler", value=value, distribution="llmb", version=VERSION)
+        return (*find_plugins(), entry)
 
 
 def target_table(**keys: Any) -> dict[str, Any]:

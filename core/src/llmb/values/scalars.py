@@ -171,37 +171,21 @@ NonNegativeInt = Annotated[
 ]
 """An integer of at least 0."""
 
-PositiveFloat = Annotated[
-    float,
-    accepting(
-        "a positive number",
-        lambda value: _is_number(value) and value > 0,
-        float,
-        schema={"type": "number", "exclusiveMinimum": 0},
-    ),
-]
+
+def _number(expected: str, accepts: Callable[[float], bool], **bounds: float) -> ValueType:
+    """Return the type of the finite numbers for which ``accepts`` is true. ``bounds`` are those of its JSON Schema."""
+    schema = {"type": "number", **bounds}
+    return accepting(expected, lambda value: _is_number(value) and accepts(value), float, schema=schema)
+
+
+PositiveFloat = Annotated[float, _number("a positive number", lambda value: value > 0, exclusiveMinimum=0)]
 """A finite number above 0."""
 
-NonNegativeFloat = Annotated[
-    float,
-    accepting(
-        "a number of at least 0",
-        lambda value: _is_number(value) and value >= 0,
-        float,
-        schema={"type": "number", "minimum": 0},
-    ),
-]
+NonNegativeFloat = Annotated[float, _number("a number of at least 0", lambda value: value >= 0, minimum=0)]
 """A finite number of at least 0."""
 
-Fraction = Annotated[
-    float,
-    accepting(
-        "a number above 0 and below 1, such as 0.05",
-        lambda value: _is_number(value) and 0 < value < 1,
-        float,
-        schema={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-    ),
-]
+_FRACTION = "a number above 0 and below 1, such as 0.05"
+Fraction = Annotated[float, _number(_FRACTION, lambda value: 0 < value < 1, exclusiveMinimum=0, exclusiveMaximum=1)]
 """A number above 0 and below 1."""
 
 _DURATION_SCHEMA = {

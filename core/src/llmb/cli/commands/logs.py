@@ -69,7 +69,9 @@ class LogPrinter:
     def __init__(self, folder: Path, *, raw: bool) -> None:
         self._folder = folder
         self._raw = raw
-        self._decoders = defaultdict[str, codecs.IncrementalDecoder](_new_decoder)
+        self._decoders = defaultdict[str, codecs.IncrementalDecoder](
+            lambda: codecs.getincrementaldecoder("utf-8")("replace")  # keeps a character cut at the end of a block
+        )
         self._printed: dict[str, int] = {}  # bytes of each file
         self._last = ""
         self._within_line = False
@@ -120,8 +122,3 @@ class LogPrinter:
             sys.stdout.buffer.write(block)
         else:
             sys.stdout.write(llmb.printable_text(self._decoders[name].decode(block)))
-
-
-def _new_decoder() -> codecs.IncrementalDecoder:
-    """Return a decoder that keeps a character cut at the end of a block for the next block."""
-    return codecs.getincrementaldecoder("utf-8")("replace")

@@ -1,4 +1,4 @@
-"""Events as sentences, and durations as text."""
+"""Events as sentences."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class View(Protocol):
 @contextmanager
 def open_view() -> Iterator[View]:
     """Open the view that suits standard error."""
-    if output.is_quiet():
+    if output.quiet.get():
         yield QuietView()
         return
     if not sys.stderr.isatty() or os.environ.get("TERM") in (None, "", "dumb", "unknown"):  # which move no cursor

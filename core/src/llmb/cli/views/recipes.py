@@ -181,9 +181,9 @@ def _is_shown(column: Column, cells: Sequence[str], recipe: llmb.Recipe) -> bool
 def _print_sources(recipe: llmb.Recipe) -> None:
     """Print the sources of the baselines that differ from the recipe's source, and the notes on single baselines."""
     baselines = [point.baseline for point in recipe.points if point.baseline]
-    for source in _distinct(each.source for each in baselines if each.source != recipe.source):
+    for source in dict.fromkeys(each.source for each in baselines if each.source != recipe.source):
         output.print_prose(f"baselines: {source}")
-    for note in _distinct(each.note for each in baselines if each.note):
+    for note in dict.fromkeys(each.note for each in baselines if each.note):
         output.print_prose(f"note: {note}")
 
 
@@ -234,7 +234,3 @@ def _describe_parallelism(point: llmb.Point, recipe: llmb.Recipe) -> str:
     sizes = [f"L{point.model.layers}"]
     sizes += [f"h{point.model.hidden}"] if published and point.model.hidden != published.hidden else []
     return " ".join([*used, "proxy", *sizes])
-
-
-def _distinct(values: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(values))

@@ -10,6 +10,7 @@ import llmb
 from llmb.cli import output
 from llmb.cli.views.attempts import job_rows
 from llmb.cli.views.failures import failure_rows
+from llmb.cli.views.live_rows import STATE_STYLES
 from llmb.cli.views.metrics import NAMED_VALUES, metric_notes, metric_rows, tflops_row
 from llmb.cli.views.numbers import counted, first_names
 from llmb.cli.views.slow_ranks import slow_rank_rows
@@ -25,14 +26,7 @@ HIGH_MFU = "MFU above 100 %"
 MOST_LISTED = 4
 """Runs of a set of repeats that are named."""
 
-STYLES = {
-    "completed": "green",
-    "failed": "red",
-    "timeout": "red",
-    "lost": "red",
-    "cancelled": "yellow",
-    **VERDICT_STYLES,
-}
+STYLES = {**STATE_STYLES, **VERDICT_STYLES}
 
 
 def print_results(results: Iterable[llmb.RunResult], sets: Iterable[llmb.RepeatSet] = ()) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import attrs
 
-from llmb.plugins.declared.file import DeclaredRecipe
 from llmb.plugins.declared.framework import as_image
 from llmb.plugins.declared.read_file import ReadFile, read_file
 from llmb.plugins.entry_points import PluginEntry
@@ -38,8 +37,10 @@ def build_declared_recipe(plugin: PluginEntry, name: str) -> Recipe:
     chosen = name or (next(iter(read.recipes)) if len(read.recipes) == 1 else "")
     if chosen not in read.recipes:
         raise RecipeError(attrs.evolve(_missing(read, name), file=plugin.path))
-    table = _with_defaults(read, read.recipes[chosen])
+    table = read.recipes[chosen]
+    image, window = table.image or as_image(read.file.image), table.window or read.file.log.window
     own = f"{read.name}/{chosen}"
+    table = attrs.evolve(table, image=image, window=window)
     recipe, errors = build_recipe(table, address=own, framework=plugin.name)
     if recipe is None:
         key = "recipe" if read.file.recipe else f"recipes.{chosen}"
@@ -56,13 +57,6 @@ def _missing(read: ReadFile, name: str) -> Fault:
         message = f"the file has several recipes ({', '.join(read.recipes)})"
         return Fault(message=message, expected=f'"{read.path.name}#NAME" with one of these names')
     return unknown_name(f"no recipe {name!r}", name, read.recipes)
-
-
-def _with_defaults(read: ReadFile, table: DeclaredRecipe) -> DeclaredRecipe:
-    """Return the table with the image and the measuring window of the file, unless it has its own."""
-    return attrs.evolve(
-        table, image=table.image or as_image(read.file.image), window=table.window or read.file.log.window
-    )
 
 
 def _copy(read: ReadFile, recipe: str) -> RecipeCopy:
