@@ -132,8 +132,8 @@ class RunResult:
         values, errors = _known_values(cls, {**table, **nested, "steps_requested": table.get(STEPS_KEY)})
         damage = f"damaged record: {errors[0]}" if errors else ""
         unknown: dict[str, Any] = {each.name: None for each in attrs.fields(cls) if each.default is attrs.NOTHING}
-        result = cls(**unknown | {"reason": "", "refused": False} | values)
-        return attrs.evolve(result, reason=result.reason or damage)
+        values["reason"] = values.get("reason") or damage
+        return cls(**unknown | {"refused": False} | values)
 
 
 NESTED: Mapping[str, type] = {
