@@ -180,3 +180,32 @@ def test_a_changed_result_of_an_import_does_not_verify(tmp_path: Path, home: Pat
     mismatches = "\n".join(llmb.verify_bundle(bundle(tmp_path, run_id)).mismatches)
     assert "metrics.step_time_s is 7.0, but the logs give 8.0" in mismatches
     assert "verdict is pass, but the logs give fail" in mismatches
+
+
+DECLARED = """
+command = ["train.py"]
+[log]
+line = "step {step}: loss {loss}, time {time_s} s"
+[recipe]
+steps = 20
+seq_len = 128
+params = 50e3
+dtypes = ["bf16"]
+global_batch_size = 8
+[[recipe.baselines]]
+gpu_type = "h100"
+dtype = "bf16"
+gpus = 8
+step_time_s = 0.5
+"""
+
+
+def test_a_log_is_recorded_with_the_file_of_its_recipe(tmp_path: Path) -> None:
+    (file := tmp_path / "mylm.toml").write_text(DECLARED)
+    (log := tmp_path / "a.log").write_text("".join(f"step {number}: loss 3, time 0.6 s\n" for number in range(20)))
+    [run_id] = llmb.grade(log, **POINT | {"recipe": str(file), "gpus": 8}, save=True).runs
+    file.unlink()
+    run = llmb.find_run(run_id)
+    assert (run.recipe, run.state, run.verdict) == ("mylm/mylm", "completed", "fail")
+    assert [point.call for point in llmb.compare(run_id, "baseline").points] == ["slower"]
+    assert llmb.verify_bundle(bundle(tmp_path, run_id)).mismatches == ()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from llmb.logs.fill_commands import fill_commands
 from llmb.planning import RunPlan
-from llmb.plugins.addresses import is_file_address, split_address
+from llmb.plugins.addresses import address_in
 from llmb.records.record import RunRecord
 from llmb.values.environment import Image
 from llmb.values.failure import Failure
@@ -29,14 +29,13 @@ def _names(plan: RunPlan, record: RunRecord) -> Mapping[str, str]:
     """Return the words of a shell for the names that are known."""
     run = plan.run
     image = plan.job.environment.base if isinstance(plan.job.environment.base, Image) else None
-    in_file = is_file_address(run.framework)
     words = {
         "SPEC": str(record.directory / "run.toml"),
         "RUN": run.id,
         "LOGS": str(record.logs),
         "WORKDIR": plan.target.workdir,
         "FRAMEWORK": run.framework,
-        "ADDRESS": f"{run.framework}#{split_address(run.recipe)[1]}" if in_file else run.recipe,
+        "ADDRESS": address_in(run.framework, run.recipe),
         "IMAGE": image.pinned if image else "",
         "REGISTRY": image.registry if image else "",
     }

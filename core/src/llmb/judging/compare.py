@@ -14,6 +14,7 @@ from llmb.analysis.mean_step_time import mean_of_known
 from llmb.analysis.metrics import Comparison
 from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.judging.differences import Difference, find_differences
+from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult
@@ -228,7 +229,7 @@ def _published_spec(run: _Run, registry: PluginRegistry) -> dict[str, Any]:
     """Return the run's spec with the published values of all keys in which it differs from its recipe."""
     spec = {name: dict(table) if isinstance(table, dict) else table for name, table in run.spec.items()}
     imported = import_run(RunRecord(runs_folder() / run.result.run_id).directory / "run.toml", registry).run
-    recipe = registry.recipe(imported.recipe)
+    recipe = registry.recipe(address_in(imported.framework, imported.recipe))
     point = recipe.find(imported.gpu_type, imported.dtype, imported.gpus, variant=imported.variant)
     published: dict[str, Callable[[str], Any]] = {
         "parallelism": lambda key: getattr(point.parallelism, key, None) if point else None,

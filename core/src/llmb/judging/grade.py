@@ -20,6 +20,7 @@ from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
 from llmb.logs.log_status import LogStatus
 from llmb.parsing.parse_log import ParsedLog
+from llmb.plugins.addresses import address_in
 from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.choose_point import published_flops
@@ -133,7 +134,7 @@ class Grader:
     def _save(self, graded: Sequence[GradedRun]) -> tuple[str, ...]:
         """Record graded runs. Return their ids. Raise RecordError or SpecError."""
         steps = self.steps or max(self.recipe.steps, *(each.log.series.count for each in graded))
-        tables = spec_tables(self.recipe, self.point, steps, self.window, self.tolerance)
+        tables = spec_tables(self._address, self.point, steps, self.window, self.tolerance)
         return save_runs([self._describe_saved(each) for each in graded], tables, self.registry, self.steps)
 
     def _describe_saved(self, run: GradedRun) -> GradedLog:
@@ -148,6 +149,10 @@ class Grader:
             steady_state=run.steady_state,
             notes=(*self._notes([run.log]), *over_steady),
         )
+
+    @property
+    def _address(self) -> str:
+        return address_in(self.recipe.framework, self.recipe.address)
 
     @property
     def _published_s(self) -> float | None:
@@ -172,7 +177,7 @@ class Grader:
 
     def _measure(self, paths: Sequence[Path], name: str) -> GradedRun:
         """Read a run, measure it over its window or else over its steady state, and find objections to a verdict."""
-        graded_run = partial(run_of_point, self.recipe.address, self.point, self.registry)
+        graded_run = partial(run_of_point, self._address, self.point, self.registry)
         log = read_run(paths, self.recipe.framework, self.registry, self.window, self.steps, graded_run)
         steady, summary, over = log.steady_state, log.summary, _measured_over(log)
         if over == "steady_state" and steady:

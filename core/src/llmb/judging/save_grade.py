@@ -24,7 +24,7 @@ from llmb.spec.export import export_imported_run
 from llmb.state_machine.events import Ended, Event, JobEnded
 from llmb.values.errors import RecordError
 from llmb.values.job_status import JobStatus
-from llmb.values.recipe import Point, Recipe, Window
+from llmb.values.recipe import Point, Window
 from llmb.version import VERSION
 
 BLOCK_BYTES = 1 << 20
@@ -43,9 +43,9 @@ class GradedLog:
     notes: tuple[str, ...]
 
 
-def spec_tables(recipe: Recipe, point: Point, steps: int, window: Window, tolerance: float) -> dict[str, Any]:
+def spec_tables(address: str, point: Point, steps: int, window: Window, tolerance: float) -> dict[str, Any]:
     """Return the spec of a run that was graded so, without a target."""
-    workload = {"recipe": recipe.address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
+    workload = {"recipe": address, "gpu_type": point.gpu_type, "dtype": point.dtype, "gpus": point.gpus}
     return {
         "workload": {**workload, "steps": steps, **({"variant": point.variant} if point.variant else {})},
         "measure": {"tolerance": tolerance, "window": window if window == "last" else list(window)},

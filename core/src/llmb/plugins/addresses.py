@@ -28,6 +28,11 @@ def framework_of(address: str) -> str:
     return split_address(address)[0]
 
 
+def address_in(framework: str, address: str) -> str:
+    """Return the address by which a recipe is found: in the file of its framework, if a file declares that."""
+    return f"{framework}#{split_address(address)[1]}" if is_file_address(framework) else address
+
+
 def absolute_address(address: str, folder: Path) -> str:
     """Return a file's address with its absolute path, if the path is relative to ``folder``. Keep other addresses."""
     if not is_file_address(address):

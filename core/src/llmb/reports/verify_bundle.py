@@ -22,6 +22,7 @@ from llmb.judging.grade import Grader
 from llmb.judging.save_grade import GradedLog, imported_logs
 from llmb.logs.steps_csv import steps_csv
 from llmb.planning import plan_run
+from llmb.plugins.addresses import address_in
 from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord
 from llmb.records.run_logs import RunLogs
@@ -188,7 +189,7 @@ def _recompute_imports(records: Sequence[RunRecord], registry: PluginRegistry) -
 def _grader(record: RunRecord, registry: PluginRegistry) -> Grader:
     """Return what an imported run was graded against."""
     run = import_run(record.directory / "run.toml", registry).run
-    recipe = registry.recipe(run.recipe)
+    recipe = registry.recipe(address_in(run.framework, run.recipe))
     return Grader(
         recipe=recipe,
         point=published_point(recipe, run.gpu_type, run.dtype, run.gpus, run.variant),
