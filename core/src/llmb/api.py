@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 from llmb.analysis.valid_range import check_ranges
 from llmb.analysis.verdict import TOLERANCE
 from llmb.plugins.addresses import absolute_address, framework_of
-from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.installed_names import framework_names
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.listing import PointFilter, newest_first
-from llmb.spec.choose_point import published_flops, published_point
+from llmb.spec.choose_point import published_point
 from llmb.spec.document import read_document
 from llmb.spec.overrides import apply_overrides
 from llmb.spec.resolve import resolve
@@ -212,25 +211,13 @@ def metrics(
     ``registry`` is that of `load`. Raise RecipeError for an unpublished configuration, PluginError for an unknown
     framework, and LlmbError for values outside 1e-6 to 1e7 s or 1e-6 to 1e6 TFLOP/s.
     """
-    from llmb.analysis.metrics import measure
+    from llmb.judging.measure_point import measure_point
 
     check_ranges(step_time_s, tflops_per_gpu)
     registry = registry or PluginRegistry()
     recipe = registry.recipe(address)
     point = published_point(recipe, gpu_type, dtype, gpus, variant)
-    peak = known_peak_flops(gpu_type, dtype, known_accelerators(registry).get(gpu_type), recipe.framework, registry)
-    return measure(
-        seq_len=point.seq_len,
-        flops_per_sequence=published_flops(recipe, point),
-        mfu_from=recipe.mfu_from,
-        global_batch_size=point.parallelism.global_batch_size,
-        gpus=gpus,
-        step_time_s=step_time_s,
-        tflops_per_gpu=tflops_per_gpu,
-        peak_flops=peak,
-        proxy=point.proxy,
-        baseline=point.baseline,
-    )
+    return measure_point(recipe, point, registry, step_time_s, tflops_per_gpu)
 
 
 def grade(

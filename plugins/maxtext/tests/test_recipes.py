@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from llmb import load_recipe
-from llmb.analysis.metrics import measure
+from llmb import PluginRegistry, load_recipe
+from llmb.judging.measure_point import measure_point
 from llmb.recipes.accelerators import accelerators
-from llmb.spec.choose_point import published_flops
 from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import encode
 
@@ -66,16 +65,7 @@ def test_the_published_metrics_follow_from_the_published_step_times(dtype: str, 
     point = point_of("h100", dtype, gpus)
     baseline = point.baseline
     assert baseline is not None
-    metrics = measure(
-        seq_len=point.seq_len,
-        flops_per_sequence=published_flops(LLAMA2_70B, point),
-        mfu_from=LLAMA2_70B.mfu_from,
-        global_batch_size=point.parallelism.global_batch_size,
-        gpus=gpus,
-        step_time_s=baseline.step_time_s,
-        peak_flops=accelerators()["h100"].peak_flops[dtype],
-        baseline=baseline,
-    )
+    metrics = measure_point(LLAMA2_70B, point, PluginRegistry(), baseline.step_time_s)
     assert metrics.tokens_per_s == pytest.approx(baseline.tokens_per_s, abs=0.01)
     assert metrics.mfu == pytest.approx(baseline.mfu, abs=0.001)
     assert metrics.days_per_1t_tokens == pytest.approx(baseline.days_per_1t_tokens, abs=0.01)

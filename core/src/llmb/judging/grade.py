@@ -10,21 +10,19 @@ from typing import Any
 import attrs
 
 from llmb.analysis.mean_step_time import MeasuredWindow, mean_of_known, summarise
-from llmb.analysis.metrics import Metrics, measure
+from llmb.analysis.metrics import Metrics
 from llmb.analysis.slow_ranks import RankComparison, explain_missing_times
 from llmb.analysis.steady_state import SteadyState
 from llmb.analysis.verdict import Judgement, describe_missing_window, find_objection, judge_set
 from llmb.judging.copied_logs import object_to_copies
 from llmb.judging.graded_run import GradedRepeat, GradedRun, MeasuredOver, mean_window
+from llmb.judging.measure_point import measure_point
 from llmb.judging.read_logs import read_run
 from llmb.judging.save_grade import GradedLog, save_runs, spec_tables
 from llmb.logs.log_status import LogStatus
 from llmb.parsing.parse_log import ParsedLog
 from llmb.plugins.addresses import address_in
-from llmb.plugins.find_peak_flops import known_peak_flops
 from llmb.plugins.registry import PluginRegistry
-from llmb.spec.choose_point import published_flops
-from llmb.spec.resolve_run import known_accelerators
 from llmb.spec.run_of_log import run_of_point
 from llmb.values.failure import Failure
 from llmb.values.job_status import Verdict
@@ -224,20 +222,7 @@ class Grader:
         return self._measure_metrics(step_time_s, mean_of_known(run.tflops_per_gpu for run in runs))
 
     def _measure_metrics(self, step_time_s: float | None, tflops_per_gpu: float | None) -> Metrics:
-        point, recipe = self.point, self.recipe
-        accelerator = known_accelerators(self.registry).get(point.gpu_type)
-        return measure(
-            seq_len=point.seq_len,
-            flops_per_sequence=published_flops(recipe, point),
-            mfu_from=recipe.mfu_from,
-            global_batch_size=point.parallelism.global_batch_size,
-            gpus=point.gpus,
-            step_time_s=step_time_s,
-            tflops_per_gpu=tflops_per_gpu,
-            peak_flops=known_peak_flops(point.gpu_type, point.dtype, accelerator, recipe.framework, self.registry),
-            proxy=point.proxy,
-            baseline=point.baseline,
-        )
+        return measure_point(self.recipe, self.point, self.registry, step_time_s, tflops_per_gpu)
 
 
 def _ended(log: ParsedLog) -> bool:

@@ -6,7 +6,6 @@ from typing import Any
 
 import attrs
 
-from llmb.analysis.flops import sequence_flops
 from llmb.recipes.accelerators import accelerators
 from llmb.recipes.listing import sort_dtypes, sort_gpu_types
 from llmb.recipes.scaling_rules import holds, scaled
@@ -72,17 +71,6 @@ def example_points(recipe: Recipe) -> tuple[Point, ...]:
     known = accelerators()
     types = {dtype: next((name for name, each in known.items() if dtype in each.dtypes), "") for dtype in recipe.dtypes}
     return recipe.points or tuple(_open_point(recipe, types[dtype], dtype) for dtype in recipe.dtypes)
-
-
-def published_flops(recipe: Recipe, point: Point) -> float | None:
-    """Return the FLOPs of one sequence of a published configuration, or None if they are unknown."""
-    return sequence_flops(
-        model=point.model,
-        flop_formula=recipe.flop_formula,
-        flops_per_token=recipe.flops_per_token,
-        seq_len=point.seq_len,
-        tp=point.parallelism.tp,
-    )
 
 
 def select_variant(

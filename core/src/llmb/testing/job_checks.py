@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
+from llmb.judging.measure_point import measure_point
 from llmb.planning import plan_run
 from llmb.plugins.entry_points import choose_entry
 from llmb.plugins.recipe_files import addresses_of
@@ -16,7 +17,6 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
 from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, fail
-from llmb.testing.published_mfu import published_mfu
 from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, recipes_of, sample_tables
 from llmb.values.errors import LlmbError
@@ -168,7 +168,8 @@ def check_mfus(registry: PluginRegistry, recipes: Iterable[Recipe]) -> None:
     """Fail the test if a baseline gives an MFU above 100 %."""
     for recipe in recipes:
         for point in recipe.points:
-            mfu = published_mfu(recipe, point, registry)
+            baseline = point.baseline
+            mfu = measure_point(recipe, point, registry, baseline.step_time_s).mfu_computed if baseline else None
             if mfu is not None and not 0 < mfu <= 1:
                 fail(
                     f"{recipe.address} ({point.gpu_type} {point.dtype}, {point.gpus} GPUs): MFU of {mfu:.2f} "
