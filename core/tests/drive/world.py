@@ -285,7 +285,7 @@ def replace_what_is_not_simulated(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("llmb.drive.target_loop.FIRST_BATCH", 2)
     patch.setattr("llmb.drive.target_loop.Background", Later)
     patch.setattr("llmb.drive.finalize_runs.write_result", write_result)
-    patch.setattr("llmb.drive.task_jobs.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
+    patch.setattr("llmb.drive.task_effects.submit_detached", lambda scripts, host: host.scheduler.submit(scripts, host))
     patch.setattr("llmb.drive.task_jobs.cancel_detached", lambda handles, host: host.scheduler.cancel(handles, host))
     patch.setattr("llmb.drive.task_jobs.poll_detached", lambda handles, host: host.scheduler.poll(handles, host))
 

@@ -23,9 +23,8 @@ def check_workload(workload: Workload, registry: PluginRegistry) -> Iterator[Doc
 
     Raise SpecError with the errors of the spec, and TargetError if a target cannot be reached.
     """
-    first_repeats = attrs.evolve(workload, runs=tuple(spec for spec in workload.runs if spec.run.repeat == 1))
     by_target: dict[tuple[str, ...], list[RunPlan]] = {}
-    for each in plan(first_repeats, registry=registry):
+    for each in plan(workload.first_repeats, registry=registry):
         by_target.setdefault(group_key(each.target), []).append(each)
     for plans in by_target.values():
         with opened_target(plans[0].target, registry) as group:

@@ -78,7 +78,8 @@ class RecipeChecks:
         for name in names:
             obstacle, images = self._try(f"{framework}/{name}")
             if not obstacle:
-                (available if self._is_ready(images=images) else later).append(name)
+                is_ready = self.ready if images else self.ready_without_images
+                (available if is_ready else later).append(name)
                 continue
             groups.setdefault(_NUMBER.sub("0", obstacle), []).append(name)
             reasons.setdefault(_NUMBER.sub("0", obstacle), []).append(obstacle)
@@ -86,9 +87,6 @@ class RecipeChecks:
         parts += [f"available once the target is fixed: {', '.join(later)}"] if later else []
         parts += [f"unavailable: {', '.join(group)} ({_merged(reasons[key])})" for key, group in groups.items()]
         return DoctorCheck(name=f"{framework} recipes", ok=True if available else None, detail="; ".join(parts))
-
-    def _is_ready(self, *, images: bool) -> bool:
-        return self.ready if images else self.ready_without_images
 
     def _try(self, address: str) -> tuple[str, bool]:
         """Return why no published configuration of a recipe can run on the target, or "", and if it needs an image."""

@@ -105,15 +105,9 @@ class EffectRunner:
         yield from ((unit, ReferencesDropped()) for unit, _ in units)
 
     def _needed_tasks(self, states: Mapping[str, State]) -> set[str]:
-        """Return the tasks of runs that are neither over nor cancelled, whichever process drives them."""
+        """Return the tasks of all runs that are neither over nor cancelled, also of those that are skipped."""
         going = [run for run_id, run in self.runs.items() if states[run_id].stage not in ("ending", "ended")]
-        return {
-            task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks
-        }  # also skipped runs
-
-    def check(self, units: UnitStates) -> Iterator[UnitObservation]:
-        """Check which tasks are complete. Raise TargetError."""
-        return self.tasks.check(units)
+        return {task.key for run in going if not run.record.is_cancelled() for task in run.plan.tasks}
 
     def see_dependencies(self, unit: Unit, states: Mapping[str, State], *, may_submit: bool) -> DependenciesSeen:
         """Show a run the states of its tasks, and whether it may be submitted. Raise RecordError.

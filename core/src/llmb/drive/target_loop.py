@@ -150,7 +150,7 @@ class TargetLoop:
 
     def _advance(self) -> Iterator[Event]:
         yield from self._locks.acquire()
-        polled = list(self.runner.poll(self.units.find(lambda _, state: needs_poll(state))))
+        polled = list(self.runner.poll([each for each in self.units.going() if needs_poll(each[1])]))
         self._progress.note_reasons(polled)
         yield from self._transitions.record(polled)
         yield from self._admit_ready_runs(FIRST_BATCH)
@@ -175,7 +175,7 @@ class TargetLoop:
     def _due_effect(self, performed: Collection[tuple[str, Effect]]) -> tuple[Effect, UnitStates] | None:
         """Return the next effect and its units, without those for which this tick performed it already."""
         due: dict[Effect, list[tuple[Unit, State]]] = {}
-        for unit, state in self.units.find(lambda *_: True):
+        for unit, state in self.units.going():
             effect = next_effect(unit, state)
             if effect and (unit.id, effect) not in performed:
                 due.setdefault(effect, []).append((unit, state))
@@ -193,7 +193,7 @@ class TargetLoop:
                 yield from self._progress.report_copying(new)
                 yield from self._transitions.record(self.runner.finalize(units, self.units.states))
             case "check":
-                yield from self._transitions.record(self.runner.check(units))
+                yield from self._transitions.record(self.runner.tasks.check(units))
             case "submit":
                 yield from self._submit(units, performed)
                 return
@@ -252,8 +252,8 @@ class TargetLoop:
         self.runner.tasks.remove_references(endings)
 
     def _read_logs(self) -> Iterator[Event]:
-        running = self.units.find(lambda unit, state: unit.kind == "run" and state.stage == "running")
-        for run_id, error in self.runner.read_logs(unit.id for unit, _ in running):
+        running = (unit.id for unit, state in self.units.driven() if state.stage == "running")
+        for run_id, error in self.runner.read_logs(running):
             self.reading = True
             if error:
                 yield self._transitions.skip(run_id, error)

@@ -8,14 +8,14 @@ from contextlib import suppress
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
 from llmb.drive.target_group import TargetGroup
 from llmb.drive.task_jobs import (
+    cancel_tasks,
     describe_task_failure,
     find_complete_tasks,
     poll_tasks,
     reject_without_space,
-    submit_tasks,
 )
-from llmb.drive.unneeded_tasks import cancel_unneeded_tasks
 from llmb.drive.waiting_runs import add_references, list_references, remove_references
+from llmb.hosts.detached import submit_detached
 from llmb.state_machine.events import Ended
 from llmb.state_machine.observations import (
     Checked,
@@ -27,6 +27,7 @@ from llmb.state_machine.observations import (
 )
 from llmb.state_machine.states import Unit, UnitStates
 from llmb.task_plans import TaskPlan
+from llmb.values.error_text import first_runs
 from llmb.values.errors import LlmbError, TargetError
 from llmb.values.job_status import JobHandle
 
@@ -69,14 +70,17 @@ class TaskEffects:
             yield by_key[plan.key], rejected
         for where in ("host", "scheduler"):  # an error of the second leaves the first submitted
             if group := [plan for plan in plans if plan.on == where]:
-                handles = self._submit(group)
+                handles = self._submit(where, group)
                 self._secrets.remove(plan.script for plan in group if handles[plan.key].refused)
                 yield from ((by_key[plan.key], submission(handles[plan.key])) for plan in group)
 
-    def _submit(self, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
+    def _submit(self, where: str, plans: Sequence[TaskPlan]) -> Mapping[str, JobHandle]:
+        scripts = [plan.script for plan in plans]
         try:
-            self._secrets.put([plan.script for plan in plans])
-            return submit_tasks(plans, self._group)
+            self._secrets.put(scripts)
+            if where == "host":
+                return submit_detached(scripts, self._group.host)
+            return self._group.scheduler.submit(scripts=scripts, host=self._group.host)
         except LlmbError as error:
             if certainly_not_submitted(error):
                 with suppress(TargetError):  # the user sees the first error
@@ -142,22 +146,35 @@ class TaskEffects:
             return  # at worst, a later job of the task continues for no run
         self._secrets.remove(plan.script for plan in plans if plan.key not in waiting and plan.key not in needed)
 
-    def cancel_unneeded(self, keys: Iterable[str], run_ids: Sequence[str], needed: Collection[str]) -> list[str]:
+    def cancel_unneeded(self, keys: Collection[str], run_ids: Sequence[str], needed: Collection[str]) -> list[str]:
         """Drop the references of these runs, and cancel the jobs of tasks for which no other run waits.
 
         ``needed`` are the keys of tasks that other runs of this process need. Return the keys of the tasks that no run
         needs. Append a note about each job. Raise TargetError.
         """
-        plans = [self.plans[key] for key in keys]
-        unneeded, notes = cancel_unneeded_tasks(plans, run_ids, needed, self._group)
+        waiting = list_references((self.plans[key].script for key in keys), run_ids, self._group.host)
+        candidates = [self.plans[key] for key in keys if key not in needed]
+        statuses = poll_tasks(candidates, self._group)
+        alive = [plan for plan in candidates if statuses[plan.key].state in ("pending", "running")]
+        unneeded = [plan for plan in candidates if plan.key not in waiting]
+        cancel_tasks([plan for plan in unneeded if plan in alive], self._group)
         self._secrets.remove(plan.script for plan in unneeded)
-        self._notes += notes
+        for plan in alive:
+            job_id = statuses[plan.key].job_id
+            job = f"{plan.task.kind} (job {job_id})" if job_id else plan.task.kind
+            self._notes.append(f"{job} {_describe_decision(waiting.get(plan.key, ()))}")
         return [plan.key for plan in unneeded]
 
 
 def task_unit(plan: TaskPlan) -> Unit:
     """Return the unit of a task."""
     return Unit(id=plan.key, kind="task", name=plan.task.kind, runs_on=plan.on)
+
+
+def _describe_decision(waiting: Sequence[str]) -> str:
+    if not waiting:
+        return "is cancelled too: no other run waits for it"
+    return f"continues for {', '.join(first_runs(waiting))}; `llmb cancel` of these runs also cancels it"
 
 
 def submission(handle: JobHandle) -> Submitted | Rejected:

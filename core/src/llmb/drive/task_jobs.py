@@ -10,7 +10,7 @@ import attrs
 
 from llmb.drive.secrets import missing_secrets
 from llmb.drive.target_group import TargetGroup
-from llmb.hosts.detached import cancel_detached, poll_detached, submit_detached
+from llmb.hosts.detached import cancel_detached, poll_detached
 from llmb.hosts.disk_space import free_space_gb, free_space_remedy
 from llmb.hosts.local_host import LocalHost
 from llmb.logs.signature_files import preparation_failure
@@ -84,14 +84,6 @@ def reject_without_space(tasks: Sequence[TaskPlan], group: TargetGroup) -> Itera
             yield task, Rejected(reason=reason, remedy=remedy, cause="failed")
         else:
             left -= needed
-
-
-def submit_tasks(tasks: Sequence[TaskPlan], group: TargetGroup) -> Mapping[str, JobHandle]:
-    """Submit tasks as jobs or as detached processes. Raise TargetError or UnknownOutcomeError."""
-    on_host = [task.script for task in tasks if task.on == "host"]
-    on_scheduler = [task.script for task in tasks if task.on == "scheduler"]
-    handles = dict(submit_detached(on_host, group.host)) if on_host else {}
-    return handles | (dict(group.scheduler.submit(scripts=on_scheduler, host=group.host)) if on_scheduler else {})
 
 
 def poll_tasks(tasks: Iterable[TaskPlan], group: TargetGroup) -> Mapping[str, JobStatus]:

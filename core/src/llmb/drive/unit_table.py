@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from llmb.drive.driven_run import DrivenRun, run_unit
 from llmb.drive.task_effects import task_unit
@@ -33,14 +33,6 @@ class UnitTable:
         run_ids = (run_id for run_id, run in self._driven.items() if run.record.locked and self.is_left(run_id))
         return [(self.runs[run_id], self.states[run_id]) for run_id in run_ids]
 
-    def waiting(self) -> UnitStates:
-        """Return the driven runs that wait for a task and are not cancelled.
-
-        The recorded task may be one that an updated plugin no longer needs. Such a run does not wait.
-        """
-        waiting = [each for each in self.driven() if each[1].stage == "preparing" and not each[1].cancel_requested]
-        return [each for each in waiting if each[1].task in self.tasks]
-
     def has_dependencies(self, unit: Unit) -> bool:
         """Check whether all tasks that a run depends on are complete."""
         endings = [self.states[key].ending for key in unit.depends_on]
@@ -51,16 +43,16 @@ class UnitTable:
         return {run_id: self.states[run_id] for run_id, run in self._driven.items() if run.record.locked}
 
     def awaited(self) -> list[tuple[str, str]]:
-        """Return the tasks that the waiting runs need now, as pairs of a task and a run."""
+        """Return the tasks that driven runs need now, as pairs of a task and a run. A cancelled run waits for none."""
         return [
             (key, unit.id)
-            for unit, state in self.waiting()
-            for key in unit.tasks_beside(state.task)
+            for unit, state in self.driven()
+            if state.stage == "preparing" and not state.cancel_requested
+            for key in unit.tasks_beside(state.task)  # none if an updated plugin no longer needs the recorded task
             if key == state.task or self.states[key].stage != "ended"
         ]
 
-    def find(self, holds: Callable[[Unit, State], bool]) -> UnitStates:
-        """Return the tasks that the driven runs wait for and the driven runs, if this holds for them."""
+    def going(self) -> UnitStates:
+        """Return the tasks that the driven runs wait for, and the driven runs."""
         keys = dict.fromkeys(key for key, _ in self.awaited())
-        found = [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]
-        return [each for each in found if holds(*each)]
+        return [*((self.tasks[key], self.states[key]) for key in keys), *self.driven()]

@@ -6,11 +6,11 @@ The shell runs ssh_shell.sh, which reads commands from its standard input and ma
 import secrets
 import select
 import time
-from importlib.resources import files
 
 import attrs
 from paramiko import SSHException, Transport
 
+from llmb.files import resource_text
 from llmb.hosts.connection_watchdog import SILENCE_S, ConnectionWatchdog, responds
 from llmb.values.errors import UnknownOutcomeError, UnreachableError
 
@@ -43,7 +43,7 @@ class SshShell:
             try:
                 self._channel = transport.open_session()
                 self._channel.exec_command(COMMAND.format(mark=mark))
-                self._channel.sendall(_command_loop())
+                self._channel.sendall(resource_text("llmb.hosts", "ssh_shell.sh").encode())
                 self._receive(mark, watchdog, login=True)
             except (SSHException, OSError, EOFError) as error:
                 raise UnreachableError(watchdog.reason or f"the server opened no session ({error})") from error
@@ -133,7 +133,3 @@ class _Stream:
 
 def _mark() -> str:
     return f"llmb-{secrets.token_hex(8)}"
-
-
-def _command_loop() -> bytes:
-    return files("llmb.hosts").joinpath("ssh_shell.sh").read_bytes()

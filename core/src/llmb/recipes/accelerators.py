@@ -3,8 +3,8 @@
 import functools
 import tomllib
 from collections.abc import Mapping
-from importlib import resources
 
+from llmb.files import resource_text
 from llmb.values.frozen import FrozenMap
 from llmb.values.model import Accelerator
 
@@ -12,5 +12,5 @@ from llmb.values.model import Accelerator
 @functools.cache
 def accelerators() -> Mapping[str, Accelerator]:
     """Return the accelerators of ``gpus.toml`` by name: dense peaks in FLOP/s, memory in GB."""
-    text = (resources.files("llmb.recipes") / "gpus.toml").read_text(encoding="utf-8")
-    return FrozenMap((name, Accelerator(name=name, **table)) for name, table in tomllib.loads(text).items())
+    tables = tomllib.loads(resource_text("llmb.recipes", "gpus.toml"))
+    return FrozenMap((name, Accelerator(name=name, **table)) for name, table in tables.items())
