@@ -98,6 +98,14 @@ def build(registry: PluginRegistry, run: Run[Any]) -> Built:
     return Built(run, environment, framework.prepare_dataset(run=run), framework.build_job(run=run))
 
 
+def build_or_none(registry: PluginRegistry, run: Run[Any]) -> Built | None:
+    """Call the hooks like `build`. Return None if the framework rejects the run, or if a hook fails."""
+    try:
+        return build(registry, run)
+    except LlmbError:
+        return None
+
+
 def describe(run: Run[Any]) -> str:
     """Return the configuration of a run for messages."""
     variant = f" {run.variant}" if run.variant else ""

@@ -5,13 +5,13 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
+from llmb.recipes.sizes import DEGREES
 from llmb.testing.job_checks import JobContract
 from llmb.testing.plugin_checks import fail
-from llmb.testing.sample_runs import Built, Tables, build, describe, load_run, with_key
-from llmb.values.errors import LlmbError, PluginError, SpecError
+from llmb.testing.sample_runs import Built, Tables, build, build_or_none, describe, load_run, with_key
+from llmb.values.errors import LlmbError, SpecError
 from llmb.values.run import Run
 
-DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp", "micro_batch_size", "global_batch_size")
 MODEL = ("layers", "hidden", "ffn", "heads", "query_groups", "vocab", "seq_len")
 
 
@@ -21,7 +21,7 @@ class SpecContract(JobContract):
     def test_invalid_runs_raise_spec_errors(self) -> None:
         """A hook that does not support a valid run raises SpecError and nothing else."""
         for key, published, run in self._variations():
-            if self._build(published) is None:
+            if build_or_none(self.registry, published) is None:
                 continue  # test_published_points_build_jobs reports it
             try:
                 build(self.registry, run)
@@ -35,7 +35,7 @@ class SpecContract(JobContract):
     def test_options_take_effect_or_are_rejected(self) -> None:
         """A value that changes nothing is rejected, because the run would differ from its record."""
         for key, published, run in self._variations():
-            built, before = self._build(run), self._build(published)
+            built, before = build_or_none(self.registry, run), build_or_none(self.registry, published)
             if built and before and _content(built) == _content(before):
                 table, _, name = key.partition(".")
                 value = getattr(getattr(run, table), name)
@@ -61,7 +61,7 @@ class SpecContract(JobContract):
     def _has_effect(self, key: str, value: Any) -> bool:
         for tables, spec in self.specs:
             run = self._load(with_key(tables, key, value))
-            built, before = (self._build(run) if run else None), self._build(spec.run)
+            built, before = (build_or_none(self.registry, run) if run else None), build_or_none(self.registry, spec.run)
             if built is None or (before is not None and _content(built) != _content(before)):
                 return True
         return False
@@ -71,13 +71,6 @@ class SpecContract(JobContract):
         try:
             return load_run(self.registry, tables).run
         except LlmbError:
-            return None
-
-    def _build(self, run: Run[Any]) -> Built | None:
-        """Return the values of the hooks, or None if the framework rejects the run."""
-        try:
-            return build(self.registry, run)
-        except (SpecError, PluginError):
             return None
 
 
