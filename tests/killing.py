@@ -204,7 +204,8 @@ def start(job: dict[str, Any]) -> int:
         os.dup2(os.open(f"{job['output']}.{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), stream)
     sys.argv = ["llmb", *job["arguments"]]
     Path(f"{job['output']}.pid").write_text(str(os.getpid()))
-    moments = Moments(*job.get("kill", ("", 0)), Path(job["env"]["LLMB_HOME"], "runs"))
+    stage, number = job.get("kill", ("", 0))
+    moments = Moments(stage, number, Path(job["env"]["LLMB_HOME"], "runs"))
     if "kill" in job:
         if job.get("ssh"):
             die_around_channels(moments)
@@ -235,7 +236,8 @@ def note_end(output: str, moments: Moments) -> None:
 def run_all(jobs: list[dict[str, Any]]) -> list[int]:
     """Run the jobs. Return for each the exit code, or minus the signal that killed it."""
     ends: dict[int, int] = {}
-    waiting, running = dict(enumerate(jobs)), {}
+    running: dict[int, int] = {}
+    waiting = dict(enumerate(jobs))
     while waiting or running:
         while waiting and len(running) < JOBS_TOGETHER:
             number = next(iter(waiting))

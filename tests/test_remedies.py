@@ -61,8 +61,10 @@ def texts_of_code(file: Path) -> Iterator[str]:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
         else:
-            documented = isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None
-            waiting += [each for each in ast.iter_child_nodes(node) if not (documented and each is node.body[0])]
+            docstring = None
+            if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+                docstring = node.body[0]
+            waiting += [each for each in ast.iter_child_nodes(node) if each is not docstring]
 
 
 @functools.cache

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -207,7 +207,7 @@ def test_a_declared_framework_is_checked(old: str, new: str, is_valid: bool) -> 
 def classes() -> Iterator[type]:
     """Yield every class of a table that a user writes, with those of nested tables."""
     plugins = llmb.PluginRegistry()
-    kinds = {"framework": plugins.framework, "scheduler": plugins.scheduler}
+    kinds: dict[str, Callable[[str], Any]] = {"framework": plugins.framework, "scheduler": plugins.scheduler}
     options = [kinds[each.kind](each.name).options for each in plugins.installed if each.kind in kinds]
     found = [*filter(None, TABLES.values()), RecipeTable, DeclaredFile, *options]
     for cls in found:

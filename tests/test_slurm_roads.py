@@ -155,8 +155,8 @@ def cluster_over_ssh(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> Iterato
 def test_maxtext_trains_on_two_nodes_over_ssh(toy_slurm: Any, cluster_over_ssh: Sshd) -> None:
     spec = toy_slurm.folder / "tiny.toml"
     workload = {"recipe": "maxtext/llama2-tiny", "gpu_type": "cpu", "dtype": "fp32", "gpus": 2, "steps": 20}
-    target = {"scheduler": "slurm", "host": cluster_over_ssh.host, "workdir": str(toy_slurm.workdir)}
-    target |= {"gpus_per_node": 1, "mem": "8G", "exclusive": False}
+    place = {"scheduler": "slurm", "host": cluster_over_ssh.host, "workdir": str(toy_slurm.workdir)}
+    target = {**place, "gpus_per_node": 1, "mem": "8G", "exclusive": False}
     measure = {"window": [10, 19]}
     spec.write_text(tomli_w.dumps({"workload": workload, "target": target, "measure": measure}))
     process = toy_slurm.start("run", str(spec), "--json")

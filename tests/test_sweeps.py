@@ -9,7 +9,7 @@ from typing import Any
 
 import llmb
 
-SWEEP = {"env.LEVEL": ["low", "high"], "measure.window": ["last", [2, 3]]}
+SWEEP: dict[str, list[Any]] = {"env.LEVEL": ["low", "high"], "measure.window": ["last", [2, 3]]}
 VALUES = [
     {"env.LEVEL": level, "measure.window": window} for level in SWEEP["env.LEVEL"] for window in SWEEP["measure.window"]
 ]

@@ -98,8 +98,8 @@ def fuzz_record(folder: Path, random: Random) -> list[str]:
     runs = Path(os.environ["LLMB_HOME"]) / "runs"
     for name in (RUN, "abcde-other"):
         (runs / name / "logs").mkdir(parents=True)
-        for file, data in record_files().items():
-            (runs / name / file).write_bytes(data)
+        for path, data in record_files().items():
+            (runs / name / path).write_bytes(data)
     file = runs / RUN / random.choice([*record_files()])
     if random.random() < 0.1:  # something else than a file
         file.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 DEADLINE_S = 600
 
 
-def wait_until(condition: Callable[[], T | None], what: str = "") -> T:
+def wait_until(condition: Callable[[], T | Literal[False] | None], what: str = "") -> T:
     """Wait until a condition is true, and return its value."""
     end = time.monotonic() + DEADLINE_S
     while not (found := condition()):

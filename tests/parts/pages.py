@@ -22,6 +22,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -166,8 +167,10 @@ class Session:
             if SHELL_SYNTAX.search(command) or self.replaced:
                 env = {**self.env, "PATH": f"{Path(sys.executable).parent}:{self.env['PATH']}"}
                 words = ["bash", "-c", command]
-                streams = {"stdin": subprocess.DEVNULL, "stdout": terminal.slave, "stderr": terminal.slave}
-                done = subprocess.run(words, cwd=self.folder, env=env, check=False, timeout=DEADLINE_S, **streams)
+                execute = partial(
+                    subprocess.run, stdin=subprocess.DEVNULL, stdout=terminal.slave, stderr=terminal.slave
+                )
+                done = execute(words, cwd=self.folder, env=env, check=False, timeout=DEADLINE_S)
                 exit_code = done.returncode
             else:
                 words = shlex.split(command.replace("\\\n", ""))[1:]

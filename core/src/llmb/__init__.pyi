@@ -1,5 +1,7 @@
 """The public names of llmb, each with the module that defines it. They are imported when they are first used."""
 
+__all__: list[str]
+
 from .analysis.change import Call as Call
 from .analysis.goodput import WallTime as WallTime
 from .analysis.mean_step_time import MeasuredWindow as MeasuredWindow

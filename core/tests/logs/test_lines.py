@@ -232,10 +232,11 @@ def test_a_notice_of_an_earlier_run_does_not_count_for_the_last_run() -> None:
 
 
 def test_a_line_of_any_length_takes_bounded_memory_and_hides_no_step() -> None:
-    parser, mib, found = ToyParser(), bytes(1 << 20), []
+    parser, mib = ToyParser(), bytes(1 << 20)
+    found: list[Step | Notice] = []
     for block in (b"step 1 took 1 s\n", *[mib] * 64, b"step 2 took 2 s", *[mib] * 64, b"\nstep 3 took 3 s\n"):
         found += parser.feed(block)
-        assert sum(len(log.rest) for log in parser._LineParser__logs.values()) <= lines.BEFORE + lines.AFTER
+        assert sum(len(log.rest) for log in vars(parser)["_LineParser__logs"].values()) <= lines.BEFORE + lines.AFTER
 
     assert [item.step for item in found if isinstance(item, Step)] == [1, 2, 3]
 

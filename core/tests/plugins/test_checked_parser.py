@@ -140,7 +140,7 @@ def test_a_result_of_a_wrong_type_is_an_error_of_the_plugin(result: Any, message
         ({"printed_every": 0}, "ValueError: invalid printed_every 0; expected an integer of at least 1"),
         ({"printed_every": None}, "ValueError: invalid printed_every None"),
         ({"end_texts": "done"}, "ValueError: invalid end_texts 'done'; expected a tuple of texts"),
-        ({"first_step": property(lambda _: {}["x"])}, "KeyError: 'x'"),
+        ({"first_step": property(lambda _: dict[str, int]()["x"])}, "KeyError: 'x'"),
     ],
 )
 def test_an_attribute_of_a_wrong_type_is_an_error_of_the_plugin(attributes: dict[str, Any], message: str) -> None:
@@ -229,6 +229,9 @@ def test_a_parser_of_its_own_is_stopped_after_a_slow_block(clock: Clock) -> None
     class Own(LogParser):
         def feed(self, block: bytes, source: str = "") -> list[Step | Notice]:
             clock.advance(11)
+            return []
+
+        def close(self) -> list[Step | Notice]:
             return []
 
     with ThreadPoolExecutor(1) as thread, pytest.raises(PluginError, match=r"more than 10 s for one block"):

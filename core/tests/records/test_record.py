@@ -211,7 +211,7 @@ def test_a_home_that_cannot_be_is_told_with_what_names_it(home: Path) -> None:
 
 
 def test_what_another_process_is_recording_is_left_to_it(home: Path) -> None:
-    pending = PendingSweep.write(home / "recording", {"r1": ({}, "job")})
+    pending = PendingSweep.write(home / "recording", {"r1": ({}, "job", {})})
     assert all_records() == []
     pending.close()
     assert [record.run_id for record in all_records()] == ["r1"]
@@ -227,7 +227,7 @@ def test_another_process_never_finds_the_file_of_a_living_one(home: Path, monkey
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", replace_and_list)
-        pending = PendingSweep.write(home / "recording", {"r1": ({}, "job")})
+        pending = PendingSweep.write(home / "recording", {"r1": ({}, "job", {})})
     assert found == [[]]
     assert pending.file.exists()
     pending.close()

@@ -13,7 +13,7 @@ from llmb.values.recipe import Point, Recipe
 from llmb.values.typed import encode
 
 SIZES = ("8b", "70b", "405b")
-GPUS = {
+GPUS: dict[str, dict[str, tuple[int, ...]]] = {
     "8b": dict.fromkeys(("gb300", "gb200", "b200", "h100"), (8, 16, 32, 64, 128)),
     "70b": {"gb300": (64, 128, 256, 512, 1024), "gb200": (64, 128, 256, 512)}
     | dict.fromkeys(("b200", "h100"), (64, 128, 256, 512, 1024)),

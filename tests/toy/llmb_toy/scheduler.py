@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from llmb import Environment, Host, JobHandle, JobStatus, LogParser, Run, Script, Target, Task, hookimpl
-from llmb_local.plugin import Local, LocalOptions
+from llmb_local.options import LocalOptions
+from llmb_local.plugin import Local
 
 
 class Detached(Local):
     """Local scheduler that accepts any host. Jobs run one after another."""
 
     @hookimpl
-    def host(self, target: Target[LocalOptions]) -> str | None:
+    def host(self, target: Target[LocalOptions]) -> str | None:  # type: ignore[override]  # on any host
         """Return the host of the target."""
         return target.host
 
