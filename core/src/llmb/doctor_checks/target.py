@@ -1,7 +1,7 @@
 """Checks of a target for ``llmb doctor``: its host, its work directory, and what its scheduler checks."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import attrs
@@ -19,12 +19,9 @@ from llmb.values.run import Target
 @contextmanager
 def opened_target(target: Target[Any], registry: PluginRegistry) -> Iterator[TargetGroup]:
     """Connect to a target for the complete probe of its scheduler, which runs leave out. Raise TargetError."""
-    hosts = HostConnections()
-    try:
-        complete = attrs.evolve(target, gpu_types=())
+    complete = attrs.evolve(target, gpu_types=())
+    with closing(HostConnections()) as hosts:
         yield TargetGroup(registry.scheduler(target.scheduler), hosts.open(complete), [complete])
-    finally:
-        hosts.close()
 
 
 def probe_target(group: TargetGroup) -> list[DoctorCheck]:

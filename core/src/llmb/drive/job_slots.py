@@ -41,12 +41,12 @@ class Claim:
     errors: dict[str, RecordError] = attrs.field(factory=dict)
 
 
+@attrs.frozen
 class JobSlots:
-    """Slots of runs with a ``target.max_jobs``. ``limits`` are by run id; the other runs need no slot."""
+    """Slots of runs with a ``target.max_jobs``. The limits are by run id; the other runs need no slot."""
 
-    def __init__(self, limits: Mapping[str, JobLimit]) -> None:
-        self._limits = limits
-        self._ended: set[str] = set()
+    _limits: Mapping[str, JobLimit]
+    _ended: set[str] = attrs.field(factory=set)
 
     def describe(self, run_id: str) -> str:
         """Return why a run with a limit waits for a slot."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from llmb.drive.driven_run import DrivenRun
 from llmb.drive.effects import EffectRunner
 from llmb.drive.progress import ProgressReporter
@@ -14,26 +16,19 @@ from llmb.state_machine.events import Event
 from llmb.state_machine.states import State, apply, apply_cancel_request
 
 
+@attrs.define(eq=False)
 class RunLocks:
     """Locks runs, and takes over what other processes recorded of them.
 
     ``recording`` is True while records of the sweep are still being created.
     """
 
-    def __init__(
-        self,
-        runner: EffectRunner,
-        units: UnitTable,
-        transitions: Transitions,
-        progress: ProgressReporter,
-        recorder: SweepRecorder | None,
-    ) -> None:
-        self.recording = False
-        self._runner = runner
-        self._units = units
-        self._transitions = transitions
-        self._progress = progress
-        self._recorder = recorder
+    _runner: EffectRunner
+    _units: UnitTable
+    _transitions: Transitions
+    _progress: ProgressReporter
+    _recorder: SweepRecorder | None
+    recording: bool = False
 
     def acquire(self) -> Iterator[Event]:
         """Lock the runs that no process drives, and see requests to cancel."""

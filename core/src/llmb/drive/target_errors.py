@@ -16,12 +16,12 @@ REPEAT_REPORT_S = 30.0
 """How often a target that does not respond is reported again."""
 
 
+@attrs.define
 class ConnectionReporter:
     """Reports that a target does not respond, again now and then, and that it responds again."""
 
-    def __init__(self, target: str) -> None:
-        self._target = target
-        self._reported_s: float | None = None
+    _target: str
+    _reported_s: float | None = None
 
     def lost(self, error: TargetError) -> Iterator[Event]:
         """Yield an event if the user does not know yet, or was informed long ago."""

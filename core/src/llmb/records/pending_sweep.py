@@ -19,10 +19,7 @@ PendingRun = tuple[Mapping[str, Any], str, Mapping[str, str]]
 
 @attrs.frozen
 class PendingSweep:
-    """The spec and job script of each run in a file, which is locked while a living process creates the records.
-
-    ``runs`` maps each run id to the tables of run.toml, the text of job.sh, and the texts of further files by path.
-    """
+    """The runs of a sweep, by id, in a file, which is locked while a living process creates the records."""
 
     file: Path
     descriptor: int

@@ -108,19 +108,13 @@ class RunResult:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the object that ``llmb run --json`` prints."""
-        table = attrs.asdict(self, recurse=False)
-        return {STEPS_KEY if name == "steps_requested" else name: value for name, value in table.items()} | {
+        table = attrs.asdict(self) | {
             "metrics": self.metrics.as_dict() if self.metrics else None,
-            "failure": attrs.asdict(self.failure) if self.failure else None,
-            "window": attrs.asdict(self.window) if self.window else None,
-            "steady_state": attrs.asdict(self.steady_state) if self.steady_state else None,
             "notes": list(self.notes),
             "attempts": [attrs.asdict(each) | {"nodes": list(each.nodes)} for each in self.attempts],
-            "wall_time": attrs.asdict(self.wall_time) if self.wall_time else None,
-            "telemetry": attrs.asdict(self.telemetry) if self.telemetry else None,
-            "rank_times": attrs.asdict(self.rank_times) if self.rank_times else None,
             "sweep": encode(self.sweep),
         }
+        return {STEPS_KEY if name == "steps_requested" else name: value for name, value in table.items()}
 
     @classmethod
     def from_dict(cls, table: Mapping[str, Any]) -> RunResult:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import attrs
 import pytest
 
+from llmb.task_plans import with_secrets
 from llmb.testing.plugin_checks import PluginContract
 from llmb.values.errors import LlmbError, SpecError
 from llmb.values.frozen import FrozenMap
@@ -73,9 +74,7 @@ class SchedulerJobs(PluginContract):
         """Call the hooks that come before the submission, and return the script. Raise SpecError or PluginError."""
         target = target or self.target_of(job)
         self.plugin.prepare_env(environment=job.environment, target=target)
-        script: Script = self.plugin.build_job(job=job, target=target)
-        names = dict.fromkeys((*script.secrets, *job.environment.secrets))
-        return attrs.evolve(script, secrets=tuple(names))
+        return with_secrets(self.plugin.build_job(job=job, target=target), job.environment.secrets)
 
     def script(self, job: Job | None = None) -> Script:
         """Return the script of a job. Skip the test if the hook fails."""
