@@ -20,7 +20,7 @@ from llmb.records.run_filters import is_filter
 from llmb.records.select_runs import check_cancel_filter, select_unfinished
 from llmb.spec.export import import_run
 from llmb.values.error_text import exception_text
-from llmb.values.errors import Fault, LlmbError, RecordError
+from llmb.values.errors import Fault, LlmbError, RecordError, collect_errors
 from llmb.values.workload import RunSpec
 
 
@@ -110,14 +110,12 @@ def _find_all(wanted: Iterable[str]) -> _Found:
     found = _Found()
     faults: list[Fault] = []
     for each in wanted:
-        try:
+        with collect_errors(faults, RecordError):
             if is_filter(each):
                 found.select(select_unfinished(each))
             else:
                 record = find_record(each)
                 found.named[record.run_id] = record
-        except RecordError as error:
-            faults += error.faults
     if faults:
         raise RecordError(*dict.fromkeys(faults))
     return found

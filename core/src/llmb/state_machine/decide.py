@@ -70,7 +70,10 @@ def needs_poll(state: State) -> bool:
 def decide(unit: Unit, state: State, seen: Observation) -> Iterator[Event]:
     """Return the events that follow from an observation. A late or repeated observation has none."""
     if isinstance(seen, JobStatus):
-        yield from _decide_from_status(unit, state, seen)
+        if state.stage == "submitting":
+            yield from _find_submitted(unit, state, seen)
+        elif state.stage in IN_FLIGHT:
+            yield from _follow_job(unit, state, seen)
     elif unit.kind == "run":
         yield from _decide_run(unit, state, seen)
     else:
@@ -107,13 +110,6 @@ def _decide_task(unit: Unit, state: State, seen: Observation) -> Iterator[Event]
             yield _end_task(unit, state, state.job_status, seen)
         case Unneeded() if state.stage != "ended":
             yield Planned(run_id=unit.id)  # a run that needs the task later starts with its check again
-
-
-def _decide_from_status(unit: Unit, state: State, seen: JobStatus) -> Iterator[Event]:
-    if state.stage == "submitting":
-        yield from _find_submitted(unit, state, seen)
-    elif state.stage in IN_FLIGHT:
-        yield from _follow_job(unit, state, seen)
 
 
 def _wait_for_tasks(unit: Unit, state: State, seen: DependenciesSeen) -> Iterator[Event]:

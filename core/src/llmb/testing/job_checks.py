@@ -19,7 +19,7 @@ from llmb.testing.bash_text import bash_errors, scheduler_variables
 from llmb.testing.plugin_checks import PluginContract, fail
 from llmb.testing.purity import recorded_effects
 from llmb.testing.sample_runs import Built, Tables, build_or_none, describe, load_run, recipes_of, sample_tables
-from llmb.values.errors import LlmbError
+from llmb.values.errors import Fault, LlmbError, collect_errors
 from llmb.values.job import Job, Phase
 from llmb.values.recipe import Recipe
 from llmb.values.run import Paths, Run
@@ -67,14 +67,12 @@ class JobContract(PluginContract):
     def test_recipes_are_valid(self) -> None:
         """Every recipe file can be read."""
         entry = choose_entry(self.kind, self.plugin_name, self.registry.installed)
-        errors = []
+        errors: list[Fault] = []
         for address in addresses_of([entry]):
-            try:
+            with collect_errors(errors, LlmbError):
                 self.registry.recipe(address)
-            except LlmbError as error:
-                errors += [str(each) for each in error.faults]
         if errors:
-            fail("\n".join(errors))
+            fail("\n".join(map(str, errors)))
 
     def test_published_points_build_jobs(self) -> None:
         """Every published configuration gives a job with one rank for each GPU, its time limit and a measured phase."""

@@ -16,7 +16,7 @@ from llmb.testing.job_checks import check_jobs, check_mfus
 from llmb.testing.plugin_checks import Contract, fail
 from llmb.testing.sample_runs import sample_tables
 from llmb.values.environment import Image
-from llmb.values.errors import LlmbError, PluginWarning
+from llmb.values.errors import Fault, LlmbError, PluginWarning, collect_errors
 from llmb.values.recipe import Recipe
 
 CHANGING_TAGS = ("", "dev", "edge", "latest", "main", "master", "nightly")
@@ -81,15 +81,13 @@ class RecipePackContract(Contract):
 
     def test_recipes_are_valid(self) -> None:
         """Every recipe file can be read, and every release in it."""
-        errors: list[str] = []
+        errors: list[Fault] = []
         files = RecipeFiles()
         for address in exact_addresses(self.own):
-            try:
+            with collect_errors(errors, LlmbError):
                 find_recipe(address, self.own, files)
-            except LlmbError as error:
-                errors += [str(each) for each in error.faults]
         if errors:
-            fail("\n".join(dict.fromkeys(errors)))
+            fail("\n".join(dict.fromkeys(map(str, errors))))
 
     def test_published_points_build_jobs(self) -> None:
         """Every published configuration gives a job, if its framework is installed."""

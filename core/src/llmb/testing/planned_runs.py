@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from llmb.api import load
 from llmb.planning import RunPlan, plan
-from llmb.spec.document import read_document
-from llmb.spec.resolve import resolve
 from llmb.testing.any_scheduler import ContractRegistry, target_table
 from llmb.values.errors import Fault, SpecError
 
@@ -16,9 +15,7 @@ def plan_tables(tables: Mapping[str, Mapping[str, Any]]) -> RunPlan:
     Raise SpecError with the errors of the spec, or if lists make several runs of it.
     """
     registry = ContractRegistry()
-    workload, errors = resolve(read_document({**tables, "target": target_table()}), registry)
-    if errors:
-        raise SpecError(*errors)
+    workload = load({**tables, "target": target_table()}, registry=registry)
     if (count := len(workload.runs)) != 1:
         raise SpecError(Fault(message=f"the tables make {count} runs", expected="one value instead of each list"))
     [run] = plan(workload, registry=registry)

@@ -6,14 +6,13 @@ from typing import Any
 
 import attrs
 
+from llmb.api import load
 from llmb.plugins.recipe_files import addresses_of
 from llmb.plugins.registry import PluginRegistry
 from llmb.recipes.accelerators import accelerators
-from llmb.spec.document import read_document
-from llmb.spec.resolve import resolve
 from llmb.testing.any_scheduler import target_table
 from llmb.values.environment import Environment
-from llmb.values.errors import LlmbError, SpecError
+from llmb.values.errors import LlmbError
 from llmb.values.job import Dataset, Job
 from llmb.values.recipe import Point, Recipe
 from llmb.values.run import Paths, Run
@@ -84,10 +83,7 @@ def with_key(tables: Tables, key: str, value: Any) -> Tables:
 
 def load_run(registry: PluginRegistry, tables: Tables) -> RunSpec:
     """Return the run of a spec, with a fixed id. Raise SpecError if core rejects the spec."""
-    workload, errors = resolve(read_document(tables), registry)
-    if errors:
-        raise SpecError(*errors)
-    [spec] = workload.runs
+    [spec] = load(tables, registry=registry).runs
     return attrs.evolve(spec, run=attrs.evolve(spec.run, id="contract", paths=PATHS))
 
 
