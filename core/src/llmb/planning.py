@@ -113,7 +113,9 @@ def plan(workload: Workload, *, registry: PluginRegistry | None = None) -> tuple
     if errors:
         raise RecipeError(*dict.fromkeys(errors))
     task_plans = TaskPlans()
-    for spec in _with_run_ids(workload).runs:
+    if not all(spec.run.id for spec in workload.runs):
+        workload = draw_run_ids(workload)
+    for spec in workload.runs:
         try:
             plans.append(plan_run(spec, registry, task_plans))
         except RecipeError as error:
@@ -178,10 +180,6 @@ def _prepare(
         dataset = framework.prepare_dataset(run=run)
         tasks += task_plans.prepare_dataset(dataset, target, scheduler) if dataset is not None else ()
     return environment, tasks
-
-
-def _with_run_ids(workload: Workload) -> Workload:
-    return workload if all(spec.run.id for spec in workload.runs) else draw_run_ids(workload)
 
 
 def _complete_job(job: Job, run: Run[Any], target: Target[Any], environment: Environment) -> Job:

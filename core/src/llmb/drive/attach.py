@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import contextmanager
 
 import attrs
@@ -10,7 +10,7 @@ import attrs
 from llmb.drive.activity import describe_probe, ignore_activity
 from llmb.drive.open_session import driven_run, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
-from llmb.drive.target_group import TargetGroup, group_targets
+from llmb.drive.target_group import group_targets
 from llmb.hosts.host_connections import HostConnections
 from llmb.planning import plan_run
 from llmb.plugins.registry import PluginRegistry
@@ -143,7 +143,10 @@ def _attach(
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
         for group in groups.values():
             report_activity(describe_probe(group))
-            notes += _probe_or_keep_error(group)
+            try:
+                notes += group.probe()
+            except Exception as error:  # noqa: BLE001  # raised by the loop of this group; other targets continue
+                group.error = error
         runs = []
         for record, each in specs:
             with _keep_error(record.run_id, failed):
@@ -153,15 +156,6 @@ def _attach(
         errors = [error for run_id, error in failed.items() if run_id in (raised or ())]
         notes += (_describe_skipped(*each) for each in failed.items() if each[0] not in (raised or ()))
         return open_session(runs, groups, hosts, registry, notes, errors=errors)
-
-
-def _probe_or_keep_error(group: TargetGroup) -> Sequence[str]:
-    """Probe a group. If it does not respond, keep the error, so that runs of other targets continue."""
-    try:
-        return group.probe()
-    except Exception as error:  # noqa: BLE001  # raised by the loop of this group
-        group.error = error
-        return ()
 
 
 @contextmanager

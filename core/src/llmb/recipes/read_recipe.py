@@ -100,15 +100,19 @@ def read_shared(recipes: Path, error: type[LlmbError]) -> dict[str, str]:
     return {each.relative_to(folder).with_suffix("").as_posix(): read_text(each, error) for each in files}
 
 
+def parse_recipe(text: str, file: str) -> dict[str, Any]:
+    """Parse the text of a recipe's file into tables. Raise RecipeError, which names the file."""
+    return parse_toml(text, file, RecipeError)
+
+
 def with_shared(
-    tables: Mapping[str, Any], shared: Mapping[str, str], file: str, parse: Parser | None = None
+    tables: Mapping[str, Any], shared: Mapping[str, str], file: str, parse: Parser = parse_recipe
 ) -> Mapping[str, Any]:
     """Return the tables of a recipe merged into those of its shared files, without the key ``shared``.
 
     The [[settings]] of a recipe are added to those of its shared files. ``shared`` has the texts of all shared files by
-    name, which ``parse`` parses, by default `parse_recipe`. Raise RecipeError for an unknown name.
+    name, which ``parse`` parses. Raise RecipeError for an unknown name.
     """
-    parse = parse or parse_recipe
     names = tables.get("shared", [])
     if not isinstance(names, list):
         expected = "a list of names of shared files"
@@ -131,8 +135,3 @@ def _merge_files(below: Mapping[str, Any], above: Mapping[str, Any]) -> Mapping[
     if all(isinstance(each, list) for each in lists):
         return merged(both, {"settings": [each for tables in lists for each in tables or ()]})
     return both
-
-
-def parse_recipe(text: str, file: str) -> dict[str, Any]:
-    """Parse the text of a recipe's file into tables. Raise RecipeError, which names the file."""
-    return parse_toml(text, file, RecipeError)
