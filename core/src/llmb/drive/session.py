@@ -151,13 +151,14 @@ class Session:
 
     def _drive(self, until: Until) -> Generator[Event | float, None, list[Exception]]:
         """Tick each loop at its own pace. Return the errors that ended a loop."""
-        paces = [PollInterval(loop.poll_interval_s, loop.read_interval_s) for loop in self._loops]
-        going = [each for each in zip(self._loops, paces, strict=True) if not _is_done(each[0], until)]
+        paces = {loop: PollInterval(loop.poll_interval_s, loop.read_interval_s) for loop in self._loops}
+        going = [loop for loop in self._loops if not _is_done(loop, until)]
         errors, began_s, now_s = list[Exception](), time.monotonic(), 0.0
         while going:
-            for loop, pace in [each for each in going if each[1].due_s <= now_s]:
+            for loop in [each for each in going if paces[each].due_s <= now_s]:
+                pace = paces[loop]
+                polls = pace.poll_due_s <= now_s
                 try:
-                    polls = pace.poll_due_s <= now_s
                     yield from self._with_notifications(loop, loop.tick() if polls else loop.read())
                     after_s = max(now_s, time.monotonic() - began_s)
                     if polls or loop.changed:
@@ -167,15 +168,15 @@ class Session:
                         pace.poll_due_s = now_s + RECORDING_PAUSE_S
                 except Exception as error:  # noqa: BLE001  # raised when the runs on other targets are over
                     errors.append(error)
-                    going.remove((loop, pace))
+                    going.remove(loop)
                     loop.unlock()  # another process may resume these runs meanwhile
                     if going:  # the other runs may take hours
                         text = str(error) if isinstance(error, LlmbError) else exception_text(error)
                         yield stamp(Note(text=f"{text}; other runs continue"))
-            going = [each for each in going if not _is_done(each[0], until)]
+            going = [each for each in going if not _is_done(each, until)]
             now_s = max(now_s, time.monotonic() - began_s)
             if going:
-                next_s = min(pace.due_s for _, pace in going)
+                next_s = min(paces[each].due_s for each in going)
                 yield max(0.0, next_s - now_s)
                 now_s = max(next_s, time.monotonic() - began_s)
         return errors

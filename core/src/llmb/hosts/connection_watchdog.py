@@ -38,21 +38,14 @@ class ConnectionWatchdog:
         self._active_at = time.monotonic()
 
     def _watch(self) -> None:
-        while not self._done.wait(self._pause()):
+        while not self._done.wait(max(0.0, min(self._end, self._active_at + SILENCE_S) - time.monotonic())):
             if time.monotonic() >= self._end:
                 self._close(f"no response within {self._timeout_s:g} s")
             elif time.monotonic() - self._active_at >= SILENCE_S:
-                self._probe()
-
-    def _pause(self) -> float:
-        now = time.monotonic()
-        return max(0.0, min(self._end - now, self._active_at + SILENCE_S - now))
-
-    def _probe(self) -> None:
-        if responds(self._transport):
-            self.report_activity()
-        else:
-            self._close("the server stopped responding")
+                if responds(self._transport):
+                    self.report_activity()
+                else:
+                    self._close("the server stopped responding")
 
     def _close(self, reason: str) -> None:
         if not self._done.is_set():

@@ -142,6 +142,7 @@ class RunLogs:
         run, step, detail = self._plan.run, None, detail or self.parser_error
         with self._catch_parser_error():
             step = self.series.last_step
+        is_timed = step and state == "running"
         return Progress(
             run_id=run.id,
             name=run.name,
@@ -151,7 +152,7 @@ class RunLogs:
             steps=run.steps,
             step_time_s=step.time_s if step else None,
             mfu=self._mfu(step),
-            left_s=self._time_left_s() if step and state == "running" else None,
+            left_s=estimate_time_left_s(self.series.steps, run.steps - self.series.count) if is_timed else None,
             detail=detail,
         )
 
@@ -201,6 +202,3 @@ class RunLogs:
             return None
         mfu = measure_run(self._plan.run, step.time_s, step.tflops_per_gpu, self.peak_flops).mfu
         return mfu if mfu is not None and mfu <= 1 else None
-
-    def _time_left_s(self) -> float | None:
-        return estimate_time_left_s(self.series.steps, self._plan.run.steps - self.series.count)

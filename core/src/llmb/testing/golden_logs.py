@@ -38,14 +38,9 @@ def _values(parsed: ParsedLog) -> dict[str, Any]:
     return {key: float(f"{value:.{DIGITS}g}") if value is not None else None for key, value in values.items()}
 
 
-def expected_file(log: Path) -> Path:
-    """Return the file with the expected result of a log."""
-    return log.with_name(f"{log.stem}.expected.toml")
-
-
 def check_log(log: Path, framework: str, registry: PluginRegistry) -> str:
     """Return how the result of a log differs from its file, or nothing. `UPDATE` writes the file."""
-    found, file = result_of(log, framework, registry), expected_file(log)
+    found, file = result_of(log, framework, registry), log.with_name(f"{log.stem}.expected.toml")
     if os.environ.get(UPDATE):
         file.write_text(tomli_w.dumps(found))
     if not file.exists():
