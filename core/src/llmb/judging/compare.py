@@ -127,39 +127,36 @@ class _Run:
 def compare_runs(a: Sequence[RunResult], b: Sequence[RunResult]) -> RunComparison:
     """Compare two groups of recorded runs at the points that both have. Raise RecordError for a damaged record."""
     sides = [_group(_read(side)) for side in (a, b)]
-    shared = [point for point in sides[0] if point in sides[1]]
-    pairs = [(sides[0][point], sides[1][point]) for point in shared]
-    points = tuple(_compare_point(point, *pair) for point, pair in zip(shared, pairs, strict=True))
-    compared = {run.result.run_id for pair in pairs for side in pair for run in side}
-    return RunComparison(
-        a=tuple(each.run_id for each in a),
-        b=tuple(each.run_id for each in b),
-        points=points,
-        only_a=tuple(each.run_id for each in a if each.run_id not in compared),
-        only_b=tuple(each.run_id for each in b if each.run_id not in compared),
-        geometric_mean_change=_geometric_mean([point.change for point in points]),
-        differences=tuple(find_differences([([r.spec for r in one], [r.spec for r in two]) for one, two in pairs])),
-    )
+    pairs = {point: (runs, sides[1][point]) for point, runs in sides[0].items() if point in sides[1]}
+    points = [_compare_point(point, *pair) for point, pair in pairs.items()]
+    return _comparison(a, b, points, [([r.spec for r in one], [r.spec for r in two]) for one, two in pairs.values()])
 
 
 def compare_with_baseline(runs: Sequence[RunResult]) -> RunComparison:
     """Compare recorded runs with the published configuration of their recipe. Raise RecordError or PluginError."""
     groups = _group([run for run in _read(runs) if run.result.metrics and run.result.metrics.baseline])
-    points = tuple(_compare_with_published(point, group) for point, group in groups.items())
-    compared = {run.result.run_id for group in groups.values() for run in group}
+    points = [_compare_with_published(point, group) for point, group in groups.items()]
     registry = PluginRegistry()
+    specs = [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
+    return attrs.evolve(_comparison(runs, (), points, specs), b="baseline")
+
+
+def _comparison(
+    a: Sequence[RunResult],
+    b: Sequence[RunResult],
+    points: Sequence[PointChange],
+    specs: Sequence[tuple[list[dict[str, Any]], list[dict[str, Any]]]],
+) -> RunComparison:
+    """Return the comparison of two groups of runs. ``specs`` are those of both sides at each point."""
+    compared = {run_id for point in points for side in (point.a, point.b) for run_id in side.runs}
     return RunComparison(
-        a=tuple(each.run_id for each in runs),
-        b="baseline",
-        points=points,
-        only_a=tuple(each.run_id for each in runs if each.run_id not in compared),
-        only_b=(),
+        a=tuple(each.run_id for each in a),
+        b=tuple(each.run_id for each in b),
+        points=tuple(points),
+        only_a=tuple(each.run_id for each in a if each.run_id not in compared),
+        only_b=tuple(each.run_id for each in b if each.run_id not in compared),
         geometric_mean_change=_geometric_mean([point.change for point in points]),
-        differences=tuple(
-            find_differences(
-                [([r.spec for r in group], [_published_spec(group[0], registry)]) for group in groups.values()]
-            )
-        ),
+        differences=tuple(find_differences(specs)),
     )
 
 
