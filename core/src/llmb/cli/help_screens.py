@@ -27,7 +27,6 @@ llmb benchmarks the training of large language models. Begin with:
 `llmb --help` lists all commands."""
 """What ``llmb`` without arguments prints."""
 
-
 EXIT_CODES = """\
 \b
 Exit codes: 0 done; 1 a run failed or a log has no step; 2 invalid input;

@@ -15,7 +15,6 @@ from llmb.values.steps import Notice, Step
 MOST_STEPS: Final = 200
 """The last steps of each process that are kept, so that thousands of ranks need little memory."""
 
-
 NO_HOSTS: Final[Mapping[int, str]] = FrozenMap()
 
 

@@ -25,7 +25,6 @@ Cause = Literal[
     "refused",
 ]
 
-
 CORRECT_TARGET = "correct [target]; `llmb doctor SPEC` checks it"
 
 

@@ -11,7 +11,6 @@ from llmb.cli.views.tables import Column, notes_of_width, table_lines
 
 DEGREES = ("tp", "pp", "vp", "cp", "ep", "etp", "fsdp")
 
-
 OPTIONAL = ("nodes", "dp", "micro_batch_size", "global_batch_size", "layers", "seq_len", "steps")
 """Columns that a narrow terminal leaves out, the last one first."""
 

@@ -15,7 +15,6 @@ KEYS_IN_NAME = frozenset({"workload.gpu_type", "workload.dtype", "workload.gpus"
 LONGEST_VALUE = 24
 """The number of characters that a table shows of a value."""
 
-
 BEGIN_OF_ID = 8
 """Characters at the beginning of a run id that a shortened id keeps. The first five are unique in most lists."""
 
