@@ -30,23 +30,12 @@ class InvalidValueError(ValueError):
 
     def __init__(self, *errors: Fault) -> None:
         super().__init__(*errors)
-        self._errors = errors
-        self._value: tuple[Any, str] | None = None
+        self.errors = errors
 
     @classmethod
     def of(cls, value: Any, expected: str) -> Self:
-        """Return the error of a value, with what was expected. Its text is made when it is needed: unions ignore it."""
-        error = cls()
-        error._value = (value, expected)
-        return error
-
-    @property
-    def errors(self) -> tuple[Fault, ...]:
-        """The errors of the value and of its parts."""
-        if self._value is None:
-            return self._errors
-        value, expected = self._value
-        return (Fault(message=invalid_value(value), expected=expected),)
+        """Return the error of a value, with what was expected."""
+        return cls(Fault(message=invalid_value(value), expected=expected))
 
     def __str__(self) -> str:
         return "; ".join(map(str, self.errors))
