@@ -9,7 +9,7 @@ import functools
 import os
 import traceback
 import types
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, get_args, get_origin, get_type_hints, runtime_checkable
 
 from llmb.hookspecs import KINDS, ReportRenderer
@@ -37,40 +37,33 @@ class Guard:
 
     def __init__(self, entry: PluginEntry) -> None:
         self.entry = entry
-        self.passed_on = () if entry.kind == "extension" else RAISED_BY_HOOKS
+        of_hooks = () if entry.kind == "extension" else RAISED_BY_HOOKS
+        self._passed_on: tuple[type[BaseException], ...] = (KeyboardInterrupt, *of_hooks)
         self.name = str(entry)
 
-    def running(self, code: str, *, file: str | None = None) -> "_GuardedCode":
+    @contextlib.contextmanager
+    def running(self, code: str, *, file: str | None = None) -> Iterator[None]:
         """Guard the plugin code in a ``with`` block; ``file`` is the log that it parses.
 
         Raise PluginError for any exception, SystemExit included. KeyboardInterrupt and the errors that hooks raise by
         contract pass through. If LLMB_DEBUG is set, print the traceback on standard error.
         """
-        return _GuardedCode(self, code, file)
+        running = RunningCode(self.name, code)
+        running.begin()
+        try:
+            yield
+        except self._passed_on:
+            raise
+        except BaseException as error:
+            if os.environ.get("LLMB_DEBUG"):
+                traceback.print_exception(error)
+            raise self.error(f"{code} failed: {exception_text(error)}", file=file) from error
+        finally:
+            running.end()
 
     def error(self, problem: str, *, file: str | None = None) -> PluginError:
         """Return an error that names this plugin."""
         return PluginError(Fault(message=f"{self.name}: {problem}", file=file))
-
-
-class _GuardedCode(RunningCode):
-    """A block of `Guard.running`. It is a class because a generator takes longer, and a sweep calls many hooks."""
-
-    def __init__(self, guard: Guard, code: str, file: str | None) -> None:
-        super().__init__(guard.name, code)
-        self._guard = guard
-        self._file = file
-
-    def __enter__(self) -> None:
-        self.begin()
-
-    def __exit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
-        self.end()
-        if error is None or isinstance(error, (KeyboardInterrupt, *self._guard.passed_on)):
-            return
-        if os.environ.get("LLMB_DEBUG"):
-            traceback.print_exception(error)
-        raise self._guard.error(f"{self.code} failed: {exception_text(error)}", file=self._file) from error
 
 
 class Plugin:
