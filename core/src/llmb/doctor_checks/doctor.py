@@ -1,6 +1,7 @@
 """The checks of ``llmb doctor``: this machine, the target, and the recipes that can run on it."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import attrs
@@ -51,11 +52,9 @@ def _check_scheduler(scheduler: str, registry: PluginRegistry) -> Iterator[Docto
 
 def _single_node_schedulers(registry: PluginRegistry) -> Iterator[str]:
     for name in sorted({each.name for each in registry.installed if each.kind == "scheduler"}):
-        try:
+        with suppress(LlmbError):  # `check_this_machine` reports the error
             if registry.scheduler(name).single_node:
                 yield name
-        except LlmbError:
-            continue  # `check_this_machine` reports the error
 
 
 def _check_target(target: Target[Any], table: Mapping[str, Any], registry: PluginRegistry) -> Iterator[DoctorCheck]:

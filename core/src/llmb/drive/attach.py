@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Container, Iterable
 
 import attrs
 
 from llmb.drive.activity import describe_probe, ignore_activity
+from llmb.drive.driven_run import keep_error
 from llmb.drive.open_session import driven_run, open_session, opened, with_facts
 from llmb.drive.session import Session, raise_worst
 from llmb.drive.target_group import group_targets
@@ -35,7 +35,7 @@ class _Found:
     def select(self, run_ids: Iterable[str]) -> None:
         """Open the records of these runs. An error of one does not stop the others."""
         for run_id in run_ids:
-            with _keep_error(run_id, self.failed):
+            with keep_error(run_id, self.failed):
                 self.selected[run_id] = open_record(run_id)
 
     def records(self) -> list[RunRecord]:
@@ -73,7 +73,7 @@ def cancel(wanted: Iterable[str], *, report_activity: Callable[[str], object] | 
     found = _find_all(wanted)
     cancelled: list[RunRecord] = []
     for record in found.records():
-        with _keep_error(record.run_id, found.failed):
+        with keep_error(record.run_id, found.failed):
             if not record.ended:
                 record.request_cancel()
             cancelled.append(record)
@@ -85,7 +85,7 @@ def _unfinished(failed: dict[str, Exception]) -> list[RunRecord]:
     """Return the runs that have not ended, oldest first, because their jobs are submitted in this order."""
     unfinished: list[RunRecord] = []
     for record in all_records():
-        with _keep_error(record.run_id, failed):
+        with keep_error(record.run_id, failed):
             if not record.ended:
                 unfinished.append(record)
     return sorted(unfinished, key=_creation_time)
@@ -137,7 +137,7 @@ def _attach(
     notes: list[str] = []
     specs: list[tuple[RunRecord, RunSpec]] = []
     for record in records:
-        with _keep_error(record.run_id, failed):
+        with keep_error(record.run_id, failed):
             specs.append((record, import_run(record.directory / "run.toml", registry)))
     with opened(HostConnections()) as hosts:
         groups = group_targets([each.target for record, each in specs if not record.ended], registry, hosts)
@@ -149,22 +149,13 @@ def _attach(
                 group.error = error
         runs = []
         for record, each in specs:
-            with _keep_error(record.run_id, failed):
+            with keep_error(record.run_id, failed):
                 runs.append(driven_run(plan_run(with_facts(each, groups), registry), record, registry))
         if not runs and raised is not None:
             raise_worst([*failed.values()])
         errors = [error for run_id, error in failed.items() if run_id in (raised or ())]
         notes += (_describe_skipped(*each) for each in failed.items() if each[0] not in (raised or ()))
         return open_session(runs, groups, hosts, registry, notes, errors=errors)
-
-
-@contextmanager
-def _keep_error(run_id: str, failed: dict[str, Exception]) -> Iterator[None]:
-    """Keep an error of a run, so that the other runs continue."""
-    try:
-        yield
-    except Exception as error:  # noqa: BLE001  # raised or printed later
-        failed[run_id] = error
 
 
 def _describe_skipped(run_id: str, error: Exception) -> str:

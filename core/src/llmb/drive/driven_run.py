@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import attrs
 
@@ -34,6 +35,15 @@ def run_unit(plan: RunPlan) -> Unit:
     """Return the unit of a run."""
     concurrent = frozenset(task.key for task in plan.tasks if task.task.concurrent)
     return Unit(id=plan.run.id, kind="run", depends_on=tuple(task.key for task in plan.tasks), concurrent=concurrent)
+
+
+@contextmanager
+def keep_error(run_id: str, failed: dict[str, Exception]) -> Iterator[None]:
+    """Keep an error of a run, so that the other runs continue."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001  # raised or printed later
+        failed[run_id] = error
 
 
 def isolate(act: Callable[[], Observation]) -> Observation | Exception:

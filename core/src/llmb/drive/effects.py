@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 
-from llmb.drive.driven_run import DrivenRun
+from llmb.drive.driven_run import DrivenRun, keep_error
 from llmb.drive.fill_remedy import describe_rejection
 from llmb.drive.finalize_runs import RunFinalizer
 from llmb.drive.secrets import SecretFiles, certainly_not_submitted, missing_secrets
@@ -64,21 +64,19 @@ class EffectRunner:
         """
         owners: dict[str, str] = {}
         offsets: dict[str, int] = {}
-        changed: dict[str, Exception | None] = {}
+        grown: dict[str, Exception | None] = {}
+        failed: dict[str, Exception] = {}
         for run_id in run_ids:
-            try:
+            with keep_error(run_id, failed):
                 offsets |= (mine := self.runs[run_id].logs.offsets())
                 owners |= dict.fromkeys(mine, run_id)
-            except Exception as error:  # noqa: BLE001  # an error of one run's copies does not stop the others
-                changed[run_id] = error
         found = self.group.host.read(offsets) if offsets else {}
         for path, data in found.items():
-            try:
-                if self.runs[owners[path]].logs.add(path, data, is_last=is_last):
-                    changed.setdefault(owners[path], None)
-            except Exception as error:  # noqa: BLE001  # an error of one run's copies does not stop the others
-                changed[owners[path]] = error
-        yield from changed.items()
+            run_id = owners[path]
+            with keep_error(run_id, failed):
+                if self.runs[run_id].logs.add(path, data, is_last=is_last):
+                    grown[run_id] = None
+        yield from (grown | failed).items()
 
     def cancel(self, units: UnitStates) -> Iterator[UnitObservation]:
         """Cancel jobs, once for each request of the user. Raise TargetError."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from llmb.drive.driven_run import keep_error
 from llmb.drive.effects import EffectRunner
 from llmb.drive.secrets import missing_secrets_error
 from llmb.drive.unit_table import UnitTable
@@ -54,10 +55,8 @@ class Transitions:
         failed = self._writer.write(event for event in events if event.run_id in self._units.runs)
         for event in events:
             if event.run_id not in failed:
-                try:
+                with keep_error(event.run_id, failed):
                     self._apply_event(event)
-                except Exception as error:  # noqa: BLE001  # an error of one run does not stop the others
-                    failed[event.run_id] = error
         return failed
 
     def _apply_event(self, event: Event) -> None:

@@ -52,13 +52,11 @@ class RecipePackContract(Contract):
         """Yield the valid recipes of the pack, each release once."""
         seen, files = set[str](), RecipeFiles()
         for address in exact_addresses(self.own):
-            try:
+            with suppress(LlmbError):  # test_recipes_are_valid reports it
                 recipe = find_recipe(address, self.own, files)
-            except LlmbError:
-                continue  # test_recipes_are_valid reports it
-            if recipe.address not in seen:
-                seen.add(recipe.address)
-                yield recipe
+                if recipe.address not in seen:
+                    seen.add(recipe.address)
+                    yield recipe
 
     def installed_recipes(self) -> list[Recipe]:
         """Return the recipes whose framework is installed. Skip the test if the frameworks of all are missing."""

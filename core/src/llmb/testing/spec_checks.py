@@ -1,6 +1,7 @@
 """Contract tests of the values of a spec that a framework accepts: each has an effect or is rejected."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import attrs
@@ -68,10 +69,9 @@ class SpecContract(JobContract):
 
     def _load(self, tables: Tables) -> Run[Any] | None:
         """Return the run of a spec, or None if core rejects it."""
-        try:
+        with suppress(LlmbError):
             return load_run(self.registry, tables).run
-        except LlmbError:
-            return None
+        return None
 
 
 def _content(built: Built) -> tuple[Any, ...]:
