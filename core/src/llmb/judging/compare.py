@@ -11,7 +11,6 @@ import attrs
 
 from llmb.analysis.change import Call, call_change, compare_repeats, kept_indices
 from llmb.analysis.mean_step_time import mean_of_known
-from llmb.analysis.metrics import Comparison
 from llmb.analysis.verdict import Repeat, judge_repeats
 from llmb.judging.differences import Difference, find_differences
 from llmb.plugins.addresses import address_in
@@ -19,7 +18,6 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.records.record import RunRecord, runs_folder
 from llmb.records.result import RunResult
 from llmb.spec.export import import_run
-from llmb.values.errors import RecordError
 from llmb.values.html_table import html_table
 
 RANK_TEST = "Mann-Whitney U"
@@ -206,9 +204,8 @@ def _side(runs: Sequence[_Run], step_time_s: float, *, with_mfu: bool = True) ->
 
 def _compare_with_published(point: Point, runs: Sequence[_Run]) -> PointChange:
     """Compare runs with their published step time by the rule of a verdict."""
-    baseline = next(run.result.metrics.baseline for run in runs if run.result.metrics)
-    if not isinstance(baseline, Comparison):
-        raise RecordError(f"{runs[0].result.run_id} has no baseline")
+    metrics = [run.result.metrics for run in runs if run.result.metrics]
+    baseline = next(each.baseline for each in metrics if each.baseline)
     judgement = judge_repeats(_repeats(runs), baseline.step_time_s, 0.0)
     ratio, (low, _high) = judgement.ratio or 1.0, judgement.interval or (1.0, 1.0)
     return PointChange(

@@ -9,7 +9,7 @@ import attrs
 
 from llmb.plugins.registry import PluginRegistry
 from llmb.spec.decode import required_options
-from llmb.spec.document import Document
+from llmb.spec.document import Document, string_of, table_of
 from llmb.spec.keys import MeasureTable, ModelTable, ParallelismTable, TargetTable, WorkloadTable
 from llmb.spec.resolve import resolve
 from llmb.spec.run_ids import draw_run_ids
@@ -45,11 +45,10 @@ def export_run(spec: RunSpec, provenance: dict[str, Any]) -> dict[str, Any]:
 def import_run(file: Path, registry: PluginRegistry) -> RunSpec:
     """Return the run of a record, under its own id. Raise RecordError, SpecError or PluginError."""
     tables = read_toml(file)
-    provenance = tables.get("provenance", {})
-    if isinstance(provenance, dict) and "imported" in provenance:
+    provenance, run_id = table_of(tables, "provenance"), string_of(tables, "provenance", "run_id")
+    if "imported" in provenance:
         tables = with_any_target(tables, registry)
-    run_id = provenance.get("run_id") if isinstance(provenance, dict) else None
-    if not isinstance(run_id, str):
+    if run_id is None:
         raise RecordError(f"{file} is not the record of a run: provenance.run_id is missing")
     workload, errors = resolve(Document(str(file), tables), registry)
     if errors:

@@ -11,7 +11,7 @@ from llmb.plugins.registry import PluginRegistry
 from llmb.spec.assemble_run import assemble_target
 from llmb.spec.check_values import check_place, mount_key
 from llmb.spec.decode import decode_options, decode_target
-from llmb.spec.document import Document
+from llmb.spec.document import Document, string_of, table_of
 from llmb.spec.expand_sweep import Combination
 from llmb.spec.latest_result import LatestResult
 from llmb.values.error_text import invalid_value, nearest_name
@@ -28,8 +28,7 @@ def name_target(document: Document, name: str) -> None:
     A [target] with a scheduler describes another place, and is replaced. A [target] without one has keys for the named
     target, and is kept.
     """
-    table = document.tables.get("target")
-    written = table if isinstance(table, dict) else {}
+    written = table_of(document.tables, "target")
     if "scheduler" in written:
         document.notes.append(f"--target {name} replaces the spec's [target] ({', '.join(written)})")
         written = {}
@@ -52,9 +51,8 @@ class NamedTargets:
 
     def apply(self, combination: Combination) -> tuple[Combination, tuple[Fault, ...]]:
         """Return the combination with the keys of its named target added to [target], or the errors of the name."""
-        target = combination.tables.get("target")
-        name = target.get("name") if isinstance(target, dict) else None
-        if not isinstance(target, dict) or not isinstance(name, str):
+        target, name = table_of(combination.tables, "target"), string_of(combination.tables, "target", "name")
+        if name is None:
             return combination, ()
         try:
             named = self._find(name)

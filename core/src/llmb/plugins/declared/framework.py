@@ -92,7 +92,7 @@ def as_specifier(python: str) -> str:
 def options_class(options: Mapping[str, OptionTable]) -> type[Any]:
     """Return the class of [framework]: a field for each option, with the type of its default, and ``args``."""
     fields = {
-        name: attrs.field(default=_frozen(each.default), metadata={"comparable": each.comparable, "help": each.help})
+        name: attrs.field(default=each.default, metadata={"comparable": each.comparable, "help": each.help})
         for name, each in options.items()
     }
     types = {name: Literal[each.choices] if each.choices else _type(each.default) for name, each in options.items()}
@@ -102,10 +102,6 @@ def options_class(options: Mapping[str, OptionTable]) -> type[Any]:
 
 def _type(default: Any) -> Any:
     """Return the type of a default. The items of a list have the type of its first item."""
-    if isinstance(default, list | tuple):
+    if isinstance(default, tuple):
         return tuple[type(default[0]) if default else str, ...]  # type: ignore[misc]  # computed
     return type(default)
-
-
-def _frozen(default: Any) -> Any:
-    return tuple(default) if isinstance(default, list) else default
