@@ -71,7 +71,8 @@ def test_recipes_without_an_image_are_available_although_containers_have_no_gpus
 
 def test_a_recipe_for_other_gpus_names_those_of_the_target_and_all_published_types(toy: Any) -> None:
     path = install_programs(toy.folder / "bin", nvidia_smi=f"echo '{H100S}'", nvidia_ctk="")
-    detail = checks(toy, status=0, PATH=path)["local: megatron_bridge recipes"]["detail"]
+    name_target("box", scheduler="local")
+    detail = checks(toy, "box", status=0, PATH=path)["megatron_bridge recipes"]["detail"]
     own = [each for each in detail.split("; ") if "llama3.1-405b@26.06" in each]
     other = [each for each in detail.split("; ") if "kimi-k2@26.06" in each]
     assert len(own) == 1

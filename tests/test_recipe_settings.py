@@ -7,6 +7,7 @@ import os
 import shutil
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
 from parts.toy import ToyRuns
@@ -88,10 +89,11 @@ def test_the_contract_of_packs_reports_an_unknown_setting(toy: ToyRuns, recipes:
         TestMine().test_published_points_build_jobs()
 
 
-def test_doctor_reports_an_unknown_setting(toy: ToyRuns, recipes: Path) -> None:
+def test_doctor_reports_an_unknown_setting(toy: ToyRuns, recipes: Path, write_target: Any) -> None:
     file = write_recipe(recipes / "toy", f"{TOY.read_text()}\n[framework]\nnte = 'x'\n")
-    checks = json.loads(toy.llmb("doctor", "--json").stdout)["checks"]
-    [check] = [each for each in checks if each["name"] == "local: toy recipes"]
+    write_target("box", scheduler="local")
+    checks = json.loads(toy.llmb("doctor", "box", "--json").stdout)["checks"]
+    [check] = [each for each in checks if each["name"] == "toy recipes"]
     assert f"{file}: framework.nte: unknown key" in check["detail"]
 
 
