@@ -116,7 +116,7 @@ def test_on_a_slow_machine_a_command_shows_what_it_does_before_it_is_loaded(
     (toy.folder / "sitecustomize.py").write_text(SLOW_IMPORT.format(gate=str(toy.gate)))
     paths = f"{toy.folder}:{toy.env.get('PYTHONPATH', '')}"
     spec = [str(toy.spec())] if command in ("run", "validate") else []
-    screen = Screen.of_llmb(*command.split(), *spec, env={**toy.env, "PYTHONPATH": paths})
+    screen = Screen(toy.command(*command.split(), *spec), env={**toy.env, "PYTHONPATH": paths})
     screen.wait_for(activity)
     toy.gate.touch()
     screen.end()

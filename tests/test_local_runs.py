@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from parts.deadline import DEADLINE_S
+from parts.forked import Started
 from parts.reserved_files import replaceable_files
 
 TOKEN = "very-secret-7d1f9c"
@@ -44,7 +45,7 @@ def pid_of(work: Path, words: str) -> int:
     raise AssertionError(f"{words} does not run")
 
 
-def end(process: subprocess.Popen[str]) -> list[dict[str, Any]]:
+def end(process: Started) -> list[dict[str, Any]]:
     out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
     return list(json.loads(out)["runs"])

@@ -63,7 +63,9 @@ def test_the_quickstart_trains_and_reports_its_speed(maxtext_home: Path) -> None
 def test_the_quickstart_prints_what_the_pages_show(maxtext_home: Path) -> None:
     pages = ("README.md", "docs/quickstart.md")
     [expected] = {each.text for page in pages for each in blocks(page) if each.note("tested by") == FILE}
-    screen = Screen.of_llmb("run", QUICKSTART, env={**os.environ, "LLMB_HOME": str(maxtext_home)})
+    screen = Screen(
+        [sys.executable, "-m", "llmb", "run", QUICKSTART], env={**os.environ, "LLMB_HOME": str(maxtext_home)}
+    )
     assert screen.end() == 0, screen.text
     _, header, shown = "\n".join((*screen.history, *screen.lines)).rpartition("run      ")
     shown = re.sub(r"\b\w{5}-llama2", "725jp-llama2", header + shown)

@@ -6,11 +6,16 @@ import ctypes
 import multiprocessing
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib import import_module
+from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -44,10 +49,7 @@ def run_llmb_into(
     without_rights: bool = False,
 ) -> int:
     """Run a command whose standard output and standard error are files or terminals. Return its exit code."""
-    environment = dict(os.environ if env is None else env)
-    details = (list(arguments), environment, str(cwd or Path.cwd()), [*outputs], without_rights)
-    process = ForkServerProcess(target=_main, args=details)
-    process.start()
+    process = start_llmb(outputs, arguments, env=env, cwd=cwd, without_rights=without_rights, activities=False)
     process.join(DEADLINE_S)
     if process.exitcode is None:
         process.kill()
@@ -56,12 +58,99 @@ def run_llmb_into(
     return process.exitcode
 
 
+def start_llmb(
+    outputs: Sequence[str],
+    arguments: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    without_rights: bool = False,
+    own_session: bool = False,
+    activities: bool = True,
+) -> ForkServerProcess:
+    """Start a command, on request in a session of its own. Return once it has opened its outputs.
+
+    Without ``activities``, a busy machine prints no lines such as ``reading my.toml ...``.
+    """
+    opened, report = multiprocessing.Pipe(duplex=False)
+    environment = dict(os.environ if env is None else env)
+    details = ([*arguments], environment, str(cwd or Path.cwd()), [*outputs], report)
+    process = ForkServerProcess(target=_main, args=(*details, without_rights, own_session, activities))
+    process.start()
+    report.close()
+    with opened, suppress(EOFError):
+        opened.recv()
+    return process
+
+
+class Started:
+    """A command in a process of its own, with the members of `subprocess.Popen` that tests use."""
+
+    def __init__(self, arguments: Sequence[str], *, env: Mapping[str, str], start_new_session: bool = False) -> None:
+        pipes = [os.pipe(), os.pipe()]
+        outputs = [f"/proc/{os.getpid()}/fd/{write}" for _, write in pipes]
+        self.args = ["llmb", *arguments]
+        self._process = start_llmb(outputs, arguments, env=env, own_session=start_new_session)
+        for _, write in pipes:
+            os.close(write)
+        self.stdout, self.stderr = (os.fdopen(read, errors="surrogateescape") for read, _ in pipes)
+
+    @property
+    def pid(self) -> int:
+        return int(self._process.pid or 0)
+
+    @property
+    def returncode(self) -> int | None:
+        return self._process.exitcode
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+    def wait(self, timeout: float = DEADLINE_S) -> int:
+        self._process.join(timeout)
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired(self.args, timeout)
+        return self.returncode
+
+    def communicate(self, timeout: float = DEADLINE_S) -> tuple[str, str]:
+        deadline = threading.Timer(timeout, self.kill)
+        deadline.start()
+        with ThreadPoolExecutor(1) as reader, self.stdout, self.stderr:
+            errors = reader.submit(self.stderr.read)
+            out, err = self.stdout.read(), errors.result()
+        deadline.cancel()
+        self.wait(timeout)
+        return out, err
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 def _main(
-    arguments: list[str], environment: dict[str, str], cwd: str, outputs: list[str], without_rights: bool
+    arguments: list[str],
+    environment: dict[str, str],
+    cwd: str,
+    outputs: list[str],
+    report: Connection,
+    without_rights: bool,
+    own_session: bool,
+    activities: bool,
 ) -> None:
     """Behave like ``python -m llmb``."""
+    if own_session:
+        os.setsid()
+        if outputs[0].startswith("/dev/"):  # becomes its controlling terminal, which sends SIGINT and SIGWINCH
+            os.close(os.open(outputs[0], os.O_RDWR))
     for stream, name in enumerate(outputs, 1):
         os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), stream)
+    report.close()
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(cwd)
@@ -73,7 +162,8 @@ def _main(
     from llmb.cli.views import progress
     from llmb.plugins import running_code
 
-    progress.ACTIVITY_DELAY_S = running_code.SLOW_S = 3600.0  # a busy machine prints no line about that
+    if not activities:
+        progress.ACTIVITY_DELAY_S = running_code.SLOW_S = 3600.0
     main()
 
 

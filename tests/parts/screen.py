@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import pty
 import select
 import signal
-import struct
-import sys
 import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 
 import pyte
 from parts.deadline import DEADLINE_S
+from parts.forked import start_llmb
 
 
 class Screen:
@@ -26,19 +24,22 @@ class Screen:
         self.written = 0
         self._screen = pyte.HistoryScreen(columns, rows, history=10_000)
         self._stream = pyte.ByteStream(self._screen)
+        environment = {**(os.environ if env is None else env), "TERM": "xterm-256color"}
+        self._start(command, {name: text for name, text in environment.items() if name not in ("COLUMNS", "LINES")})
+
+    def _start(self, command: Sequence[str], env: dict[str, str]) -> None:
         self._pid, self._terminal = pty.fork()
         if self._pid == 0:
-            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-            environment = {**(os.environ if env is None else env), "TERM": "xterm-256color"}
-            own_size = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES")}
-            os.execvpe(command[0], list(command), own_size)
+            termios.tcsetwinsize(0, (self._screen.lines, self._screen.columns))
+            os.execvpe(command[0], list(command), env)
 
-    @classmethod
-    def of_llmb(
-        cls, *arguments: str, env: Mapping[str, str] | None = None, columns: int = 80, rows: int = 24
-    ) -> Screen:
-        """Start ``llmb``."""
-        return cls([sys.executable, "-m", "llmb", *arguments], env=env, columns=columns, rows=rows)
+    def _exit_code(self) -> int:
+        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+
+    @staticmethod
+    def of_llmb(*arguments: str, env: Mapping[str, str] | None = None, columns: int = 80, rows: int = 24) -> Screen:
+        """Start ``llmb`` in a fork of the server of `forked`."""
+        return _ForkedScreen(arguments, env=env, columns=columns, rows=rows)
 
     @property
     def lines(self) -> list[str]:
@@ -80,7 +81,7 @@ class Screen:
         lost = max(0, self._screen.lines - rows)
         self._screen.resize(rows, columns)
         self._screen.cursor.y = max(0, self._screen.cursor.y - lost)  # pyte leaves it below the last line
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        termios.tcsetwinsize(self._terminal, (rows, columns))
 
     def end(self) -> int:
         """Wait for the end of the program, and return its exit code."""
@@ -89,7 +90,7 @@ class Screen:
             if time.monotonic() > end:
                 os.kill(self._pid, signal.SIGKILL)
         os.close(self._terminal)
-        return os.waitstatus_to_exitcode(os.waitpid(self._pid, 0)[1])
+        return self._exit_code()
 
     def _read(self, seconds: float) -> bool:
         """Show the next output. Return False if the program has closed the terminal."""
@@ -102,3 +103,16 @@ class Screen:
         self.written += len(data)
         self._stream.feed(data)
         return bool(data)
+
+
+class _ForkedScreen(Screen):
+    def _start(self, command: Sequence[str], env: dict[str, str]) -> None:
+        self._terminal, slave = pty.openpty()
+        termios.tcsetwinsize(slave, (self._screen.lines, self._screen.columns))
+        self._process = start_llmb([os.ttyname(slave)] * 2, command, env=env, own_session=True)
+        self._pid = self._process.pid
+        os.close(slave)
+
+    def _exit_code(self) -> int:
+        self._process.join()
+        return int(self._process.exitcode)

@@ -16,7 +16,7 @@ from typing import Any
 
 import tomli_w
 from parts.deadline import DEADLINE_S, wait_until
-from parts.forked import run_llmb
+from parts.forked import Started, run_llmb
 from parts.slurm import Cluster
 
 from llmb import FrozenMap
@@ -61,16 +61,9 @@ class ToyRuns:
     def command(*arguments: str) -> list[str]:
         return [sys.executable, "-m", "llmb", *arguments]
 
-    def start(self, *arguments: str, **more: Any) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, env: Mapping[str, str] = FrozenMap(), start_new_session: bool = False) -> Started:
         """Start ``llmb`` as a process of its own."""
-        return subprocess.Popen(
-            self.command(*arguments),
-            env=self.env | more.pop("env", {}),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            **more,
-        )
+        return Started(arguments, env={**self.env, **env}, start_new_session=start_new_session)
 
     def llmb(self, *arguments: str, env: Mapping[str, str] = FrozenMap()) -> subprocess.CompletedProcess[str]:
         """Run ``llmb`` to its end."""
@@ -121,7 +114,7 @@ class ToyRuns:
         return [line for line in lines if line.startswith(word)]
 
     @staticmethod
-    def wait_for_message(process: subprocess.Popen[str], words: str) -> str:
+    def wait_for_message(process: Started, words: str) -> str:
         """Return the first line with these words in a process's standard error. Kill the process at the deadline."""
         deadline = threading.Timer(DEADLINE_S, process.kill)
         deadline.start()
@@ -162,7 +155,7 @@ def _text(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def await_run(process: subprocess.Popen[str]) -> dict[str, Any]:
+def await_run(process: Started) -> dict[str, Any]:
     """Wait for the end of a process that `ToyRuns.start` returned. Return the run that it prints with ``--json``."""
     out, err = process.communicate(timeout=DEADLINE_S)
     assert out, err
