@@ -13,6 +13,7 @@ def group(*times_s: float, noise: float = 0.0) -> Group:
     return Group(times_s=times_s, noises=[noise] * len(times_s))
 
 
+@pytest.mark.xdist_group("scipy")  # which takes a second to import
 @pytest.mark.parametrize(("table", "quantile"), [(t95, 0.95), (t975, 0.975)])
 def test_the_tables_are_those_of_scipy(table: Callable[[int], float], quantile: float) -> None:
     stats = pytest.importorskip("scipy.stats", reason="scipy is not installed")
