@@ -61,22 +61,28 @@ def test_it_is_fetched_once_for_all_runs(toy: Any, upstream: Upstream) -> None:
     assert fetched(toy, commit).stat().st_ino == made
 
 
-@pytest.mark.parametrize("damage", ["a file is gone", "a file is changed", "another commit", "the folder is empty"])
-def test_a_damaged_repository_is_fetched_again(toy: Any, upstream: Upstream, damage: str) -> None:
-    commit = upstream.commits[2]
-    assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
-    folder, file = fetched(toy, commit), fetched(toy, commit) / "scripts" / "train.py"
-    if damage == "a file is gone":
+def damage(folder: Path, how: str) -> None:
+    file = folder / "scripts" / "train.py"
+    if how == "a file is gone":
         file.unlink()
-    elif damage == "a file is changed":
+    elif how == "a file is changed":
         file.write_text("something else")
-    elif damage == "another commit":
+    elif how == "another commit":
         subprocess.run([*GIT, "-C", folder, "commit", "--quiet", "--allow-empty", "-m", "mine"], check=True)
     else:
         subprocess.run(["rm", "-rf", folder], check=True)
         folder.mkdir()
+
+
+def test_a_damaged_repository_is_fetched_again(toy: Any, upstream: Upstream) -> None:
+    commit = upstream.commits[2]
     assert toy.run(framework=asking(upstream, commit))["state"] == "completed"
-    assert content(toy, commit) == "version 2"
+    for how in ("a file is gone", "a file is changed", "another commit", "the folder is empty"):
+        damage(fetched(toy, commit), how)
+        assert toy.run(framework=asking(upstream, commit))["state"] == "completed", how
+        assert content(toy, commit) == "version 2", how
+        head = ["git", "-C", fetched(toy, commit), "rev-parse", "HEAD"]
+        assert subprocess.check_output(head, text=True).strip() == commit, how
 
 
 def test_files_that_a_run_adds_do_no_harm(toy: Any, upstream: Upstream) -> None:
