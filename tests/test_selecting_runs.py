@@ -134,13 +134,15 @@ def test_the_library_accepts_the_same_filters(toy: Any) -> None:
     assert (result.run_id, result.state) == (run_id, "cancelled")
 
 
-@pytest.mark.parametrize("command", [("show",), ("logs",), ("logs", "-f")])
-def test_show_and_logs_take_the_newest_run_and_name_it(toy: Any, command: tuple[str, ...]) -> None:
-    nothing = toy.llmb(*command)
-    assert nothing.returncode == 2
-    assert nothing.stderr == f"llmb: no runs in {toy.home}; `llmb run SPEC` starts some\n"
+def test_show_and_logs_take_the_newest_run_and_name_it(toy: Any) -> None:
+    commands = [["show"], ["logs"], ["logs", "-f"]]
+    for command in commands:
+        nothing = toy.llmb(*command)
+        assert nothing.returncode == 2, command
+        assert nothing.stderr == f"llmb: no runs in {toy.home}; `llmb run SPEC` starts some\n"
     toy.run()
     newest = toy.run()["run_id"]
-    printed = toy.llmb(*command)
-    assert (printed.returncode, printed.stderr) == (0, f"llmb: the newest run is {newest}\n")
-    assert printed.stdout == toy.llmb(command[0], newest, *command[1:]).stdout != ""
+    for command in commands:
+        printed = toy.llmb(*command)
+        assert (printed.returncode, printed.stderr) == (0, f"llmb: the newest run is {newest}\n"), command
+        assert printed.stdout == toy.llmb(command[0], newest, *command[1:]).stdout != ""
