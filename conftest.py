@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import logging
 import os
 import signal
@@ -41,13 +40,6 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Start two processes per core, because most tests wait most of the time. Run chosen files in this process."""
     chosen = config.option.keyword or any(Path(argument.split("::")[0]).is_file() for argument in config.args)
     return 0 if chosen else 2 * (os.cpu_count() or 1)
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Keep the collected tests out of each later search for unused cycles of objects."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
