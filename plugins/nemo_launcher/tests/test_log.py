@@ -333,7 +333,7 @@ def test_times_in_the_file_of_dllogger_are_averages_over_the_buffer() -> None:
         "DLLL {}",
         'DLLL {"step": 1e999, "data": 1}',
         'DLLL {"step": 1, "data": {"reduced_train_loss": 1' + "0" * 400 + "}}",
-        "DLLL {" + '"a":[' * 50_000,
+        pytest.param("DLLL {" + '"a":[' * 50_000, id="50,000 lists"),
     ],
 )
 def test_damaged_records_of_dllogger(record: str) -> None:
