@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -256,10 +257,18 @@ def process_ids() -> set[str]:
 
 
 def end_processes_in(folder: Path, *, older: set[str]) -> None:
-    """Kill all processes below a test's folder. A failed test may leave processes that wait forever."""
-    for process in process_ids() - older:
-        try:
-            if Path(f"/proc/{process}/cwd").readlink().is_relative_to(folder):
-                os.kill(int(process), signal.SIGKILL)
-        except OSError:
-            continue  # the process has just ended
+    """Kill all processes below a test's folder. A failed test may leave processes that wait forever.
+
+    The end of one job starts the next one, so repeat this until no process is left.
+    """
+    while [process for process in process_ids() - older if _kill_below(folder, process)]:
+        continue
+
+
+def _kill_below(folder: Path, process: str) -> bool:
+    """Kill a process if it works below a folder. Return False if it does not, or has ended."""
+    with suppress(OSError):  # the process has just ended
+        if Path(f"/proc/{process}/cwd").readlink().is_relative_to(folder):
+            os.kill(int(process), signal.SIGKILL)
+            return True
+    return False
