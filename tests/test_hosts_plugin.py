@@ -8,6 +8,7 @@ import os
 import signal
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,15 @@ class Hosts:
         return run_id, self.workdir / "runs" / run_id
 
     def lose(self, processes: Callable[[], list[int]]) -> None:
-        """Kill all processes of a host, also those that start meanwhile."""
-        self.toy.wait(lambda: not (left := processes()) or signal_all(left, signal.SIGKILL))
+        """Kill all processes of a host, also those that start meanwhile.
+
+        Parents go first: no process of a lost host sees another one end, and records that.
+        """
+
+        def without_parents(left: list[int]) -> list[int]:
+            return [each for each in left if parent_of(each) not in left]
+
+        self.toy.wait(lambda: not (left := processes()) or signal_all(without_parents(left), signal.SIGKILL))
 
 
 @pytest.fixture
@@ -98,6 +106,13 @@ def living(directory: Path) -> list[int]:
         if any(mark.startswith(f"LLMB_DETACHED={directory}".encode()) for mark in marks):
             found.append(int(process.name))
     return found
+
+
+def parent_of(process: int) -> int | None:
+    """Return the parent of a process, None if the process has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return None
 
 
 def test_a_job_runs_on_all_its_hosts_phase_by_phase(hosts: Hosts) -> None:
