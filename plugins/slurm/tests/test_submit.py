@@ -6,6 +6,7 @@ import fcntl
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,12 @@ class Sbatch:
         file.write_text(f"#!/bin/bash\necho {name} >>{self.folder}/calls\n{bash}\n")
         file.chmod(0o755)
 
-    def submit(self, check: str = "", ids: str = "a") -> Any:
+    def submit(self, check: str = "", ids: Iterable[str] = "a") -> Any:
         scripts = [
             Script(id=each, directory=f"{self.folder}/runs/{each}", text="#!/bin/bash\n", check=check) for each in ids
         ]
-        return Slurm().submit(scripts, LocalHost())["a"]
+        self.handles = Slurm().submit(scripts, LocalHost())
+        return self.handles["a"]
 
     @property
     def calls(self) -> list[str]:
@@ -100,6 +102,22 @@ def test_a_rejected_job_can_be_submitted_again(sbatch: Any) -> None:
 def test_a_rejection_of_several_lines_becomes_one_line(sbatch: Any) -> None:
     sbatch.program("sbatch", r"printf 'sbatch: error: policy:\r\nno jobs\v\ttoday\r\n' >&2; exit 1")
     assert " ".join(sbatch.submit().refused.split()) == "sbatch rejected the job: policy: no jobs today"
+
+
+def test_answers_of_processes_that_end_at_the_same_time_do_not_mix(sbatch: Any) -> None:
+    """Together they are more than a pipe takes in one piece."""
+    message, last = "x" * 4000, {"w", "x", "y", "z"}
+    sbatch.program(
+        "sbatch",
+        f"""case $PWD in */[wxyz])
+          touch {sbatch.folder}/last-${{PWD##*/}}
+          until set -- {sbatch.folder}/last-*; [ $# = 4 ]; do sleep 0.01; done
+        esac
+        echo {message} >&2; exit 1""",
+    )
+    ids = ["a", *(f"a{number}" for number in range(115)), *sorted(last)]
+    sbatch.submit(ids=ids)
+    assert {each.id for each in sbatch.handles.values() if message in each.refused} == {*ids}
 
 
 def test_resubmitting_a_task_resets_the_time_it_has_been_missing(sbatch: Any) -> None:

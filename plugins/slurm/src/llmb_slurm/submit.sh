@@ -111,8 +111,8 @@ protect_directories() {
   ((${#directories[@]} == 0)) || chmod go-w -- "${directories[@]}" || exit 1
 }
 
-# submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error. Print all
-# answers at the end: one by one, each would become a packet of the connection.
+# submit_every_fourth FIRST: submit every fourth job, beginning with number FIRST. Exit at the first error. Print answers
+# together: one by one, each would become a packet of the connection.
 submit_every_fourth() {
   local at answers=''
   trap 'printf %s "$answers"' EXIT
@@ -120,6 +120,17 @@ submit_every_fourth() {
     submit "${jobs[@]:at:4}"
   done
   exit 0
+}
+
+# add_answer LINE: add a line to `answers`. Print the lines before it if all of them have more bytes than a pipe takes in
+# one piece: the other processes print at the same time.
+add_answer() {
+  local LC_ALL=C # the length is in bytes
+  if ((${#answers} + ${#1} > 4096)); then
+    printf %s "$answers"
+    answers=''
+  fi
+  answers+=$1
 }
 
 # submit ID MARK DIRECTORY CHECK: submit a job. Add to `answers` its id, its Slurm id and the reason of a rejection,
@@ -141,7 +152,7 @@ submit() {
     read -r job <job_id
     job=${job%%;*} # the name of the cluster may follow
   fi
-  answers+="$1"$'\t'"$job"$'\t\n'
+  add_answer "$1"$'\t'"$job"$'\t\n'
 }
 
 # submitted_before MARK: print the Slurm id of the job that was submitted here, if any. Fail if that is unknown.
@@ -166,5 +177,5 @@ rejected() {
     *"imed out"* | *"onnection"* | *"Zero Bytes"*) echo "$2" >&2 && exit 75 ;; # the controller may have accepted the job
   esac
   rm -f job_id
-  answers+="$1"$'\t\t'"${2//[[:cntrl:]]/ }"$'\n'
+  add_answer "$1"$'\t\t'"${2//[[:cntrl:]]/ }"$'\n'
 }
