@@ -220,6 +220,33 @@ def test_a_job_whose_supervisor_is_killed_is_lost_and_ended(folder: Path) -> Non
     assert job.status == end
 
 
+IDS_THAT_BEGIN_AGAIN = """
+echo 5000 >/proc/sys/kernel/ns_last_pid
+LLMB_RUN_DIR=$1 bash -c 'echo 300 >/proc/sys/kernel/ns_last_pid; sleep 1000; : >"$LLMB_RUN_DIR/seen"' 2>/dev/null &
+until [ "$(</proc/5001/task/5001/children)" = '301 ' ]; do sleep 0.02; done
+kill() { # and wait until the parent of a killed process has noticed that, or is killed itself
+  builtin kill "$@" || return
+  until [ -e "$LLMB_RUN_DIR/seen" ] || ! builtin kill -0 5001 2>/dev/null; do sleep 0.02; done
+}
+LLMB_RUN_DIR=$1
+end_leftovers "$1"
+! grep -lzxF "LLMB_RUN_DIR=$1" /proc/[0-9]*/environ
+"""
+
+
+@pytest.mark.real
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can choose process ids")
+def test_no_process_of_a_lost_job_sees_the_end_of_its_child_even_if_ids_begin_again(folder: Path) -> None:
+    folder.mkdir()
+    words = ["unshare", "--pid", "--fork", "--mount-proc", "bash", "-c"]
+    if subprocess.run([*words, "echo 9 >/proc/sys/kernel/ns_last_pid"], capture_output=True).returncode:
+        pytest.skip("the kernel has no process ids that a test can choose")
+    script = detached._bash("detached_processes.sh") + IDS_THAT_BEGIN_AGAIN
+    done = subprocess.run([*words, script, "bash", folder], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert not (folder / "seen").exists()
+
+
 def test_a_reused_process_id_is_not_trusted(folder: Path) -> None:
     folder.mkdir()
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

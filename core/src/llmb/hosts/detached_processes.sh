@@ -23,14 +23,36 @@ supervisor_pid() {
 end_leftovers() {
   local file round found
   for round in 1 2 3 4 5; do # a later round finds processes that were started during an earlier one
-    found=''
+    found=()
     # shellcheck disable=SC2013 # the paths contain no spaces
     for file in $(grep -lzxF -e "LLMB_RUN_DIR=$1" -e "LLMB_DETACHED=$1" /proc/[0-9]*/environ 2>/dev/null); do
       file=${file#/proc/}
-      [ "${file%%/*}" = $$ ] || ! kill -KILL "${file%%/*}" 2>/dev/null || found=yes
+      [ "${file%%/*}" = $$ ] || found+=("${file%%/*}")
     done
-    [ -n "$found" ] || return 0
+    kill_parents_first "${found[@]}" || return 0
   done
+}
+
+# kill_parents_first PID...: kill processes, each before its children: a shell prints that its child was killed, which
+# the log of the job would then contain. Fail if all of the processes have ended already.
+kill_parents_first() {
+  local pid stat fields first killed=1
+  local -A parents=()
+  for pid; do
+    stat=''
+    { IFS= read -r -d '' stat <"/proc/$pid/stat"; } 2>/dev/null
+    # shellcheck disable=SC2206 # several words
+    fields=(${stat##*) })
+    parents[$pid]=${fields[1]-0}
+  done
+  while ((${#parents[@]} > 0)); do
+    first=()
+    for pid in "${!parents[@]}"; do [ -n "${parents[${parents[$pid]}]-}" ] || first+=("$pid"); done
+    ((${#first[@]} > 0)) || first=("${!parents[@]}") # ids were used again meanwhile
+    kill -KILL "${first[@]}" 2>/dev/null && killed=0
+    for pid in "${first[@]}"; do unset "parents[$pid]"; done
+  done
+  return $killed
 }
 
 # last_line FILE: print the last line without control characters and without a progress bar before it.
