@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.toy import await_run
+from parts.toy import await_run, job_script_of, supervisor_of
 
 pytestmark = pytest.mark.real
 
@@ -26,13 +26,6 @@ def start_at_gate(toy: Any, **tables: dict[str, Any]) -> tuple[Any, str]:
     running = toy.start("run", toy.spec(framework=framework, **tables), "--json")
     toy.wait_for_journal("begin")
     return running, toy.wait_for_state("running")
-
-
-def job_script(work: Path) -> int:
-    """Return the process of a job's script outside the container."""
-    [supervisor, *_] = (work / "started").read_text().split()
-    [job] = Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[:1]
-    return int(job)
 
 
 # the same as without a container
@@ -157,8 +150,7 @@ def test_another_llmb_resumes_the_run_of_a_killed_one(toy_docker: Any) -> None:
 def test_a_killed_job_leaves_no_container_behind(toy_docker: Any, docker: Any, victim: str) -> None:
     running, run_id = start_at_gate(toy_docker)
     work = toy_docker.work(run_id)
-    pid = job_script(work) if victim == "the job's script" else int((work / "started").read_text().split()[0])
-    os.kill(pid, signal.SIGKILL)
+    os.kill(job_script_of(work) if victim == "the job's script" else supervisor_of(work), signal.SIGKILL)
     assert await_run(running)["state"] in ("failed", "lost")
     assert docker.containers == []
 
@@ -178,10 +170,10 @@ def test_a_killed_docker_client_does_not_affect_the_run(toy_docker: Any, docker:
 def test_the_next_job_removes_the_container_of_a_killed_one(toy_docker: Any, docker: Any) -> None:
     running, run_id = start_at_gate(toy_docker)
     work = toy_docker.work(run_id)
-    job = job_script(work)
+    supervisor, script = supervisor_of(work), job_script_of(work)
     running.kill()
     running.communicate()
-    for pid in (int((work / "started").read_text().split()[0]), job):
+    for pid in (supervisor, script):
         os.kill(pid, signal.SIGKILL)
     assert docker.containers == [f"llmb-{run_id}-train"]
     second = toy_docker.run()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from parts.enroot import SQUASHFS, Enroot
-from parts.toy import await_run
+from parts.toy import await_run, job_script_of, supervisor_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="its binds are real, and need root")
 
@@ -113,7 +113,7 @@ def test_a_killed_import_is_repeated(runs: Any, enroot: Enroot) -> None:
     of_a_dead_import = images / "other.sqsh.node1-17.partial"
     of_a_dead_import.touch()
     (images / "other.sqsh.lock").touch()
-    os.kill(int((task / "started").read_text().split()[0]), signal.SIGKILL)
+    os.kill(supervisor_of(task), signal.SIGKILL)
     runs.wait(lambda: len(enroot.imports) == 2)
     (enroot.state / "gate").unlink()
     assert await_run(running)["state"] == "completed"
@@ -188,7 +188,7 @@ def test_cancel_ends_all_processes(runs: Any, ignore_term: bool) -> None:
 @pytest.mark.smoke
 def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
-    os.kill(int((runs.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
+    os.kill(supervisor_of(runs.work(run_id)), signal.SIGKILL)
     assert await_run(running)["state"] == "lost"
     assert alive(runs.work(run_id)) == []
 
@@ -196,8 +196,7 @@ def test_a_killed_job_leaves_nothing_behind(runs: Any) -> None:
 @pytest.mark.slow
 def test_the_next_job_removes_the_container_of_a_killed_one(runs: Any) -> None:
     running, run_id = start_at_gate(runs)
-    supervisor = int((runs.work(run_id) / "started").read_text().split()[0])
-    script = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[0])
+    supervisor, script = supervisor_of(runs.work(run_id)), job_script_of(runs.work(run_id))
     running.kill()
     running.communicate()
     for pid in (supervisor, script):

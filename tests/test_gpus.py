@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from parts.toy import await_run
+from parts.toy import await_run, job_script_of, supervisor_of
 
 FOUR = {"machine_gpus": 4, "max_parallel": 3}
 
@@ -52,8 +52,7 @@ def test_the_next_run_ends_the_processes_of_a_killed_one_on_its_gpus(toy: Any) -
     first = start(toy, "first", 4)
     toy.wait_for_journal("begin", 4)
     run_id = toy.wait_for_state("running")
-    supervisor = int((toy.work(run_id) / "started").read_text().split()[0])
-    script = int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[0])
+    supervisor, script = supervisor_of(toy.work(run_id)), job_script_of(toy.work(run_id))
     first.kill()
     first.communicate()
     for pid in (supervisor, script):

@@ -17,6 +17,7 @@ import pytest
 from parts.deadline import DEADLINE_S
 from parts.forked import Started
 from parts.reserved_files import replaceable_files
+from parts.toy import job_script_of, supervisor_of
 
 TOKEN = "very-secret-7d1f9c"
 TOY_FILES = {"train.sh"}
@@ -34,15 +35,6 @@ def processes_of(work: Path) -> list[int]:
         except OSError:
             continue
     return found
-
-
-def pid_of(work: Path, words: str) -> int:
-    """Return the one process of a job whose command line ends with these words."""
-    for pid in processes_of(work):
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
-        if command.endswith(words):
-            return pid
-    raise AssertionError(f"{words} does not run")
 
 
 def end(process: Started) -> list[dict[str, Any]]:
@@ -77,8 +69,7 @@ def test_a_killed_supervisor_is_a_lost_run_that_leaves_nothing_behind(toy: Any) 
     running = toy.start("run", toy.spec(framework={"gate": str(toy.gate)}, workload={"gpus": 2}), "--json")
     toy.wait_for_journal("begin", 2)
     run_id = toy.wait_for_state("running")
-    supervisor = int((toy.work(run_id) / "started").read_text().split()[0])
-    os.kill(supervisor, signal.SIGKILL)
+    os.kill(supervisor_of(toy.work(run_id)), signal.SIGKILL)
     [run] = end(running)
     assert run["state"] == "lost"
     assert "was killed" in run["failure"]["cause"]
@@ -102,7 +93,7 @@ def test_a_killed_job_script_ends_its_ranks(toy: Any) -> None:
     running = toy.start("run", toy.spec(framework={"gate": str(toy.gate)}), "--json")
     toy.wait_for_journal("begin")
     work = toy.work(toy.wait_for_state("running"))
-    os.kill(pid_of(work, "job.sh"), signal.SIGKILL)
+    os.kill(job_script_of(work), signal.SIGKILL)
     [run] = end(running)
     assert run["state"] == "failed"
     assert "the job's script was killed by signal 9" in run["failure"]["cause"]
@@ -147,7 +138,7 @@ def test_runs_of_several_llmb_take_turns_and_a_killed_one_frees_the_machine(toy:
     run_id = toy.journal("begin")[0].split()[1]
     first.kill()
     first.communicate()
-    os.kill(int((toy.work(run_id) / "started").read_text().split()[0]), signal.SIGKILL)
+    os.kill(supervisor_of(toy.work(run_id)), signal.SIGKILL)
     assert len(toy.journal("begin")) == 1  # its orphaned rank still holds the machine
     [lost] = toy.runs("attach", run_id)
     assert lost["state"] == "lost"
@@ -349,7 +340,7 @@ def test_a_task_that_was_killed_is_repeated(toy: Any) -> None:
     running = toy.start("run", toy.spec(framework={"task": "data", "task_gate": str(toy.task_gate)}), "--json")
     toy.wait_for_journal("task-begin")
     [folder] = (toy.home / "work/tasks").iterdir()
-    os.kill(int((folder / "started").read_text().split()[0]), signal.SIGKILL)
+    os.kill(supervisor_of(folder), signal.SIGKILL)
     toy.wait_for_journal("task-begin", 2)
     toy.task_gate.touch()
     [run] = end(running)

@@ -170,6 +170,17 @@ def printed_runs(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]
     return list(json.loads(done.stdout)["runs"])
 
 
+def supervisor_of(work: Path) -> int:
+    """Return the process that supervises the local job in a directory."""
+    return int((work / "started").read_text().split()[0])
+
+
+def job_script_of(work: Path) -> int:
+    """Return the process of a local job's script, the oldest child of its supervisor. Process ids have no order."""
+    supervisor = supervisor_of(work)
+    return int(Path(f"/proc/{supervisor}/task/{supervisor}/children").read_text().split()[0])
+
+
 class SlurmRuns(ToyRuns):
     """Runs of the toy framework on a Slurm cluster."""
 
