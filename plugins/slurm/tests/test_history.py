@@ -82,6 +82,20 @@ def test_jobs_of_others_are_queried_once_and_only_after_a_preemption(
     assert " -N node3,node1 " in query
 
 
+def test_slow_accounting_delays_the_results_of_many_preempted_jobs_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query of each job would take longer than a command may, so that no run would ever get its result."""
+    monkeypatch.setattr("llmb_slurm.history.STARTS_LIMIT_S", 1)
+    rows = "\n".join(PREEMPTED.replace("96|a", f"{number}|{number}") for number in (96, 97, 98))
+    slow = f"case $* in *-a*) echo slow >>{tmp_path}/calls; exec sleep 1000 ;; esac; echo '{rows}'"
+    history(tmp_path, monkeypatch, slow)
+    tickets = [JobHandle(id=str(number), directory=str(tmp_path), job_id=str(number)) for number in (96, 97, 98)]
+    found = Slurm().history(tickets, LocalHost())
+    assert [each.attempts[0].cause for each in found.values()] == ["preempted"] * 3
+    assert (tmp_path / "calls").read_text().split() == ["slow"]
+
+
 def test_a_start_that_never_had_nodes_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     row = "96|a|COMPLETED|1763689711|1763689711|None assigned|scav|low"
     assert [each.nodes for each in history(tmp_path, monkeypatch, f"echo '{row}'").attempts] == [()]

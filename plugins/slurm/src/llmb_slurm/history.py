@@ -16,9 +16,11 @@ WITHOUT_ACCOUNTING = "Slurm's accounting {}, so the causes of requeues and the u
 NOT_YET_NAMED = "allocation"
 """The name of a job in accounting before the name that the user gave it arrives there."""
 
-
 FOLLOWS_WITHIN_S = 60
 """A job that preempted another one starts so soon after: Slurm first waits for the end of the other job's processes."""
+
+STARTS_LIMIT_S = 30
+"""Seconds for all queries of the jobs that followed preemptions. A result is complete without them."""
 
 
 @attrs.frozen(kw_only=True)
@@ -103,7 +105,8 @@ def _query_starts_after_preemptions(jobs: Iterable[Sequence[Start]], host: Host)
             nodes = ",".join(dict.fromkeys(node for each in preempted for node in each.nodes))
             ends = sorted(f"{each.end:.0f}" for each in preempted if each.end is not None)
             calls.append(shlex.join(["query_starts", nodes, str(FOLLOWS_WITHIN_S), *ends]))
-    lines = run_functions(host, "\n".join(calls), "sacct").splitlines() if calls else []
+    script = "\n".join([f"limit_s={STARTS_LIMIT_S}", *calls])
+    lines = run_functions(host, script, "sacct").splitlines() if calls else []
     return [start for line in lines if (start := _parse_other_start(line))]
 
 

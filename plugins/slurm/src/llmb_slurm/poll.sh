@@ -71,12 +71,14 @@ query_history() {
 
 # query_starts NODES SECONDS END...: print a line for each start of any user's job on these nodes, separated by commas,
 # that was at most SECONDS after one of these ends, in ascending order. Its fields are separated by tabs: Slurm id,
-# user, partition, QOS, start, nodes. Print nothing if accounting does not respond soon, or hides jobs of others.
+# user, partition, QOS, start, nodes. Print nothing if accounting hides jobs of others, or does not respond before bash
+# has run for $limit_s seconds, which is a limit for all calls together.
 query_starts() {
   local names=$1 seconds=$2 from to job user partition qos start nodes end
   from=$(date -d "@$3" +%FT%T) to=$(date -d "@$((${!#} + seconds))" +%FT%T)
   shift 2
-  SLURM_TIME_FORMAT=%s timeout 30 sacct -a -X -D -n -P -N "$names" -S "$from" -E "$to" \
+  ((SECONDS < limit_s)) || return 0
+  SLURM_TIME_FORMAT=%s timeout "$((limit_s - SECONDS))" sacct -a -X -D -n -P -N "$names" -S "$from" -E "$to" \
     -o JobIDRaw,User,Partition,QOS,Start,NodeList 2>/dev/null |
     while IFS='|' read -r job user partition qos start nodes; do
       for end in "$@"; do
