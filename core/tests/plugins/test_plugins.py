@@ -26,7 +26,7 @@ def hook(signature: str) -> str:
     [
         (hook("build_job(self, runn)"), "build_job() requires runn, but the hook passes run"),
         (hook("build_job(self, run, target)"), "build_job() requires target, but the hook passes run"),
-        (hook("build_job(self, *, run)"), "build_job() takes run by keyword only, but hooks are called by position"),
+        (hook("build_job(self, run=0, /)"), "build_job() takes run by position only, but hooks are called by keyword"),
         (hook("bild_job(self)"), "bild_job() is not a hook of frameworks (did you mean 'build_job'?)"),
         (hook("submit(self)"), "submit() is not a hook of frameworks"),
         ("build_job = FrameworkHooks.build_job", "build_job() is missing"),
@@ -59,6 +59,14 @@ def test_a_hook_may_leave_out_arguments_and_have_others_with_a_default(plugins: 
     plugins.install("framework", "@hookimpl\ndef prepare_env(self, mine=3): return Environment()")
     assert run_llmb("validate", plugins.spec()).returncode == 0
     assert listed(run_llmb, "odd")[0]["hooks"] == ["build_job", "parse_log", "prepare_env"]
+
+
+def test_a_hook_may_take_arguments_by_keyword_only_or_with_a_default(plugins: Any, run_llmb: Any) -> None:
+    check = "    assert run.framework == 'odd'\n    return Environment()"
+    for signature in ("*, run", "run=None", "*, run=None"):
+        plugins.install("framework", f"@hookimpl\ndef prepare_env(self, {signature}):\n{check}")
+        done = run_llmb("validate", plugins.spec())
+        assert (done.returncode, done.stderr) == (0, ""), signature
 
 
 def test_two_distributions_with_one_name_are_both_named(plugins: Any, run_llmb: Any, spec: Any, one_line: Any) -> None:

@@ -119,10 +119,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, tuple[Callable[[object], bool], str]]] = {
 
 
 def _hook_problems(plugin: object, kind: str) -> Iterator[str]:
-    """Yield the ways in which a plugin does not match the hooks of its kind.
-
-    A keyword-only argument, which llmb never passes, would otherwise fail when the hook is called.
-    """
+    """Yield the ways in which a plugin does not match the hooks of its kind."""
     spec = KINDS[kind]
     hooks = [name for name in vars(spec) if hasattr(getattr(spec, name), f"{PROJECT}_spec")]
     implemented = set()
@@ -157,13 +154,10 @@ def _implemented_hooks(plugin: object, kind: str) -> Mapping[str, Callable[..., 
 
 def _leaving_out(method: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that calls a method without the arguments that the method leaves out."""
-    parameters = _named_parameters(method)
-    required = [each.name for each in parameters if each.default is each.empty]
-    optional = [each.name for each in parameters if each.default is not each.empty]
+    names = [each.name for each in _named_parameters(method)]
 
     def call(**arguments: Any) -> Any:
-        given = {name: arguments[name] for name in optional if name in arguments}
-        return method(*[arguments[name] for name in required], **given)
+        return method(**{name: arguments[name] for name in names if name in arguments})
 
     return call
 
@@ -181,11 +175,11 @@ def _marked_methods(plugin: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _argument_problems(name: str, method: Callable[..., Any], hook: Callable[..., Any]) -> Iterator[str]:
     passed = [each for each in inspect.signature(hook).parameters if each != "self"]
-    required = [each for each in _named_parameters(method) if each.default is each.empty]
-    if unknown := [each.name for each in required if each.name not in passed]:
+    named = _named_parameters(method)
+    if unknown := [each.name for each in named if each.default is each.empty and each.name not in passed]:
         yield f"{name}() requires {', '.join(unknown)}, but the hook passes {', '.join(passed) or 'no argument'}"
-    elif keyword := [each.name for each in required if each.kind is each.KEYWORD_ONLY]:
-        yield f"{name}() takes {', '.join(keyword)} by keyword only, but hooks are called by position"
+    elif positional := [each.name for each in named if each.kind is each.POSITIONAL_ONLY]:
+        yield f"{name}() takes {', '.join(positional)} by position only, but hooks are called by keyword"
 
 
 def _named_parameters(method: Callable[..., Any]) -> list[inspect.Parameter]:
