@@ -125,8 +125,8 @@ def test_only_the_shard_whose_job_is_killed_runs_again(cluster_runs: NeMoRuns, s
 
 def pile_jobs(slurm: Cluster) -> list[str]:
     """Return id, name, nodes and state of each job of a shard, also those of other tests on the cluster."""
-    jobs = slurm.order("sacct", "-X", "-n", "-P", "--delimiter= ", "-o", "JobID,JobName,NNodes,State%9").splitlines()
-    return [line for line in jobs if "pile-" in line]
+    jobs = slurm.accounts("JobID,JobName,NNodes,State%9")
+    return [line.replace("|", " ") for line in jobs if "pile-" in line]
 
 
 def started(folder: Path) -> list[list[str]]:

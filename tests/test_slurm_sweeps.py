@@ -16,7 +16,7 @@ pytestmark = pytest.mark.real
 def ended_jobs(toy: Any) -> list[tuple[str, str]]:
     """Return the time of submission and the end of each job of the sweep that ended, as accounting knows them."""
     names = {record.name for record in toy.records}
-    lines = toy.cluster.order("sacct", "-X", "-n", "-P", "-o", "JobName,Submit,End").splitlines()
+    lines = toy.cluster.accounts("JobName,Submit,End")
     jobs = [line.split("|") for line in lines]
     return [(submit, end) for name, submit, end in jobs if name in names and end != "Unknown"]
 

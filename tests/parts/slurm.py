@@ -144,6 +144,10 @@ class Cluster:
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
         return done.stdout
 
+    def accounts(self, fields: str) -> list[str]:
+        """Return the fields of all jobs in accounting, also of those that ended before midnight."""
+        return self.order("sacct", "-X", "-n", "-P", "-S", "now-1days", "-o", fields).splitlines()
+
     def _all_idle(self) -> bool:
         states = self.run("sinfo", "-h", "-N", "-p", "batch", "-o", "%N %T").stdout.splitlines()
         return sorted(states) == sorted(f"{node} idle" for node in self.nodes)
