@@ -12,6 +12,7 @@ import pytest
 import tomli_w
 from parts import docker as docker_parts
 from parts import slurm as slurm_parts
+from parts.deadline import DEADLINE_S
 from parts.killer import Killer
 from parts.sshd import SSHD, Sshd
 from parts.toy import TINY_IMAGE, TOY, ContainerRuns, SlurmRuns, ToyRuns, end_processes_in, process_ids
@@ -155,8 +156,9 @@ def slurm(slurm_session: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def toy_slurm(tmp_path: Path, slurm: slurm_parts.Cluster, monkeypatch: pytest.MonkeyPatch) -> SlurmRuns:
-    """Return runs of the toy framework on the Slurm cluster."""
+    """Return runs of the toy framework on the Slurm cluster. They wait for its accounting however long it lags."""
     runs = SlurmRuns(tmp_path, slurm)
+    monkeypatch.setattr("llmb.drive.finalize_runs.HISTORY_LIMIT_S", DEADLINE_S)
     monkeypatch.syspath_prepend(str(TOY))
     monkeypatch.setenv("LLMB_HOME", str(runs.home))
     return runs

@@ -8,10 +8,8 @@ import time
 from typing import Any
 
 import pytest
-from parts.deadline import DEADLINE_S
 
 import llmb
-from llmb.drive import finalize_runs
 from llmb.state_machine.events import Ended, JobEnded
 
 pytestmark = pytest.mark.real
@@ -25,7 +23,6 @@ printf '%s\\n' "$output"
 
 
 def test_a_run_waits_for_accounting_while_another_run_ends(toy_slurm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(finalize_runs, "HISTORY_LIMIT_S", DEADLINE_S)
     accounting, open_gate = toy_slurm.folder / "accounting", toy_slurm.folder / "open"
     program = toy_slurm.folder / "bin/sacct"
     program.parent.mkdir()
